@@ -1,0 +1,50 @@
+//! How hard to compress, and with what.
+
+use clap::Args;
+use refrain::CodecChoice;
+
+use super::level::LevelFlags;
+use super::size::Size;
+
+/// Settings that change the bytes of an archive.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Compression")]
+pub struct CompressionArgs {
+    #[command(flatten)]
+    pub level: LevelFlags,
+    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], bzip2[:1..9], deflate[:1..9]
+    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec)]
+    pub codec: Option<CodecChoice>,
+    /// How far back a decoder may have to look; default: any distance, or a quarter of the memory when the archive goes to a pipe
+    #[arg(long, value_name = "SIZE")]
+    pub reach: Option<Size>,
+}
+
+fn parse_codec(text: &str) -> Result<CodecChoice, String> {
+    text.parse::<CodecChoice>()
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_names_every_codec_of_this_build() {
+        let command = super::super::RefrainArgs::command();
+        let compress = command.find_subcommand("compress").unwrap();
+        let codec = compress
+            .get_arguments()
+            .find(|argument| argument.get_id() == "codec");
+        let help = codec
+            .and_then(|argument| argument.get_help())
+            .unwrap()
+            .to_string();
+        for name in refrain::codec_names() {
+            assert!(
+                help.contains(name),
+                "--codec does not mention {name}: {help}"
+            );
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The one declaration of all verbs and flags; help, manual pages and completions come from it.
+
+mod compression;
+mod level;
+mod output;
+mod range;
+mod report;
+mod resources;
+mod rfn;
+mod size;
+mod verb;
+
+pub use compression::CompressionArgs;
+pub use output::OutputArgs;
+pub use range::ByteRange;
+pub use report::ReportArgs;
+pub use resources::ResourceArgs;
+pub use rfn::{RfnArgs, RfnMode};
+pub use verb::{
+    CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs, ListArgs,
+    RefrainArgs, TestArgs, Verb,
+};

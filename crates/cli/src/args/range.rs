@@ -1,0 +1,86 @@
+//! Byte ranges: `A..B`, `A..`, `..B`.
+
+use std::str::FromStr;
+
+use super::size::Size;
+
+/// A range of content bytes; the end is excluded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteRange {
+    /// First byte.
+    pub start: u64,
+    /// Byte after the last; `None` is the end of the content.
+    pub end: Option<u64>,
+}
+
+impl ByteRange {
+    /// All of it.
+    pub const ALL: ByteRange = ByteRange {
+        start: 0,
+        end: None,
+    };
+
+    /// The part of `0..length_bytes` inside this range; empty when it lies behind the end.
+    pub fn within(self, length_bytes: u64) -> std::ops::Range<u64> {
+        let end = self.end.unwrap_or(length_bytes).min(length_bytes);
+        self.start.min(end)..end
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteRange, String> {
+        let (start, end) = text
+            .split_once("..")
+            .ok_or_else(|| format!("{text:?} is not a range: write A..B, A.. or ..B"))?;
+        let start = if start.is_empty() {
+            0
+        } else {
+            start.parse::<Size>()?.bytes
+        };
+        let end = if end.is_empty() {
+            None
+        } else {
+            Some(end.parse::<Size>()?.bytes)
+        };
+        match end {
+            Some(end) if end < start => Err(format!("range ends at {end}, before {start}")),
+            _ => Ok(ByteRange { start, end }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_may_be_open() {
+        let cases = [
+            ("5..9", 5, Some(9)),
+            ("1K..", 1024, None),
+            ("..2M", 0, Some(2 << 20)),
+            ("..", 0, None),
+            ("7..7", 7, Some(7)),
+        ];
+        for (text, start, end) in cases {
+            assert_eq!(text.parse(), Ok(ByteRange { start, end }), "{text}");
+        }
+        for text in ["", "5", "9..5", "a..b", "1...2", "5-9"] {
+            assert!(text.parse::<ByteRange>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_cut_at_the_end() {
+        let range = ByteRange {
+            start: 5,
+            end: Some(9),
+        };
+        assert_eq!(range.within(100), 5..9);
+        assert_eq!(range.within(7), 5..7);
+        assert!(range.within(3).is_empty());
+        assert_eq!(ByteRange::ALL.within(3), 0..3);
+    }
+}

@@ -1,0 +1,18 @@
+//! How much is told about the run.
+
+use clap::{ArgAction, Args};
+
+/// How much is told.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Reporting")]
+pub struct ReportArgs {
+    /// Only errors: no progress, no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Tell more; twice: a line per block
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// One JSON document on standard output (on standard error when data goes there)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,110 @@
+//! `rfn`: the habits of gzip, xz and zstd, translated to the verbs of `refrain`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::{
+    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OutputArgs, ReportArgs, ResourceArgs,
+    TestArgs, Verb,
+};
+use crate::exit::EXIT_CODES_TEXT;
+
+/// Compress or decompress files in place, as gzip, xz and zstd do; `refrain` has more verbs.
+///
+/// Without FILE, standard input is turned into standard output, so that `tar -I rfn` works.
+/// Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it decompresses to standard
+/// output.
+#[derive(Debug, Parser)]
+#[command(name = "rfn", version, after_help = EXIT_CODES_TEXT)]
+pub struct RfnArgs {
+    /// Files; '-' or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Compress (the default)
+    #[arg(short = 'z', long, overrides_with_all = ["decompress", "test", "list"])]
+    pub compress: bool,
+    /// Decompress
+    #[arg(short, long, visible_alias = "uncompress", overrides_with_all = ["compress", "test", "list"])]
+    pub decompress: bool,
+    /// Check archives and write nothing
+    #[arg(short, long, overrides_with_all = ["compress", "decompress", "list"])]
+    pub test: bool,
+    /// One line per archive: sizes, ratio, name
+    #[arg(short, long, overrides_with_all = ["compress", "decompress", "test"])]
+    pub list: bool,
+    /// Write to standard output
+    #[arg(
+        short = 'c',
+        long = "stdout",
+        visible_alias = "to-stdout",
+        conflicts_with = "output"
+    )]
+    pub stdout: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub compression: CompressionArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// What `rfn` does when no flag says so, by the name it was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RfnMode {
+    /// Called as `rfn`.
+    Compress,
+    /// Called as `unrfn`.
+    Decompress,
+    /// Called as `rfncat`.
+    Cat,
+}
+
+impl RfnArgs {
+    /// The verb that does what was asked for.
+    pub fn into_verb(mut self, mode: RfnMode) -> Verb {
+        if self.stdout || mode == RfnMode::Cat {
+            self.output.output.get_or_insert_with(|| PathBuf::from("-"));
+        }
+        let (files, resources, report) = (self.files, self.resources, self.report);
+        if self.test {
+            return Verb::Test(TestArgs {
+                archives: files,
+                resources,
+                report,
+            });
+        }
+        if self.list {
+            let archives = if files.is_empty() {
+                vec![PathBuf::from("-")]
+            } else {
+                files
+            };
+            return Verb::Info(InfoArgs {
+                archives,
+                table: true,
+                resources,
+                report,
+            });
+        }
+        if self.decompress || (mode != RfnMode::Compress && !self.compress) {
+            let output = self.output;
+            return Verb::Decompress(DecompressArgs {
+                archives: files,
+                output,
+                resources,
+                report,
+            });
+        }
+        let (output, compression) = (self.output, self.compression);
+        Verb::Compress(CompressArgs {
+            files,
+            output,
+            compression,
+            resources,
+            report,
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! `refrain VERB`: the verbs and what each takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::{ByteRange, CompressionArgs, OutputArgs, ReportArgs, ResourceArgs};
+use crate::exit::EXIT_CODES_TEXT;
+
+/// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
+/// byte back fast.
+#[derive(Debug, Parser)]
+#[command(name = "refrain", version, after_help = EXIT_CODES_TEXT)]
+pub struct RefrainArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Compress files, directories or a pipe
+    Compress(CompressArgs),
+    /// Restore what an archive holds
+    Decompress(DecompressArgs),
+    /// Check every byte of archives and write nothing
+    Test(TestArgs),
+    /// Tell what archives are made of
+    Info(InfoArgs),
+    /// List members, and the entries of packed directories
+    List(ListArgs),
+    /// Write a member, an entry or a range of it to standard output
+    Cat(CatArgs),
+    /// Measure against other programs on your own files
+    Bench(crate::bench::BenchArgs),
+    /// Write manual pages or completions
+    #[command(hide = true)]
+    Generate(GenerateArgs),
+}
+
+/// `refrain compress`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without -o each FILE becomes FILE.rfn; a directory is packed as a tar stream with an entry list.
+With -o several inputs become several members of one archive. Sources are kept.")]
+pub struct CompressArgs {
+    /// Files or directories; '-' (or nothing, on a pipe) is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub compression: CompressionArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain decompress`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without -o a single file is restored beside its archive without the suffix .rfn; a packed directory
+beside its archive under its own name; several members below the current directory. Standard input
+goes to standard output. A packed directory that is written to a pipe is a tar stream.")]
+pub struct DecompressArgs {
+    /// Archives; '-' (or nothing, on a pipe) is standard input
+    #[arg(value_name = "ARCHIVE")]
+    pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain test`
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// Archives; '-' (or nothing, on a pipe) is standard input
+    #[arg(value_name = "ARCHIVE")]
+    pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain info`
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// Archives; '-' is standard input, which must be a file
+    #[arg(value_name = "ARCHIVE", required = true)]
+    pub archives: Vec<PathBuf>,
+    /// One line per archive: sizes, ratio, name
+    #[arg(long)]
+    pub table: bool,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain list`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every line names something that `refrain cat ARCHIVE PATH` can write. -v adds kind, mode, size and \
+time of modification.")]
+pub struct ListArgs {
+    /// Archives; '-' is standard input, which must be a file
+    #[arg(value_name = "ARCHIVE", required = true)]
+    pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain cat`
+#[derive(Debug, Args)]
+pub struct CatArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// A member, or an entry of a packed directory; default: the only member
+    #[arg(value_name = "PATH")]
+    pub path: Option<String>,
+    /// Only bytes A to B (B excluded) of it; A.. and ..B are open, sizes may have suffixes
+    #[arg(long, value_name = "A..B")]
+    pub range: Option<ByteRange>,
+    /// Write to a terminal, whatever the bytes are
+    #[arg(short, long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// `refrain generate`
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// What to write
+    pub what: GenerateWhat,
+    /// Where to; the directory is made
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// What `refrain generate` writes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum GenerateWhat {
+    /// Manual pages, one per face and verb
+    Man,
+    /// Completions for bash, zsh and fish
+    Completions,
+}

@@ -1,0 +1,102 @@
+//! What to measure, as the user says it.
+
+use std::path::PathBuf;
+
+/// Measure Refrain beside other programs on FILE, as whole processes, and print a table.
+///
+/// All contenders run in turn (A B A B), after one warm-up run each; the table shows medians.
+/// The first peer is the baseline that the column "of baseline" refers to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BenchArgs {
+    /// Files to measure with; each gets a table of its own
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A command line to compare with; may be given several times
+    ///
+    /// For zstd, lrzip, xz, 7zz, zpaq, gzip, bzip2, lz4 and their like, program and options are
+    /// enough, for example 'zstd -3 --long=31 -T2'. For other programs, `{}` stands for the input
+    /// file (without it, the file is the last argument), `{out}` for the output file (without it,
+    /// standard output is taken), and a word `<` gives the input on standard input. A decompression
+    /// command may follow after ':::', for example 'mytool -c < ::: mytool -d {} {out}'.
+    #[arg(long = "peer", value_name = "COMMAND")]
+    pub peer_commands: Vec<String>,
+
+    /// Ready-made peers with sensible options: zstd, lrzip, xz, 7zz, zpaq, or default for all
+    ///
+    /// Those that are not installed are skipped with a note.
+    #[arg(long = "peers", value_name = "NAMES", value_delimiter = ',')]
+    pub peer_names: Vec<String>,
+
+    /// Levels of Refrain to measure
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        value_delimiter = ',',
+        default_value = "1,3,6",
+        value_parser = clap::value_parser!(u8).range(1..=9)
+    )]
+    pub levels: Vec<u8>,
+
+    /// One more Refrain contender, by its `compress` options; may be given several times
+    ///
+    /// For example '--codec none' or '--level 3 --memory 256M'.
+    #[arg(long = "refrain", value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub refrain_options: Vec<String>,
+
+    /// Measured runs per contender, after one warm-up run
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
+    pub runs: u32,
+
+    /// Threads for Refrain and the ready-made peers (default: as many as the machine has)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub threads: Option<u32>,
+
+    /// Also measure decompression, and compare its output with the input
+    #[arg(long)]
+    pub decompress: bool,
+
+    /// Also measure `refrain test` on each of Refrain's archives
+    #[arg(long)]
+    pub test: bool,
+
+    /// Also time N reads of 4 KiB at random places of each of Refrain's archives
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub reads: u32,
+
+    /// FILEs are archives: time the reads in this process and print JSON (how `--reads` works)
+    #[arg(long, hide = true)]
+    pub read_archive: bool,
+
+    /// In measured runs, send output to /dev/null instead of a file (for programs that write to
+    /// standard output)
+    #[arg(long)]
+    pub discard: bool,
+
+    /// Folder for the contenders' output (default: the system's temporary folder)
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+
+    /// Print a Markdown table
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+impl BenchArgs {
+    /// The number of threads to ask every contender for.
+    pub(super) fn thread_count(&self) -> u32 {
+        self.threads.unwrap_or_else(|| {
+            let available = std::thread::available_parallelism().map_or(1, usize::from);
+            u32::try_from(available).unwrap_or(u32::MAX)
+        })
+    }
+}

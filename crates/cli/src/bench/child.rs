@@ -1,0 +1,111 @@
+//! Runs one command line once and tells what it cost.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wait4::Wait4 as _;
+
+use super::contender::{Output, Places, Template};
+use super::error::BenchError;
+
+/// How much of a failed program's standard error is worth showing.
+const STDERR_TAIL_BYTES: u64 = 2048;
+
+/// What one run cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    /// Wall-clock time from start to exit.
+    pub(super) elapsed: Duration,
+    /// User and system time of the process and the children it waited for.
+    pub(super) cpu: Duration,
+    /// Greatest resident memory. The kernel starts a child's mark at its parent's, so the parent
+    /// (this program) must stay small: it never holds the files it measures with.
+    pub(super) peak_memory_bytes: u64,
+}
+
+/// Runs `template` to its end. Its standard output goes to `places.out`, or to /dev/null with
+/// `discard`; a command that names its output is told `places.out` either way.
+///
+/// # Errors
+///
+/// [`BenchError::Io`] when the program cannot be started, [`BenchError::Failed`] with the end of
+/// its standard error when it does not exit with success.
+pub(super) fn run(
+    name: &str,
+    template: &Template,
+    places: &Places<'_>,
+    discard: bool,
+) -> Result<Cost, BenchError> {
+    let mut stderr = tempfile::tempfile().map_err(io_error("make a temporary file"))?;
+    let mut command = Command::new(template.program());
+    command
+        .args(template.arguments(places))
+        .stdin(stdin(template, places.input)?)
+        .stdout(stdout(template, places.out, discard)?)
+        .stderr(
+            stderr
+                .try_clone()
+                .map_err(io_error("share a temporary file"))?,
+        );
+
+    let start = Instant::now();
+    let child = command
+        .spawn()
+        .map_err(io_error(&format!("start {}", template.program())))?;
+    let used = child
+        .wait4()
+        .map_err(io_error(&format!("wait for {}", template.program())))?;
+    let elapsed = start.elapsed();
+
+    if !used.status.success() {
+        return Err(BenchError::Failed {
+            contender: name.into(),
+            reason: format!("{}: {}", used.status, tail(&mut stderr)),
+        });
+    }
+    Ok(Cost {
+        elapsed,
+        cpu: used.rusage.utime + used.rusage.stime,
+        peak_memory_bytes: used.rusage.maxrss,
+    })
+}
+
+fn stdin(template: &Template, input: &Path) -> Result<Stdio, BenchError> {
+    if !template.stdin {
+        return Ok(Stdio::null());
+    }
+    let file = File::open(input).map_err(io_error(&format!("open {}", input.display())))?;
+    Ok(file.into())
+}
+
+fn stdout(template: &Template, out: &Path, discard: bool) -> Result<Stdio, BenchError> {
+    if discard || template.output == Output::Named {
+        return Ok(Stdio::null());
+    }
+    let file = File::create(out).map_err(io_error(&format!("create {}", out.display())))?;
+    Ok(file.into())
+}
+
+/// The last words of a failed program.
+fn tail(stderr: &mut File) -> String {
+    let mut text = Vec::new();
+    let mut read = |text: &mut Vec<u8>| -> io::Result<()> {
+        let length = stderr.seek(SeekFrom::End(0))?;
+        stderr.seek(SeekFrom::Start(length.saturating_sub(STDERR_TAIL_BYTES)))?;
+        stderr.take(STDERR_TAIL_BYTES).read_to_end(text)?;
+        Ok(())
+    };
+    match read(&mut text) {
+        Ok(()) => String::from_utf8_lossy(&text).trim().to_string(),
+        Err(error) => format!("(its standard error cannot be read: {error})"),
+    }
+}
+
+/// Wraps an I/O error with what was tried.
+pub(super) fn io_error(what: &str) -> impl FnOnce(io::Error) -> BenchError + use<> {
+    let what = what.to_string();
+    move |cause| BenchError::Io { what, cause }
+}

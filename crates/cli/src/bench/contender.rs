@@ -1,0 +1,373 @@
+//! From the user's words to command lines that can be run.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::args::BenchArgs;
+use super::error::BenchError;
+use super::programs::{self, PRESETS};
+
+/// Where a command's result goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// The command names its output file with `{out}`.
+    Named,
+    /// The command writes to standard output.
+    Stdout,
+}
+
+/// A command line with placeholders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    words: Vec<String>,
+    /// The input comes on standard input.
+    pub(super) stdin: bool,
+    /// Where the result goes.
+    pub(super) output: Output,
+}
+
+/// The files that a template's placeholders stand for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a> {
+    /// `{}`
+    pub(super) input: &'a Path,
+    /// `{out}`
+    pub(super) out: &'a Path,
+    /// `{original}`: what was compressed, when `input` is the archive.
+    pub(super) original: &'a Path,
+}
+
+impl Template {
+    /// Splits `text` as a shell would (quotes, backslashes; no variables, no pipes).
+    fn parse(text: &str) -> Result<Template, BenchError> {
+        let mut words = shlex::split(text)
+            .filter(|words| !words.is_empty())
+            .ok_or_else(|| BenchError::Usage(format!("cannot read the command line '{text}'")))?;
+        let before = words.len();
+        words.retain(|word| word != "<");
+        let stdin = words.len() < before;
+        if words.is_empty() {
+            return Err(BenchError::Usage(format!("'{text}' names no program")));
+        }
+        let output = if words.iter().any(|word| word.contains("{out}")) {
+            Output::Named
+        } else {
+            Output::Stdout
+        };
+        if !stdin && !words.iter().any(|word| word.contains("{}")) {
+            words.push("{}".into());
+        }
+        Ok(Template {
+            words,
+            stdin,
+            output,
+        })
+    }
+
+    /// The program to start.
+    pub(super) fn program(&self) -> &str {
+        &self.words[0]
+    }
+
+    /// The arguments with their placeholders filled in.
+    pub(super) fn arguments(&self, places: &Places<'_>) -> Vec<OsString> {
+        self.words[1..]
+            .iter()
+            .map(|word| fill(word, places))
+            .collect()
+    }
+}
+
+/// Replaces the placeholders of one word. Paths need not be UTF-8.
+fn fill(word: &str, places: &Places<'_>) -> OsString {
+    let mut filled = OsString::new();
+    let mut rest = word;
+    let known = [
+        ("{}", places.input),
+        ("{out}", places.out),
+        ("{original}", places.original),
+    ];
+    while let Some(start) = rest.find('{') {
+        filled.push(&rest[..start]);
+        rest = &rest[start..];
+        match known.iter().find(|(name, _)| rest.starts_with(name)) {
+            Some((name, path)) => {
+                filled.push(path);
+                rest = &rest[name.len()..];
+            }
+            None => {
+                filled.push("{");
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled.push(rest);
+    filled
+}
+
+/// One row of the table.
+#[derive(Debug, Clone)]
+pub(super) struct Contender {
+    /// What the row is called.
+    pub(super) name: String,
+    /// Whether the row is Refrain's own.
+    pub(super) is_refrain: bool,
+    /// Ending of the archive's name.
+    pub(super) suffix: &'static str,
+    /// Makes the archive.
+    pub(super) compress: Template,
+    /// Makes the archive to /dev/null, where that is another command line.
+    pub(super) compress_discarding: Option<Template>,
+    /// Gives the content back, where we know how.
+    pub(super) decompress: Option<Template>,
+    /// Checks the archive (Refrain only).
+    pub(super) test: Option<Template>,
+    /// Times small reads of the archive (Refrain only); answers on standard output.
+    pub(super) reads: Option<Template>,
+}
+
+/// All contenders in the order of the table: peers first (the first is the baseline), then Refrain.
+pub(super) fn from_args(
+    args: &BenchArgs,
+    notes: &mut dyn Write,
+) -> Result<Vec<Contender>, BenchError> {
+    let threads = args.thread_count();
+    let mut contenders = Vec::new();
+    for command in &args.peer_commands {
+        contenders.push(peer(command)?);
+    }
+    for command in preset_commands(&args.peer_names, threads)? {
+        let contender = peer(&command)?;
+        if installed(contender.compress.program()) {
+            contenders.push(contender);
+        } else {
+            let program = contender.compress.program();
+            // A remark that cannot be written is not worth losing the measurement for.
+            let _ = writeln!(notes, "skipped: {command} ({program} is not installed)");
+        }
+    }
+    let refrain = own_program()?;
+    let levels = args.levels.iter().map(|level| format!("--level {level}"));
+    for options in levels.chain(args.refrain_options.iter().cloned()) {
+        contenders.push(own(&refrain, &options, threads, args.reads)?);
+    }
+    Ok(contenders)
+}
+
+/// The command lines of the ready-made peers that were asked for.
+fn preset_commands(names: &[String], threads: u32) -> Result<Vec<String>, BenchError> {
+    for name in names {
+        if name != "default" && PRESETS.iter().all(|(preset, _)| preset != name) {
+            let mut all: Vec<&str> = PRESETS.iter().map(|(preset, _)| *preset).collect();
+            all.dedup();
+            return Err(BenchError::Usage(format!(
+                "no ready-made peer '{name}'; there are default, {}",
+                all.join(", ")
+            )));
+        }
+    }
+    let wanted = |preset: &str| names.iter().any(|name| name == "default" || name == preset);
+    Ok(PRESETS
+        .iter()
+        .filter(|(preset, _)| wanted(preset))
+        .map(|(_, command)| command.replace("{threads}", &threads.to_string()))
+        .collect())
+}
+
+/// A peer from its command line, with the habits of known programs added.
+fn peer(command: &str) -> Result<Contender, BenchError> {
+    let (compress, decompress) = match command.split_once(":::") {
+        Some((compress, decompress)) => (compress.trim(), Some(decompress.trim())),
+        None => (command.trim(), None),
+    };
+    let program_name = compress.split_whitespace().next().unwrap_or_default();
+    let known = programs::known(program_name);
+    let is_complete = compress.contains("{}")
+        || compress.contains("{out}")
+        || compress.split_whitespace().any(|word| word == "<");
+    let compress_text = match known {
+        Some(program) if !is_complete => format!("{compress} {}", program.compress),
+        _ => compress.to_string(),
+    };
+    let decompress_text = decompress
+        .map(str::to_string)
+        .or_else(|| known.map(|program| program.decompress.replace("{program}", program_name)));
+    Ok(Contender {
+        name: name_of(compress),
+        is_refrain: false,
+        suffix: known.map_or(".out", |program| program.suffix),
+        compress: Template::parse(&compress_text)?,
+        compress_discarding: None,
+        decompress: decompress_text
+            .as_deref()
+            .map(Template::parse)
+            .transpose()?,
+        test: None,
+        reads: None,
+    })
+}
+
+/// A peer's name in the table: its command without our placeholders.
+fn name_of(command: &str) -> String {
+    command
+        .split_whitespace()
+        .filter(|word| !matches!(*word, "{}" | "{out}" | "<"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Refrain itself with these `compress` options.
+fn own(program: &str, options: &str, threads: u32, reads: u32) -> Result<Contender, BenchError> {
+    let compress = format!("{program} compress {options} --threads {threads} --quiet --force");
+    let read = format!("--threads {threads} --quiet");
+    Ok(Contender {
+        name: format!("refrain {}", options.trim()),
+        is_refrain: true,
+        suffix: ".rfn",
+        compress: Template::parse(&format!("{compress} -o {{out}} {{}}"))?,
+        // Standard output rather than `-o /dev/null`: no name to replace, whoever runs this.
+        compress_discarding: Some(Template::parse(&format!("{compress} -o - {{}}"))?),
+        decompress: Some(Template::parse(&format!(
+            "{program} decompress {read} --force -o {{out}} {{}}"
+        ))?),
+        test: Some(Template::parse(&format!("{program} test {read} {{}}"))?),
+        reads: Some(Template::parse(&format!(
+            "{program} bench --read-archive --reads {reads} {{}}"
+        ))?),
+    })
+}
+
+/// The path of this very program, quoted for [`Template::parse`].
+fn own_program() -> Result<String, BenchError> {
+    let path = std::env::current_exe().map_err(|cause| BenchError::Io {
+        what: "find this program's own file".into(),
+        cause,
+    })?;
+    let text = path
+        .to_str()
+        .ok_or_else(|| BenchError::Usage(format!("the program's path {path:?} is not UTF-8")))?;
+    shlex::try_quote(text)
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| BenchError::Usage(format!("the program's path {path:?} cannot be quoted")))
+}
+
+/// Whether `program` can be found as the system would find it.
+fn installed(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder: PathBuf| folder.join(program).is_file())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places<'static> {
+        Places {
+            input: Path::new("/in put"),
+            out: Path::new("/out"),
+            original: Path::new("/original"),
+        }
+    }
+
+    fn line(template: &Template) -> Vec<String> {
+        let mut words = vec![template.program().to_string()];
+        let arguments = template.arguments(&places());
+        words.extend(arguments.into_iter().map(|a| a.into_string().unwrap()));
+        words
+    }
+
+    #[test]
+    fn a_known_program_needs_only_its_options() {
+        let zstd = peer("zstd -3 --long=31 -T2").unwrap();
+        assert_eq!(zstd.name, "zstd -3 --long=31 -T2");
+        assert_eq!(
+            line(&zstd.compress),
+            ["zstd", "-3", "--long=31", "-T2", "-q", "-c", "/in put"]
+        );
+        assert_eq!(zstd.compress.output, Output::Stdout);
+        let lrzip = peer("/opt/lrzip -l").unwrap();
+        assert_eq!(
+            line(&lrzip.compress),
+            ["/opt/lrzip", "-l", "-q", "-f", "-o", "/out", "/in put"]
+        );
+        assert_eq!(lrzip.compress.output, Output::Named);
+        assert_eq!(
+            line(&lrzip.decompress.unwrap()),
+            ["/opt/lrzip", "-q", "-d", "-f", "-o", "/out", "/in put"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_program_gets_the_file_last_unless_it_says_where() {
+        let last = peer("squash --hard").unwrap();
+        assert_eq!(line(&last.compress), ["squash", "--hard", "/in put"]);
+        assert!(last.decompress.is_none());
+        let placed = peer("squash in={} to={out} 'a b'").unwrap();
+        assert_eq!(
+            line(&placed.compress),
+            ["squash", "in=/in put", "to=/out", "a b"]
+        );
+        let piped = peer("squash < ::: squash -d {} -o {out}").unwrap();
+        assert!(piped.compress.stdin);
+        assert_eq!(line(&piped.compress), ["squash"]);
+        assert_eq!(
+            line(&piped.decompress.unwrap()),
+            ["squash", "-d", "/in put", "-o", "/out"]
+        );
+    }
+
+    #[test]
+    fn braces_that_are_no_placeholder_stay() {
+        let odd = peer("awk {print} {}{original}{").unwrap();
+        assert_eq!(line(&odd.compress), ["awk", "{print}", "/in put/original{"]);
+    }
+
+    #[test]
+    fn unreadable_command_lines_are_usage_errors() {
+        for bad in ["", "   ", "zstd 'open", "<"] {
+            assert!(matches!(peer(bad), Err(BenchError::Usage(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn presets_are_chosen_by_name_and_wrong_names_are_refused() {
+        let all = preset_commands(&["default".into()], 7).unwrap();
+        assert_eq!(all.len(), PRESETS.len());
+        assert!(all.iter().all(|command| !command.contains("{threads}")));
+        let some = preset_commands(&["xz".into(), "zstd".into()], 7).unwrap();
+        assert!(some.contains(&"xz -6 -T7".to_string()));
+        assert!(
+            some.iter()
+                .all(|c| c.starts_with("xz") || c.starts_with("zstd"))
+        );
+        assert!(preset_commands(&["zst".into()], 7).is_err());
+    }
+
+    #[test]
+    fn own_rows_call_this_program() {
+        let row = own("'/a b/refrain'", "--codec none", 2, 0).unwrap();
+        assert_eq!(row.name, "refrain --codec none");
+        assert_eq!(
+            line(&row.compress),
+            [
+                "/a b/refrain",
+                "compress",
+                "--codec",
+                "none",
+                "--threads",
+                "2",
+                "--quiet",
+                "--force",
+                "-o",
+                "/out",
+                "/in put"
+            ]
+        );
+        assert_eq!(row.compress_discarding.unwrap().output, Output::Stdout);
+    }
+}

@@ -1,0 +1,498 @@
+//! Runs all contenders on one file, in turn, and gathers their costs.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::args::BenchArgs;
+use super::child::{self, Cost, io_error};
+use super::contender::{Contender, Places, Template};
+use super::error::BenchError;
+use super::reads::{self, ReadTimes};
+use super::statistics::Spread;
+
+/// Everything measured on one file.
+#[derive(Debug, Serialize)]
+pub(super) struct FileResult {
+    /// The file, as the user named it.
+    pub(super) file: String,
+    /// Its size.
+    pub(super) input_bytes: u64,
+    /// Measured runs per contender and step.
+    pub(super) runs: u32,
+    /// Threads asked for.
+    pub(super) threads: u32,
+    /// Whether measured output went to /dev/null where a contender allows it.
+    pub(super) discarded: bool,
+    /// One per contender that works, in the order of the table.
+    pub(super) rows: Vec<Row>,
+}
+
+/// One contender's results.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    /// The contender's name.
+    pub(super) name: String,
+    /// Whether it is Refrain.
+    pub(super) is_refrain: bool,
+    /// Size of its archive.
+    pub(super) archive_bytes: u64,
+    /// Cost of making the archive.
+    pub(super) compress: Summary,
+    /// Cost of giving the content back.
+    pub(super) decompress: Option<Summary>,
+    /// Cost of checking the archive.
+    pub(super) test: Option<Summary>,
+    /// Times of small reads at random places.
+    pub(super) reads: Option<ReadTimes>,
+}
+
+/// The costs of one step over all measured runs.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Summary {
+    /// Wall-clock seconds.
+    pub(super) seconds: Spread,
+    /// CPU seconds, user and system.
+    pub(super) cpu_seconds: Spread,
+    /// The greatest resident memory of any run.
+    pub(super) peak_memory_bytes: u64,
+}
+
+impl Summary {
+    fn of(costs: &[Cost]) -> Option<Summary> {
+        Some(Summary {
+            seconds: Spread::of(costs.iter().map(|c| c.elapsed.as_secs_f64()))?,
+            cpu_seconds: Spread::of(costs.iter().map(|c| c.cpu.as_secs_f64()))?,
+            peak_memory_bytes: costs.iter().map(|c| c.peak_memory_bytes).max()?,
+        })
+    }
+}
+
+/// A contender at work on one file.
+struct Entrant<'a> {
+    contender: &'a Contender,
+    /// The archive of its warm-up run.
+    archive: PathBuf,
+    archive_bytes: u64,
+    compress: Vec<Cost>,
+    decompress: Vec<Cost>,
+    test: Vec<Cost>,
+    reads: Option<ReadTimes>,
+}
+
+/// One file's contest: who runs, where, how.
+struct Contest<'a> {
+    file: &'a Path,
+    input_bytes: u64,
+    scratch: tempfile::TempDir,
+    args: &'a BenchArgs,
+}
+
+/// Measures `contenders` on `file`.
+pub(super) fn run(
+    file: &Path,
+    contenders: &[Contender],
+    args: &BenchArgs,
+    notes: &mut dyn Write,
+) -> Result<FileResult, BenchError> {
+    let contest = Contest::prepare(file, args)?;
+    let mut entrants = Vec::new();
+    for (number, contender) in contenders.iter().enumerate() {
+        note(
+            notes,
+            &format!("{}: warm-up: {}", file.display(), contender.name),
+        );
+        match contest.warm_up(number, contender) {
+            Ok(entrant) => entrants.push(entrant),
+            // A peer that cannot do this file is left out rather than losing everybody's results.
+            Err(error) if !contender.is_refrain => note(notes, &format!("left out: {error}")),
+            Err(error) => return Err(error),
+        }
+    }
+    for round in 1..=args.runs {
+        note(
+            notes,
+            &format!("{}: round {round} of {}", file.display(), args.runs),
+        );
+        for entrant in &mut entrants {
+            contest.measure_compress(entrant)?;
+        }
+        for entrant in &mut entrants {
+            contest.measure_decompress(entrant)?;
+        }
+        for entrant in &mut entrants {
+            contest.measure_test(entrant)?;
+        }
+    }
+    for entrant in &mut entrants {
+        contest.measure_reads(entrant)?;
+    }
+    Ok(contest.result(entrants))
+}
+
+/// A remark that cannot be written is not worth losing the measurement for.
+fn note(notes: &mut dyn Write, text: &str) {
+    let _ = writeln!(notes, "{text}");
+}
+
+impl<'a> Contest<'a> {
+    fn prepare(file: &'a Path, args: &'a BenchArgs) -> Result<Contest<'a>, BenchError> {
+        let metadata = fs::metadata(file).map_err(io_error(&format!("read {}", file.display())))?;
+        if !metadata.is_file() {
+            let what = format!("{} is not a regular file", file.display());
+            return Err(BenchError::Usage(what));
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("refrain-bench-");
+        let scratch = match &args.scratch {
+            Some(folder) => builder.tempdir_in(folder),
+            None => builder.tempdir(),
+        }
+        .map_err(io_error("make a scratch folder"))?;
+        Ok(Contest {
+            file,
+            input_bytes: metadata.len(),
+            scratch,
+            args,
+        })
+    }
+
+    /// One unmeasured run of everything: fills the page cache, tells the size, checks that the
+    /// content comes back.
+    fn warm_up<'c>(
+        &self,
+        number: usize,
+        contender: &'c Contender,
+    ) -> Result<Entrant<'c>, BenchError> {
+        let archive = self
+            .scratch
+            .path()
+            .join(format!("{number}{}", contender.suffix));
+        let places = Places {
+            input: self.file,
+            out: &archive,
+            original: self.file,
+        };
+        child::run(&contender.name, &contender.compress, &places, false)?;
+        let archive_bytes = size_bytes(&archive)?;
+        if let Some(decompress) = contender
+            .decompress
+            .as_ref()
+            .filter(|_| self.args.decompress)
+        {
+            self.check_content(contender, decompress, &archive)?;
+        }
+        Ok(Entrant {
+            contender,
+            archive,
+            archive_bytes,
+            compress: Vec::new(),
+            decompress: Vec::new(),
+            test: Vec::new(),
+            reads: None,
+        })
+    }
+
+    fn check_content(
+        &self,
+        contender: &Contender,
+        decompress: &Template,
+        archive: &Path,
+    ) -> Result<(), BenchError> {
+        let content = self.scratch.path().join("content");
+        child::run(
+            &contender.name,
+            decompress,
+            &self.reading(archive, &content),
+            false,
+        )?;
+        let same = same_content(self.file, &content)?;
+        remove(&content)?;
+        if same {
+            return Ok(());
+        }
+        Err(BenchError::Failed {
+            contender: contender.name.clone(),
+            reason: "decompression does not give the input back".into(),
+        })
+    }
+
+    fn reading<'p>(&'p self, archive: &'p Path, out: &'p Path) -> Places<'p> {
+        Places {
+            input: archive,
+            out,
+            original: self.file,
+        }
+    }
+
+    fn measure_compress(&self, entrant: &mut Entrant<'_>) -> Result<(), BenchError> {
+        let contender = entrant.contender;
+        let out = self
+            .scratch
+            .path()
+            .join(format!("measured{}", contender.suffix));
+        let discarding = contender.compress_discarding.as_ref();
+        let template = discarding
+            .filter(|_| self.args.discard)
+            .unwrap_or(&contender.compress);
+        let places = Places {
+            input: self.file,
+            out: &out,
+            original: self.file,
+        };
+        let cost = child::run(&contender.name, template, &places, self.args.discard)?;
+        remove(&out)?;
+        entrant.compress.push(cost);
+        Ok(())
+    }
+
+    fn measure_decompress(&self, entrant: &mut Entrant<'_>) -> Result<(), BenchError> {
+        let Some(template) = &entrant.contender.decompress else {
+            return Ok(());
+        };
+        if !self.args.decompress {
+            return Ok(());
+        }
+        let out = self.scratch.path().join("content");
+        let places = self.reading(&entrant.archive, &out);
+        let cost = child::run(
+            &entrant.contender.name,
+            template,
+            &places,
+            self.args.discard,
+        )?;
+        remove(&out)?;
+        entrant.decompress.push(cost);
+        Ok(())
+    }
+
+    fn measure_test(&self, entrant: &mut Entrant<'_>) -> Result<(), BenchError> {
+        let Some(template) = &entrant.contender.test else {
+            return Ok(());
+        };
+        if !self.args.test {
+            return Ok(());
+        }
+        // `test` writes nothing; the folder stands in for an output that is never opened.
+        let places = self.reading(&entrant.archive, self.scratch.path());
+        let cost = child::run(&entrant.contender.name, template, &places, true)?;
+        entrant.test.push(cost);
+        Ok(())
+    }
+
+    fn measure_reads(&self, entrant: &mut Entrant<'_>) -> Result<(), BenchError> {
+        let wanted = entrant.contender.reads.as_ref();
+        let Some(template) = wanted.filter(|_| self.args.reads > 0) else {
+            return Ok(());
+        };
+        let answer = self.scratch.path().join("answer");
+        let places = self.reading(&entrant.archive, &answer);
+        child::run(&entrant.contender.name, template, &places, false)?;
+        entrant.reads = Some(reads::parse(&answer)?);
+        remove(&answer)
+    }
+
+    fn result(&self, entrants: Vec<Entrant<'_>>) -> FileResult {
+        let rows = entrants.into_iter().filter_map(|entrant| {
+            Some(Row {
+                name: entrant.contender.name.clone(),
+                is_refrain: entrant.contender.is_refrain,
+                archive_bytes: entrant.archive_bytes,
+                compress: Summary::of(&entrant.compress)?,
+                decompress: Summary::of(&entrant.decompress),
+                test: Summary::of(&entrant.test),
+                reads: entrant.reads,
+            })
+        });
+        FileResult {
+            file: self.file.display().to_string(),
+            input_bytes: self.input_bytes,
+            runs: self.args.runs,
+            threads: self.args.thread_count(),
+            discarded: self.args.discard,
+            rows: rows.collect(),
+        }
+    }
+}
+
+fn size_bytes(path: &Path) -> Result<u64, BenchError> {
+    let metadata = fs::metadata(path).map_err(io_error(&format!("read {}", path.display())))?;
+    Ok(metadata.len())
+}
+
+/// Removes a contender's output; with --discard there may be none.
+fn remove(path: &Path) -> Result<(), BenchError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(io_error(&format!("remove {}", path.display()))),
+    }
+}
+
+/// Compares two files piece by piece, in little memory (see [`Cost::peak_memory_bytes`]).
+fn same_content(a: &Path, b: &Path) -> Result<bool, BenchError> {
+    const PIECE_BYTES: usize = 128 * 1024;
+    let open = |path: &Path| {
+        let file = File::open(path).map_err(io_error(&format!("open {}", path.display())))?;
+        Ok::<_, BenchError>(BufReader::with_capacity(PIECE_BYTES, file))
+    };
+    let (mut a, mut b) = (open(a)?, open(b)?);
+    let (mut piece_a, mut piece_b) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    loop {
+        let got_a = read_full(&mut a, &mut piece_a).map_err(io_error("compare content"))?;
+        let got_b = read_full(&mut b, &mut piece_b).map_err(io_error("compare content"))?;
+        if piece_a[..got_a] != piece_b[..got_b] {
+            return Ok(false);
+        }
+        if got_a == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+/// Fills `piece`; short only at the end.
+fn read_full(reader: &mut impl Read, piece: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < piece.len() {
+        match reader.read(&mut piece[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::super::contender;
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(words: &[&str]) -> BenchArgs {
+        let words = ["bench"].iter().chain(words);
+        Command::try_parse_from(words).unwrap().bench
+    }
+
+    /// Peers only: this test binary is not Refrain.
+    fn contest(words: &[&str]) -> Result<(FileResult, String), BenchError> {
+        let args = parse(words);
+        let mut notes = Vec::new();
+        let mut contenders = contender::from_args(&args, &mut notes)?;
+        contenders.retain(|contender| !contender.is_refrain);
+        let result = run(&args.files[0], &contenders, &args, &mut notes)?;
+        Ok((result, String::from_utf8(notes).unwrap()))
+    }
+
+    fn input(folder: &tempfile::TempDir, length_bytes: usize) -> String {
+        let path = folder.path().join("in put");
+        let data: Vec<u8> = (0..length_bytes).map(|i| (i / 7 % 251) as u8).collect();
+        fs::write(&path, data).unwrap();
+        path.to_str().unwrap().into()
+    }
+
+    #[test]
+    fn sizes_times_and_content_of_peers_are_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = input(&folder, 300_000);
+        let scratch = tempfile::tempdir().unwrap();
+        let (result, notes) = contest(&[
+            &file,
+            "--scratch",
+            scratch.path().to_str().unwrap(),
+            "--runs",
+            "2",
+            "--decompress",
+            "--peer",
+            "cat ::: cat",
+            "--peer",
+            "head -c 1000 <",
+            "--peer",
+            "cp {} {out} ::: cp {} {out}",
+        ])
+        .unwrap();
+        let sizes: Vec<u64> = result.rows.iter().map(|row| row.archive_bytes).collect();
+        assert_eq!(sizes, [300_000, 1000, 300_000], "{notes}");
+        assert_eq!(result.rows[1].name, "head -c 1000");
+        assert!(result.rows[0].decompress.is_some());
+        assert!(result.rows[1].decompress.is_none());
+        for row in &result.rows {
+            assert!(row.compress.seconds.median > 0.0);
+            assert!(row.compress.peak_memory_bytes > 100_000);
+        }
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_peer_that_loses_content_or_fails_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = input(&folder, 5000);
+        let (result, notes) = contest(&[
+            &file,
+            "--runs",
+            "1",
+            "--decompress",
+            "--peer",
+            "cat ::: head -c 4999",
+            "--peer",
+            "sh -c 'echo no such luck >&2; exit 3'",
+            "--peer",
+            "no-such-program-anywhere",
+            "--peer",
+            "cat ::: cat",
+        ])
+        .unwrap();
+        assert_eq!(result.rows.len(), 1, "{notes}");
+        assert!(notes.contains("does not give the input back"), "{notes}");
+        assert!(notes.contains("no such luck"), "{notes}");
+        assert!(
+            notes.contains("cannot start no-such-program-anywhere"),
+            "{notes}"
+        );
+    }
+
+    #[test]
+    fn discarding_measures_without_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = input(&folder, 5000);
+        let (result, _) = contest(&[&file, "--runs", "1", "--discard", "--peer", "cat"]).unwrap();
+        assert_eq!(result.rows[0].archive_bytes, 5000);
+        assert!(result.discarded);
+    }
+
+    #[test]
+    fn folders_and_missing_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(matches!(contest(&[path]), Err(BenchError::Usage(_))));
+        let missing = format!("{path}/missing");
+        assert!(matches!(contest(&[&missing]), Err(BenchError::Io { .. })));
+    }
+
+    #[test]
+    fn comparison_sees_every_difference() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        let data = vec![7u8; 300_001];
+        fs::write(&a, &data).unwrap();
+        for (change, same) in [(None, true), (Some(0), false), (Some(300_000), false)] {
+            let mut other = data.clone();
+            if let Some(index) = change {
+                other[index] ^= 1;
+            }
+            fs::write(&b, &other).unwrap();
+            assert_eq!(same_content(&a, &b).unwrap(), same, "{change:?}");
+        }
+        fs::write(&b, &data[..300_000]).unwrap();
+        assert!(!same_content(&a, &b).unwrap());
+    }
+}

@@ -1,0 +1,121 @@
+//! Manual pages and completions, from the one declaration of the flags.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::Shell;
+
+use crate::args::{GenerateArgs, GenerateWhat};
+use crate::exit::Exit;
+use crate::faces;
+use crate::failure::{Failure, Result};
+use crate::messages;
+use crate::session::Session;
+
+/// The shells that completions are written for.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// `refrain generate man|completions DIR`
+pub fn run(args: &GenerateArgs, session: &Session) -> Exit {
+    match generate(args.what, &args.directory) {
+        Ok(()) => Exit::Done,
+        Err(failure) => {
+            messages::tell(session.program, &failure.to_string());
+            failure.exit()
+        }
+    }
+}
+
+fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
+    let result = fs::create_dir_all(directory).and_then(|()| {
+        faces::commands()
+            .into_iter()
+            .try_for_each(|command| match what {
+                GenerateWhat::Man => clap_mangen::generate_to(command, directory),
+                GenerateWhat::Completions => completions(command, directory),
+            })
+    });
+    result.map_err(|error| Failure::Io {
+        file: directory.to_string_lossy().into_owned(),
+        action: "write",
+        error,
+    })
+}
+
+fn completions(mut command: Command, directory: &Path) -> io::Result<()> {
+    let name = command.get_name().to_string();
+    SHELLS.into_iter().try_for_each(|shell| {
+        clap_complete::generate_to(shell, &mut command, &name, directory).map(drop)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every visible command of a face with the stem of its manual page.
+    fn pages(command: &Command, prefix: &str) -> Vec<(String, Command)> {
+        let stem = format!("{prefix}{}", command.get_name());
+        let below = command
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+            .flat_map(|c| pages(c, &format!("{stem}-")));
+        below.chain([(stem.clone(), command.clone())]).collect()
+    }
+
+    fn visible_flags(command: &Command) -> Vec<String> {
+        let visible = command.get_arguments().filter(|a| !a.is_hide_set());
+        visible
+            .filter_map(|a| a.get_long().map(str::to_string))
+            .collect()
+    }
+
+    fn fresh_directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("refrain-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn every_flag_is_in_its_manual_page() {
+        let directory = fresh_directory("man");
+        generate(GenerateWhat::Man, &directory).unwrap();
+        let mut count = 0;
+        for (stem, command) in faces::commands().iter().flat_map(|c| pages(c, "")) {
+            let page = fs::read_to_string(directory.join(format!("{stem}.1"))).unwrap();
+            for flag in visible_flags(&command) {
+                let roff = format!("\\-\\-{}", flag.replace('-', "\\-"));
+                assert!(page.contains(&roff), "{stem}.1 lacks --{flag}");
+                count += 1;
+            }
+        }
+        assert!(
+            count > 40,
+            "only {count} flags found: the walk over the verbs is broken"
+        );
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn every_flag_is_completed_in_every_shell() {
+        let directory = fresh_directory("completions");
+        generate(GenerateWhat::Completions, &directory).unwrap();
+        for (shell_file, dashes) in [
+            ("refrain.bash", "--"),
+            ("_refrain", "--"),
+            ("refrain.fish", "-l "),
+        ] {
+            let script = fs::read_to_string(directory.join(shell_file)).unwrap();
+            for (_, command) in pages(&faces::commands()[0], "") {
+                for flag in visible_flags(&command) {
+                    let text = format!("{dashes}{flag}");
+                    assert!(script.contains(&text), "{shell_file} lacks --{flag}");
+                }
+            }
+        }
+        assert!(directory.join("rfn.bash").exists());
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,27 @@
+//! Lines on standard error. A message that cannot be written is dropped: there is nobody to tell.
+
+use std::io::{self, Write};
+
+use crate::exit::Exit;
+
+/// Writes `PROGRAM: text` as one line to standard error.
+pub fn tell(program: &str, text: &str) {
+    line(&format!("{program}: {text}"));
+}
+
+/// Writes one line to standard error, in one call so that lines of several processes do not mix.
+pub fn line(text: &str) {
+    let _ = io::stderr()
+        .lock()
+        .write_all(format!("{text}\n").as_bytes());
+}
+
+/// Prints what the argument parser has to say: help and version on standard output (done),
+/// complaints on standard error (usage; the parser's own code for them would be 2).
+pub fn parser(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    match error.use_stderr() {
+        true => Exit::Usage,
+        false => Exit::Done,
+    }
+}

@@ -1,0 +1,162 @@
+//! Names of archives and members: suffixes, what may be restored where, what may be shown.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+/// The suffix of archives, without its dot.
+pub const SUFFIX: &str = "rfn";
+
+/// The member name of what came from standard input.
+pub const STDIN_MEMBER: &str = "stdin";
+
+/// `FILE` -> `FILE.rfn`.
+pub fn with_suffix(path: &Path) -> PathBuf {
+    let mut name = path.components().as_path().as_os_str().to_owned();
+    name.push(".");
+    name.push(SUFFIX);
+    PathBuf::from(name)
+}
+
+/// Whether the path ends in `.rfn`.
+pub fn has_suffix(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new(SUFFIX))
+}
+
+/// `FILE.rfn` -> `FILE`; `x.trf`-like short forms do not exist.
+pub fn without_suffix(path: &Path) -> Result<PathBuf> {
+    match has_suffix(path) {
+        true => Ok(path.with_extension("")),
+        false => Err(Failure::usage(
+            path.to_string_lossy(),
+            "does not end in .rfn, so the output has no name: give one with -o",
+        )),
+    }
+}
+
+/// The member name of an input that is packed alone: its last component.
+pub fn base_name(path: &Path) -> Result<String> {
+    match path.file_name() {
+        Some(name) => Ok(name.to_string_lossy().into_owned()),
+        None => Err(Failure::usage(
+            path.to_string_lossy(),
+            "has no name of its own: give the output with -o, and the directory by its name",
+        )),
+    }
+}
+
+/// The member name of an input that is packed beside others: its path, made relative.
+///
+/// A leading `/` is dropped, and so are `.` and everything up to the last `..`, so that the archive
+/// never holds a name that extraction would refuse.
+pub fn relative_name(path: &Path) -> Result<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
+            Component::ParentDir => parts.clear(),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    match parts.is_empty() {
+        false => Ok(parts.join("/")),
+        true => base_name(path),
+    }
+}
+
+/// A member name from an archive as a path that stays below the directory it is joined to.
+///
+/// An archive is not trusted: absolute names, `..`, empty names and NUL are refused, not repaired,
+/// because a repaired name could collide with another member.
+pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
+    let refuse = |why: &str| {
+        let text = format!(
+            "member name {:?} {why}: give another place with -o FILE",
+            shown(name)
+        );
+        Err(Failure::usage(archive, text))
+    };
+    if name.is_empty() || name.ends_with('/') {
+        return refuse("is not a file name");
+    }
+    if name.contains('\0') {
+        return refuse("contains a NUL byte");
+    }
+    let mut path = PathBuf::new();
+    for part in Path::new(name).components() {
+        match part {
+            Component::Normal(part) => path.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => return refuse("leaves its directory with .."),
+            Component::RootDir | Component::Prefix(_) => return refuse("is absolute"),
+        }
+    }
+    match path.as_os_str().is_empty() {
+        true => refuse("is not a file name"),
+        false => Ok(path),
+    }
+}
+
+/// A name fit for a terminal: control characters, which could be commands to it, become `?`.
+pub fn shown(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffix_comes_and_goes() {
+        assert_eq!(with_suffix(Path::new("a/x.tar")), Path::new("a/x.tar.rfn"));
+        assert_eq!(with_suffix(Path::new("dir/")), Path::new("dir.rfn"));
+        assert_eq!(
+            without_suffix(Path::new("a/x.tar.rfn")).unwrap(),
+            Path::new("a/x.tar")
+        );
+        assert!(without_suffix(Path::new("a/x.tar")).is_err());
+        assert!(without_suffix(Path::new(".rfn")).is_err());
+    }
+
+    #[test]
+    fn relative_names_are_always_safe() {
+        for path in ["a", "./a/b", "/etc/passwd", "../../x", "a/../../b/c", "d/"] {
+            let name = relative_name(Path::new(path)).unwrap();
+            assert!(safe_member_path("t", &name).is_ok(), "{path} -> {name}");
+        }
+        assert_eq!(
+            relative_name(Path::new("/etc/passwd")).unwrap(),
+            "etc/passwd"
+        );
+        assert_eq!(relative_name(Path::new("../../x")).unwrap(), "x");
+        assert!(relative_name(Path::new("..")).is_err());
+    }
+
+    #[test]
+    fn unsafe_member_names_are_refused() {
+        for name in [
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../x",
+            "a/../b",
+            "a/",
+            ".",
+            "a\0b",
+            "a/..",
+        ] {
+            assert!(safe_member_path("t", name).is_err(), "{name:?}");
+        }
+        assert_eq!(safe_member_path("t", "a/./b").unwrap(), Path::new("a/b"));
+        assert_eq!(safe_member_path("t", "..a").unwrap(), Path::new("..a"));
+    }
+
+    #[test]
+    fn control_characters_are_not_shown() {
+        assert_eq!(shown("a\n\u{7}b\u{9b}c"), "a??b?c");
+    }
+}

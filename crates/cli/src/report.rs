@@ -1,0 +1,178 @@
+//! What a run tells: summaries for people, one JSON document for scripts, the exit code.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::args::ReportArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::messages;
+use crate::progress::Meter;
+use crate::session::Session;
+
+/// Where the data of the run goes, and so where the JSON document may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataTo {
+    /// To standard output: JSON goes to standard error.
+    Stdout,
+    /// To files, or nowhere.
+    Elsewhere,
+}
+
+/// What one piece of work has to tell.
+#[derive(Debug)]
+pub struct Outcome {
+    /// A line for standard error; empty when there is nothing to say.
+    pub summary: String,
+    /// The same, and more, for scripts.
+    pub json: Value,
+}
+
+/// Collects the outcomes of a run.
+#[derive(Debug)]
+pub struct Report<'a> {
+    session: &'a Session,
+    args: &'a ReportArgs,
+    verb: &'static str,
+    data_to: DataTo,
+    results: Vec<Value>,
+    exit: Exit,
+    is_pipe_broken: bool,
+}
+
+impl<'a> Report<'a> {
+    /// An empty report of a run of `verb`.
+    pub fn new(
+        verb: &'static str,
+        args: &'a ReportArgs,
+        session: &'a Session,
+        data_to: DataTo,
+    ) -> Report<'a> {
+        let (results, exit) = (Vec::new(), Exit::Done);
+        Report {
+            session,
+            args,
+            verb,
+            data_to,
+            results,
+            exit,
+            is_pipe_broken: false,
+        }
+    }
+
+    /// A watch for one piece of work.
+    pub fn meter(&self, label: &str) -> Meter<'a> {
+        Meter::start(label, self.args, self.session)
+    }
+
+    /// Whether text for people goes to standard output (it does unless JSON was asked for).
+    pub fn writes_text(&self) -> bool {
+        !self.args.json
+    }
+
+    /// How often `-v` was given.
+    pub fn verbosity(&self) -> u8 {
+        self.args.verbose
+    }
+
+    /// A remark about something that was done otherwise than asked.
+    pub fn remark(&self, text: &str) {
+        if !self.args.quiet {
+            messages::tell(self.session.program, text);
+        }
+    }
+
+    /// Does `work` for every item; a failed item does not keep the others from being done.
+    pub fn each<T>(&mut self, items: &[T], work: impl Fn(&T, &Report) -> Result<Outcome>) {
+        for item in items {
+            if self.session.is_cancelled() || self.is_pipe_broken {
+                break;
+            }
+            let result = work(item, self);
+            self.add(result);
+        }
+    }
+
+    /// Writes text to standard output, ahead of any piece of work.
+    pub fn add_text(&mut self, text: &str) {
+        if let Err(failure) = print(text) {
+            self.fail(&failure);
+        }
+    }
+
+    /// Takes the result of one piece of work.
+    pub fn add(&mut self, result: Result<Outcome>) {
+        match result {
+            Ok(outcome) => {
+                let is_silent = self.args.quiet || self.args.json || outcome.summary.is_empty();
+                if !is_silent {
+                    messages::line(&outcome.summary);
+                }
+                self.results.push(outcome.json);
+            }
+            Err(failure) => self.fail(&failure),
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        if failure.is_broken_pipe() {
+            self.is_pipe_broken = true;
+            return;
+        }
+        // With JSON on standard error the document must stay alone there.
+        if !(self.args.json && self.data_to == DataTo::Stdout) {
+            messages::tell(self.session.program, &failure.to_string());
+        }
+        self.results.push(json!({ "error": failure.to_json() }));
+        if self.exit == Exit::Done {
+            self.exit = failure.exit();
+        }
+    }
+
+    /// Writes the JSON document, if asked for, and returns the code for the shell.
+    pub fn finish(mut self) -> Exit {
+        // The signal decides, whatever failed because of it.
+        if self.session.is_cancelled() {
+            self.exit = Exit::Interrupted;
+        }
+        if self.args.json {
+            let document = json!({
+                "verb": self.verb,
+                "exit": self.exit as u8,
+                "results": self.results,
+            });
+            self.write_document(&document);
+        }
+        self.exit
+    }
+
+    fn write_document(&mut self, document: &Value) {
+        let text = format!("{document:#}\n");
+        let written = match self.data_to {
+            DataTo::Stdout => io::stderr().write_all(text.as_bytes()),
+            DataTo::Elsewhere => write_stdout(text.as_bytes()),
+        };
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+            && self.exit == Exit::Done
+        {
+            self.exit = Exit::Io;
+        }
+    }
+}
+
+fn write_stdout(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+/// Writes text to standard output.
+pub fn print(text: &str) -> Result<()> {
+    write_stdout(text.as_bytes()).map_err(|error| Failure::Io {
+        file: "standard output".into(),
+        action: "write",
+        error,
+    })
+}

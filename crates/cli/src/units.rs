@@ -1,0 +1,89 @@
+//! Sizes, rates and durations as people read them.
+
+use std::time::Duration;
+
+/// Bytes with three significant digits and a decimal unit: `2.72 GB`, `195 MB`, `812 B`.
+pub fn bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // 999.5 and more would round to four digits.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = match value {
+        _ if unit == 0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// Bytes per second.
+pub fn rate_text(bytes: u64, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-6);
+    format!("{}/s", bytes_text((bytes as f64 / seconds) as u64))
+}
+
+/// `part` of `whole` in percent, one decimal: `7.2 %`; an empty whole has no ratio.
+pub fn percent_text(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_string(),
+        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+/// A duration for a summary: `3.9 s`, `2 min 05 s`.
+pub fn duration_text(elapsed: Duration) -> String {
+    match elapsed.as_secs() {
+        0..60 => format!("{:.1} s", elapsed.as_secs_f64()),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// A duration for the progress line: `0:07`, `1:02:03`.
+pub fn clock_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_keep_three_digits() {
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (9_994, "9.99 kB"),
+            (9_996, "10.0 kB"),
+            (99_960, "100 kB"),
+            (999_600, "1.00 MB"),
+            (2_720_000_000, "2.72 GB"),
+            (195_400_000, "195 MB"),
+            (u64::MAX, "18.4 EB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(bytes_text(bytes), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn times_read_well() {
+        assert_eq!(duration_text(Duration::from_millis(3_940)), "3.9 s");
+        assert_eq!(duration_text(Duration::from_secs(125)), "2 min 05 s");
+        assert_eq!(clock_text(Duration::from_secs(7)), "0:07");
+        assert_eq!(clock_text(Duration::from_secs(3723)), "1:02:03");
+        assert_eq!(rate_text(0, Duration::ZERO), "0 B/s");
+        assert_eq!(percent_text(72, 1000), "7.2 %");
+        assert_eq!(percent_text(72, 0), "-");
+    }
+}

@@ -1,0 +1,154 @@
+//! `refrain decompress`: archives back into files and directories.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use refrain::{Archive, ExtractSummary, MemberKind};
+use serde_json::json;
+
+use super::restore::{Place, Restore};
+use crate::args::DecompressArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::names;
+use crate::progress::Meter;
+use crate::report::{DataTo, Outcome, Report};
+use crate::session::Session;
+use crate::units::{bytes_text, duration_text, rate_text};
+
+/// Runs the verb.
+pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
+    let paths = files::or_stdin(&args.archives);
+    let has_stdin = paths.iter().flatten().any(|path| files::is_dash(path));
+    let is_stdout = args.output.is_stdout() || (args.output.output.is_none() && has_stdin);
+    let data_to = if is_stdout {
+        DataTo::Stdout
+    } else {
+        DataTo::Elsewhere
+    };
+    let mut report = Report::new("decompress", &args.report, session, data_to);
+    match paths {
+        Ok(paths) => report.each(&paths, |path, report| decompress(path, args, report)),
+        Err(failure) => report.add(Err(failure)),
+    }
+    report.finish()
+}
+
+fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Outcome> {
+    let label = files::label(path);
+    let before = if files::is_dash(path) {
+        None
+    } else {
+        Some(files::metadata(path)?)
+    };
+    let is_stream = before.as_ref().is_none_or(|found| !found.is_file());
+    let options = args.resources.read_options();
+    let engine_failure = |error| Failure::engine(&label, error);
+    let (summary, meter);
+    let mut restore;
+    if is_stream {
+        let place = stream_place(args)?;
+        let stream = match before {
+            Some(_) => files::file_stream(path)?,
+            None => files::stdin_stream(),
+        };
+        restore = Restore::new(&label, place, args.output.force);
+        meter = report.meter(&label);
+        summary = refrain::extract_stream(stream, &mut restore, &options, &meter);
+    } else {
+        let source = files::source(path)?;
+        let place = {
+            let archive = Archive::open(source.clone(), &options).map_err(engine_failure)?;
+            file_place(path, &archive, args)?
+        };
+        restore = Restore::new(&label, place, args.output.force);
+        meter = report.meter(&label);
+        summary = refrain::extract(source, &mut restore, &options, &meter);
+    }
+    let summary = summary.map_err(engine_failure)?;
+    meter.erase();
+    if let (true, false, Some(read)) = (args.output.rm, restore.is_stdout(), &before) {
+        remove_archive(path, read, &restore, report)?;
+    }
+    Ok(outcome(&label, restore.restored(), &summary, &meter))
+}
+
+fn remove_archive(path: &Path, read: &Metadata, restore: &Restore, report: &Report) -> Result<()> {
+    let restored = restore.restored().iter().map(Path::new);
+    restored
+        .filter(|restored| restored.is_dir())
+        .try_for_each(files::sync_tree)?;
+    if let Some(why_not) = files::remove_source(path, read)? {
+        report.remark(&format!("{}: {why_not}", names::shown(&files::label(path))));
+    }
+    Ok(())
+}
+
+/// Where the members of a pipe go; what is in it is not known yet.
+fn stream_place(args: &DecompressArgs) -> Result<Place> {
+    match &args.output.output {
+        None => stdout_place(args),
+        Some(output) if files::is_dash(output) => stdout_place(args),
+        Some(output) if is_directory(output) => Ok(Place::OnlyBelow(output.clone())),
+        Some(output) => Ok(Place::Only(output.clone())),
+    }
+}
+
+/// Where the members of an archive go.
+fn file_place(path: &Path, archive: &Archive, args: &DecompressArgs) -> Result<Place> {
+    let members = archive.members();
+    let only = match members {
+        [member] => Some(member),
+        _ => None,
+    };
+    match (&args.output.output, only) {
+        (Some(output), _) if files::is_dash(output) => stdout_place(args),
+        (Some(output), Some(member)) if member.kind == MemberKind::Tree => {
+            Ok(Place::Only(output.clone()))
+        }
+        (Some(output), Some(_)) if !is_directory(output) => Ok(Place::Only(output.clone())),
+        (Some(output), _) => Ok(Place::Below(output.clone())),
+        (None, Some(member)) if member.kind == MemberKind::Tree => {
+            let name = names::safe_member_path(&files::label(path), &member.name)?;
+            Ok(Place::Only(
+                path.parent().unwrap_or(Path::new("")).join(name),
+            ))
+        }
+        (None, Some(_)) => Ok(Place::Only(names::without_suffix(path)?)),
+        (None, None) => Ok(Place::Below(PathBuf::new())),
+    }
+}
+
+fn stdout_place(args: &DecompressArgs) -> Result<Place> {
+    files::stdout_sink(args.output.force).map(|_probe| Place::Stdout)
+}
+
+fn is_directory(path: &Path) -> bool {
+    path.is_dir() || path.to_string_lossy().ends_with('/')
+}
+
+fn outcome(label: &str, restored: &[String], summary: &ExtractSummary, meter: &Meter) -> Outcome {
+    let elapsed = meter.elapsed();
+    let line = format!(
+        "{}: {} -> {}, {}, {}",
+        names::shown(label),
+        bytes_text(summary.archive_bytes),
+        bytes_text(summary.content_bytes),
+        duration_text(elapsed),
+        rate_text(summary.content_bytes, elapsed),
+    );
+    let json = json!({
+        "file": label,
+        "outputs": restored,
+        "members": summary.members,
+        "content_bytes": summary.content_bytes,
+        "archive_bytes": summary.archive_bytes,
+        "entries": summary.entries,
+        "seconds": elapsed.as_secs_f64(),
+    });
+    Outcome {
+        summary: line,
+        json,
+    }
+}

@@ -1,0 +1,22 @@
+//! End-to-end cases: a fresh directory, the real binary, and what a user would look at.
+//!
+//! | file | what |
+//! |---|---|
+//! | `support` | the directory, the commands, data to pack |
+//! | `round_trip` | files, pipes, several members: what goes in comes out |
+//! | `trees` | directories |
+//! | `rfn` | the habits of gzip, and `tar -I` |
+//! | `manners` | nothing overwritten, nothing left behind, exit codes |
+//! | `damage` | broken archives |
+//! | `reading` | info, list, cat |
+
+// A case fails by panicking, in its helpers too.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod damage;
+mod manners;
+mod reading;
+mod rfn;
+mod round_trip;
+mod support;
+mod trees;

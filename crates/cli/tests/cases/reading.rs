@@ -1,0 +1,119 @@
+//! info, list and cat.
+
+use serde_json::Value;
+
+use crate::support::{Case, mixture, noise};
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[test]
+fn info_adds_up() {
+    let case = Case::new();
+    let data = mixture(2 << 20);
+    case.write("x", &data);
+    case.ok("compress -q x");
+    let text = String::from_utf8(case.ok("info x.rfn").stdout).unwrap();
+    for word in [
+        "x.rfn",
+        "store",
+        "reach",
+        "codec",
+        "blake3",
+        &data.len().to_string(),
+    ] {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+    let document = json(&case.ok("info -vv --json x.rfn").stdout);
+    let info = &document["results"][0];
+    let number = |value: &Value| {
+        value
+            .as_u64()
+            .unwrap_or_else(|| panic!("{value} in {info}"))
+    };
+    assert_eq!(number(&info["content_bytes"]), data.len() as u64);
+    assert_eq!(
+        number(&info["archive_bytes"]),
+        case.read("x.rfn").len() as u64
+    );
+    let parts = ["store_bytes", "matched_bytes", "run_bytes"].map(|key| number(&info[key]));
+    assert_eq!(
+        parts.iter().sum::<u64>(),
+        data.len() as u64,
+        "store, matches and runs: {parts:?}"
+    );
+    assert!(parts[1] > 0 && parts[2] > 0, "{parts:?}");
+    let sum = |list: &Value, key: &str| {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|item| number(&item[key]))
+            .sum::<u64>()
+    };
+    assert_eq!(sum(&info["codecs"], "raw_bytes"), parts[0]);
+    assert_eq!(sum(&info["blocks"], "raw_bytes"), parts[0]);
+    assert_eq!(info["members"][0]["name"], "x");
+    assert_eq!(info["members"][0]["blake3"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn cat_writes_ranges() {
+    let case = Case::new();
+    let data = mixture(1 << 20);
+    case.write("x", &data);
+    case.ok("compress -q x");
+    let length = data.len();
+    let cases = [
+        ("0..10", 0..10),
+        ("1K..3K", 1024..3072),
+        ("700000..", 700_000..length),
+        ("..5", 0..5),
+        ("9..9", 9..9),
+        ("1T..", length..length),
+        ("..", 0..length),
+    ];
+    for (range, expected) in cases {
+        let output = case.ok(&format!("cat x.rfn --range {range}"));
+        assert!(output.stdout == data[expected], "{range}");
+    }
+    assert!(case.ok("cat x.rfn").stdout == data);
+    assert!(case.ok("cat x.rfn x --range 5..6").stdout == data[5..6]);
+    assert!(case.fails("cat x.rfn nothing", 1).contains("nothing"));
+}
+
+#[test]
+fn list_names_what_cat_can_reach() {
+    let case = Case::new();
+    let deep = noise(9, 50_000);
+    case.write("tree/a", b"aaa");
+    case.write("tree/sub/deep", &deep);
+    std::os::unix::fs::symlink("a", case.path("tree/soft")).unwrap();
+    std::fs::hard_link(case.path("tree/a"), case.path("tree/hard")).unwrap();
+    case.write("file", b"fff");
+    case.ok("compress -q tree");
+    case.ok("compress -q tree file -o both.rfn");
+    let names = String::from_utf8(case.ok("list tree.rfn").stdout).unwrap();
+    assert_eq!(names, ".\na\nhard\nsoft\nsub\nsub/deep\n");
+    assert!(case.ok("cat tree.rfn sub/deep").stdout == deep);
+    assert!(case.ok("cat tree.rfn sub/deep --range 40000..40010").stdout == deep[40_000..40_010]);
+    assert_eq!(case.ok("cat tree.rfn hard").stdout, b"aaa");
+    assert!(case.fails("cat tree.rfn soft", 1).contains("symbolic link"));
+    assert!(case.fails("cat tree.rfn sub", 1).contains("not a file"));
+    let names = String::from_utf8(case.ok("list both.rfn").stdout).unwrap();
+    assert!(names.lines().any(|name| name == "tree/sub/deep"), "{names}");
+    assert!(case.ok("cat both.rfn tree/sub/deep").stdout == deep);
+    assert_eq!(case.ok("cat both.rfn file").stdout, b"fff");
+    assert!(case.fails("cat both.rfn", 1).contains("2 members"));
+    let long = String::from_utf8(case.ok("list -v tree.rfn").stdout).unwrap();
+    assert!(long.contains("soft -> a"), "{long}");
+    let document = json(&case.ok("list --json tree.rfn").stdout);
+    assert_eq!(
+        document["results"][0]["members"][0]["entries"][5]["path"],
+        "sub/deep"
+    );
+    assert_eq!(
+        document["results"][0]["members"][0]["entries"][5]["size_bytes"],
+        50_000
+    );
+}

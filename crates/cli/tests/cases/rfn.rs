@@ -1,0 +1,88 @@
+//! The habits of gzip, xz and zstd.
+
+use std::fs;
+
+use crate::support::{Case, expect, mixture, snapshot};
+
+#[test]
+fn in_place_and_back() {
+    let case = Case::new();
+    let data = mixture(200_000);
+    case.write("x", &data);
+    let rfn = case.face("rfn");
+    let run = |line: &str, exit| expect(case.command(&rfn, line).output().unwrap(), exit, line);
+    run("-k x", 0);
+    assert!(case.exists("x"));
+    run("x", 4);
+    run("-9f --rm x", 0);
+    assert!(!case.exists("x"));
+    run("-t x.rfn", 0);
+    let list = String::from_utf8(run("-l x.rfn", 0).stdout).unwrap();
+    assert!(
+        list.contains(&data.len().to_string()) && list.contains("x.rfn"),
+        "{list}"
+    );
+    assert!(run("-dc x.rfn", 0).stdout == data);
+    run("-d x.rfn", 0);
+    assert!(case.read("x") == data);
+    run("-d x.rfn", 4);
+    run("-df --rm x.rfn", 0);
+    assert!(!case.exists("x.rfn"));
+    // Not "unknown suffix": what matters is that it is no archive.
+    run("-d x", 2);
+    run("-T2 -1q x -o y.rfn", 0);
+    run("--no-such-flag", 1);
+    run("y.rfn", 1);
+}
+
+#[test]
+fn pipes_without_arguments() {
+    let case = Case::new();
+    let data = mixture(100_000);
+    let rfn = case.face("rfn");
+    let packed = expect(case.pipe(&rfn, "", &data), 0, "rfn").stdout;
+    for line in ["-d", "-dc", "-d -", "--decompress --stdout"] {
+        assert!(expect(case.pipe(&rfn, line, &packed), 0, line).stdout == data);
+    }
+    assert!(expect(case.pipe(case.face("unrfn"), "", &packed), 0, "unrfn").stdout == data);
+    case.write("y.rfn", &packed);
+    let cat = expect(
+        case.command(case.face("rfncat"), "y.rfn").output().unwrap(),
+        0,
+        "rfncat",
+    );
+    assert!(cat.stdout == data);
+}
+
+#[test]
+fn tar_uses_rfn() {
+    let case = Case::new();
+    case.write("dir/a", &mixture(100_000));
+    case.write("dir/b/c", b"c");
+    let bin = case.face("rfn").parent().unwrap().to_path_buf();
+    let tar = |line: &str| {
+        let path = format!(
+            "{}:{}",
+            bin.display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        let output = case
+            .command("tar", line)
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        expect(output, 0, line)
+    };
+    tar("-I rfn -cf x.tar.rfn dir");
+    fs::create_dir(case.path("out")).unwrap();
+    tar("-I rfn -C out -xf x.tar.rfn");
+    // The tar of GNU keeps whole seconds only.
+    let whole_seconds = |name: &str| {
+        let mut found = snapshot(&case.path(name));
+        found.iter_mut().for_each(|entry| entry.nanoseconds = 0);
+        found
+    };
+    assert_eq!(whole_seconds("dir"), whole_seconds("out/dir"));
+    let names = String::from_utf8(tar("-I rfn -tf x.tar.rfn").stdout).unwrap();
+    assert!(names.contains("dir/b/c"), "{names}");
+}

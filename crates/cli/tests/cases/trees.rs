@@ -1,0 +1,136 @@
+//! Directories.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::support::{Case, REFRAIN, expect, mixture, noise, snapshot};
+
+/// A directory with one of everything a normal user can make.
+fn plant(case: &Case) {
+    case.write("tree/a.txt", b"first");
+    case.write("tree/sub/deep/data.bin", &mixture(400_000));
+    case.write("tree/sub.x", b"sorts between sub and sub/");
+    case.write(
+        &format!("tree/{}", "long-name-".repeat(20)),
+        &noise(5, 3000),
+    );
+    case.write("tree/read-only", b"x");
+    case.write("tree/empty-file", b"");
+    fs::create_dir(case.path("tree/empty")).unwrap();
+    symlink("a.txt", case.path("tree/soft")).unwrap();
+    symlink("/nowhere/at/all", case.path("tree/dangling")).unwrap();
+    fs::hard_link(case.path("tree/a.txt"), case.path("tree/sub/hard")).unwrap();
+    fs::set_permissions(case.path("tree/read-only"), Permissions::from_mode(0o440)).unwrap();
+    for (name, seconds) in [
+        ("tree/a.txt", 1_000_000_001),
+        ("tree/sub/deep", 5),
+        ("tree", 77),
+    ] {
+        let modified = UNIX_EPOCH + Duration::new(seconds, 987_654_321);
+        File::open(case.path(name))
+            .unwrap()
+            .set_modified(modified)
+            .unwrap();
+    }
+    fs::set_permissions(case.path("tree/sub"), Permissions::from_mode(0o550)).unwrap();
+}
+
+fn same(case: &Case, other: &str) {
+    assert_eq!(snapshot(&case.path("tree")), snapshot(&case.path(other)));
+}
+
+#[test]
+fn a_directory_comes_back_as_it_was() {
+    let case = Case::new();
+    plant(&case);
+    case.ok("compress tree");
+    case.ok("decompress tree.rfn -o out");
+    same(&case, "out");
+    let (first, second) = ("out/a.txt", "out/sub/hard");
+    let inode = |name| fs::metadata(case.path(name)).unwrap().ino();
+    assert_eq!(inode(first), inode(second), "hard links stay links");
+    // Without -o: beside the archive, under the member's name.
+    fs::create_dir(case.path("elsewhere")).unwrap();
+    fs::rename(case.path("tree.rfn"), case.path("elsewhere/backup.rfn")).unwrap();
+    case.ok("decompress elsewhere/backup.rfn");
+    same(&case, "elsewhere/tree");
+    assert!(
+        case.fails("decompress elsewhere/backup.rfn", 4)
+            .contains("exist")
+    );
+}
+
+#[test]
+fn the_archive_of_a_directory_is_deterministic_and_a_tar() {
+    let case = Case::new();
+    plant(&case);
+    case.ok("compress tree -o one.rfn -T1");
+    case.ok("compress tree -o two.rfn -T2");
+    assert!(case.read("one.rfn") == case.read("two.rfn"));
+    let tar = case.ok("decompress one.rfn -o -");
+    fs::create_dir(case.path("untarred")).unwrap();
+    expect(
+        case.pipe("tar", "-C untarred -xpf -", &tar.stdout),
+        0,
+        "tar -x",
+    );
+    same(&case, "untarred");
+}
+
+#[test]
+fn a_directory_by_pipe() {
+    let case = Case::new();
+    plant(&case);
+    let archive = case.ok("compress tree -o -").stdout;
+    expect(
+        case.pipe(REFRAIN, "decompress - -o out", &archive),
+        0,
+        "decompress - -o out",
+    );
+    same(&case, "out");
+}
+
+#[test]
+fn directories_and_files_together() {
+    let case = Case::new();
+    plant(&case);
+    case.write("file", b"beside");
+    case.ok("compress tree file -o both.rfn");
+    case.ok("decompress both.rfn -o out");
+    same(&case, "out/tree");
+    assert_eq!(case.read("out/file"), b"beside");
+    assert_eq!(case.ok("cat both.rfn tree/a.txt").stdout, b"first");
+}
+
+#[test]
+fn an_existing_directory_is_added_to_but_not_overwritten() {
+    let case = Case::new();
+    plant(&case);
+    case.ok("compress tree");
+    case.write("out/other", b"stays");
+    case.write("out/sub.x", b"mine");
+    let message = case.fails("decompress tree.rfn -o out", 4);
+    assert!(message.contains("sub.x"), "{message}");
+    assert_eq!(case.read("out/sub.x"), b"mine");
+    assert!(
+        !case.exists("out/a.txt"),
+        "what was restored before the failure is gone again"
+    );
+    case.ok("decompress tree.rfn -o out --force");
+    assert_eq!(case.read("out/sub.x"), b"sorts between sub and sub/");
+    assert_eq!(case.read("out/other"), b"stays");
+}
+
+#[test]
+fn a_directory_without_a_name_needs_o() {
+    let case = Case::new();
+    case.write("x", b"y");
+    assert!(case.fails("compress .", 1).contains("-o"));
+    fs::create_dir(case.path("d")).unwrap();
+    case.write("d/x", b"y");
+    case.ok("compress d/. -o dot.rfn");
+    case.ok("decompress dot.rfn -o out");
+    assert!(Path::new(&case.path("out/x")).exists());
+}

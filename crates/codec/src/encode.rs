@@ -1,0 +1,232 @@
+//! From a block and a plan to a payload: look, filter, squeeze, and fall back when that does not pay.
+
+use crate::codec::{self, Codec, OnNoise};
+use crate::description::{BlockDescription, FallbackReason, Params, check_raw_length};
+use crate::error::{Error, Result};
+use crate::filter::FilterChain;
+use crate::id::CodecId;
+use crate::look;
+use crate::nominate::nominate;
+use crate::settings::{Plan, Settings};
+use crate::workspace::Workspace;
+
+/// Takes over when the planned codec fails or lacks memory: light, and dense for its cost.
+const LIGHTER_CODEC: CodecId = CodecId::ZSTD;
+const LIGHTER_LEVEL: i32 = 12;
+
+/// A filter must save this share of the sample's trial size, 1/64, to be used: it costs time at
+/// both ends, and a sample says only so much.
+const FILTER_SAVING_LOG: u32 = 6;
+/// A quick full pass that saves less than this share, 1/256, confirms that a block is incompressible.
+const FULL_PASS_SAVING_LOG: u32 = 8;
+
+/// Squeezes `raw` as planned and appends the payload to `out`, which may hold bytes already. The
+/// payload is never larger than `raw`.
+///
+/// Blocks of 64 KiB and more are looked at first: filters are tried on a sample, and when the sample
+/// holds nothing to squeeze, the codec is spared as far as `OnNoise` says. This takes up to about
+/// 2 MiB of memory, whatever the plan's limit.
+///
+/// # Errors
+/// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` when not even a copy fits. `out` is
+/// then as before. Codecs that fail or need too much memory are no error: see `FallbackReason`.
+pub fn encode_block(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<BlockDescription> {
+    check_raw_length(raw.len() as u64)?;
+    let start = out.len();
+    let result = encode_checked(workspace, raw, plan, out);
+    if result.is_err() {
+        out.truncate(start);
+    }
+    result
+}
+
+/// Working memory that `encode_block` needs for this plan when nothing falls back, bytes; without
+/// the raw and the compressed bytes.
+///
+/// # Errors
+/// `UnsupportedCodec`.
+pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
+    let codec = codec::by_id(plan.codec)?;
+    let filtered = match plan.filter_trial {
+        true => raw_length_bytes,
+        false => 0,
+    };
+    Ok(codec.encode_memory_bytes(raw_length_bytes, &plan.settings) + filtered)
+}
+
+fn encode_checked(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<BlockDescription> {
+    let planned = codec::by_id(plan.codec)?;
+    if plan.codec == CodecId::NONE {
+        return store(workspace, raw, &plan.settings, None, out);
+    }
+    let mut filters = FilterChain::EMPTY;
+    if raw.len() >= look::LOOK_MIN_BYTES {
+        look::take_sample(raw, &mut workspace.sample);
+        if plan.filter_trial {
+            filters = choose_filters(workspace)?;
+        }
+        // A filter that won its trial has shown that there is something to squeeze.
+        if filters.is_empty() && is_incompressible(workspace, raw, planned, &plan.settings)? {
+            let reason = Some(FallbackReason::Incompressible);
+            return store(workspace, raw, &Settings::default(), reason, out);
+        }
+    }
+    if filters.is_empty() {
+        return squeeze(workspace, raw, raw, filters, plan, out);
+    }
+    let mut filtered = std::mem::take(&mut workspace.filtered);
+    filtered.clear();
+    filtered.extend_from_slice(raw);
+    filters.encode(&mut filtered);
+    let result = squeeze(workspace, raw, &filtered, filters, plan, out);
+    workspace.filtered = filtered;
+    result
+}
+
+/// The sample's verdict, and for slow codecs that of a quick full pass.
+fn is_incompressible(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    planned: &dyn Codec,
+    settings: &Settings,
+) -> Result<bool> {
+    let on_noise = planned.on_noise(settings);
+    if on_noise == OnNoise::Run || !look::sample_is_incompressible(workspace)? {
+        return Ok(false);
+    }
+    if on_noise == OnNoise::Store {
+        return Ok(true);
+    }
+    let quick_bytes = look::trial_bytes(workspace, raw)?;
+    Ok(quick_bytes >= raw.len() - (raw.len() >> FULL_PASS_SAVING_LOG))
+}
+
+/// Tries the nominated filters on the sample; the best one wins if it wins clearly.
+fn choose_filters(workspace: &mut Workspace) -> Result<FilterChain> {
+    let sample = std::mem::take(&mut workspace.sample);
+    let result = choose_filters_for(workspace, &sample);
+    workspace.sample = sample;
+    result
+}
+
+fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<FilterChain> {
+    let mut nominated = nominate(sample).peekable();
+    if nominated.peek().is_none() {
+        return Ok(FilterChain::EMPTY);
+    }
+    let plain_bytes = look::trial_bytes(workspace, sample)?;
+    let mut best_bytes = plain_bytes - (plain_bytes >> FILTER_SAVING_LOG);
+    let mut best = FilterChain::EMPTY;
+    for step in nominated {
+        let mut filtered = std::mem::take(&mut workspace.sample_filtered);
+        filtered.clear();
+        filtered.extend_from_slice(sample);
+        step.encode(&mut filtered);
+        let bytes = look::trial_bytes(workspace, &filtered);
+        workspace.sample_filtered = filtered;
+        let bytes = bytes?;
+        if bytes < best_bytes {
+            best_bytes = bytes;
+            best = FilterChain::of(step);
+        }
+    }
+    Ok(best)
+}
+
+/// Runs the planned codec on the filtered bytes, or the next lighter one, down to storing.
+fn squeeze(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    filtered: &[u8],
+    filters: FilterChain,
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<BlockDescription> {
+    let start = out.len();
+    let mut fallback = None;
+    for attempt in attempts(plan) {
+        let Some((settings, reduced)) = fitting(&attempt, raw.len() as u64, plan) else {
+            fallback = fallback.or(Some(FallbackReason::MemoryLimit));
+            continue;
+        };
+        let codec = codec::by_id(attempt.codec)?;
+        match codec.encode(workspace, filtered, &settings, out) {
+            Ok(params) if out.len() - start < raw.len() => {
+                let reduction = reduced.then_some(FallbackReason::SettingsReduced);
+                return Ok(BlockDescription {
+                    codec: attempt.codec,
+                    filters,
+                    params,
+                    fallback: fallback.or(reduction),
+                });
+            }
+            Ok(_) => {
+                out.truncate(start);
+                fallback = fallback.or(Some(FallbackReason::NotSmaller));
+                break;
+            }
+            Err(error @ Error::Setting { .. }) => return Err(error),
+            Err(_) => {
+                out.truncate(start);
+                fallback = fallback.or(Some(FallbackReason::CodecFailed));
+            }
+        }
+    }
+    store(workspace, raw, &Settings::default(), fallback, out)
+}
+
+/// A codec with settings, in the order in which they are tried.
+#[derive(Clone, Copy)]
+struct Attempt {
+    codec: CodecId,
+    settings: Settings,
+}
+
+/// The planned codec, then the lighter one.
+fn attempts(plan: &Plan) -> impl Iterator<Item = Attempt> {
+    let planned = Attempt {
+        codec: plan.codec,
+        settings: plan.settings,
+    };
+    let lighter = Attempt {
+        codec: LIGHTER_CODEC,
+        settings: Settings::level(LIGHTER_LEVEL),
+    };
+    let is_other = plan.codec != LIGHTER_CODEC;
+    std::iter::once(planned).chain(is_other.then_some(lighter))
+}
+
+/// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and
+/// whether they are smaller.
+fn fitting(attempt: &Attempt, raw_length_bytes: u64, plan: &Plan) -> Option<(Settings, bool)> {
+    let codec = codec::by_id(attempt.codec).ok()?;
+    let mut settings = attempt.settings;
+    let mut reduced = false;
+    while codec.encode_memory_bytes(raw_length_bytes, &settings) > plan.memory_limit_bytes {
+        settings = codec.with_less_memory(raw_length_bytes, &settings)?;
+        reduced = true;
+    }
+    Some((settings, reduced))
+}
+
+fn store(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    settings: &Settings,
+    fallback: Option<FallbackReason>,
+    out: &mut Vec<u8>,
+) -> Result<BlockDescription> {
+    let params = codec::by_id(CodecId::NONE)?.encode(workspace, raw, settings, out)?;
+    debug_assert_eq!(params, Params::EMPTY);
+    Ok(BlockDescription::stored(fallback))
+}

@@ -1,0 +1,121 @@
+//! Branch filter for x86 and x86-64, as widely published (CAB's E8 translation, the branch
+//! converters of 7z and xz): the relative target after E8 (call) or E9 (jmp) becomes an absolute
+//! one, so that calls of the same function look the same. Positions count from the block's start.
+//!
+//! Plausible targets are those whose top byte is 00 or FF. They are kept modulo 2^25, so that the
+//! top byte is 00 or FF again and the decoder takes the same decisions without further state. xz
+//! keeps such state to also convert calls that overlap a chance hit, and fewer chance hits; here the
+//! operand of every hit is skipped, as CAB does, and the trial on a sample decides.
+
+/// Opcode and a 32-bit operand.
+pub(super) const INSTRUCTION_BYTES: usize = 5;
+/// Targets are kept modulo this.
+const TARGET_MODULUS: u32 = 1 << 25;
+
+/// Relative to absolute.
+pub(super) fn encode(bytes: &mut [u8]) {
+    convert(bytes, u32::wrapping_add);
+}
+
+/// Absolute to relative.
+pub(super) fn decode(bytes: &mut [u8]) {
+    convert(bytes, u32::wrapping_sub);
+}
+
+#[inline]
+fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
+    let mut position = 0;
+    while let Some(ahead) = next_opcode(&bytes[position..]) {
+        position += ahead;
+        let Some(instruction) = bytes[position..].first_chunk_mut::<INSTRUCTION_BYTES>() else {
+            return;
+        };
+        let [_, a, b, c, top] = *instruction;
+        if top != 0x00 && top != 0xFF {
+            // Its operand is skipped as well: a conversion that overlaps it could change the byte
+            // that this decision was made on, and the decoder would decide otherwise.
+            position += INSTRUCTION_BYTES;
+            continue;
+        }
+        // Relative to the next instruction; positions wrap with the modulus.
+        let next = (position + INSTRUCTION_BYTES) as u32;
+        let target = combine(u32::from_le_bytes([a, b, c, top]), next);
+        let [a, b, c, top] = sign_extend(target).to_le_bytes();
+        *instruction = [instruction[0], a, b, c, top];
+        position += INSTRUCTION_BYTES;
+    }
+}
+
+/// Keeps 25 bits and copies the highest of them upwards.
+#[inline]
+fn sign_extend(target: u32) -> u32 {
+    let low = target & (TARGET_MODULUS - 1);
+    match low & (TARGET_MODULUS >> 1) {
+        0 => low,
+        _ => low | !(TARGET_MODULUS - 1),
+    }
+}
+
+/// Where the next E8 or E9 lies.
+#[inline]
+fn next_opcode(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| byte & 0xFE == 0xE8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_function_become_alike() {
+        let mut code = Vec::new();
+        let target = 0x1234_i32;
+        for _ in 0..4 {
+            code.extend_from_slice(&[0x90, 0x90, 0xE8]);
+            let relative = target - (code.len() as i32 + 4);
+            code.extend_from_slice(&relative.to_le_bytes());
+        }
+        let raw = code.clone();
+        encode(&mut code);
+        for call in code.chunks(7) {
+            assert_eq!(call, [0x90, 0x90, 0xE8, 0x34, 0x12, 0, 0]);
+        }
+        decode(&mut code);
+        assert_eq!(code, raw);
+    }
+
+    #[test]
+    fn implausible_targets_and_the_end_stay() {
+        let mut bytes = [0xE8, 1, 2, 3, 4, 0xE9, 5, 0, 0];
+        let raw = bytes;
+        encode(&mut bytes);
+        assert_eq!(bytes, raw);
+    }
+
+    #[test]
+    fn overlapping_hits_survive() {
+        // The inner E8 would convert and with it change the outer one's top byte, 0x7F.
+        let mut bytes = [
+            0xE8, 0xE8, 0x10, 0x20, 0x7F, 0x00, 0xE8, 1, 2, 0, 0, 9, 9, 9,
+        ];
+        let raw = bytes;
+        encode(&mut bytes);
+        assert_ne!(bytes, raw);
+        decode(&mut bytes);
+        assert_eq!(bytes, raw);
+    }
+
+    #[test]
+    fn any_25_bit_target_survives() {
+        for relative in [0_u32, 1, 0x00FF_FFFF, 0xFF00_0000, 0xFFFF_FFFF] {
+            let mut bytes = vec![0; 300];
+            bytes.push(0xE9);
+            bytes.extend_from_slice(&relative.to_le_bytes());
+            let raw = bytes.clone();
+            encode(&mut bytes);
+            assert_ne!(bytes, raw);
+            decode(&mut bytes);
+            assert_eq!(bytes, raw);
+        }
+    }
+}

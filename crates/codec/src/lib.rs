@@ -1,0 +1,51 @@
+//! Squeezes and opens one block: bytes in, bytes out, no files, threads, clocks or randomness.
+//!
+//! The way in is [`encode_block`]: it looks at the block, may filter it (branches, delta), runs the
+//! planned codec and falls back when that does not pay. What came of it is a [`BlockDescription`];
+//! with it, the payload and the raw length, [`decode`] gives the block back, and [`decode_prefix`]
+//! its first bytes for less work. Descriptions read from an archive pass through
+//! [`UntrustedBlockDescription::check`] first.
+//!
+//! Each codec is one file behind the trait [`Codec`], and the table in `codec.rs` is the only place
+//! where number, name and implementation meet. Each filter is one file in `filter/`.
+//!
+//! The same input, plan and version of this crate give the same bytes: on any machine, in any
+//! thread, with a fresh [`Workspace`] or a used one.
+
+#![forbid(unsafe_code)]
+
+mod bzip2;
+mod codec;
+mod decode;
+mod deflate;
+mod description;
+mod encode;
+mod error;
+mod filter;
+mod id;
+mod look;
+mod lz4;
+mod lzma;
+mod nominate;
+mod none;
+mod ppmd;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+mod settings;
+mod workspace;
+mod zstd;
+
+#[cfg(test)]
+mod tests;
+
+pub use codec::{Codec, Description, OnNoise, by_id, by_name, codecs, supported};
+pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
+pub use description::{
+    BlockDescription, FallbackReason, MAX_PARAMS_BYTES, Params, UntrustedBlockDescription,
+};
+pub use encode::{encode_block, encode_memory_bytes};
+pub use error::{Error, Result};
+pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
+pub use id::CodecId;
+pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings};
+pub use workspace::Workspace;

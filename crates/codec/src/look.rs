@@ -1,0 +1,187 @@
+//! A cheap look at a block before any codec runs: a sample of pieces spread over it, the entropy
+//! of its bytes, and what a quick codec makes of it.
+
+use crate::error::Result;
+use crate::workspace::Workspace;
+use crate::zstd;
+
+/// The sample is this share (log2) of the block, within the bounds below; its cost then stays
+/// below a few percent of the fastest useful zstd level.
+const SAMPLE_SHARE_LOG: u32 = 6;
+const SAMPLE_MIN_BYTES: usize = 16 << 10;
+const SAMPLE_MAX_BYTES: usize = 64 << 10;
+/// Number of pieces; each is a multiple of 16 bytes and starts at one, so that records and
+/// instructions keep their phase from piece to piece.
+const PIECES: usize = 8;
+const PIECE_ALIGNMENT_BYTES: usize = 16;
+
+/// Smaller blocks are not sampled: the codec itself costs less.
+pub(crate) const LOOK_MIN_BYTES: usize = 64 << 10;
+
+/// Below this entropy (bits per byte) order-0 coding alone pays: no trial is needed.
+const SURELY_COMPRESSIBLE_BITS: f64 = 7.4;
+/// A saving below 1/64 on the sample counts as nothing.
+const WORTHWHILE_SAVING_LOG: u32 = 6;
+
+/// Copies the sample of `raw` into `sample`; all of `raw` when that is not larger.
+pub(crate) fn take_sample(raw: &[u8], sample: &mut Vec<u8>) {
+    sample.clear();
+    let wanted = (raw.len() >> SAMPLE_SHARE_LOG).clamp(SAMPLE_MIN_BYTES, SAMPLE_MAX_BYTES);
+    if raw.len() <= wanted {
+        sample.extend_from_slice(raw);
+        return;
+    }
+    let piece = (wanted / PIECES).next_multiple_of(PIECE_ALIGNMENT_BYTES);
+    let stride = (raw.len() - piece) / (PIECES - 1);
+    for index in 0..PIECES {
+        let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
+        sample.extend_from_slice(&raw[start..start + piece]);
+    }
+}
+
+/// True when neither the entropy of single bytes nor a quick codec finds anything in the sample.
+pub(crate) fn sample_is_incompressible(workspace: &mut Workspace) -> Result<bool> {
+    if entropy_bits(&histogram(&workspace.sample)) < SURELY_COMPRESSIBLE_BITS {
+        return Ok(false);
+    }
+    let sample = std::mem::take(&mut workspace.sample);
+    let trial = trial_bytes(workspace, &sample);
+    let raw_bytes = sample.len();
+    workspace.sample = sample;
+    Ok(trial? >= raw_bytes - (raw_bytes >> WORTHWHILE_SAVING_LOG))
+}
+
+/// Size that the quick codec makes of `bytes`.
+pub(crate) fn trial_bytes(workspace: &mut Workspace, bytes: &[u8]) -> Result<usize> {
+    let mut trial = std::mem::take(&mut workspace.trial);
+    trial.clear();
+    let result = zstd::quick(workspace, bytes, &mut trial);
+    let size = trial.len();
+    workspace.trial = trial;
+    result.map(|()| size)
+}
+
+/// How often each byte value occurs. Four tables, so that runs do not wait for their own stores.
+pub(crate) fn histogram(bytes: &[u8]) -> [u32; 256] {
+    let mut tables = [[0_u32; 256]; 4];
+    let (chunks, rest) = bytes.as_chunks::<4>();
+    for chunk in chunks {
+        for (table, &byte) in tables.iter_mut().zip(chunk) {
+            table[usize::from(byte)] += 1;
+        }
+    }
+    for &byte in rest {
+        tables[0][usize::from(byte)] += 1;
+    }
+    std::array::from_fn(|value| tables.iter().map(|table| table[value]).sum())
+}
+
+/// Order-0 entropy, bits per byte. 0 for no bytes at all.
+///
+/// Used for decisions, so it must be the same on every machine: logarithms come from integer
+/// arithmetic (`log2_fixed`), not from the platform's mathematics library.
+pub(crate) fn entropy_bits(histogram: &[u32; 256]) -> f64 {
+    let total: u64 = histogram.iter().map(|&count| u64::from(count)).sum();
+    if total == 0 {
+        return 0.0;
+    }
+    let whole = log2_fixed(total) * total;
+    let parts: u64 = histogram
+        .iter()
+        .map(|&count| u64::from(count))
+        .filter(|&count| count > 0)
+        .map(|count| log2_fixed(count) * count)
+        .sum();
+    // Division of integers below 2^53 and by powers of two: exact enough and the same everywhere.
+    (whole.saturating_sub(parts) as f64) / (total as f64) / f64::from(1 << LOG2_FRACTION_BITS)
+}
+
+/// Fraction bits of `log2_fixed`.
+const LOG2_FRACTION_BITS: u32 = 12;
+
+/// log2 of a positive number in fixed point, by repeated squaring of the mantissa.
+fn log2_fixed(value: u64) -> u64 {
+    let whole = value.ilog2();
+    // Mantissa in 1.31 fixed point.
+    let mut mantissa = match whole <= 31 {
+        true => value << (31 - whole),
+        false => value >> (whole - 31),
+    };
+    let mut log = u64::from(whole);
+    for _ in 0..LOG2_FRACTION_BITS {
+        mantissa = (mantissa * mantissa) >> 31;
+        log <<= 1;
+        if mantissa >> 32 != 0 {
+            mantissa >>= 1;
+            log |= 1;
+        }
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::property;
+
+    #[test]
+    fn logarithm_is_close() {
+        for value in [1_u64, 2, 3, 5, 1000, 65_536, 123_456_789, 1 << 40] {
+            let close = log2_fixed(value) as f64 / f64::from(1 << LOG2_FRACTION_BITS);
+            let error = (value as f64).log2() - close;
+            assert!((0.0..0.001).contains(&error), "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn entropy_of_known_sources() {
+        assert_eq!(entropy_bits(&histogram(&[])), 0.0);
+        assert_eq!(entropy_bits(&histogram(&[9; 1000])), 0.0);
+        let two: Vec<u8> = (0..1000).map(|index| index as u8 & 1).collect();
+        assert!((entropy_bits(&histogram(&two)) - 1.0).abs() < 0.01);
+        let all: Vec<u8> = (0..=255).cycle().take(1 << 16).collect();
+        assert!((entropy_bits(&histogram(&all)) - 8.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn histogram_counts_all() {
+        let bytes = property::noise(1001, 3);
+        let fast = histogram(&bytes);
+        let mut naive = [0; 256];
+        bytes.iter().for_each(|&byte| naive[usize::from(byte)] += 1);
+        assert_eq!(fast, naive);
+    }
+
+    #[test]
+    fn sample_is_bounded_and_spread() {
+        let mut sample = Vec::new();
+        for length in [
+            1_usize,
+            100,
+            16 << 10,
+            (16 << 10) + 1,
+            100_000,
+            1 << 20,
+            9 << 20,
+        ] {
+            let raw: Vec<u8> = (0..length).map(|index| (index >> 16) as u8).collect();
+            take_sample(&raw, &mut sample);
+            assert!(!sample.is_empty() && sample.len() <= SAMPLE_MAX_BYTES);
+            assert_eq!(sample.first(), raw.first());
+            assert!(sample.last() >= raw.get(length.saturating_sub(64)));
+        }
+    }
+
+    #[test]
+    fn noise_is_seen_and_text_is_not_taken_for_it() {
+        let mut workspace = Workspace::new();
+        for (raw, expected) in [
+            (property::noise(1 << 20, 5), true),
+            (property::text(1 << 20, 5), false),
+            (vec![0; 1 << 20], false),
+        ] {
+            take_sample(&raw, &mut workspace.sample);
+            assert_eq!(sample_is_incompressible(&mut workspace), Ok(expected));
+        }
+    }
+}

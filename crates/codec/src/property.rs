@@ -1,0 +1,229 @@
+//! What must hold for all inputs, and the data to try it on: shared by the tests here, proptest and
+//! the fuzz targets. Functions panic when a property is violated.
+
+use crate::{
+    BlockDescription, FilterChain, FilterStep, Plan, UntrustedBlockDescription, Workspace, decode,
+    decode_prefix, encode_block,
+};
+
+/// Deterministic noise: SplitMix64 (Steele, Lea, Flood 2014).
+#[must_use]
+pub fn noise(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + 8);
+    while bytes.len() < length_bytes {
+        bytes.extend_from_slice(&random.next().to_le_bytes());
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
+/// Text-like data: words of a small vocabulary with a skewed distribution.
+#[must_use]
+pub fn text(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let words: Vec<Vec<u8>> = (0..500)
+        .map(|_| {
+            let length = 2 + random.below(8) as usize;
+            (0..length).map(|_| b'a' + random.below(26) as u8).collect()
+        })
+        .collect();
+    let mut bytes = Vec::with_capacity(length_bytes + 16);
+    while bytes.len() < length_bytes {
+        let bound = 1 + random.below(words.len() as u64);
+        bytes.extend_from_slice(&words[random.below(bound) as usize]);
+        bytes.push(if random.below(12) == 0 { b'\n' } else { b' ' });
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
+/// Samples of `sample_bytes` (1 to 4) bytes, little-endian, of a slow random walk.
+#[must_use]
+pub fn wave(length_bytes: usize, sample_bytes: usize) -> Vec<u8> {
+    let mut random = Random(sample_bytes as u64);
+    let mut bytes = Vec::with_capacity(length_bytes + 8);
+    let mut value = 0_u64;
+    // Slopes that leave the low byte busy and the others calm.
+    let slope = 1 << (8 * (sample_bytes - 1));
+    while bytes.len() < length_bytes {
+        value = value.wrapping_add(slope * 3 + random.below(5));
+        bytes.extend_from_slice(&value.to_le_bytes()[..sample_bytes]);
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
+/// Filler with calls of a few functions at x86 relative addresses.
+#[must_use]
+pub fn x86_code(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + 32);
+    while bytes.len() < length_bytes {
+        for _ in 0..4 + random.below(12) {
+            bytes.push([0x48, 0x8B, 0x89, 0x0F, 0xC3, 0x55, 0x90][random.below(7) as usize]);
+        }
+        bytes.push(0xE8);
+        let target = random.below(64) * 1000;
+        let relative = (target as i64 - bytes.len() as i64 - 4) as i32;
+        bytes.extend_from_slice(&relative.to_le_bytes());
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
+/// Instruction words with calls of a few functions at ARM64 relative addresses.
+#[must_use]
+pub fn arm64_code(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + 32);
+    while bytes.len() < length_bytes {
+        for _ in 0..1 + random.below(8) {
+            let word = 0xAA00_03E0 | (random.below(4) as u32) << 16;
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        let words = (random.below(64) as i32 * 1000) - (bytes.len() / 4) as i32;
+        let call = 0x9400_0000 | (words as u32 & 0x03FF_FFFF);
+        bytes.extend_from_slice(&call.to_le_bytes());
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// A block comes back whole and by prefixes, is never larger than raw, appends to what was there,
+/// and a used workspace writes the same bytes as a fresh one. Returns what was written.
+pub fn round_trip(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    plan: &Plan,
+) -> (BlockDescription, Vec<u8>) {
+    let mut used = b"header".to_vec();
+    let result = encode_block(workspace, raw, plan, &mut used);
+    let mut fresh = Vec::new();
+    let again = encode_block(&mut Workspace::new(), raw, plan, &mut fresh);
+    assert_eq!(result, again, "{plan:?} on {} bytes", raw.len());
+    assert!(result.is_ok(), "{result:?} of {plan:?}");
+    let description = result.unwrap_or(BlockDescription::stored(None));
+    assert_eq!(&used[..6], b"header");
+    assert!(used[6..] == fresh[..], "{plan:?}: bytes depend on the past");
+    assert!(fresh.len() <= raw.len());
+    let mut opened = vec![1; 3];
+    let length = raw.len() as u64;
+    let result = decode(workspace, &description, &fresh, length, &mut opened);
+    assert_eq!(result, Ok(()), "{plan:?} on {} bytes", raw.len());
+    assert!(opened == raw, "{plan:?} on {} bytes", raw.len());
+    for want in [0, 1, 5, length / 3, length - 1, length, length + 9] {
+        let result = decode_prefix(workspace, &description, &fresh, length, want, &mut opened);
+        assert_eq!(result, Ok(()), "{plan:?}: {want} of {length} bytes");
+        assert!(opened == raw[..want.min(length) as usize]);
+    }
+    (description, fresh)
+}
+
+/// Untrusted bytes never panic, and what opens has the stated length.
+pub fn decode_survives(
+    workspace: &mut Workspace,
+    untrusted: &UntrustedBlockDescription<'_>,
+    data: &[u8],
+    raw_length_bytes: u64,
+    want_bytes: u64,
+) {
+    let Ok(description) = untrusted.check(raw_length_bytes) else {
+        return;
+    };
+    let mut out = Vec::new();
+    if decode(workspace, &description, data, raw_length_bytes, &mut out).is_ok() {
+        assert_eq!(out.len() as u64, raw_length_bytes);
+        let whole = out.clone();
+        let result = decode_prefix(
+            workspace,
+            &description,
+            data,
+            raw_length_bytes,
+            want_bytes,
+            &mut out,
+        );
+        assert_eq!(result, Ok(()));
+        assert!(out == whole[..want_bytes.min(raw_length_bytes) as usize]);
+    } else {
+        assert!(out.is_empty());
+    }
+    let mut prefix = Vec::new();
+    let _ = decode_prefix(
+        workspace,
+        &description,
+        data,
+        raw_length_bytes,
+        want_bytes,
+        &mut prefix,
+    );
+    assert!(prefix.len() as u64 <= want_bytes.min(raw_length_bytes));
+    assert!(prefix.capacity() as u64 <= raw_length_bytes + 64);
+}
+
+/// Filters give back what they were given, whole and by prefixes. Pairs that are no filter are left
+/// out, as are those beyond the second.
+pub fn filters_are_reversible(bytes: &[u8], ids: &[(u8, u8)]) {
+    let mut chain = FilterChain::EMPTY;
+    for &(id, param) in ids {
+        if let Ok(step) = FilterStep::new(id, param) {
+            let _ = chain.push(step);
+        }
+    }
+    let mut filtered = bytes.to_vec();
+    chain.encode(&mut filtered);
+    let mut opened = filtered.clone();
+    chain.decode(&mut opened);
+    assert_eq!(opened, bytes, "{chain}");
+    for want in [1, bytes.len() / 3, bytes.len() / 2, bytes.len()] {
+        let given = (want + chain.lookahead_bytes()).min(bytes.len());
+        let mut opened = filtered[..given].to_vec();
+        chain.decode(&mut opened);
+        let want = want.min(bytes.len());
+        assert_eq!(opened[..want], bytes[..want], "{chain}");
+    }
+}
+
+/// Bytes thick with what branch filters look for.
+#[cfg(test)]
+pub(crate) fn instruction_soup() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+    use proptest::prelude::*;
+    let byte = prop_oneof![
+        3 => Just(0xE8_u8),
+        1 => Just(0xE9),
+        4 => Just(0x00),
+        4 => Just(0xFF),
+        2 => Just(0x94),
+        2 => Just(0x90),
+        6 => any::<u8>(),
+    ];
+    proptest::collection::vec(byte, 1..600)
+}
+
+/// Numbers and parameters of up to three filters, mostly valid.
+#[cfg(test)]
+pub(crate) fn filter_ids() -> impl proptest::strategy::Strategy<Value = Vec<(u8, u8)>> {
+    use proptest::prelude::*;
+    let id = prop_oneof![
+        Just((1_u8, 0_u8)),
+        (Just(2_u8), 0_u8..5),
+        (Just(3_u8), 0_u8..18)
+    ];
+    proptest::collection::vec(id, 0..4)
+}

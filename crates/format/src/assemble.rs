@@ -1,0 +1,250 @@
+//! Puts finished frames in order: numbers and seals them, keeps the index, and refuses what a reader would refuse.
+//!
+//! It moves no bytes anywhere: every call gives back (or seals in place) the bytes to write next, strictly forward.
+
+use crate::archive::ArchiveHead;
+use crate::block::BlockHead;
+use crate::end::{END_FRAME_BYTES, EndHead};
+use crate::entries::EntriesHead;
+use crate::error::{FormatError, Result};
+use crate::extents::ExtentsHead;
+use crate::frame::{
+    FRAME_HEADER_BYTES, FrameKind, MAGIC, UntrustedFrameHeader, seal, sealed_frame,
+};
+use crate::index::{Index, IndexEntries, IndexMember};
+use crate::limits::Limits;
+use crate::member::{MemberEnd, MemberStart};
+use crate::order::{EpochSums, StreamChecker};
+use crate::payload::Payload;
+
+/// A member that has begun and not ended.
+#[derive(Debug, Clone)]
+struct OpenMember {
+    start_frame_offset: u64,
+    start: MemberStart,
+    entries: Vec<IndexEntries>,
+}
+
+/// Orders the frames of one archive. Memory: the index to be written (some 40 bytes per block, 56 per epoch).
+#[derive(Debug, Clone)]
+pub struct ArchiveAssembler {
+    checker: StreamChecker,
+    index: Index,
+    open_members: std::collections::VecDeque<OpenMember>,
+}
+
+impl ArchiveAssembler {
+    /// Begins an archive. Gives the assembler and the first bytes of the file: magic and Archive frame.
+    ///
+    /// # Errors
+    /// Settings that a reader would refuse.
+    pub fn new(head: &ArchiveHead) -> Result<(Self, Vec<u8>)> {
+        let mut assembler = Self {
+            checker: StreamChecker::new(&Limits::default()),
+            index: Index::default(),
+            open_members: std::collections::VecDeque::new(),
+        };
+        let frame = head.to_frame()?;
+        assembler.feed(&frame, &Payload::Archive(*head))?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&frame);
+        Ok((assembler, bytes))
+    }
+
+    /// Bytes of the archive so far: where the next frame begins.
+    #[must_use]
+    pub fn archive_bytes(&self) -> u64 {
+        self.checker.offset()
+    }
+
+    /// The index so far.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// A member begins. Gives the frame.
+    ///
+    /// # Errors
+    /// It may not stand here, or a field is out of its range.
+    pub fn member_start(&mut self, start: &MemberStart) -> Result<Vec<u8>> {
+        let start_frame_offset = self.archive_bytes();
+        let frame = start.to_frame(self.checker.frame_count())?;
+        self.feed(&frame, &Payload::MemberStart(start.clone()))?;
+        self.open_members.push_back(OpenMember {
+            start_frame_offset,
+            start: start.clone(),
+            entries: Vec::new(),
+        });
+        Ok(frame)
+    }
+
+    /// Seals a frame that [`BlockHead::finish`] has made of `head`.
+    ///
+    /// # Errors
+    /// It may not stand here.
+    pub fn block(&mut self, head: &BlockHead, frame: &mut [u8]) -> Result<()> {
+        let place = self.seal(frame);
+        let payload = Payload::Block {
+            head: *head,
+            data: &[],
+        };
+        self.feed(frame, &payload)?;
+        let coding = &head.coding;
+        self.index
+            .push_block(place, head.raw_bytes, coding.codec(), coding.filter_ids());
+        self.index.totals.fallback_count += u64::from(coding.fallback() != 0);
+        Ok(())
+    }
+
+    /// Seals a frame that [`ExtentsHead::finish`] has made of `head`, whose extents add up to `sums`.
+    ///
+    /// # Errors
+    /// It may not stand here, or leaves the promised reach.
+    pub fn extents(
+        &mut self,
+        head: &ExtentsHead,
+        sums: &EpochSums,
+        frame: &mut [u8],
+    ) -> Result<()> {
+        let place = self.seal(frame);
+        let payload = Payload::Extents {
+            head: *head,
+            data: &[],
+        };
+        self.feed(frame, &payload)?;
+        self.checker.observe_epoch(sums)?;
+        let reach_bytes = self.reach_bytes(head, sums);
+        self.index.push_epoch(
+            place,
+            head.content_bytes,
+            head.fresh_bytes,
+            head.extent_count,
+        );
+        let totals = &mut self.index.totals;
+        totals.matched_bytes += sums.matched_bytes;
+        totals.run_bytes += sums.run_bytes;
+        totals.reach_bytes = totals.reach_bytes.max(reach_bytes);
+        Ok(())
+    }
+
+    /// Seals a frame that [`EntriesHead::finish`] has made of `head`.
+    ///
+    /// # Errors
+    /// It may not stand here.
+    pub fn entries(&mut self, head: &EntriesHead, frame: &mut [u8]) -> Result<()> {
+        let (frame_offset, frame_bytes) = self.seal(frame);
+        let payload = Payload::Entries {
+            head: *head,
+            data: &[],
+        };
+        self.feed(frame, &payload)?;
+        let member = self
+            .open_members
+            .iter_mut()
+            .find(|member| member.start.member_id == head.member_id);
+        // The checker has made sure that it is there.
+        if let Some(member) = member {
+            member.entries.push(IndexEntries {
+                frame_offset,
+                frame_bytes,
+                entry_count: head.entry_count,
+                packed_checksum: head.packed_checksum,
+            });
+        }
+        Ok(())
+    }
+
+    /// The oldest open member is complete. Gives the frame.
+    ///
+    /// # Errors
+    /// It may not stand here, or a field is out of its range.
+    pub fn member_end(&mut self, end: &MemberEnd) -> Result<Vec<u8>> {
+        let end_frame_offset = self.archive_bytes();
+        let frame = end.to_frame(self.checker.frame_count())?;
+        self.feed(&frame, &Payload::MemberEnd(end.clone()))?;
+        if let Some(member) = self.open_members.pop_front() {
+            self.index.members.push(IndexMember {
+                start_frame_offset: member.start_frame_offset,
+                end_frame_offset,
+                start: member.start,
+                end: end.clone(),
+                entries: member.entries,
+            });
+        }
+        Ok(frame)
+    }
+
+    /// A frame that readers pass over: padding, or a reserved kind.
+    ///
+    /// # Errors
+    /// A kind that readers do not pass over.
+    pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
+        let frame = sealed_frame(kind, true, payload, self.checker.frame_count());
+        self.feed(&frame, &Payload::Skipped)?;
+        Ok(frame)
+    }
+
+    /// Ends the archive. Gives its last bytes, Index and End frame, and the index.
+    ///
+    /// # Errors
+    /// A member has not ended, or the index is over its limit.
+    pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
+        let index_frame_offset = self.archive_bytes();
+        let mut bytes = self.index.to_frame(self.checker.frame_count())?;
+        let index_frame_bytes = bytes.len() as u64;
+        let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
+        self.feed(&bytes, &payload)?;
+        let end = EndHead {
+            index_frame_offset,
+            index_frame_bytes,
+            frame_count: self.checker.frame_count().saturating_add(1),
+            content_bytes: self.checker.content_bytes(),
+            store_bytes: self.checker.store_bytes(),
+            archive_bytes: self.archive_bytes().saturating_add(END_FRAME_BYTES as u64),
+            generation: 0,
+        };
+        let frame = end.to_frame(self.checker.frame_count())?;
+        self.feed(&frame, &Payload::End(end))?;
+        bytes.extend_from_slice(&frame);
+        match payload {
+            Payload::Index(index) => {
+                index.check(&end)?;
+                Ok((bytes, *index))
+            }
+            _ => Ok((bytes, Index::default())),
+        }
+    }
+
+    /// Seals the frame that comes next and gives its place.
+    fn seal(&self, frame: &mut [u8]) -> (u64, u64) {
+        seal(frame, self.checker.frame_count());
+        (self.archive_bytes(), frame.len() as u64)
+    }
+
+    fn feed(&mut self, frame: &[u8], payload: &Payload<'_>) -> Result<()> {
+        let left = frame.len().saturating_sub(FRAME_HEADER_BYTES) as u64;
+        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), Some(left))?;
+        if header.payload_bytes != left {
+            return Err(FormatError::Trailing {
+                what: "a finished frame",
+                extra_bytes: left.saturating_sub(header.payload_bytes),
+            });
+        }
+        self.checker.feed(&header, payload)
+    }
+
+    /// From the oldest block that the epoch needs to the end of its own frame (which was just fed).
+    fn reach_bytes(&self, head: &ExtentsHead, sums: &EpochSums) -> u64 {
+        let first_fresh = (head.fresh_bytes > 0).then_some(head.store_start);
+        [sums.lowest_source, first_fresh]
+            .into_iter()
+            .flatten()
+            .min()
+            .and_then(|lowest| self.index.block_at(lowest))
+            .and_then(|id| self.index.blocks.get(id))
+            .map_or(0, |block| {
+                self.archive_bytes().saturating_sub(block.frame_offset)
+            })
+    }
+}

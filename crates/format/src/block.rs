@@ -1,0 +1,197 @@
+//! The Block frame: a range of the store, coded on its own.
+//!
+//! The head has a fixed size, so an encoder reserves it and the frame header, lets the codec append its output behind them,
+//! and fills both in at the end: no byte of data is copied.
+
+use crate::archive::check_positive;
+use crate::bytes::Reader;
+use crate::coding::{CODING_BYTES, Coding};
+use crate::error::Result;
+use crate::frame::{FrameBuilder, FrameKind};
+use crate::limits::{Limits, check_limit, check_range};
+use refrain_protect::checksum64;
+
+/// Bytes of the head; the coded data follows.
+pub const BLOCK_HEAD_BYTES: usize = 64;
+
+const _: () = assert!(BLOCK_HEAD_BYTES == 4 * 8 + CODING_BYTES);
+
+/// Head of a Block frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockHead {
+    /// 0, 1, 2 … in file order.
+    pub block_id: u64,
+    /// Where the block begins in the store.
+    pub store_start: u64,
+    /// Bytes of the block in the store.
+    pub raw_bytes: u64,
+    /// XXH3-64 of the raw bytes: what the codec gives back is checked too, not only what it is given.
+    pub raw_checksum: u64,
+    /// How the data is coded.
+    pub coding: Coding,
+}
+
+impl BlockHead {
+    /// Reads the payload of a Block frame: the head and the coded data.
+    ///
+    /// # Errors
+    /// Damaged lengths or coding; raw bytes over the limit.
+    pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
+        let mut reader = Reader::new("block head", payload);
+        let head = Self {
+            block_id: reader.u64()?,
+            store_start: reader.u64()?,
+            raw_bytes: reader.u64()?,
+            raw_checksum: reader.u64()?,
+            coding: Coding::parse(&mut reader)?,
+        };
+        let data = reader.take(reader.remaining())?;
+        head.check(data.len(), &limits.capped())?;
+        Ok((head, data))
+    }
+
+    /// Where the block ends in the store. Never overflows for a head that was parsed.
+    #[must_use]
+    pub fn store_end(&self) -> u64 {
+        self.store_start.saturating_add(self.raw_bytes)
+    }
+
+    /// Compares decoded bytes with the head.
+    ///
+    /// # Errors
+    /// The length or the checksum differs.
+    pub fn check_raw(&self, raw: &[u8]) -> Result<()> {
+        check_raw("block", raw, self.raw_bytes, self.raw_checksum)
+    }
+
+    /// A frame with room for this head; append the coded data with [`FrameBuilder::payload`].
+    #[must_use]
+    pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
+        FrameBuilder::with_head(FrameKind::Block, false, buffer, BLOCK_HEAD_BYTES)
+    }
+
+    /// Fills in the head. What is left is [`seal`](crate::seal).
+    ///
+    /// # Errors
+    /// What [`parse`](Self::parse) would refuse under the format's own limits.
+    pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
+        self.check(builder.appended_bytes(), &Limits::default())?;
+        let mut head = Vec::with_capacity(BLOCK_HEAD_BYTES);
+        head.extend(self.block_id.to_le_bytes());
+        head.extend(self.store_start.to_le_bytes());
+        head.extend(self.raw_bytes.to_le_bytes());
+        head.extend(self.raw_checksum.to_le_bytes());
+        self.coding.write(&mut head);
+        Ok(builder.finish_with_head(&head))
+    }
+
+    fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
+        check_positive("raw bytes of a block", self.raw_bytes)?;
+        check_limit(
+            "raw bytes of a block",
+            self.raw_bytes,
+            limits.block_raw_bytes_max,
+        )?;
+        check_range("end of the store", self.store_start, self.raw_bytes)?;
+        self.coding
+            .check_data_bytes(self.raw_bytes, data_bytes as u64)
+    }
+}
+
+/// Compares what a codec gave back with what the frame says.
+pub(crate) fn check_raw(
+    what: &'static str,
+    raw: &[u8],
+    raw_bytes: u64,
+    raw_checksum: u64,
+) -> Result<()> {
+    use crate::error::FormatError;
+    if raw.len() as u64 != raw_bytes {
+        return Err(FormatError::Mismatch {
+            what: "length in bytes of decoded data",
+            found: raw.len() as u64,
+            expected: raw_bytes,
+        });
+    }
+    let found = checksum64(raw);
+    match found == raw_checksum {
+        true => Ok(()),
+        false => Err(FormatError::Checksum {
+            what,
+            found,
+            expected: raw_checksum,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorClass, FormatError};
+    use crate::frame::{FRAME_HEADER_BYTES, UntrustedFrameHeader, seal};
+
+    fn head(raw: &[u8], coding: Coding) -> BlockHead {
+        BlockHead {
+            block_id: 3,
+            store_start: 1000,
+            raw_bytes: raw.len() as u64,
+            raw_checksum: checksum64(raw),
+            coding,
+        }
+    }
+
+    fn frame(raw: &[u8]) -> Vec<u8> {
+        let mut builder = BlockHead::builder(Vec::new());
+        builder.payload().extend_from_slice(raw);
+        let mut frame = head(raw, Coding::none()).finish(builder).unwrap();
+        seal(&mut frame, 4);
+        frame
+    }
+
+    #[test]
+    fn round_trip_without_a_copy() {
+        let raw = b"the unique bytes";
+        let frame = frame(raw);
+        let header = UntrustedFrameHeader::parse(&frame)
+            .unwrap()
+            .check(&Limits::default(), None)
+            .unwrap();
+        let payload = &frame[FRAME_HEADER_BYTES..];
+        header.check_payload(payload).unwrap();
+        let (parsed, data) = BlockHead::parse(payload, &Limits::default()).unwrap();
+        assert_eq!(parsed, head(raw, Coding::none()));
+        assert_eq!(data, raw);
+        assert_eq!(parsed.store_end(), 1016);
+        parsed.check_raw(data).unwrap();
+        assert!(parsed.check_raw(b"the unique bytez").is_err());
+        assert!(parsed.check_raw(b"short").is_err());
+    }
+
+    #[test]
+    fn a_reused_buffer_gives_the_same_frame() {
+        let fresh = frame(b"abc");
+        let mut builder = BlockHead::builder(vec![0xee; 5000]);
+        builder.payload().extend_from_slice(b"first try");
+        builder.clear_appended();
+        builder.payload().extend_from_slice(b"abc");
+        let mut again = head(b"abc", Coding::none()).finish(builder).unwrap();
+        seal(&mut again, 4);
+        assert_eq!(again, fresh);
+    }
+
+    #[test]
+    fn limits_hold() {
+        let frame = frame(&[1; 100]);
+        let small = Limits {
+            block_raw_bytes_max: 99,
+            ..Limits::default()
+        };
+        let refusal = BlockHead::parse(&frame[FRAME_HEADER_BYTES..], &small).unwrap_err();
+        assert_eq!(refusal.class(), ErrorClass::Limit);
+        let empty = BlockHead::builder(Vec::new());
+        assert!(matches!(
+            head(b"", Coding::none()).finish(empty),
+            Err(FormatError::Value { .. })
+        ));
+    }
+}

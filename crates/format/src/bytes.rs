@@ -1,0 +1,249 @@
+//! Numbers to bytes and back: little endian, and LEB128 variable-length numbers in shortest form only (one value, one
+//! encoding: an archive has no second spelling).
+
+use crate::error::{FormatError, Result};
+
+/// The longest variable-length number: ceil(64 / 7) bytes.
+pub(crate) const VARINT_BYTES_MAX: usize = 10;
+
+/// A cursor over untrusted bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader<'a> {
+    what: &'static str,
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `bytes`; `what` names them in errors.
+    pub(crate) fn new(what: &'static str, bytes: &'a [u8]) -> Self {
+        Self { what, rest: bytes }
+    }
+
+    /// Bytes not yet read.
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let Some((head, rest)) = self.rest.split_at_checked(count) else {
+            return Err(FormatError::Truncated {
+                what: self.what,
+                needed_bytes: count as u64,
+                available_bytes: self.rest.len() as u64,
+            });
+        };
+        self.rest = rest;
+        Ok(head)
+    }
+
+    /// The next `N` bytes as an array.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn i64(&mut self) -> Result<i64> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
+    /// A reserved field of `count` bytes (at most 8): anything but zero is a use this version does not know.
+    pub(crate) fn reserved(&mut self, count: usize) -> Result<()> {
+        let bytes = self.take(count)?;
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Ok(());
+        }
+        let mut value = [0; 8];
+        for (to, from) in value.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        Err(FormatError::Reserved {
+            what: self.what,
+            value: u64::from_le_bytes(value),
+        })
+    }
+
+    /// A variable-length number.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64> {
+        // Most numbers of an archive fit in one byte.
+        if let Some((&first, rest)) = self.rest.split_first()
+            && first < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(first));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64> {
+        let mut value = 0_u64;
+        for (index, &byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit only.
+            if index == VARINT_BYTES_MAX - 1 && bits > 1 {
+                return Err(FormatError::Varint { what: self.what });
+            }
+            value |= bits << (7 * index);
+            if byte < 0x80 {
+                // A last byte of zero adds nothing: a shorter spelling exists.
+                if byte == 0 && index > 0 {
+                    return Err(FormatError::Varint { what: self.what });
+                }
+                self.take(index + 1)?;
+                return Ok(value);
+            }
+        }
+        if self.rest.len() >= VARINT_BYTES_MAX {
+            return Err(FormatError::Varint { what: self.what });
+        }
+        Err(FormatError::Truncated {
+            what: self.what,
+            needed_bytes: self.rest.len() as u64 + 1,
+            available_bytes: self.rest.len() as u64,
+        })
+    }
+
+    /// A variable-length number that counts things each of which takes at least `bytes_each` of what is left: the check
+    /// that comes before memory is taken.
+    pub(crate) fn count(&mut self, bytes_each: usize) -> Result<usize> {
+        let value = self.varint()?;
+        let needed_bytes = value.saturating_mul(bytes_each as u64);
+        match usize::try_from(value) {
+            Ok(count) if needed_bytes <= self.remaining() as u64 => Ok(count),
+            _ => Err(FormatError::Truncated {
+                what: self.what,
+                needed_bytes,
+                available_bytes: self.remaining() as u64,
+            }),
+        }
+    }
+
+    /// Refuses left-over bytes.
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        Err(FormatError::Trailing {
+            what: self.what,
+            extra_bytes: self.rest.len() as u64,
+        })
+    }
+}
+
+/// Appends `value` as a variable-length number.
+#[inline]
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Maps small differences of either sign to small numbers: 0, -1, 1, -2 … to 0, 1, 2, 3 …
+#[inline]
+pub(crate) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+#[inline]
+pub(crate) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// The difference `value - base` as a small number. Wrapping makes it a bijection, so there is nothing to refuse.
+#[inline]
+pub(crate) fn difference(value: u64, base: u64) -> u64 {
+    zigzag(value.wrapping_sub(base) as i64)
+}
+
+/// The inverse of [`difference`].
+#[inline]
+pub(crate) fn add_difference(base: u64, coded: u64) -> u64 {
+    base.wrapping_add(unzigzag(coded) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read_varint(bytes: &[u8]) -> Result<u64> {
+        let mut reader = Reader::new("test", bytes);
+        let value = reader.varint()?;
+        reader.finish()?;
+        Ok(value)
+    }
+
+    #[test]
+    fn varints_have_one_spelling() {
+        assert_eq!(read_varint(&[0]), Ok(0));
+        assert_eq!(read_varint(&[0x7f]), Ok(127));
+        assert_eq!(read_varint(&[0x80, 1]), Ok(128));
+        assert!(read_varint(&[0x80, 0]).is_err(), "a longer zero");
+        assert!(read_varint(&[0xff, 0x80, 0]).is_err(), "a longer 127");
+        assert!(read_varint(&[0x80]).is_err(), "cut off");
+        assert!(read_varint(&[0xff; 10]).is_err(), "too long");
+        let mut largest = vec![0xff; 9];
+        largest.push(1);
+        assert_eq!(read_varint(&largest), Ok(u64::MAX));
+        largest[9] = 2;
+        assert!(read_varint(&largest).is_err(), "65 bits");
+    }
+
+    #[test]
+    fn counts_are_bounded_by_what_is_left() {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, 3);
+        bytes.extend([0; 6]);
+        assert_eq!(Reader::new("test", &bytes).count(2), Ok(3));
+        assert!(Reader::new("test", &bytes).count(3).is_err());
+        let mut huge = Vec::new();
+        put_varint(&mut huge, u64::MAX);
+        assert!(Reader::new("test", &huge).count(2).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn varint_round_trip(value: u64, shift in 0_u32..64) {
+            let value = value >> shift;
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            prop_assert!(bytes.len() <= VARINT_BYTES_MAX);
+            prop_assert_eq!(read_varint(&bytes), Ok(value));
+        }
+
+        #[test]
+        fn accepted_varints_are_what_the_writer_writes(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
+            if let Ok(value) = read_varint(&bytes) {
+                let mut again = Vec::new();
+                put_varint(&mut again, value);
+                prop_assert_eq!(again, bytes);
+            }
+        }
+
+        #[test]
+        fn difference_round_trip(value: u64, base: u64) {
+            prop_assert_eq!(add_difference(base, difference(value, base)), value);
+        }
+    }
+}

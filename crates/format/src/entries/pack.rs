@@ -1,0 +1,383 @@
+//! The packed section of an Entries frame.
+//!
+//! Nine columns: kinds, shared path lengths, own path lengths, own path bytes, modes, times, sizes, places, links. A path is
+//! front-coded: the length that it shares with the path before it, then the rest. A place is written as its difference
+//! from where tar would put it: after the data before it, rounded up to 512, and one header of 512. Only links have a
+//! link target.
+
+use super::{EntriesHead, Entry, EntryKind};
+use crate::archive::check_positive;
+use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
+use crate::columns;
+use crate::error::{FormatError, Result};
+use crate::limits::{
+    ENTRIES_PER_FRAME_MAX, PACKED_RAW_BYTES_MAX, PATH_BYTES_MAX, PATHS_PER_FRAME_BYTES_MAX,
+    check_limit,
+};
+use crate::member::Timestamp;
+use refrain_protect::checksum64;
+
+const COLUMN_COUNT: usize = 9;
+
+/// Tar's unit (POSIX.1-2017, pax, "ustar interchange format").
+const TAR_BLOCK_BYTES: u64 = 512;
+
+/// A packed section with what the head says about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackedEntries {
+    /// Number of entries.
+    pub entry_count: u64,
+    /// The section, before coding.
+    pub raw: Vec<u8>,
+    /// XXH3-64 of `raw`.
+    pub checksum: u64,
+}
+
+/// What the entry before leaves for the next one; shared by both directions.
+#[derive(Debug, Default)]
+struct Before {
+    path: Vec<u8>,
+    seconds: i64,
+    expected_offset: u64,
+    text_bytes: usize,
+}
+
+impl Before {
+    fn step(&mut self, entry: &Entry) -> Result<()> {
+        entry.check()?;
+        self.text_bytes = self.text_bytes.saturating_add(entry.text_bytes());
+        check_limit(
+            "path bytes of a frame",
+            self.text_bytes as u64,
+            PATHS_PER_FRAME_BYTES_MAX as u64,
+        )?;
+        self.path.clone_from(&entry.path);
+        self.seconds = entry.modified.seconds;
+        // No overflow: `check` has bounded the end of the entry.
+        self.expected_offset = (entry.content_offset + entry.size_bytes)
+            .next_multiple_of(TAR_BLOCK_BYTES)
+            + TAR_BLOCK_BYTES;
+        Ok(())
+    }
+}
+
+/// Cuts a member's entries into batches, each of which fits one frame.
+pub fn entry_batches(mut entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
+    std::iter::from_fn(move || {
+        let (batch, rest) = entries.split_at_checked(batch_count(entries))?;
+        entries = rest;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+fn batch_count(entries: &[Entry]) -> usize {
+    let mut text_bytes = 0_usize;
+    entries
+        .iter()
+        .take(ENTRIES_PER_FRAME_MAX as usize)
+        .take_while(|entry| {
+            text_bytes = text_bytes.saturating_add(entry.text_bytes());
+            text_bytes <= PATHS_PER_FRAME_BYTES_MAX
+        })
+        .count()
+        // An entry that is too long for any frame is refused when it is packed.
+        .max(usize::from(!entries.is_empty()))
+}
+
+/// Packs a batch of entries.
+///
+/// # Errors
+/// What [`unpack_entries`] would refuse.
+pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
+    check_positive("entries", entries.len() as u64)?;
+    check_limit("entries", entries.len() as u64, ENTRIES_PER_FRAME_MAX)?;
+    let mut columns: [Vec<u8>; COLUMN_COUNT] = Default::default();
+    let mut before = Before::default();
+    for entry in entries {
+        put_entry(&mut columns, &before, entry);
+        before.step(entry)?;
+    }
+    let raw = columns::join(&columns);
+    check_limit(
+        "packed entries bytes",
+        raw.len() as u64,
+        PACKED_RAW_BYTES_MAX,
+    )?;
+    Ok(PackedEntries {
+        entry_count: entries.len() as u64,
+        checksum: checksum64(&raw),
+        raw,
+    })
+}
+
+fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], before: &Before, entry: &Entry) {
+    let [
+        kinds,
+        shared,
+        own,
+        paths,
+        modes,
+        times,
+        sizes,
+        places,
+        links,
+    ] = columns;
+    let shared_bytes = shared_prefix(&before.path, &entry.path);
+    let rest = entry.path.get(shared_bytes..).unwrap_or_default();
+    kinds.push(entry.kind.id());
+    put_varint(shared, shared_bytes as u64);
+    put_varint(own, rest.len() as u64);
+    paths.extend_from_slice(rest);
+    put_varint(modes, u64::from(entry.mode));
+    put_varint(
+        times,
+        zigzag(entry.modified.seconds.wrapping_sub(before.seconds)),
+    );
+    put_varint(times, u64::from(entry.modified.nanoseconds));
+    put_varint(sizes, entry.size_bytes);
+    put_varint(
+        places,
+        difference(entry.content_offset, before.expected_offset),
+    );
+    if let Some(target) = &entry.link_target {
+        put_varint(links, target.len() as u64);
+        links.extend_from_slice(target);
+    }
+}
+
+fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(a, b)| a == b).count()
+}
+
+/// Unpacks the decoded section `raw` of the frame with this (checked) head.
+///
+/// # Errors
+/// A wrong length or checksum; any entry or count that contradicts the head; left-over bytes; paths over the limit.
+pub fn unpack_entries(head: &EntriesHead, raw: &[u8]) -> Result<Vec<Entry>> {
+    head.check_raw(raw)?;
+    let mut columns = columns::split::<COLUMN_COUNT>("entries", raw)?;
+    let [kinds, ..] = &columns;
+    let count = kinds.remaining();
+    if count as u64 != head.entry_count {
+        return Err(FormatError::Mismatch {
+            what: "number of entries",
+            found: count as u64,
+            expected: head.entry_count,
+        });
+    }
+    check_limit("entries", count as u64, ENTRIES_PER_FRAME_MAX)?;
+    let mut entries = Vec::with_capacity(count);
+    let mut before = Before::default();
+    for _ in 0..count {
+        let entry = take_entry(&mut columns, &before)?;
+        before.step(&entry)?;
+        entries.push(entry);
+    }
+    for column in columns {
+        column.finish()?;
+    }
+    Ok(entries)
+}
+
+fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], before: &Before) -> Result<Entry> {
+    let [
+        kinds,
+        shared,
+        own,
+        paths,
+        modes,
+        times,
+        sizes,
+        places,
+        links,
+    ] = columns;
+    let kind = EntryKind::from_id(kinds.u8()?)?;
+    Ok(Entry {
+        path: take_path(shared.varint()?, own.varint()?, paths, &before.path)?,
+        kind,
+        mode: take_u32("entry mode", modes)?,
+        modified: Timestamp {
+            seconds: before.seconds.wrapping_add(unzigzag(times.varint()?)),
+            nanoseconds: take_u32("nanoseconds of a time", times)?,
+        },
+        size_bytes: sizes.varint()?,
+        content_offset: add_difference(before.expected_offset, places.varint()?),
+        link_target: match kind.is_link() {
+            true => Some(take_text(links)?),
+            false => None,
+        },
+    })
+}
+
+fn take_path(
+    shared_bytes: u64,
+    own_bytes: u64,
+    paths: &mut Reader<'_>,
+    before: &[u8],
+) -> Result<Vec<u8>> {
+    check_limit(
+        "entry path bytes",
+        shared_bytes.saturating_add(own_bytes),
+        PATH_BYTES_MAX as u64,
+    )?;
+    let shared = before
+        .get(..shared_bytes as usize)
+        .ok_or(FormatError::Value {
+            what: "shared bytes of a path",
+            value: shared_bytes,
+            rule: "at most the path before it",
+        })?;
+    let own = paths.take(own_bytes as usize)?;
+    let mut path = shared.to_vec();
+    path.extend_from_slice(own);
+    // One spelling only: all that is shared is written as shared.
+    if shared_prefix(before, &path) != shared.len() {
+        return Err(FormatError::Value {
+            what: "shared bytes of a path",
+            value: shared_bytes,
+            rule: "as many as there are",
+        });
+    }
+    Ok(path)
+}
+
+fn take_text(links: &mut Reader<'_>) -> Result<Vec<u8>> {
+    let length = links.varint()?;
+    check_limit("link target bytes", length, PATH_BYTES_MAX as u64)?;
+    Ok(links.take(length as usize)?.to_vec())
+}
+
+fn take_u32(what: &'static str, reader: &mut Reader<'_>) -> Result<u32> {
+    let value = reader.varint()?;
+    u32::try_from(value).map_err(|_| FormatError::OverLimit {
+        what,
+        value,
+        limit: u64::from(u32::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::Coding;
+    use crate::limits::Limits;
+    use crate::property::{entries_from_seed, entries_round_trip};
+
+    fn head_for(packed: &PackedEntries) -> EntriesHead {
+        EntriesHead {
+            member_id: 0,
+            first_entry: 0,
+            entry_count: packed.entry_count,
+            packed_raw_bytes: packed.raw.len() as u64,
+            packed_checksum: packed.checksum,
+            coding: Coding::none(),
+        }
+    }
+
+    fn entry(path: &[u8]) -> Entry {
+        Entry {
+            path: path.to_vec(),
+            kind: EntryKind::File,
+            mode: 0o644,
+            modified: Timestamp::default(),
+            size_bytes: 10,
+            content_offset: 512,
+            link_target: None,
+        }
+    }
+
+    #[test]
+    fn kinds_have_one_number_each() {
+        for kind in EntryKind::ALL {
+            assert_eq!(EntryKind::from_id(kind.id()), Ok(kind));
+        }
+        assert!(EntryKind::from_id(0).is_err() && EntryKind::from_id(9).is_err());
+    }
+
+    #[test]
+    fn a_whole_frame_round_trips() {
+        let entries = entries_from_seed(5, 300);
+        let packed = pack_entries(&entries).unwrap();
+        let head = head_for(&packed);
+        let mut builder = EntriesHead::builder(Vec::new());
+        builder.payload().extend_from_slice(&packed.raw);
+        let frame = head.finish(builder).unwrap();
+        let payload = &frame[crate::FRAME_HEADER_BYTES..];
+        let (parsed, data) = EntriesHead::parse(payload, &Limits::default()).unwrap();
+        assert_eq!(parsed, head);
+        assert_eq!(unpack_entries(&parsed, data), Ok(entries));
+    }
+
+    #[test]
+    fn bad_entries_are_refused() {
+        assert!(pack_entries(&[]).is_err());
+        assert!(pack_entries(&[entry(b"")]).is_err());
+        assert!(pack_entries(&[entry(b"a\0b")]).is_err());
+        assert!(pack_entries(&[entry(&[b'a'; PATH_BYTES_MAX + 1])]).is_err());
+        let mut linked = entry(b"x");
+        linked.link_target = Some(b"y".to_vec());
+        assert!(pack_entries(std::slice::from_ref(&linked)).is_err());
+        linked.kind = EntryKind::Symlink;
+        assert!(pack_entries(std::slice::from_ref(&linked)).is_ok());
+        let mut far = entry(b"x");
+        far.content_offset = u64::MAX;
+        assert!(pack_entries(&[far]).is_err());
+    }
+
+    /// Front coding could blow one megabyte up to gigabytes; the sum of all paths is limited in both directions.
+    #[test]
+    fn paths_do_not_explode() {
+        let count = PATHS_PER_FRAME_BYTES_MAX / PATH_BYTES_MAX + 2;
+        let entries: Vec<Entry> = (0..count)
+            .map(|index| {
+                let mut path = vec![b'a'; PATH_BYTES_MAX - 8];
+                path.extend(format!("{index:08}").bytes());
+                entry(&path)
+            })
+            .collect();
+        assert!(matches!(
+            pack_entries(&entries),
+            Err(FormatError::OverLimit { .. })
+        ));
+        let batches: Vec<_> = entry_batches(&entries).collect();
+        assert_eq!(batches.len(), 2);
+        assert_eq!(
+            batches.iter().map(|batch| batch.len()).sum::<usize>(),
+            count
+        );
+        for batch in batches {
+            assert!(pack_entries(batch).unwrap().raw.len() < 1 << 17);
+        }
+    }
+
+    #[test]
+    fn batches_hold_at_most_the_limit() {
+        let entries = vec![entry(b"x"); ENTRIES_PER_FRAME_MAX as usize + 1];
+        let lengths: Vec<_> = entry_batches(&entries).map(<[Entry]>::len).collect();
+        assert_eq!(lengths, [ENTRIES_PER_FRAME_MAX as usize, 1]);
+        assert_eq!(entry_batches(&[]).count(), 0);
+    }
+
+    #[test]
+    fn forged_sections_never_pass_wrongly() {
+        let packed = pack_entries(&entries_from_seed(3, 12)).unwrap();
+        for at in 0..packed.raw.len() {
+            for value in [0, 1, 5, 0x7f, 0x80, 0xff] {
+                let mut raw = packed.raw.clone();
+                raw[at] = value;
+                let mut head = head_for(&packed);
+                head.packed_checksum = checksum64(&raw);
+                if let Ok(entries) = unpack_entries(&head, &raw) {
+                    assert_eq!(pack_entries(&entries).unwrap().raw, raw);
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_entries_round_trip(seed in 0_u64..u64::MAX, count in 1_usize..100) {
+            entries_round_trip(seed, count);
+        }
+    }
+}

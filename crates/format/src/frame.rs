@@ -1,0 +1,586 @@
+//! Frames: the unit that is written. A 40-byte header, then the payload.
+//!
+//! Writing: [`FrameBuilder`] keeps room for the header (and for a block's or extents' fixed head) in front of the payload, so
+//! nothing is copied. A worker finishes the payload with its checksum; the writer, who alone knows the order, seals the
+//! header with the sequence number ([`seal`]). Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
+
+use crate::bytes::Reader;
+use crate::error::{FormatError, Result};
+use crate::limits::{INDEX_BYTES_MAX, Limits};
+use crate::{archive, block, end, entries, extents, member};
+use refrain_protect::checksum64;
+
+/// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in any encoding, and the
+/// line ends and ^Z show at once whether a transfer "converted" the file.
+pub const MAGIC: [u8; 8] = [0xd2, b'R', b'F', b'N', b'\r', b'\n', 0x1a, b'\n'];
+
+/// The first bytes of every frame: never part of UTF-8 text, so a scan rarely stops in vain.
+pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
+
+/// Bytes of a frame header.
+pub const FRAME_HEADER_BYTES: usize = 40;
+
+/// Where the header checksum begins; it covers everything before it.
+const CHECKED_BYTES: usize = 32;
+
+const KIND_AT: usize = 4;
+const FLAGS_AT: usize = 5;
+const PAYLOAD_BYTES_AT: usize = 8;
+const SEQUENCE_AT: usize = 16;
+const PAYLOAD_CHECKSUM_AT: usize = 24;
+
+const _: () = assert!(PAYLOAD_CHECKSUM_AT + 8 == CHECKED_BYTES);
+const _: () = assert!(CHECKED_BYTES + 8 == FRAME_HEADER_BYTES);
+
+/// Flag bit: a reader that does not know the frame's kind may skip it.
+pub const FLAG_SKIPPABLE: u8 = 1;
+
+/// What a frame holds. The numbers are the format's and never move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameKind {
+    /// 1: version, features and settings of the archive; always first.
+    Archive,
+    /// 2: a member begins.
+    MemberStart,
+    /// 3: a range of the store, coded.
+    Block,
+    /// 4: the map from an epoch of content to the store.
+    Extents,
+    /// 5: a member is complete.
+    MemberEnd,
+    /// 6: a batch of a tree member's entries.
+    Entries,
+    /// 7: where everything is.
+    Index,
+    /// 8: where the index is; the last frame.
+    End,
+    /// 16, reserved: encrypted frames, with their headers.
+    Envelope,
+    /// 17, reserved: recovery data over physical ranges.
+    Recovery,
+    /// 18, reserved: a decoder carried in the archive.
+    Decoder,
+    /// 19, reserved: an appended generation begins (after an End frame).
+    Generation,
+    /// 20: bytes that mean nothing; always skippable.
+    Padding,
+    /// Any other number.
+    Unknown(u8),
+}
+
+impl FrameKind {
+    /// Every kind that has a name.
+    pub const NAMED: [Self; 13] = [
+        Self::Archive,
+        Self::MemberStart,
+        Self::Block,
+        Self::Extents,
+        Self::MemberEnd,
+        Self::Entries,
+        Self::Index,
+        Self::End,
+        Self::Envelope,
+        Self::Recovery,
+        Self::Decoder,
+        Self::Generation,
+        Self::Padding,
+    ];
+
+    /// The number on disk.
+    #[must_use]
+    pub fn id(self) -> u8 {
+        match self {
+            Self::Archive => 1,
+            Self::MemberStart => 2,
+            Self::Block => 3,
+            Self::Extents => 4,
+            Self::MemberEnd => 5,
+            Self::Entries => 6,
+            Self::Index => 7,
+            Self::End => 8,
+            Self::Envelope => 16,
+            Self::Recovery => 17,
+            Self::Decoder => 18,
+            Self::Generation => 19,
+            Self::Padding => 20,
+            Self::Unknown(id) => id,
+        }
+    }
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_id(id: u8) -> Self {
+        Self::NAMED
+            .into_iter()
+            .find(|kind| kind.id() == id)
+            .unwrap_or(Self::Unknown(id))
+    }
+
+    /// True for the kinds that this version reads.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        self.id() >= 1 && self.id() <= Self::End.id()
+    }
+
+    /// The smallest and largest payload of a known kind, under `limits`; `None` if this version does not read the kind.
+    fn payload_bytes_range(self, limits: &Limits) -> Option<(u64, u64)> {
+        let range =
+            |head: usize, most: u64| Some((head as u64, (head as u64).saturating_add(most)));
+        match self {
+            Self::Archive => range(archive::ARCHIVE_BYTES, 0),
+            Self::MemberStart => range(
+                member::MEMBER_START_FIXED_BYTES,
+                crate::limits::NAME_BYTES_MAX as u64,
+            ),
+            Self::Block => range(block::BLOCK_HEAD_BYTES, limits.block_raw_bytes_max),
+            Self::Extents => range(extents::EXTENTS_HEAD_BYTES, limits.packed_raw_bytes_max),
+            Self::MemberEnd => range(
+                member::MEMBER_END_FIXED_BYTES,
+                member::MEMBER_END_DIGESTS_BYTES_MAX as u64,
+            ),
+            Self::Entries => range(entries::ENTRIES_HEAD_BYTES, limits.packed_raw_bytes_max),
+            Self::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
+            Self::End => range(end::END_BYTES, 0),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for FrameKind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown(id) => write!(out, "kind-{id}"),
+            named => write!(out, "{named:?}"),
+        }
+    }
+}
+
+/// A frame header as found: nothing in it may be used yet but [`check`](Self::check).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UntrustedFrameHeader {
+    bytes: [u8; FRAME_HEADER_BYTES],
+}
+
+impl UntrustedFrameHeader {
+    /// Takes the bytes; judges nothing.
+    #[must_use]
+    pub fn new(bytes: [u8; FRAME_HEADER_BYTES]) -> Self {
+        Self { bytes }
+    }
+
+    /// Takes the first bytes of `bytes`.
+    ///
+    /// # Errors
+    /// [`FormatError::Truncated`] if there are fewer than [`FRAME_HEADER_BYTES`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        Ok(Self::new(Reader::new("frame header", bytes).array()?))
+    }
+
+    /// Sync word and checksum only: is this a frame header at all? (What a scan asks.)
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.check_intact().is_ok()
+    }
+
+    /// True if an intact header begins an appended generation, whatever else it says.
+    pub(crate) fn is_generation(&self) -> bool {
+        let kind = self.bytes.get(KIND_AT).copied();
+        self.is_intact() && kind == Some(FrameKind::Generation.id())
+    }
+
+    fn check_intact(&self) -> Result<()> {
+        let mut reader = Reader::new("frame header", &self.bytes);
+        let sync: [u8; 4] = reader.array()?;
+        if sync != SYNC {
+            return Err(FormatError::Sync { found: sync });
+        }
+        let (checked, checksum) = self.bytes.split_at(CHECKED_BYTES);
+        let expected = Reader::new("frame header", checksum).u64()?;
+        let found = checksum64(checked);
+        if found != expected {
+            return Err(FormatError::Checksum {
+                what: "frame header",
+                found,
+                expected,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks everything that can be known without the payload. `bytes_left`: how many bytes follow the header, if known.
+    ///
+    /// # Errors
+    /// Damaged: sync, checksum, payload size impossible for the kind or beyond `bytes_left`. Unsupported: unknown kind that is not
+    /// skippable, unknown flag, reserved field in use. Limit: payload over `limits`.
+    pub fn check(&self, limits: &Limits, bytes_left: Option<u64>) -> Result<FrameHeader> {
+        self.check_intact()?;
+        let header = self.parse_fields()?;
+        header.check_kind()?;
+        header.check_payload_bytes(&limits.capped())?;
+        match bytes_left {
+            Some(available_bytes) if available_bytes < header.payload_bytes => {
+                Err(FormatError::Truncated {
+                    what: "frame payload",
+                    needed_bytes: header.payload_bytes,
+                    available_bytes,
+                })
+            }
+            _ => Ok(header),
+        }
+    }
+
+    fn parse_fields(&self) -> Result<FrameHeader> {
+        let mut reader = Reader::new("frame header", &self.bytes);
+        reader.take(KIND_AT)?;
+        let kind = FrameKind::from_id(reader.u8()?);
+        let flags = reader.u8()?;
+        let unknown_bits = flags & !FLAG_SKIPPABLE;
+        if unknown_bits != 0 {
+            return Err(FormatError::Flags { unknown_bits });
+        }
+        reader.reserved(2)?;
+        Ok(FrameHeader {
+            kind,
+            skippable: flags & FLAG_SKIPPABLE != 0,
+            payload_bytes: reader.u64()?,
+            sequence: reader.u64()?,
+            payload_checksum: reader.u64()?,
+        })
+    }
+}
+
+/// A frame header that has passed its checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// What the frame holds.
+    pub kind: FrameKind,
+    /// True if the frame is to be skipped by a reader that does not know its kind.
+    pub skippable: bool,
+    /// Bytes of the payload that follows the header.
+    pub payload_bytes: u64,
+    /// 0, 1, 2 … in file order.
+    pub sequence: u64,
+    /// XXH3-64 of the payload.
+    pub payload_checksum: u64,
+}
+
+impl FrameHeader {
+    /// Bytes of the whole frame, header included.
+    #[must_use]
+    pub fn frame_bytes(&self) -> u64 {
+        self.payload_bytes.saturating_add(FRAME_HEADER_BYTES as u64)
+    }
+
+    /// True if this version does not read the payload but may pass over it.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        !self.kind.is_known()
+    }
+
+    /// Compares the payload with its checksum.
+    ///
+    /// # Errors
+    /// [`FormatError::Mismatch`] if the length differs, [`FormatError::Checksum`] if the bytes do.
+    pub fn check_payload(&self, payload: &[u8]) -> Result<()> {
+        if payload.len() as u64 != self.payload_bytes {
+            return Err(FormatError::Mismatch {
+                what: "frame payload length in bytes",
+                found: payload.len() as u64,
+                expected: self.payload_bytes,
+            });
+        }
+        self.check_payload_checksum(checksum64(payload))
+    }
+
+    /// The same for a reader that hashed the payload in parts.
+    ///
+    /// # Errors
+    /// [`FormatError::Checksum`] if `found` is not the checksum that was written.
+    pub fn check_payload_checksum(&self, found: u64) -> Result<()> {
+        if found != self.payload_checksum {
+            return Err(FormatError::Checksum {
+                what: "frame payload",
+                found,
+                expected: self.payload_checksum,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_kind(&self) -> Result<()> {
+        if self.kind.is_known() {
+            // A frame that every reader must understand cannot be marked as one to skip.
+            return match self.skippable {
+                true => Err(FormatError::Value {
+                    what: "skippable flag of a frame of this version",
+                    value: u64::from(self.kind.id()),
+                    rule: "clear",
+                }),
+                false => Ok(()),
+            };
+        }
+        match self.skippable {
+            true => Ok(()),
+            false => Err(FormatError::Kind {
+                kind: self.kind.id(),
+            }),
+        }
+    }
+
+    fn check_payload_bytes(&self, limits: &Limits) -> Result<()> {
+        let Some((least, most)) = self.kind.payload_bytes_range(limits) else {
+            return Ok(());
+        };
+        if self.payload_bytes < least {
+            return Err(FormatError::Truncated {
+                what: "frame payload of this kind",
+                needed_bytes: least,
+                available_bytes: self.payload_bytes,
+            });
+        }
+        crate::limits::check_limit("frame payload bytes", self.payload_bytes, most)
+    }
+}
+
+/// Refuses anything that does not begin with [`MAGIC`].
+///
+/// # Errors
+/// [`FormatError::Truncated`] or [`FormatError::Magic`].
+pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
+    let found: [u8; 8] = Reader::new("archive magic", start_of_file).array()?;
+    match found == MAGIC {
+        true => Ok(()),
+        false => Err(FormatError::Magic { found }),
+    }
+}
+
+/// Builds one frame in one buffer.
+#[derive(Debug)]
+pub struct FrameBuilder {
+    bytes: Vec<u8>,
+    /// Header and fixed head; the payload's variable part is appended after it.
+    reserved_bytes: usize,
+}
+
+impl FrameBuilder {
+    /// A frame of `kind` whose payload is yet to be appended; `buffer` is cleared and reused.
+    #[must_use]
+    pub fn with_buffer(kind: FrameKind, skippable: bool, buffer: Vec<u8>) -> Self {
+        Self::with_head(kind, skippable, buffer, 0)
+    }
+
+    /// A frame of `kind` that must be understood.
+    #[must_use]
+    pub fn new(kind: FrameKind) -> Self {
+        Self::with_buffer(kind, false, Vec::new())
+    }
+
+    /// Keeps `head_bytes` of the payload free, to be filled in at the end.
+    pub(crate) fn with_head(
+        kind: FrameKind,
+        skippable: bool,
+        mut buffer: Vec<u8>,
+        head_bytes: usize,
+    ) -> Self {
+        let reserved_bytes = FRAME_HEADER_BYTES + head_bytes;
+        buffer.clear();
+        buffer.resize(reserved_bytes, 0);
+        let mut builder = Self {
+            bytes: buffer,
+            reserved_bytes,
+        };
+        builder.patch(0, &SYNC);
+        builder.patch(KIND_AT, &[kind.id()]);
+        builder.patch(FLAGS_AT, &[u8::from(skippable) * FLAG_SKIPPABLE]);
+        builder
+    }
+
+    /// The buffer: append the payload (for blocks and packed sections, the coded data) to it, and touch nothing before.
+    pub fn payload(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes appended so far after the reserved ones.
+    #[must_use]
+    pub fn appended_bytes(&self) -> usize {
+        self.bytes.len().saturating_sub(self.reserved_bytes)
+    }
+
+    /// Drops what was appended, to try again.
+    pub fn clear_appended(&mut self) {
+        self.bytes.truncate(self.reserved_bytes);
+    }
+
+    /// Writes the payload's size and checksum. What is left for the writer is [`seal`].
+    #[must_use]
+    pub fn finish_payload(mut self) -> Vec<u8> {
+        let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+        let payload_bytes = payload.len() as u64;
+        let checksum = checksum64(payload);
+        self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
+        self.patch(PAYLOAD_CHECKSUM_AT, &checksum.to_le_bytes());
+        self.bytes
+    }
+
+    pub(crate) fn finish_with_head(mut self, head: &[u8]) -> Vec<u8> {
+        self.patch(FRAME_HEADER_BYTES, head);
+        self.finish_payload()
+    }
+
+    fn patch(&mut self, at: usize, value: &[u8]) {
+        patch(&mut self.bytes, at, value);
+    }
+}
+
+/// Overwrites `frame[at..]` with `value`; ranges outside the frame are left alone (such a frame fails every check).
+fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(room) = frame.get_mut(at..at + value.len()) {
+        room.copy_from_slice(value);
+    }
+}
+
+/// Makes a finished frame final: writes its `sequence` number and the header checksum. Cheap, for the one who orders frames.
+pub fn seal(frame: &mut [u8], sequence: u64) {
+    patch(frame, SEQUENCE_AT, &sequence.to_le_bytes());
+    let checksum = checksum64(frame.get(..CHECKED_BYTES).unwrap_or_default());
+    patch(frame, CHECKED_BYTES, &checksum.to_le_bytes());
+}
+
+/// A complete small frame: payload copied, sealed.
+#[must_use]
+pub fn sealed_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence: u64) -> Vec<u8> {
+    let mut builder = FrameBuilder::with_buffer(kind, skippable, Vec::new());
+    builder.payload().extend_from_slice(payload);
+    let mut frame = builder.finish_payload();
+    seal(&mut frame, sequence);
+    frame
+}
+
+/// The next position at or after `from` whose bytes are an intact frame header: how salvage finds frames when a part of the
+/// archive, or its index, is gone.
+#[must_use]
+pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
+    let last = bytes.len().checked_sub(FRAME_HEADER_BYTES)?;
+    let mut at = from;
+    while at <= last {
+        // The search for one rare byte is what the standard library does fastest.
+        let window = bytes.get(at..=last)?;
+        at += window.iter().position(|&byte| byte == SYNC[0])?;
+        let header = UntrustedFrameHeader::parse(bytes.get(at..)?).ok()?;
+        if header.is_intact() {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn padding(payload: &[u8], sequence: u64) -> Vec<u8> {
+        sealed_frame(FrameKind::Padding, true, payload, sequence)
+    }
+
+    fn check(frame: &[u8]) -> Result<FrameHeader> {
+        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), None)?;
+        header.check_payload(frame.get(FRAME_HEADER_BYTES..).unwrap_or_default())?;
+        Ok(header)
+    }
+
+    #[test]
+    fn a_frame_reads_back() {
+        let header = check(&padding(b"nothing", 9)).unwrap();
+        assert_eq!(header.kind, FrameKind::Padding);
+        assert!(header.skippable && header.is_skipped());
+        assert_eq!(header.payload_bytes, 7);
+        assert_eq!(header.sequence, 9);
+        assert_eq!(header.frame_bytes(), 47);
+    }
+
+    #[test]
+    fn any_flipped_bit_is_seen() {
+        let frame = padding(b"some payload bytes", 3);
+        for bit in 0..frame.len() * 8 {
+            let mut bent = frame.clone();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(&bent).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn kinds_have_one_number_each() {
+        for id in 0..=u8::MAX {
+            assert_eq!(FrameKind::from_id(id).id(), id);
+        }
+        assert!(FrameKind::End.is_known() && !FrameKind::Envelope.is_known());
+        assert!(!FrameKind::Unknown(0).is_known());
+    }
+
+    #[test]
+    fn the_future_is_skipped_or_named() {
+        let skipped = sealed_frame(FrameKind::Recovery, true, b"parity", 0);
+        assert!(check(&skipped).unwrap().is_skipped());
+        let needed = sealed_frame(FrameKind::Envelope, false, b"secret", 0);
+        assert_eq!(check(&needed), Err(FormatError::Kind { kind: 16 }));
+        let mut flagged = padding(b"", 0);
+        flagged[FLAGS_AT] |= 4;
+        seal(&mut flagged, 0);
+        assert_eq!(check(&flagged), Err(FormatError::Flags { unknown_bits: 4 }));
+        let mut reserved = padding(b"", 0);
+        reserved[7] = 1;
+        seal(&mut reserved, 0);
+        assert!(matches!(
+            check(&reserved),
+            Err(FormatError::Reserved { .. })
+        ));
+    }
+
+    #[test]
+    fn forged_payload_sizes_meet_the_limit_before_memory() {
+        let mut frame = sealed_frame(FrameKind::Block, false, &[0; 200], 0);
+        patch(&mut frame, PAYLOAD_BYTES_AT, &(1_u64 << 40).to_le_bytes());
+        seal(&mut frame, 0);
+        let header = UntrustedFrameHeader::parse(&frame).unwrap();
+        assert!(matches!(
+            header.check(&Limits::default(), None),
+            Err(FormatError::OverLimit { .. })
+        ));
+        let cut = padding(b"0123456789", 0);
+        let header = UntrustedFrameHeader::parse(&cut).unwrap();
+        assert!(matches!(
+            header.check(&Limits::default(), Some(9)),
+            Err(FormatError::Truncated { .. })
+        ));
+    }
+
+    #[test]
+    fn scanning_finds_frames_among_noise() {
+        let mut bytes = vec![SYNC[0]; 100];
+        bytes.extend(SYNC);
+        let first = bytes.len();
+        bytes.extend(padding(b"abc", 0));
+        bytes.extend([7; 13]);
+        let second = bytes.len();
+        bytes.extend(padding(b"", 1));
+        assert_eq!(find_frame(&bytes, 0), Some(first));
+        assert_eq!(find_frame(&bytes, first + 1), Some(second));
+        assert_eq!(find_frame(&bytes, second + 1), None);
+        assert_eq!(find_frame(&bytes, usize::MAX), None);
+        assert_eq!(find_frame(b"", 0), None);
+    }
+
+    #[test]
+    fn the_magic_is_checked() {
+        assert!(check_magic(&MAGIC).is_ok());
+        assert!(matches!(
+            check_magic(b"\x89PNG\r\n\x1a\n"),
+            Err(FormatError::Magic { .. })
+        ));
+        assert!(matches!(
+            check_magic(&MAGIC[..5]),
+            Err(FormatError::Truncated { .. })
+        ));
+    }
+}

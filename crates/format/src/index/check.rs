@@ -1,0 +1,138 @@
+//! Is the index in agreement with itself and with the End frame?
+
+use super::{Index, Place};
+use crate::end::EndHead;
+use crate::error::{FormatError, Result};
+use crate::extents::check_sum;
+use crate::frame::{FRAME_HEADER_BYTES, MAGIC};
+use crate::limits::{check_limit, check_range};
+
+impl Index {
+    /// Compares the index with itself and with the End frame: frames lie in the archive, before the index, and do not
+    /// overlap; members and epochs follow one another without a gap; all sums are what the End frame says.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self, end: &EndHead) -> Result<()> {
+        self.check_places(end)?;
+        check_sum(
+            "store bytes of the index",
+            self.store_bytes(),
+            end.store_bytes,
+        )?;
+        check_sum(
+            "fresh bytes of the index",
+            self.fresh_bytes(),
+            end.store_bytes,
+        )?;
+        check_sum(
+            "content bytes of the index",
+            self.content_bytes(),
+            end.content_bytes,
+        )?;
+        self.check_members(end)?;
+        self.check_totals(end)
+    }
+
+    fn check_places(&self, end: &EndHead) -> Result<()> {
+        let mut places: Vec<Place> = Vec::with_capacity(self.frame_count());
+        places.extend(
+            self.blocks
+                .iter()
+                .map(|row| (row.frame_offset, row.frame_bytes)),
+        );
+        places.extend(
+            self.epochs
+                .iter()
+                .map(|row| (row.frame_offset, row.frame_bytes)),
+        );
+        for member in &self.members {
+            places.push((
+                member.start_frame_offset,
+                frame_bytes_of(member.start.to_payload()?.len()),
+            ));
+            places.push((
+                member.end_frame_offset,
+                frame_bytes_of(member.end.to_payload()?.len()),
+            ));
+            places.extend(
+                member
+                    .entries
+                    .iter()
+                    .map(|row| (row.frame_offset, row.frame_bytes)),
+            );
+        }
+        places.sort_unstable();
+        let mut free_from = MAGIC.len() as u64;
+        for (offset, bytes) in places {
+            if offset < free_from {
+                return Err(FormatError::Value {
+                    what: "frame offset in the index",
+                    value: offset,
+                    rule: "after the frame before it",
+                });
+            }
+            free_from = check_range("end of a frame", offset, bytes)?;
+        }
+        match free_from <= end.index_frame_offset {
+            true => Ok(()),
+            false => Err(FormatError::Value {
+                what: "end of a frame in the index",
+                value: free_from,
+                rule: "before the index frame",
+            }),
+        }
+    }
+
+    fn frame_count(&self) -> usize {
+        let entries: usize = self.members.iter().map(|member| member.entries.len()).sum();
+        self.blocks.len() + self.epochs.len() + 2 * self.members.len() + entries
+    }
+
+    fn check_members(&self, end: &EndHead) -> Result<()> {
+        let mut content_start = 0;
+        for (id, member) in self.members.iter().enumerate() {
+            check_sum("member id", member.start.member_id, id as u64)?;
+            check_sum("member id", member.end.member_id, id as u64)?;
+            check_sum(
+                "start of a member",
+                member.start.content_start,
+                content_start,
+            )?;
+            content_start =
+                check_range("end of a member", content_start, member.end.content_bytes)?;
+            let entry_count = member
+                .entries
+                .iter()
+                .fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
+            check_sum("entries of a member", entry_count, member.end.entry_count)?;
+        }
+        check_sum(
+            "content bytes of all members",
+            content_start,
+            end.content_bytes,
+        )
+    }
+
+    fn check_totals(&self, end: &EndHead) -> Result<()> {
+        let shown = self
+            .totals
+            .matched_bytes
+            .saturating_add(self.totals.run_bytes)
+            .saturating_add(end.store_bytes);
+        check_sum(
+            "fresh, matched and run bytes together",
+            shown,
+            end.content_bytes,
+        )?;
+        check_limit(
+            "blocks that were not coded as planned",
+            self.totals.fallback_count,
+            self.blocks.len() as u64,
+        )
+    }
+}
+
+fn frame_bytes_of(payload_bytes: usize) -> u64 {
+    (FRAME_HEADER_BYTES + payload_bytes) as u64
+}

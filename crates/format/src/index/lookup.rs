@@ -1,0 +1,127 @@
+//! From an address to a frame, and from the frame back to the index: what is read through the index must be what the
+//! index says it is, or two archives could be mixed without a checksum noticing.
+
+use super::Index;
+use crate::block::BlockHead;
+use crate::entries::EntriesHead;
+use crate::error::{FormatError, Result};
+use crate::extents::{ExtentsHead, check_sum};
+use crate::frame::{FrameHeader, FrameKind};
+
+impl Index {
+    /// The block that holds the byte at `offset_in_store`.
+    #[must_use]
+    pub fn block_at(&self, offset_in_store: u64) -> Option<usize> {
+        let after = self
+            .blocks
+            .partition_point(|block| block.store_start <= offset_in_store);
+        let id = after.checked_sub(1)?;
+        let block = self.blocks.get(id)?;
+        (offset_in_store - block.store_start < block.raw_bytes).then_some(id)
+    }
+
+    /// The epoch that holds the byte at `offset_in_content` of the content space.
+    #[must_use]
+    pub fn epoch_at(&self, offset_in_content: u64) -> Option<usize> {
+        let after = self
+            .epochs
+            .partition_point(|epoch| epoch.content_start <= offset_in_content);
+        let id = after.checked_sub(1)?;
+        let epoch = self.epochs.get(id)?;
+        (offset_in_content - epoch.content_start < epoch.content_bytes).then_some(id)
+    }
+
+    /// Compares a frame that was read at the place of block `id` with its row.
+    ///
+    /// # Errors
+    /// It is another frame.
+    pub fn check_block(&self, id: usize, header: &FrameHeader, head: &BlockHead) -> Result<()> {
+        let row = self.blocks.get(id).ok_or_else(|| missing("block", id))?;
+        check_frame(header, FrameKind::Block, row.frame_bytes)?;
+        check_sum("block id", head.block_id, id as u64)?;
+        check_sum(
+            "start of a block in the store",
+            head.store_start,
+            row.store_start,
+        )?;
+        check_sum("raw bytes of a block", head.raw_bytes, row.raw_bytes)?;
+        check_sum(
+            "codec of a block",
+            u64::from(head.coding.codec()),
+            u64::from(row.codec),
+        )
+    }
+
+    /// Compares a frame that was read at the place of epoch `id` with its row.
+    ///
+    /// # Errors
+    /// It is another frame.
+    pub fn check_epoch(&self, id: usize, header: &FrameHeader, head: &ExtentsHead) -> Result<()> {
+        let row = self.epochs.get(id).ok_or_else(|| missing("epoch", id))?;
+        check_frame(header, FrameKind::Extents, row.frame_bytes)?;
+        check_sum("epoch id", head.epoch_id, id as u64)?;
+        check_sum(
+            "start of an epoch in the content",
+            head.content_start,
+            row.content_start,
+        )?;
+        check_sum("epoch bytes", head.content_bytes, row.content_bytes)?;
+        check_sum(
+            "store bytes shown before an epoch",
+            head.store_start,
+            row.store_start,
+        )?;
+        check_sum("fresh bytes of an epoch", head.fresh_bytes, row.fresh_bytes)?;
+        check_sum("number of extents", head.extent_count, row.extent_count)
+    }
+
+    /// Compares a frame that was read at the place of batch `batch` of member `id` with its row.
+    ///
+    /// # Errors
+    /// It is another frame.
+    pub fn check_entries(
+        &self,
+        id: usize,
+        batch: usize,
+        header: &FrameHeader,
+        head: &EntriesHead,
+    ) -> Result<()> {
+        let member = self.members.get(id).ok_or_else(|| missing("member", id))?;
+        let row = member
+            .entries
+            .get(batch)
+            .ok_or_else(|| missing("batch of entries", batch))?;
+        let before = member.entries.iter().take(batch);
+        let first_entry = before.fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
+        check_frame(header, FrameKind::Entries, row.frame_bytes)?;
+        check_sum("member id", head.member_id, id as u64)?;
+        check_sum("first entry of a batch", head.first_entry, first_entry)?;
+        check_sum("number of entries", head.entry_count, row.entry_count)?;
+        match head.packed_checksum == row.packed_checksum {
+            true => Ok(()),
+            false => Err(FormatError::Checksum {
+                what: "entries (compared with the index)",
+                found: head.packed_checksum,
+                expected: row.packed_checksum,
+            }),
+        }
+    }
+}
+
+fn check_frame(header: &FrameHeader, kind: FrameKind, frame_bytes: u64) -> Result<()> {
+    if header.kind != kind {
+        return Err(FormatError::Order {
+            kind: header.kind,
+            rule: "the index says that another kind stands here",
+        });
+    }
+    check_sum("frame bytes", header.frame_bytes(), frame_bytes)
+}
+
+fn missing(what: &'static str, id: usize) -> FormatError {
+    FormatError::Value {
+        what,
+        value: id as u64,
+        rule: "in the index",
+    }
+}

@@ -1,0 +1,66 @@
+//! What the bytes of an archive mean: the native container, version 1.
+//!
+//! An archive is a magic and a sequence of frames, written strictly forward. The members' *content space* is mapped by
+//! extents to the *store* of unique bytes, which is cut into blocks. The bytes are described for a stranger in
+//! `docs/format.md`; the code follows it file by file:
+//!
+//! | file | what |
+//! |---|---|
+//! | [`frame`] | header, checksum, sequence; building, sealing, scanning |
+//! | [`archive`], [`end`] | first and last frame |
+//! | [`member`], [`entries`] | named contents, and what a tree holds |
+//! | [`block`], [`extents`] | the store, and the map from content to it |
+//! | [`index`] | where everything is |
+//! | [`order`] | which frame may follow which |
+//! | [`assemble`] | the writer's side of that: numbers, seals, keeps the index |
+//! | [`limits`] | every size and count |
+//!
+//! Reading: [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] → [`FrameHeader::check_payload`] →
+//! [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a pure function of bytes; nothing here decodes.
+#![forbid(unsafe_code)]
+
+pub mod archive;
+pub mod assemble;
+pub mod block;
+mod bytes;
+pub mod coding;
+mod columns;
+pub mod end;
+pub mod entries;
+pub mod error;
+pub mod extents;
+pub mod frame;
+pub mod index;
+pub mod limits;
+pub mod member;
+pub mod order;
+pub mod payload;
+
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+
+pub use archive::{ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
+pub use assemble::ArchiveAssembler;
+pub use block::{BLOCK_HEAD_BYTES, BlockHead};
+pub use coding::{CODEC_NONE, Coding};
+pub use end::{END_FRAME_BYTES, EndHead};
+pub use entries::{
+    ENTRIES_HEAD_BYTES, EntriesHead, Entry, EntryKind, PackedEntries, entry_batches, pack_entries,
+    unpack_entries,
+};
+pub use error::{ErrorClass, FormatError, Result};
+pub use extents::{
+    EXTENTS_HEAD_BYTES, Extent, ExtentReader, ExtentsHead, PackedExtents, Pattern, pack_extents,
+    unpack_extents,
+};
+pub use frame::{
+    FRAME_HEADER_BYTES, FrameBuilder, FrameHeader, FrameKind, MAGIC, SYNC, UntrustedFrameHeader,
+    check_magic, find_frame, seal, sealed_frame,
+};
+pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
+pub use limits::Limits;
+pub use member::{Digest, MemberEnd, MemberKind, MemberStart, Timestamp};
+pub use order::{EpochSums, StreamChecker};
+pub use payload::{Payload, read_frame, walk_archive};
+/// What the checksum and hash fields hold.
+pub use refrain_protect::{checksum64, content_hash};

@@ -1,0 +1,148 @@
+//! Every size and count that an archive may state, and why it stops there.
+//!
+//! The constants are the format's own limits: no version 1 archive goes over them. A reader that has less memory passes
+//! smaller ones in [`Limits`]; it can never pass larger ones, because checks take the smaller of the two.
+
+use crate::error::{FormatError, Result};
+
+/// Content and store addresses stay below this, so that the sum of any two fits in 63 bits and a difference in an `i64`.
+pub const ADDRESS_BYTES_MAX: u64 = 1 << 61;
+
+/// Raw bytes of a block. A block is decoded in one piece, so this bounds what a reader must hold; 1 GiB still fits a
+/// 32-bit address space and is beyond the context that any codec here can use.
+pub const BLOCK_RAW_BYTES_MAX: u64 = 1 << 30;
+
+/// Raw bytes of a packed section (the extents of an epoch, a batch of entries). Sixteen million extents take about 80 MB.
+pub const PACKED_RAW_BYTES_MAX: u64 = 1 << 28;
+
+/// Extents in one frame.
+pub const EXTENTS_PER_FRAME_MAX: u64 = 1 << 24;
+
+/// Content bytes of an epoch. The length of a hole costs nothing, so this is far above what memory could hold.
+pub const EPOCH_BYTES_MAX: u64 = 1 << 50;
+
+/// Bytes of a repeated pattern: longer periods are copies of their first round.
+pub const PATTERN_BYTES_MAX: usize = 64;
+
+/// Bytes of a member's name: the longest path that common systems open.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+/// Members of an archive. A million small files belong in one tree member, where a name costs a few bytes.
+pub const MEMBERS_MAX: u64 = 1 << 20;
+
+/// Further digests of one member, besides BLAKE3.
+pub const DIGESTS_MAX: usize = 8;
+
+/// Bytes of one further digest (SHA-512 and BLAKE2b have 64).
+pub const DIGEST_BYTES_MAX: usize = 64;
+
+/// Entries in one frame: bounds what listing must hold at a time.
+pub const ENTRIES_PER_FRAME_MAX: u64 = 65_536;
+
+/// Bytes of an entry's path or link target. Tar has no limit; this is 16 times what Linux opens.
+pub const PATH_BYTES_MAX: usize = 65_535;
+
+/// Bytes of all paths and link targets of one frame together. Paths are stored as differences, so without this limit a
+/// frame of one megabyte could unpack to four gigabytes.
+pub const PATHS_PER_FRAME_BYTES_MAX: usize = 1 << 26;
+
+/// Bytes of the index frame's payload. At five bytes per block and blocks of 4 MiB, 256 MiB index 200 TiB of store.
+pub const INDEX_BYTES_MAX: u64 = 1 << 28;
+
+/// Filters in front of a codec.
+pub const FILTERS_MAX: usize = 2;
+
+/// Bytes of a codec's parameters.
+pub const PARAMS_BYTES_MAX: usize = 16;
+
+const _: () = assert!(BLOCK_RAW_BYTES_MAX <= ADDRESS_BYTES_MAX);
+const _: () = assert!(EPOCH_BYTES_MAX <= ADDRESS_BYTES_MAX);
+const _: () = assert!(BLOCK_RAW_BYTES_MAX <= u32::MAX as u64);
+const _: () = assert!(PACKED_RAW_BYTES_MAX <= u32::MAX as u64);
+const _: () = assert!(INDEX_BYTES_MAX <= u32::MAX as u64);
+const _: () = assert!(NAME_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(PATTERN_BYTES_MAX <= u8::MAX as usize);
+const _: () = assert!(DIGEST_BYTES_MAX <= u8::MAX as usize);
+// A frame's worth of the longest path must still be possible.
+const _: () = assert!(PATHS_PER_FRAME_BYTES_MAX > 2 * PATH_BYTES_MAX);
+
+/// What a reader is willing to take; by default the format's own limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Raw bytes of a block.
+    pub block_raw_bytes_max: u64,
+    /// Raw (and coded) bytes of a packed section: extents or entries.
+    pub packed_raw_bytes_max: u64,
+    /// Extents in one frame; in memory each takes `size_of::<Extent>()` bytes (80 on 64-bit machines).
+    pub extents_per_frame_max: u64,
+    /// Payload bytes of the index frame; in memory it takes at most about ten times as many.
+    pub index_bytes_max: u64,
+    /// Members of the archive.
+    pub members_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            block_raw_bytes_max: BLOCK_RAW_BYTES_MAX,
+            packed_raw_bytes_max: PACKED_RAW_BYTES_MAX,
+            extents_per_frame_max: EXTENTS_PER_FRAME_MAX,
+            index_bytes_max: INDEX_BYTES_MAX,
+            members_max: MEMBERS_MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits as they apply: never above the format's own.
+    #[must_use]
+    pub fn capped(self) -> Self {
+        let cap = Self::default();
+        Self {
+            block_raw_bytes_max: self.block_raw_bytes_max.min(cap.block_raw_bytes_max),
+            packed_raw_bytes_max: self.packed_raw_bytes_max.min(cap.packed_raw_bytes_max),
+            extents_per_frame_max: self.extents_per_frame_max.min(cap.extents_per_frame_max),
+            index_bytes_max: self.index_bytes_max.min(cap.index_bytes_max),
+            members_max: self.members_max.min(cap.members_max),
+        }
+    }
+}
+
+/// Refuses a `value` over its `limit`.
+pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    if value > limit {
+        return Err(FormatError::OverLimit { what, value, limit });
+    }
+    Ok(())
+}
+
+/// `start + length`, refused when it leaves the address space.
+pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result<u64> {
+    let end = start.saturating_add(length);
+    check_limit(what, end, ADDRESS_BYTES_MAX)?;
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_cannot_raise_the_limits() {
+        let greedy = Limits {
+            block_raw_bytes_max: u64::MAX,
+            packed_raw_bytes_max: 7,
+            ..Limits::default()
+        };
+        assert_eq!(greedy.capped().block_raw_bytes_max, BLOCK_RAW_BYTES_MAX);
+        assert_eq!(greedy.capped().packed_raw_bytes_max, 7);
+    }
+
+    #[test]
+    fn ranges_end_inside_the_address_space() {
+        assert_eq!(check_range("x", 5, 6), Ok(11));
+        assert!(check_range("x", ADDRESS_BYTES_MAX, 1).is_err());
+        assert!(check_range("x", u64::MAX, u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! What a reader or writer knows of an epoch once it has looked at its extents.
+
+use crate::extents::Extent;
+
+/// What the extents of one epoch add up to; see [`StreamChecker::observe_epoch`](super::StreamChecker::observe_epoch).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EpochSums {
+    /// The lowest store offset that a copy refers to.
+    pub lowest_source: Option<u64>,
+    /// Content bytes of the copies.
+    pub matched_bytes: u64,
+    /// Content bytes of the fills.
+    pub run_bytes: u64,
+}
+
+impl EpochSums {
+    /// The sums of these extents.
+    #[must_use]
+    pub fn of(extents: &[Extent]) -> Self {
+        let mut sums = Self::default();
+        for extent in extents {
+            sums.add(extent);
+        }
+        sums
+    }
+
+    /// Adds one extent.
+    pub fn add(&mut self, extent: &Extent) {
+        match extent {
+            Extent::Fresh { .. } => {}
+            Extent::Copy {
+                length,
+                offset_in_store,
+            } => {
+                self.matched_bytes = self.matched_bytes.saturating_add(*length);
+                let lowest = self.lowest_source.unwrap_or(u64::MAX);
+                self.lowest_source = Some(lowest.min(*offset_in_store));
+            }
+            Extent::Fill { length, .. } => self.run_bytes = self.run_bytes.saturating_add(*length),
+        }
+    }
+}

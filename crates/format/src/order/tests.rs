@@ -1,0 +1,226 @@
+//! Tests of the order rules, on heads alone.
+
+use super::*;
+use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
+use crate::coding::Coding;
+use crate::frame::{FRAME_HEADER_BYTES, sealed_frame};
+
+/// Feeds heads whose frames have only the fields that the checker looks at.
+struct Feeder(StreamChecker);
+
+impl Feeder {
+    fn new(reach_bytes: u64) -> Self {
+        let mut feeder = Self(StreamChecker::new(&Limits::default()));
+        let head = ArchiveHead {
+            version: (FORMAT_MAJOR, FORMAT_MINOR),
+            required_features: 0,
+            level: 1,
+            segment_bytes: 1,
+            epoch_bytes: 1000,
+            block_bytes_max: 100,
+            memory_budget_bytes: 0,
+            reach_bytes,
+        };
+        feeder
+            .feed(FrameKind::Archive, &Payload::Archive(head))
+            .unwrap();
+        feeder
+    }
+
+    fn feed(&mut self, kind: FrameKind, payload: &Payload<'_>) -> Result<()> {
+        let header = FrameHeader {
+            kind,
+            skippable: false,
+            payload_bytes: 60,
+            sequence: self.0.frame_count(),
+            payload_checksum: 0,
+        };
+        self.0.feed(&header, payload)
+    }
+
+    fn start(&mut self, member_id: u64, content_start: u64) -> Result<()> {
+        let start = MemberStart {
+            member_id,
+            content_start,
+            kind: MemberKind::File,
+            name: Vec::new(),
+            mode: None,
+            modified: None,
+            content_bytes_hint: None,
+        };
+        self.feed(FrameKind::MemberStart, &Payload::MemberStart(start))
+    }
+
+    fn end(&mut self, member_id: u64, content_bytes: u64) -> Result<()> {
+        let end = MemberEnd {
+            member_id,
+            content_bytes,
+            entry_count: 0,
+            blake3: [0; 32],
+            digests: Vec::new(),
+        };
+        self.feed(FrameKind::MemberEnd, &Payload::MemberEnd(end))
+    }
+
+    /// The next block, of `raw_bytes` bytes.
+    fn block(&mut self, raw_bytes: u64) -> Result<()> {
+        let head = BlockHead {
+            block_id: self.0.block_count,
+            store_start: self.0.store_bytes,
+            raw_bytes,
+            raw_checksum: 0,
+            coding: Coding::none(),
+        };
+        self.feed(FrameKind::Block, &Payload::Block { head, data: &[] })
+    }
+
+    /// The next epoch; what is not fresh in it is copied from `source` on.
+    fn epoch(&mut self, content_bytes: u64, fresh_bytes: u64, source: Option<u64>) -> Result<()> {
+        let head = ExtentsHead {
+            epoch_id: self.0.epoch_count,
+            content_start: self.0.content_bytes,
+            content_bytes,
+            store_start: self.0.shown_bytes,
+            fresh_bytes,
+            extent_count: 1,
+            packed_raw_bytes: 2,
+            packed_checksum: 0,
+            coding: Coding::none(),
+        };
+        self.feed(FrameKind::Extents, &Payload::Extents { head, data: &[] })?;
+        self.0.observe_epoch(&EpochSums {
+            lowest_source: source,
+            matched_bytes: content_bytes - fresh_bytes,
+            run_bytes: 0,
+        })
+    }
+}
+
+fn rule_of(result: Result<()>) -> &'static str {
+    match result {
+        Err(FormatError::Order { rule, .. }) => rule,
+        other => panic!("expected an order error, found {other:?}"),
+    }
+}
+
+#[test]
+fn the_archive_frame_is_first_and_alone() {
+    let mut empty = Feeder(StreamChecker::new(&Limits::default()));
+    assert!(rule_of(empty.block(1)).contains("first frame"));
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    let again = Payload::Archive(*feeder.0.archive().unwrap());
+    assert!(rule_of(feeder.feed(FrameKind::Archive, &again)).contains("one Archive"));
+}
+
+#[test]
+fn sequence_numbers_have_no_gap() {
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    let header = FrameHeader {
+        kind: FrameKind::Padding,
+        skippable: true,
+        payload_bytes: 0,
+        sequence: 2,
+        payload_checksum: 0,
+    };
+    assert!(feeder.0.feed(&header, &Payload::Skipped).is_err());
+}
+
+#[test]
+fn content_belongs_to_members() {
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    feeder.block(50).unwrap();
+    assert!(rule_of(feeder.epoch(50, 50, None)).contains("has begun"));
+
+    // Two members in one epoch: both begin before it.
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    feeder.start(0, 0).unwrap();
+    feeder.start(1, 30).unwrap();
+    feeder.block(50).unwrap();
+    feeder.epoch(50, 50, None).unwrap();
+    assert!(feeder.clone_of().end(0, 29).is_err());
+    assert!(feeder.clone_of().end(1, 20).is_err(), "out of order");
+    feeder.end(0, 30).unwrap();
+    feeder.end(1, 20).unwrap();
+
+    // A start that comes too late.
+    let mut late = Feeder::new(REACH_UNLIMITED);
+    late.start(0, 0).unwrap();
+    late.block(50).unwrap();
+    late.epoch(50, 50, None).unwrap();
+    assert!(rule_of(late.start(1, 30)).contains("before the extents"));
+}
+
+#[test]
+fn members_end_after_their_content() {
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    feeder.start(0, 0).unwrap();
+    feeder.start(1, 30).unwrap();
+    assert!(rule_of(feeder.clone_of().end(0, 30)).contains("after the extents"));
+    let mut empty = Feeder::new(REACH_UNLIMITED);
+    empty.start(0, 0).unwrap();
+    empty.end(0, 0).unwrap();
+    empty.start(1, 0).unwrap();
+    assert!(empty.end(1, 1).is_err());
+}
+
+#[test]
+fn blocks_come_before_their_extents() {
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    feeder.start(0, 0).unwrap();
+    feeder.block(50).unwrap();
+    assert!(rule_of(feeder.clone_of().epoch(51, 51, None)).contains("before it"));
+    assert!(
+        feeder.clone_of().block(101).is_err(),
+        "over the archive's own setting"
+    );
+    assert!(
+        feeder.epoch(1001, 1, Some(0)).is_err(),
+        "over the archive's own setting"
+    );
+}
+
+#[test]
+fn the_promised_reach_is_kept() {
+    // Every frame here has 100 bytes. From the start of a block to the end of an epoch right after it: 200.
+    const FRAME: u64 = FRAME_HEADER_BYTES as u64 + 60;
+    let mut feeder = Feeder::new(2 * FRAME);
+    feeder.start(0, 0).unwrap();
+    for _ in 0..3 {
+        feeder.block(10).unwrap();
+        feeder.epoch(10, 10, None).unwrap();
+    }
+    assert_eq!(feeder.0.reach_needed_bytes(), 2 * FRAME);
+    assert!(
+        feeder.0.places.len() <= 2,
+        "what is out of reach is forgotten"
+    );
+    assert!(feeder.clone_of().epoch(10, 0, Some(0)).is_err());
+    assert!(feeder.clone_of().epoch(10, 0, Some(20)).is_err());
+    feeder.block(10).unwrap();
+    assert!(feeder.clone_of().epoch(20, 10, Some(29)).is_err());
+    feeder.epoch(20, 10, Some(30)).unwrap();
+}
+
+#[test]
+fn nothing_follows_the_end() {
+    let mut feeder = Feeder::new(REACH_UNLIMITED);
+    assert!(feeder.0.check_not_ended(b"frames").is_ok());
+    feeder.0.complete = true;
+    assert!(feeder.0.check_not_ended(b"").is_ok());
+    assert!(matches!(
+        feeder.0.check_not_ended(b"junk"),
+        Err(FormatError::Trailing { extra_bytes: 4, .. })
+    ));
+    let generation = sealed_frame(FrameKind::Generation, false, b"", 9);
+    assert_eq!(
+        feeder.0.check_not_ended(&generation),
+        Err(FormatError::Kind { kind: 19 })
+    );
+    assert!(feeder.block(1).is_err());
+}
+
+impl Feeder {
+    fn clone_of(&self) -> Self {
+        Self(self.0.clone())
+    }
+}

@@ -1,0 +1,134 @@
+//! One parsed payload of any kind, and a walk over an archive that is all in memory.
+
+use crate::archive::ArchiveHead;
+use crate::block::BlockHead;
+use crate::end::EndHead;
+use crate::entries::EntriesHead;
+use crate::error::{FormatError, Result};
+use crate::extents::ExtentsHead;
+use crate::frame::{
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, MAGIC, UntrustedFrameHeader, check_magic,
+};
+use crate::index::Index;
+use crate::limits::Limits;
+use crate::member::{MemberEnd, MemberStart};
+use crate::order::StreamChecker;
+
+/// A payload that has passed the checks that need nothing but itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// The archive's version and settings.
+    Archive(ArchiveHead),
+    /// A member begins.
+    MemberStart(MemberStart),
+    /// A range of the store.
+    Block {
+        /// Its head.
+        head: BlockHead,
+        /// Its coded bytes.
+        data: &'a [u8],
+    },
+    /// The map of an epoch.
+    Extents {
+        /// Its head.
+        head: ExtentsHead,
+        /// Its coded section.
+        data: &'a [u8],
+    },
+    /// A member is complete.
+    MemberEnd(MemberEnd),
+    /// A batch of entries.
+    Entries {
+        /// Its head.
+        head: EntriesHead,
+        /// Its coded section.
+        data: &'a [u8],
+    },
+    /// Where everything is.
+    Index(Box<Index>),
+    /// Where the index is.
+    End(EndHead),
+    /// A frame that this version passes over.
+    Skipped,
+}
+
+impl<'a> Payload<'a> {
+    /// Reads the payload of a frame of `kind`, whose checksum was compared. Kinds that this version does not read are
+    /// [`Payload::Skipped`]: whether they may be, [`UntrustedFrameHeader::check`] has decided.
+    ///
+    /// # Errors
+    /// Those of the kind's own `parse`.
+    pub fn parse(kind: FrameKind, payload: &'a [u8], limits: &Limits) -> Result<Self> {
+        Ok(match kind {
+            FrameKind::Archive => Self::Archive(ArchiveHead::parse(payload)?),
+            FrameKind::MemberStart => Self::MemberStart(MemberStart::parse(payload)?),
+            FrameKind::Block => {
+                let (head, data) = BlockHead::parse(payload, limits)?;
+                Self::Block { head, data }
+            }
+            FrameKind::Extents => {
+                let (head, data) = ExtentsHead::parse(payload, limits)?;
+                Self::Extents { head, data }
+            }
+            FrameKind::MemberEnd => Self::MemberEnd(MemberEnd::parse(payload)?),
+            FrameKind::Entries => {
+                let (head, data) = EntriesHead::parse(payload, limits)?;
+                Self::Entries { head, data }
+            }
+            FrameKind::Index => Self::Index(Box::new(Index::parse(payload, limits)?)),
+            FrameKind::End => Self::End(EndHead::parse(payload)?),
+            _ => Self::Skipped,
+        })
+    }
+}
+
+/// Reads the frame that begins at `offset` of `archive` and checks it as far as one frame can be checked alone.
+///
+/// # Errors
+/// Those of the header, the payload checksum and the payload.
+pub fn read_frame<'a>(
+    archive: &'a [u8],
+    offset: usize,
+    limits: &Limits,
+) -> Result<(FrameHeader, Payload<'a>)> {
+    let frame = archive.get(offset..).unwrap_or_default();
+    let untrusted = UntrustedFrameHeader::parse(frame)?;
+    let rest = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+    let header = untrusted.check(limits, Some(rest.len() as u64))?;
+    // `check` has compared the size with what is left, so it fits a `usize`.
+    let payload = rest
+        .get(..header.payload_bytes as usize)
+        .unwrap_or_default();
+    header.check_payload(payload)?;
+    Ok((header, Payload::parse(header.kind, payload, limits)?))
+}
+
+/// Walks an archive from front to back and checks everything that can be checked without decoding: every frame, their
+/// order, the index and the end. `visit` gets the offset of each frame, its header and its payload.
+///
+/// # Errors
+/// The first thing that is wrong, or what `visit` returns.
+pub fn walk_archive<'a>(
+    archive: &'a [u8],
+    limits: &Limits,
+    mut visit: impl FnMut(u64, &FrameHeader, &Payload<'a>) -> Result<()>,
+) -> Result<StreamChecker> {
+    check_magic(archive)?;
+    let mut checker = StreamChecker::new(limits);
+    let mut offset = MAGIC.len();
+    while offset < archive.len() {
+        checker.check_not_ended(archive.get(offset..).unwrap_or_default())?;
+        let (header, payload) = read_frame(archive, offset, limits)?;
+        checker.feed(&header, &payload)?;
+        visit(offset as u64, &header, &payload)?;
+        offset = usize::try_from(checker.offset()).unwrap_or(usize::MAX);
+    }
+    match checker.is_complete() {
+        true => Ok(checker),
+        false => Err(FormatError::Truncated {
+            what: "archive (no End frame yet)",
+            needed_bytes: (offset as u64).saturating_add(1),
+            available_bytes: archive.len() as u64,
+        }),
+    }
+}

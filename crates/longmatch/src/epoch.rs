@@ -1,0 +1,192 @@
+//! An epoch: the segments that are matched against the store at the same time, and against each other.
+#![forbid(unsafe_code)]
+
+use crate::scan::SegmentScan;
+
+/// One segment of an epoch.
+#[derive(Clone, Copy)]
+pub struct EpochSegment<'a> {
+    /// Its first byte, counted from the start of the epoch. Segments follow each other without gaps.
+    pub start: u32,
+    /// Its content.
+    pub bytes: &'a [u8],
+    /// What step A found in it.
+    pub scan: &'a SegmentScan,
+}
+
+impl EpochSegment<'_> {
+    pub(crate) fn end(&self) -> u32 {
+        self.start + self.bytes.len() as u32
+    }
+}
+
+/// All segments of an epoch, in order.
+#[derive(Clone, Copy)]
+pub struct Epoch<'a> {
+    segments: &'a [EpochSegment<'a>],
+}
+
+impl<'a> Epoch<'a> {
+    /// The epoch of these segments, each starting where the one before ends.
+    pub fn new(segments: &'a [EpochSegment<'a>]) -> Epoch<'a> {
+        debug_assert!(segments.first().is_none_or(|first| first.start == 0));
+        debug_assert!(
+            segments
+                .windows(2)
+                .all(|pair| pair[0].end() == pair[1].start)
+        );
+        Epoch { segments }
+    }
+
+    /// Its segments.
+    pub fn segments(&self) -> &'a [EpochSegment<'a>] {
+        self.segments
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u32 {
+        self.segments.last().map_or(0, EpochSegment::end)
+    }
+
+    /// The segment that holds byte `position`, which is inside the epoch.
+    pub(crate) fn segment_at(&self, position: u32) -> &'a EpochSegment<'a> {
+        let after = self
+            .segments
+            .partition_point(|segment| segment.start <= position);
+        &self.segments[after - 1]
+    }
+
+    /// The contiguous bytes that make up `start..end`, segment by segment.
+    pub fn pieces(self, start: u32, end: u32) -> impl Iterator<Item = &'a [u8]> {
+        let mut at = start;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let segment = self.segment_at(at);
+            let stop = end.min(segment.end());
+            let piece =
+                &segment.bytes[(at - segment.start) as usize..(stop - segment.start) as usize];
+            at = stop;
+            Some(piece)
+        })
+    }
+}
+
+/// No earlier anchor in the epoch has this fingerprint.
+pub const NO_CANDIDATE: u32 = u32::MAX;
+
+/// Slots of the table for repeats inside an epoch, at most: 16 MiB of memory.
+const SLOTS_MAX: usize = 1 << 21;
+
+/// Step B: for every anchor of the epoch, in order, the first anchor before it in the epoch that has the same
+/// fingerprint, as a position in the epoch. Independent of the index, so that it can run ahead of it.
+///
+/// `candidates` gets one list per segment, as long as its list of anchors; `table` is memory to reuse.
+pub fn find_in_epoch(epoch: &Epoch<'_>, table: &mut Vec<u64>, candidates: &mut Vec<Vec<u32>>) {
+    let anchors: usize = epoch
+        .segments()
+        .iter()
+        .map(|segment| segment.scan.positions.len())
+        .sum();
+    let slots = (anchors * 2).next_power_of_two().clamp(64, SLOTS_MAX);
+    table.clear();
+    table.resize(slots, 0);
+    candidates.resize_with(epoch.segments().len(), Vec::new);
+    let mut free = slots - slots / 4;
+    for (segment, found) in epoch.segments().iter().zip(candidates) {
+        found.clear();
+        let scan = segment.scan;
+        found.extend(scan.positions.iter().zip(&scan.fingerprints).map(
+            |(&position, &fingerprint)| {
+                first_or_insert(table, fingerprint, segment.start + position, &mut free)
+            },
+        ));
+    }
+}
+
+/// The position stored for `fingerprint`; if there is none, stores `position` while `free` slots are left.
+#[inline]
+fn first_or_insert(table: &mut [u64], fingerprint: u64, position: u32, free: &mut usize) -> u32 {
+    let mask = table.len() - 1;
+    let tag = fingerprint >> 32;
+    let mut slot = fingerprint as usize & mask;
+    loop {
+        let entry = table[slot];
+        if entry == 0 {
+            if *free > 0 {
+                *free -= 1;
+                table[slot] = tag << 32 | u64::from(position + 1);
+            }
+            return NO_CANDIDATE;
+        }
+        if entry >> 32 == tag {
+            return entry as u32 - 1;
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(fingerprints: &[u64]) -> SegmentScan {
+        SegmentScan {
+            runs: vec![],
+            positions: (0..fingerprints.len() as u32).map(|i| i * 16).collect(),
+            fingerprints: fingerprints
+                .iter()
+                .map(|f| f.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_first_position_of_a_fingerprint_is_given() {
+        let (a, b) = (scan(&[1, 2, 1]), scan(&[3, 2, 1]));
+        let bytes = [0; 64];
+        let segments = [
+            EpochSegment {
+                start: 0,
+                bytes: &bytes,
+                scan: &a,
+            },
+            EpochSegment {
+                start: 64,
+                bytes: &bytes,
+                scan: &b,
+            },
+        ];
+        let mut candidates = vec![];
+        find_in_epoch(&Epoch::new(&segments), &mut vec![], &mut candidates);
+        assert_eq!(
+            candidates,
+            [
+                vec![NO_CANDIDATE, NO_CANDIDATE, 0],
+                vec![NO_CANDIDATE, 16, 0]
+            ]
+        );
+    }
+
+    #[test]
+    fn pieces_cross_segments() {
+        let empty = SegmentScan::default();
+        let segments = [
+            EpochSegment {
+                start: 0,
+                bytes: b"abc",
+                scan: &empty,
+            },
+            EpochSegment {
+                start: 3,
+                bytes: b"defg",
+                scan: &empty,
+            },
+        ];
+        let epoch = Epoch::new(&segments);
+        assert_eq!(epoch.length(), 7);
+        assert_eq!(epoch.pieces(1, 5).collect::<Vec<_>>(), [&b"bc"[..], b"de"]);
+        assert_eq!(epoch.pieces(3, 3).count(), 0);
+    }
+}

@@ -1,0 +1,313 @@
+//! Step C: verify and extend. Any thread can do any segment once the index holds all earlier epochs.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::compare::{equal_backward, equal_forward};
+use crate::epoch::{Epoch, NO_CANDIDATE};
+use crate::index::Index;
+use crate::params::{FINGERPRINT_BYTES, Rules};
+
+/// Read access to the store as it was when the epoch began.
+///
+/// A trait because where the bytes are (memory, the input read again, blocks decoded again) is the engine's affair.
+pub trait History: Sync {
+    /// A contiguous piece of the store that contains `offset_in_store`; `None` when it can't be had.
+    fn chunk(&self, offset_in_store: u64) -> Option<Chunk>;
+}
+
+/// A piece of the store.
+#[derive(Clone)]
+pub struct Chunk {
+    /// Where it begins.
+    pub offset_in_store: u64,
+    /// What it holds.
+    pub bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
+}
+
+/// Where the bytes of a match come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchSource {
+    /// An offset in the store.
+    Store(u64),
+    /// An earlier position in the same epoch; the match may overlap it.
+    Epoch(u32),
+}
+
+/// A verified repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match {
+    /// First byte, counted from the start of the epoch.
+    pub start: u32,
+    /// Length in bytes.
+    pub length: u32,
+    /// Where the same bytes are.
+    pub source: MatchSource,
+}
+
+/// Anchors whose index entries are asked for at once, so that their cache misses overlap.
+const LOOKAHEAD: usize = 16;
+
+/// Finds the repeats of segment number `segment` of the epoch. `candidates` is its list from
+/// [`find_in_epoch`](crate::find_in_epoch). The matches come in order and do not overlap, neither each other nor a run.
+pub fn match_segment(
+    epoch: &Epoch<'_>,
+    segment: usize,
+    candidates: &[u32],
+    index: &Index,
+    history: &dyn History,
+    rules: &Rules,
+) -> Vec<Match> {
+    let this = &epoch.segments()[segment];
+    let mut finder = Finder {
+        bytes: this.bytes,
+        start: this.start,
+        epoch: *epoch,
+        history: Cursor {
+            history,
+            chunk: None,
+        },
+        rules,
+        matches: Vec::new(),
+    };
+    let mut anchors = Anchors {
+        scan: this.scan,
+        candidates,
+        index,
+        looked_up: [None; LOOKAHEAD],
+        window: 0..0,
+    };
+    let mut anchor = 0;
+    for (gap_start, gap_end) in this.scan.gaps(this.bytes.len()) {
+        let mut covered_to = gap_start;
+        while let Some(&position) = this.scan.positions.get(anchor)
+            && (position as usize) < gap_end
+        {
+            if position as usize >= covered_to {
+                let (in_store, in_epoch) = anchors.lookup(anchor);
+                if let Some(end) =
+                    finder.try_anchor(position as usize, covered_to, gap_end, in_store, in_epoch)
+                {
+                    covered_to = end;
+                }
+            }
+            anchor += 1;
+        }
+    }
+    finder.matches
+}
+
+/// Looks anchors up a few at a time.
+struct Anchors<'a> {
+    scan: &'a crate::SegmentScan,
+    candidates: &'a [u32],
+    index: &'a Index,
+    looked_up: [Option<u64>; LOOKAHEAD],
+    window: std::ops::Range<usize>,
+}
+
+impl Anchors<'_> {
+    /// The candidates of one anchor: an offset in the store, and a position in the epoch.
+    fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
+        if !self.window.contains(&anchor) {
+            self.window = anchor..self.scan.fingerprints.len().min(anchor + LOOKAHEAD);
+            let fingerprints = &self.scan.fingerprints[self.window.clone()];
+            // Two passes: the loads of the first are independent and miss the cache together.
+            let touched = fingerprints
+                .iter()
+                .fold(0, |all, &fingerprint| all | self.index.touch(fingerprint));
+            if touched == 0 && self.index.is_empty() {
+                self.looked_up = [None; LOOKAHEAD];
+            } else {
+                for (found, &fingerprint) in self.looked_up.iter_mut().zip(fingerprints) {
+                    *found = self.index.get(fingerprint);
+                }
+            }
+        }
+        let in_epoch = self.candidates[anchor];
+        (
+            self.looked_up[anchor - self.window.start],
+            (in_epoch != NO_CANDIDATE).then_some(in_epoch),
+        )
+    }
+}
+
+struct Finder<'a> {
+    bytes: &'a [u8],
+    start: u32,
+    epoch: Epoch<'a>,
+    history: Cursor<'a>,
+    rules: &'a Rules,
+    matches: Vec<Match>,
+}
+
+/// How far a candidate agrees with the segment around an anchor.
+#[derive(Clone, Copy)]
+struct Agreement {
+    before: usize,
+    after: usize,
+    source: MatchSource,
+}
+
+impl Agreement {
+    fn length(&self) -> usize {
+        self.before + self.after
+    }
+}
+
+impl Finder<'_> {
+    /// Tries the candidates of the anchor at `position` between `floor` and `limit` (all relative to the
+    /// segment). Takes the longer one if it is long enough, and returns where it ends.
+    fn try_anchor(
+        &mut self,
+        position: usize,
+        floor: usize,
+        limit: usize,
+        in_store: Option<u64>,
+        in_epoch: Option<u32>,
+    ) -> Option<usize> {
+        let mut best = in_store.map(|offset| self.agree_with_store(position, floor, limit, offset));
+        // A long repeat of the store needs no rival; otherwise a repeat of this epoch may be longer.
+        if best.is_none_or(|found| found.length() < self.rules.near_min as usize)
+            && let Some(other) =
+                in_epoch.map(|from| self.agree_with_epoch(position, floor, limit, from))
+            && best.is_none_or(|found| found.length() < other.length())
+        {
+            best = Some(other);
+        }
+        let found = best.filter(|found| self.is_long_enough(position, found))?;
+        self.matches.push(Match {
+            start: self.start + (position - found.before) as u32,
+            length: found.length() as u32,
+            source: match found.source {
+                MatchSource::Store(offset) => MatchSource::Store(offset - found.before as u64),
+                MatchSource::Epoch(from) => MatchSource::Epoch(from - found.before as u32),
+            },
+        });
+        Some(position + found.after)
+    }
+
+    /// A repeat that ends at the segment's edge may go on in the next segment: [`flatten`](crate::flatten) joins the two
+    /// and judges the whole.
+    fn is_long_enough(&self, position: usize, found: &Agreement) -> bool {
+        let touches_edge = position == found.before || position + found.after == self.bytes.len();
+        let needed = if touches_edge {
+            FINGERPRINT_BYTES
+        } else {
+            self.rules.far_min as usize
+        };
+        found.length() >= needed
+    }
+
+    fn agree_with_store(
+        &mut self,
+        position: usize,
+        floor: usize,
+        limit: usize,
+        offset: u64,
+    ) -> Agreement {
+        let mut after = 0;
+        while position + after < limit
+            && let Some(source) = self.history.from(offset + after as u64)
+        {
+            let equal = equal_forward(&self.bytes[position + after..limit], source);
+            after += equal;
+            if equal < source.len() {
+                break;
+            }
+        }
+        let mut before = 0;
+        // A false candidate disagrees at once; only true ones are worth looking back.
+        while after >= ANCHOR_TRUST
+            && position - before > floor
+            && let Some(source) = self.history.up_to(offset - before as u64)
+        {
+            let equal = equal_backward(&self.bytes[floor..position - before], source);
+            before += equal;
+            if equal < source.len() {
+                break;
+            }
+        }
+        Agreement {
+            before,
+            after,
+            source: MatchSource::Store(offset),
+        }
+    }
+
+    fn agree_with_epoch(
+        &self,
+        position: usize,
+        floor: usize,
+        limit: usize,
+        from: u32,
+    ) -> Agreement {
+        let mut after = 0;
+        while position + after < limit {
+            let at = from + after as u32;
+            let segment = self.epoch.segment_at(at);
+            let source = &segment.bytes[(at - segment.start) as usize..];
+            let equal = equal_forward(&self.bytes[position + after..limit], source);
+            after += equal;
+            if equal < source.len() {
+                break;
+            }
+        }
+        let mut before = 0;
+        while after >= ANCHOR_TRUST && position - before > floor && from > before as u32 {
+            let end = from - before as u32;
+            let segment = self.epoch.segment_at(end - 1);
+            let source = &segment.bytes[..(end - segment.start) as usize];
+            let equal = equal_backward(&self.bytes[floor..position - before], source);
+            before += equal;
+            if equal < source.len() {
+                break;
+            }
+        }
+        Agreement {
+            before,
+            after,
+            source: MatchSource::Epoch(from),
+        }
+    }
+}
+
+/// Bytes after an anchor that must agree before bytes in front of it are compared.
+const ANCHOR_TRUST: usize = 8;
+
+/// Remembers the chunk that was used last: neighbours are asked for next.
+struct Cursor<'a> {
+    history: &'a dyn History,
+    chunk: Option<Chunk>,
+}
+
+impl Cursor<'_> {
+    /// Makes `chunk` the one that holds `offset`.
+    fn seek(&mut self, offset: u64) -> Option<(&[u8], usize)> {
+        let holds = |chunk: &Chunk| {
+            let length = (*chunk.bytes).as_ref().len() as u64;
+            offset
+                .checked_sub(chunk.offset_in_store)
+                .is_some_and(|inside| inside < length)
+        };
+        if !self.chunk.as_ref().is_some_and(holds) {
+            self.chunk = self.history.chunk(offset).filter(holds);
+        }
+        let chunk = self.chunk.as_ref()?;
+        Some((
+            (*chunk.bytes).as_ref(),
+            (offset - chunk.offset_in_store) as usize,
+        ))
+    }
+
+    /// Bytes of the store from `offset` on, to the end of their chunk; never empty.
+    fn from(&mut self, offset: u64) -> Option<&[u8]> {
+        self.seek(offset).map(|(bytes, at)| &bytes[at..])
+    }
+
+    /// Bytes of the store that end at `offset`, from the start of their chunk on; never empty.
+    fn up_to(&mut self, offset: u64) -> Option<&[u8]> {
+        let last = offset.checked_sub(1)?;
+        self.seek(last).map(|(bytes, at)| &bytes[..=at])
+    }
+}

@@ -1,0 +1,364 @@
+//! The slow twin: the same rules written as plainly as possible. It defines what is correct.
+//!
+//! Everything is kept in memory, one thing at a time: a map from every fingerprint to the first store offset, the whole store, the whole
+//! epoch, and for every content byte where it came from. No segments tasks, no buckets, no vectors.
+
+#![allow(clippy::expect_used)] // A test oracle: what cannot be must stop the test.
+
+use std::collections::HashMap;
+
+use crate::extent::{Extent, Pattern};
+use crate::fingerprint::fingerprint;
+use crate::params::{FINGERPRINT_BYTES, Rules};
+use crate::scan::{SegmentScan, scan_segment};
+
+/// The state between epochs.
+#[derive(Default)]
+pub struct NaiveMatcher {
+    /// The unique bytes so far.
+    pub store: Vec<u8>,
+    first_seen: HashMap<u64, usize>,
+}
+
+/// Where a content byte comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    Store(usize),
+    Fill(Pattern),
+}
+
+/// A repeat or run: content range and what it is made of.
+struct Piece {
+    start: usize,
+    end: usize,
+    source: Source,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    Store(usize),
+    Epoch(usize),
+    Run(usize),
+}
+
+impl NaiveMatcher {
+    /// Matches one epoch, given as its segments' contents.
+    pub fn epoch(&mut self, segments: &[Vec<u8>], rules: &Rules) -> Vec<Extent> {
+        let content: Vec<u8> = segments.concat();
+        let scans: Vec<SegmentScan> = segments
+            .iter()
+            .map(|bytes| {
+                let mut scan = SegmentScan::default();
+                scan_segment(bytes, rules, &mut scan);
+                scan
+            })
+            .collect();
+        let pieces = self.pieces(&content, segments, &scans, rules);
+        let extents = self.flatten(&content, join(pieces, &content), rules);
+        self.learn(&content, segments, &scans, &extents.1);
+        extents.0
+    }
+
+    fn pieces(
+        &self,
+        content: &[u8],
+        segments: &[Vec<u8>],
+        scans: &[SegmentScan],
+        rules: &Rules,
+    ) -> Vec<Piece> {
+        let mut first_in_epoch = HashMap::new();
+        let mut pieces = vec![];
+        let mut segment_start = 0;
+        for (bytes, scan) in segments.iter().zip(scans) {
+            let segment_end = segment_start + bytes.len();
+            let runs: Vec<_> = scan
+                .runs
+                .iter()
+                .map(|run| Piece {
+                    start: segment_start + run.start as usize,
+                    end: segment_start + run.end() as usize,
+                    source: Source::Run(usize::from(run.period)),
+                })
+                .collect();
+            let mut covered = segment_start;
+            for &position in &scan.positions {
+                let at = segment_start + position as usize;
+                let window = content[at..]
+                    .first_chunk::<FINGERPRINT_BYTES>()
+                    .expect("anchors have whole windows");
+                let print = fingerprint(window);
+                let in_epoch = first_in_epoch.get(&print).copied();
+                first_in_epoch.entry(print).or_insert(at);
+                if at < covered {
+                    continue;
+                }
+                let floor = runs
+                    .iter()
+                    .map(|run| run.end)
+                    .filter(|&end| end <= at)
+                    .max()
+                    .unwrap_or(0);
+                let floor = floor.max(covered);
+                let limit = runs
+                    .iter()
+                    .map(|run| run.start)
+                    .filter(|&start| start > at)
+                    .min();
+                let limit = limit.unwrap_or(segment_end);
+                let in_store = self.first_seen.get(&print).copied();
+                let best = self.best(content, at, floor, limit, in_store, in_epoch, rules);
+                let Some((before, after, source)) = best else {
+                    continue;
+                };
+                let edge = at - before == segment_start || at + after == segment_end;
+                if before + after
+                    >= if edge {
+                        FINGERPRINT_BYTES
+                    } else {
+                        rules.far_min as usize
+                    }
+                {
+                    covered = at + after;
+                    pieces.push(Piece {
+                        start: at - before,
+                        end: covered,
+                        source,
+                    });
+                }
+            }
+            pieces.extend(runs);
+            segment_start = segment_end;
+        }
+        pieces.sort_by_key(|piece| piece.start);
+        pieces
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn best(
+        &self,
+        content: &[u8],
+        at: usize,
+        floor: usize,
+        limit: usize,
+        in_store: Option<usize>,
+        in_epoch: Option<usize>,
+        rules: &Rules,
+    ) -> Option<(usize, usize, Source)> {
+        let store = in_store.map(|from| {
+            let (before, after) = agree(content, at, floor, limit, &self.store, from);
+            (before, after, Source::Store(from - before))
+        });
+        if store.is_some_and(|(before, after, _)| before + after >= rules.near_min as usize) {
+            return store;
+        }
+        let epoch = in_epoch.map(|from| {
+            let (before, after) = agree(content, at, floor, limit, content, from);
+            (before, after, Source::Epoch(from - before))
+        });
+        match (store, epoch) {
+            (Some(store), Some(epoch)) if epoch.0 + epoch.1 > store.0 + store.1 => Some(epoch),
+            (Some(store), _) => Some(store),
+            (None, epoch) => epoch,
+        }
+    }
+
+    /// Extents, and for every content byte whether it is fresh and where it is.
+    fn flatten(
+        &mut self,
+        content: &[u8],
+        pieces: Vec<Piece>,
+        rules: &Rules,
+    ) -> (Vec<Extent>, Vec<(Origin, bool)>) {
+        let mut out = Flat {
+            extents: vec![],
+            origins: vec![],
+        };
+        for piece in pieces {
+            self.fresh(&mut out, content, piece.start);
+            match piece.source {
+                Source::Run(period) => {
+                    let pattern =
+                        Pattern::new(&content[piece.start..piece.start + period]).expect("short");
+                    out.fill(piece.end - piece.start, pattern);
+                }
+                Source::Store(from) => {
+                    self.copy(&mut out, content, piece.end - piece.start, from, rules)
+                }
+                Source::Epoch(from) => {
+                    let mut from = from;
+                    while out.origins.len() < piece.end {
+                        let step = (piece.end - out.origins.len()).min(out.origins.len() - from);
+                        self.copy_of_epoch(&mut out, content, from, step, rules);
+                        from += step;
+                    }
+                }
+            }
+        }
+        self.fresh(&mut out, content, content.len());
+        (out.extents, out.origins)
+    }
+
+    fn fresh(&mut self, out: &mut Flat, content: &[u8], end: usize) {
+        let start = out.origins.len();
+        if end <= start {
+            return;
+        }
+        let length = (end - start) as u64;
+        match out.extents.last_mut() {
+            Some(Extent::Fresh { length: before }) => *before += length,
+            _ => out.extents.push(Extent::Fresh { length }),
+        }
+        for &byte in &content[start..end] {
+            out.origins.push((Origin::Store(self.store.len()), true));
+            self.store.push(byte);
+        }
+    }
+
+    fn copy(&mut self, out: &mut Flat, content: &[u8], length: usize, from: usize, rules: &Rules) {
+        let block_start = self.store.len() as u64 / rules.block_bytes * rules.block_bytes;
+        let is_near =
+            from as u64 >= block_start && (self.store.len() - from) as u64 <= rules.near_window;
+        let min = if is_near {
+            rules.near_min
+        } else {
+            rules.far_min
+        } as usize;
+        match out.extents.last_mut() {
+            Some(Extent::Copy {
+                length: before,
+                offset_in_store,
+            }) if *offset_in_store + *before == from as u64 => {
+                *before += length as u64;
+            }
+            _ if length >= min => {
+                out.extents.push(Extent::Copy {
+                    length: length as u64,
+                    offset_in_store: from as u64,
+                });
+            }
+            _ => return self.fresh(out, content, out.origins.len() + length),
+        }
+        out.origins
+            .extend((from..from + length).map(|at| (Origin::Store(at), false)));
+    }
+
+    /// Copies content `from..from + length`, all of it already described, extent by extent.
+    fn copy_of_epoch(
+        &mut self,
+        out: &mut Flat,
+        content: &[u8],
+        from: usize,
+        length: usize,
+        rules: &Rules,
+    ) {
+        let mut starts = vec![];
+        let mut at = 0;
+        for extent in &out.extents {
+            starts.push(at);
+            at += extent.length() as usize;
+        }
+        let (mut from, end) = (from, from + length);
+        let bounds: Vec<_> = starts.iter().copied().chain([at]).collect();
+        while from < end {
+            let extent = bounds.partition_point(|&start| start <= from) - 1;
+            let stop = end.min(bounds[extent + 1]);
+            match out.origins[from].0 {
+                Origin::Store(offset) => self.copy(out, content, stop - from, offset, rules),
+                Origin::Fill(pattern) if stop - from >= 128 => out.fill(stop - from, pattern),
+                Origin::Fill(_) => self.fresh(out, content, out.origins.len() + stop - from),
+            }
+            from = stop;
+        }
+    }
+
+    fn learn(
+        &mut self,
+        content: &[u8],
+        segments: &[Vec<u8>],
+        scans: &[SegmentScan],
+        origins: &[(Origin, bool)],
+    ) {
+        let mut segment_start = 0;
+        for (bytes, scan) in segments.iter().zip(scans) {
+            for &position in &scan.positions {
+                let at = segment_start + position as usize;
+                let whole = (at..at + FINGERPRINT_BYTES).all(|i| origins[i].1);
+                if let (Origin::Store(offset), true) = (origins[at].0, whole) {
+                    let window = content[at..]
+                        .first_chunk::<FINGERPRINT_BYTES>()
+                        .expect("whole window");
+                    self.first_seen.entry(fingerprint(window)).or_insert(offset);
+                }
+            }
+            segment_start += bytes.len();
+        }
+    }
+}
+
+struct Flat {
+    extents: Vec<Extent>,
+    /// Of every content byte so far: where it comes from, and whether it is fresh.
+    origins: Vec<(Origin, bool)>,
+}
+
+impl Flat {
+    fn fill(&mut self, length: usize, pattern: Pattern) {
+        self.extents.push(Extent::Fill {
+            length: length as u64,
+            pattern,
+        });
+        self.origins
+            .extend((0..length as u64).map(|i| (Origin::Fill(pattern.rotated(i)), false)));
+    }
+}
+
+/// Bytes equal before and after: `content` around `at`, `source` around `from`.
+fn agree(
+    content: &[u8],
+    at: usize,
+    floor: usize,
+    limit: usize,
+    source: &[u8],
+    from: usize,
+) -> (usize, usize) {
+    let after = (0..limit - at)
+        .take_while(|&i| source.get(from + i) == Some(&content[at + i]))
+        .count();
+    if after < 8 {
+        return (0, after);
+    }
+    let before = (1..=(at - floor).min(from))
+        .take_while(|&i| source[from - i] == content[at - i])
+        .count();
+    (before, after)
+}
+
+fn join(pieces: Vec<Piece>, content: &[u8]) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = vec![];
+    for piece in pieces {
+        if let Some(last) = joined.last_mut()
+            && last.end == piece.start
+            && continues(last, &piece, content)
+        {
+            last.end = piece.end;
+        } else {
+            joined.push(piece);
+        }
+    }
+    joined
+}
+
+fn continues(first: &Piece, second: &Piece, content: &[u8]) -> bool {
+    let length = first.end - first.start;
+    match (first.source, second.source) {
+        (Source::Store(a), Source::Store(b)) | (Source::Epoch(a), Source::Epoch(b)) => {
+            a + length == b
+        }
+        (Source::Run(a), Source::Run(b)) if a == b => {
+            let checked = a.min(second.end - second.start);
+            content[second.start - a..second.start - a + checked]
+                == content[second.start..second.start + checked]
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,55 @@
+//! The rules of the match stage, in one place.
+
+/// Bytes hashed into an anchor's fingerprint, from the anchor's position on.
+///
+/// 64 as in zstd's long-distance mode: shorter windows find shorter repeats, but those belong to the codec.
+pub const FINGERPRINT_BYTES: usize = 64;
+
+/// Bytes whose hash decides whether a position is an anchor.
+pub const ANCHOR_WINDOW_BYTES: usize = 8;
+
+/// Longest period that is stored as a fill extent, in bytes.
+pub const PERIOD_MAX: usize = 64;
+
+/// Anchors in one segment are at least this far apart, so that hostile data cannot flood the index:
+/// a segment has at most `length / ANCHOR_SPACING_MIN + 1` of them.
+pub const ANCHOR_SPACING_MIN: usize = 32;
+
+/// Every how many bytes the start of a run or a short period is looked for.
+pub const RUN_PROBE_STRIDE: usize = 4096;
+
+/// Largest epoch, in bytes: positions in an epoch are `u32`.
+pub const EPOCH_BYTES_MAX: usize = 1 << 30;
+
+/// What the match stage looks for and what it accepts. The same rules give the same extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// One position in `2^anchor_bits` is an anchor, on average. 4..=16.
+    pub anchor_bits: u32,
+    /// Shortest repeat, in bytes, that is worth an extent when its source is out of the codec's sight.
+    ///
+    /// An extent costs about 40 bits and cuts the codec's context; measured on two kernel trees, a floor
+    /// between 128 and 256 gave the smallest archives, and 48 the largest.
+    pub far_min: u32,
+    /// Shortest repeat, in bytes, that is worth an extent when the codec sees the source itself.
+    pub near_min: u32,
+    /// How far back the codec sees inside its block, in bytes of the store.
+    pub near_window: u64,
+    /// Bytes of the store in one block: what lies in another block is never near.
+    pub block_bytes: u64,
+    /// Shortest run or short period, in bytes, that becomes a fill extent.
+    pub run_min: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules {
+            anchor_bits: 7,
+            far_min: 192,
+            near_min: 4096,
+            near_window: 2 << 20,
+            block_bytes: 4 << 20,
+            run_min: 1024,
+        }
+    }
+}

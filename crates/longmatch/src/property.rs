@@ -1,0 +1,227 @@
+//! What must hold for any input: shared by the property test and the fuzz target.
+
+use std::sync::Arc;
+
+use crate::naive::NaiveMatcher;
+use crate::{
+    Chunk, Epoch, EpochSegment, Extent, History, Index, Rules, SegmentScan, find_in_epoch, flatten,
+    insert_epoch, match_segment, replay, scan_segment,
+};
+
+/// The store in memory, handed out in small chunks so that matches cross their borders.
+struct MemoryHistory {
+    store: Vec<u8>,
+    chunk_bytes: usize,
+}
+
+impl History for MemoryHistory {
+    fn chunk(&self, offset_in_store: u64) -> Option<Chunk> {
+        let start = offset_in_store as usize / self.chunk_bytes * self.chunk_bytes;
+        let bytes = self.store.get(start..)?;
+        let bytes = bytes[..bytes.len().min(self.chunk_bytes)].to_vec();
+        Some(Chunk {
+            offset_in_store: start as u64,
+            bytes: Arc::new(bytes),
+        })
+    }
+}
+
+/// The fast path over a whole content, epoch by epoch.
+pub struct Matcher {
+    index: Index,
+    history: MemoryHistory,
+    rules: Rules,
+}
+
+impl Matcher {
+    /// A matcher with an index of `index_words` words.
+    pub fn new(rules: Rules, index_words: usize, chunk_bytes: usize) -> Matcher {
+        let index = Index::new(Box::new(vec![0; index_words]));
+        Matcher {
+            index,
+            history: MemoryHistory {
+                store: vec![],
+                chunk_bytes,
+            },
+            rules,
+        }
+    }
+
+    /// The unique bytes so far.
+    pub fn store(&self) -> &[u8] {
+        &self.history.store
+    }
+
+    /// Matches one epoch, given as its segments' contents.
+    pub fn epoch(&mut self, segments: &[Vec<u8>]) -> Vec<Extent> {
+        let mut scans = vec![SegmentScan::default(); segments.len()];
+        for (bytes, scan) in segments.iter().zip(&mut scans) {
+            scan_segment(bytes, &self.rules, scan);
+        }
+        let mut start = 0;
+        let segments: Vec<_> = segments
+            .iter()
+            .zip(&scans)
+            .map(|(bytes, scan)| {
+                let segment = EpochSegment { start, bytes, scan };
+                start += bytes.len() as u32;
+                segment
+            })
+            .collect();
+        let epoch = Epoch::new(&segments);
+        let (mut table, mut candidates) = (vec![], vec![]);
+        find_in_epoch(&epoch, &mut table, &mut candidates);
+        let matches: Vec<_> = (0..segments.len())
+            .map(|number| {
+                match_segment(
+                    &epoch,
+                    number,
+                    &candidates[number],
+                    &self.index,
+                    &self.history,
+                    &self.rules,
+                )
+            })
+            .collect();
+        let flat = flatten(
+            &epoch,
+            &matches,
+            self.history.store.len() as u64,
+            0,
+            &self.rules,
+        );
+        for range in &flat.fresh {
+            for piece in epoch.pieces(range.start, range.end) {
+                self.history.store.extend_from_slice(piece);
+            }
+        }
+        insert_epoch(
+            &mut self.index,
+            &epoch,
+            &flat,
+            self.history.store.len() as u64,
+        );
+        flat.extents
+    }
+}
+
+/// Cuts `content` into segments and epochs, matches it, and checks that replay gives it back, that extents are well
+/// formed, and that the naive twin finds the same.
+///
+/// # Panics
+/// If one of these does not hold.
+pub fn matches_replay_and_agree_with_the_twin(
+    content: &[u8],
+    segment_bytes: usize,
+    epoch_segments: usize,
+    rules: Rules,
+) {
+    let segments: Vec<Vec<u8>> = content
+        .chunks(segment_bytes.max(1))
+        .map(<[u8]>::to_vec)
+        .collect();
+    let mut fast = Matcher::new(rules, 1 << 16, 1000);
+    let mut slow = NaiveMatcher::default();
+    let mut replayed = vec![];
+    for epoch in segments.chunks(epoch_segments.max(1)) {
+        let store_before = fast.store().len() as u64;
+        let extents = fast.epoch(epoch);
+        assert_eq!(
+            extents,
+            slow.epoch(epoch, &rules),
+            "the fast path and its twin disagree"
+        );
+        assert!(
+            extents.iter().all(|extent| extent.length() > 0),
+            "an extent is empty"
+        );
+        let fresh_end = replay(&extents, fast.store(), store_before, &mut replayed);
+        assert_eq!(
+            fresh_end,
+            Some(fast.store().len() as u64),
+            "fresh bytes and the store disagree"
+        );
+    }
+    assert!(replayed == content, "replay does not give the content back");
+    assert!(fast.store() == slow.store, "the stores differ");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Content that repeats itself in all the ways that matter, from a list of (kind, length, seed).
+    fn content(parts: &[(u8, u16, u64)]) -> Vec<u8> {
+        let mut content: Vec<u8> = vec![];
+        for &(kind, length, seed) in parts {
+            let length = usize::from(length) % 6000;
+            match kind % 5 {
+                0 => content.extend(noise(length, seed % 5)),
+                1 => content.extend(std::iter::repeat_n(seed as u8, length)),
+                2 => content.extend((0..length).map(|i| (i % (1 + seed as usize % 90)) as u8)),
+                3 if !content.is_empty() => {
+                    let from = seed as usize % content.len();
+                    let copy = content[from..content.len().min(from + length)].to_vec();
+                    content.extend(copy);
+                }
+                _ => content.extend(noise(length % 100, seed)),
+            }
+        }
+        content
+    }
+
+    fn noise(length: usize, seed: u64) -> Vec<u8> {
+        let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        (0..length)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                (state >> 56) as u8
+            })
+            .collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn any_content(
+            parts in prop::collection::vec((any::<u8>(), any::<u16>(), any::<u64>()), 0..24),
+            segment_bytes in 100usize..9000,
+            epoch_segments in 1usize..6,
+            far_min in 64u32..400,
+            anchor_bits in 4u32..7,
+        ) {
+            let rules = Rules {
+                anchor_bits, far_min, near_min: 1000, near_window: 3000, block_bytes: 8192, run_min: 300,
+            };
+            matches_replay_and_agree_with_the_twin(&content(&parts), segment_bytes, epoch_segments, rules);
+        }
+    }
+
+    #[test]
+    fn a_far_repeat_is_found_once_and_cut_exactly() {
+        let rules = Rules {
+            anchor_bits: 5,
+            far_min: 128,
+            ..Rules::default()
+        };
+        let passage = noise(5000, 42);
+        let mut matcher = Matcher::new(rules, 1 << 12, 1 << 20);
+        matcher.epoch(&[noise(10_000, 1), passage.clone()]);
+        let extents = matcher.epoch(&[[noise(700, 2), passage.clone(), noise(300, 3)].concat()]);
+        assert_eq!(
+            extents,
+            [
+                Extent::Fresh { length: 700 },
+                Extent::Copy {
+                    length: 5000,
+                    offset_in_store: 10_000
+                },
+                Extent::Fresh { length: 300 },
+            ]
+        );
+        assert_eq!(matcher.store().len(), 10_000 + 5000 + 700 + 300);
+    }
+}

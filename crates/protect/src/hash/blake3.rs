@@ -1,0 +1,333 @@
+//! BLAKE3 of content, from front to back or in parallel by segment.
+//!
+//! BLAKE3 is a binary tree over 1 KiB chunks (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, "BLAKE3: one function, fast
+//! everywhere", section 2.1). A segment is an aligned power-of-two run of chunks and therefore a whole subtree: any thread
+//! can compute its chaining value alone, and [`ContentHasher`] joins the values in order into exactly the standard hash.
+
+use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+
+/// Bytes of a BLAKE3 hash.
+pub const HASH_BYTES: usize = 32;
+
+/// Bytes of a segment: every segment of a member but the last is full.
+pub const SEGMENT_BYTES: usize = 1 << 20;
+
+// A segment is a complete subtree only if it holds a power-of-two number of chunks.
+const _: () = assert!(SEGMENT_BYTES.is_power_of_two());
+const _: () = assert!(SEGMENT_BYTES >= blake3::CHUNK_LEN);
+
+/// What [`segment_hash`] and [`ContentHasher::push`] refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The offset does not begin a segment.
+    Unaligned {
+        /// The offset that was given.
+        offset_in_member: u64,
+    },
+    /// More bytes than a segment holds.
+    TooLong {
+        /// The length that was given.
+        length_bytes: usize,
+    },
+    /// The segment does not follow the one before it.
+    OutOfOrder {
+        /// Where the segment begins.
+        found_offset: u64,
+        /// Where the content pushed so far ends.
+        expected_offset: u64,
+    },
+}
+
+impl std::fmt::Display for SegmentError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unaligned { offset_in_member } => write!(
+                formatter,
+                "segment offset {offset_in_member} is not a multiple of {SEGMENT_BYTES}"
+            ),
+            Self::TooLong { length_bytes } => write!(
+                formatter,
+                "segment has {length_bytes} bytes, at most {SEGMENT_BYTES} are allowed"
+            ),
+            Self::OutOfOrder {
+                found_offset,
+                expected_offset,
+            } => write!(
+                formatter,
+                "segment begins at {found_offset}, expected {expected_offset}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SegmentError {}
+
+/// BLAKE3 of `content`.
+#[must_use]
+pub fn content_hash(content: &[u8]) -> [u8; HASH_BYTES] {
+    *blake3::hash(content).as_bytes()
+}
+
+/// BLAKE3 fed from front to back.
+#[derive(Debug, Clone, Default)]
+pub struct ContentHash {
+    hasher: blake3::Hasher,
+}
+
+impl ContentHash {
+    /// The hash of no bytes yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends `bytes`.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// How many bytes were appended.
+    #[must_use]
+    pub fn content_bytes(&self) -> u64 {
+        self.hasher.count()
+    }
+
+    /// The hash of everything appended so far; more may follow.
+    #[must_use]
+    pub fn value(&self) -> [u8; HASH_BYTES] {
+        *self.hasher.finalize().as_bytes()
+    }
+}
+
+/// The hash of one segment, ready to be joined to its neighbours by [`ContentHasher`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHash {
+    offset_in_member: u64,
+    length_bytes: usize,
+    /// The subtree's value when the member has other segments too.
+    chaining_value: [u8; HASH_BYTES],
+    /// The hash when the first segment is the whole member. BLAKE3 marks the root, so it differs from the chaining
+    /// value; both come from the same state, so keeping it costs one compression, not a second pass.
+    lone_hash: [u8; HASH_BYTES],
+}
+
+impl SegmentHash {
+    /// Bytes of the segment.
+    #[must_use]
+    pub fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Where the segment begins in its member.
+    #[must_use]
+    pub fn offset_in_member(&self) -> u64 {
+        self.offset_in_member
+    }
+}
+
+/// Hashes the segment of a member that begins at `offset_in_member` (a multiple of [`SEGMENT_BYTES`]).
+///
+/// # Errors
+/// [`SegmentError`] if the offset is not aligned or `bytes` is longer than [`SEGMENT_BYTES`].
+pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, SegmentError> {
+    if !offset_in_member.is_multiple_of(SEGMENT_BYTES as u64) {
+        return Err(SegmentError::Unaligned { offset_in_member });
+    }
+    if bytes.len() > SEGMENT_BYTES {
+        return Err(SegmentError::TooLong {
+            length_bytes: bytes.len(),
+        });
+    }
+    let mut hash = SegmentHash {
+        offset_in_member,
+        length_bytes: bytes.len(),
+        chaining_value: [0; HASH_BYTES],
+        lone_hash: [0; HASH_BYTES],
+    };
+    if bytes.is_empty() {
+        return Ok(hash);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.set_input_offset(offset_in_member).update(bytes);
+    hash.chaining_value = hasher.finalize_non_root();
+    // Asking a hasher that does not begin at 0 for a root hash would panic.
+    if offset_in_member == 0 {
+        hash.lone_hash = *hasher.finalize().as_bytes();
+    }
+    Ok(hash)
+}
+
+/// Joins segment hashes, pushed in order, into the BLAKE3 hash of the whole member.
+///
+/// Memory: one chaining value per level of the tree above the segments, at most 44.
+#[derive(Debug, Clone, Default)]
+pub struct ContentHasher {
+    /// Values of complete subtrees, large (left) to small (right); merged lazily, because the last merge is the root's.
+    stack: Vec<[u8; HASH_BYTES]>,
+    segment_count: u64,
+    content_bytes: u64,
+    lone_hash: [u8; HASH_BYTES],
+}
+
+impl ContentHasher {
+    /// A hasher of no segments yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many bytes were pushed.
+    #[must_use]
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Appends the next segment. An empty segment changes nothing.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfOrder`] if it does not begin where the content so far ends, or a short segment came before it.
+    pub fn push(&mut self, segment: &SegmentHash) -> Result<(), SegmentError> {
+        if segment.length_bytes == 0 {
+            return Ok(());
+        }
+        // After a short segment `content_bytes` is not aligned, so no valid segment can follow it.
+        if segment.offset_in_member != self.content_bytes {
+            return Err(SegmentError::OutOfOrder {
+                found_offset: segment.offset_in_member,
+                expected_offset: self.content_bytes,
+            });
+        }
+        self.merge_complete_subtrees();
+        self.stack.push(segment.chaining_value);
+        if self.segment_count == 0 {
+            self.lone_hash = segment.lone_hash;
+        }
+        self.segment_count += 1;
+        self.content_bytes = self
+            .content_bytes
+            .saturating_add(segment.length_bytes as u64);
+        Ok(())
+    }
+
+    /// The hash of everything pushed so far; more may follow if the last segment was full.
+    #[must_use]
+    pub fn value(&self) -> [u8; HASH_BYTES] {
+        match self.segment_count {
+            0 => content_hash(b""),
+            1 => self.lone_hash,
+            _ => self.merge_to_root(),
+        }
+    }
+
+    /// After n segments the tree has one complete subtree per set bit of n (the paper's "merge by trailing zeros").
+    fn merge_complete_subtrees(&mut self) {
+        let target = self.segment_count.count_ones() as usize;
+        while self.stack.len() > target {
+            let (Some(right), Some(left)) = (self.stack.pop(), self.stack.pop()) else {
+                return;
+            };
+            self.stack
+                .push(merge_subtrees_non_root(&left, &right, Mode::Hash));
+        }
+    }
+
+    fn merge_to_root(&self) -> [u8; HASH_BYTES] {
+        let mut values = self.stack.iter().rev();
+        let mut right = values.next().copied().unwrap_or_default();
+        let mut lefts = values.peekable();
+        while let Some(left) = lefts.next() {
+            right = match lefts.peek() {
+                Some(_) => merge_subtrees_non_root(left, &right, Mode::Hash),
+                None => *merge_subtrees_root(left, &right, Mode::Hash).as_bytes(),
+            };
+        }
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::property::{patterned_bytes, segmented_hash_is_blake3};
+
+    #[test]
+    fn lengths_around_segment_and_chunk_boundaries() {
+        let base = patterned_bytes(5 * SEGMENT_BYTES + 2000, 1);
+        let mut lengths = vec![0, 1, 1023, 1024, 1025, 4096];
+        for segments in 1..=5 {
+            let edge = segments * SEGMENT_BYTES;
+            lengths.extend([edge - 1, edge, edge + 1, edge + 1024, edge + 1500]);
+        }
+        for length in lengths {
+            segmented_hash_is_blake3(&base[..length]);
+        }
+    }
+
+    #[test]
+    fn many_segments_exercise_every_depth_of_the_stack() {
+        let base = patterned_bytes(17 * SEGMENT_BYTES + 77, 2);
+        for segments in [6, 7, 8, 9, 12, 15, 16, 17] {
+            segmented_hash_is_blake3(&base[..segments * SEGMENT_BYTES]);
+        }
+        segmented_hash_is_blake3(&base);
+    }
+
+    #[test]
+    fn the_value_may_be_asked_for_at_any_time() {
+        let base = patterned_bytes(4 * SEGMENT_BYTES, 3);
+        let mut hasher = ContentHasher::new();
+        for (index, segment) in base.chunks(SEGMENT_BYTES).enumerate() {
+            hasher
+                .push(&segment_hash((index * SEGMENT_BYTES) as u64, segment).unwrap())
+                .unwrap();
+            assert_eq!(
+                hasher.value(),
+                content_hash(&base[..(index + 1) * SEGMENT_BYTES])
+            );
+        }
+    }
+
+    #[test]
+    fn misuse_is_refused() {
+        assert_eq!(
+            segment_hash(5, b"x"),
+            Err(SegmentError::Unaligned {
+                offset_in_member: 5
+            })
+        );
+        let long = vec![0; SEGMENT_BYTES + 1];
+        assert!(matches!(
+            segment_hash(0, &long),
+            Err(SegmentError::TooLong { .. })
+        ));
+        let mut hasher = ContentHasher::new();
+        let second = segment_hash(SEGMENT_BYTES as u64, b"second").unwrap();
+        assert!(hasher.push(&second).is_err());
+        hasher.push(&segment_hash(0, b"short").unwrap()).unwrap();
+        assert!(
+            hasher.push(&second).is_err(),
+            "nothing may follow a short segment"
+        );
+        assert_eq!(hasher.value(), content_hash(b"short"));
+    }
+
+    #[test]
+    fn streaming_agrees_with_the_whole() {
+        let bytes = patterned_bytes(10_000, 4);
+        let mut hash = ContentHash::new();
+        for part in bytes.chunks(777) {
+            hash.update(part);
+        }
+        assert_eq!(hash.value(), content_hash(&bytes));
+        assert_eq!(hash.content_bytes(), 10_000);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(24))]
+        #[test]
+        fn any_length_agrees_with_plain_blake3(length in 0_usize..3 * SEGMENT_BYTES, seed in 0_u64..1000) {
+            segmented_hash_is_blake3(&patterned_bytes(length, seed));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Hash functions: one file each.
+
+pub mod blake3;
+pub mod xxh3;

@@ -1,0 +1,21 @@
+//! Detect, hide, heal: what keeps the bytes of an archive sound.
+//!
+//! Present so far is the first third, *detect*:
+//!
+//! - [`checksum64`] and [`Checksum64`]: XXH3-64, on every frame and block. Finds accidents, not forgery.
+//! - [`ContentHash`]: BLAKE3 of a member's content, fed from front to back.
+//! - [`segment_hash`] and [`ContentHasher`]: the same BLAKE3 hash, with the work done per segment on any thread.
+//!
+//! Everything here is a pure function of its bytes: no files, threads, clocks or randomness.
+#![forbid(unsafe_code)]
+
+pub mod hash;
+
+pub use hash::blake3::{
+    ContentHash, ContentHasher, HASH_BYTES, SEGMENT_BYTES, SegmentError, SegmentHash, content_hash,
+    segment_hash,
+};
+pub use hash::xxh3::{Checksum64, checksum64};
+
+#[cfg(any(test, feature = "property"))]
+pub mod property;

@@ -1,0 +1,48 @@
+//! Statements about this crate that hold for any input; shared by the tests here and the fuzz targets.
+//! Each function panics (fails) when its statement does not hold.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use crate::{Checksum64, ContentHasher, SEGMENT_BYTES, checksum64, content_hash, segment_hash};
+
+/// A checksum over two parts equals the checksum of the whole.
+///
+/// # Panics
+/// When they differ.
+pub fn checksum_of_parts(bytes: &[u8], cut: usize) {
+    let (left, right) = bytes.split_at(cut.min(bytes.len()));
+    let mut parts = Checksum64::new();
+    parts.update(left);
+    parts.update(right);
+    assert_eq!(parts.value(), checksum64(bytes));
+}
+
+/// Hashing by segment gives the standard BLAKE3 hash.
+///
+/// # Panics
+/// When it does not.
+pub fn segmented_hash_is_blake3(content: &[u8]) {
+    let mut hasher = ContentHasher::new();
+    for (index, segment) in content.chunks(SEGMENT_BYTES).enumerate() {
+        let offset = (index * SEGMENT_BYTES) as u64;
+        let hash = segment_hash(offset, segment).expect("an aligned segment");
+        hasher.push(&hash).expect("segments in order");
+    }
+    assert_eq!(
+        hasher.value(),
+        content_hash(content),
+        "content of {} bytes",
+        content.len()
+    );
+}
+
+/// Bytes without long repeats, the same for the same seed (a plain multiplicative generator).
+#[must_use]
+pub fn patterned_bytes(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(length_bytes);
+    while bytes.len() < length_bytes {
+        state = state.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+        bytes.push((state >> 56) as u8);
+    }
+    bytes
+}

@@ -1,0 +1,265 @@
+//! What an archive is made of, for those who ask.
+
+use refrain_codec::{CodecId, FilterStep};
+use refrain_format::{
+    BlockHead, Entry as FormatEntry, EntryKind as FormatEntryKind, MemberEnd,
+    MemberKind as FormatKind, MemberStart as FormatStart,
+};
+pub use refrain_storage::Timestamp;
+
+use crate::pipeline::reread::description;
+
+/// What a member's content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberKind {
+    /// A file.
+    File,
+    /// What came through a pipe.
+    Stream,
+    /// A directory as a tar stream, with an entry list.
+    Tree,
+}
+
+/// A member that has begun; its length and hash come at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberStart {
+    /// 0, 1, 2 … in the archive's order.
+    pub index: usize,
+    /// As given by whoever made the archive: not a path to trust. Bytes that are no UTF-8 are replaced.
+    pub name: String,
+    /// What its content is.
+    pub kind: MemberKind,
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// When the content was last modified.
+    pub modified: Option<Timestamp>,
+    /// The expected length in bytes, if it was known beforehand.
+    pub content_bytes: Option<u64>,
+}
+
+/// One named byte sequence in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// As given by whoever made the archive: not a path to trust. Bytes that are no UTF-8 are replaced.
+    pub name: String,
+    /// What its content is.
+    pub kind: MemberKind,
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// When the content was last modified.
+    pub modified: Option<Timestamp>,
+    /// Length in bytes.
+    pub content_bytes: u64,
+    /// BLAKE3 of the content.
+    pub blake3: [u8; 32],
+}
+
+/// What an entry of a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// Another name of an earlier file.
+    Hardlink,
+    /// A character device.
+    CharacterDevice,
+    /// A block device.
+    BlockDevice,
+    /// A named pipe.
+    Fifo,
+    /// Anything else.
+    Other,
+}
+
+/// One entry of a tree member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Path inside the tree, parts separated by `/`. Bytes that are no UTF-8 are replaced.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Permission bits.
+    pub mode: u32,
+    /// When it was last modified.
+    pub modified: Timestamp,
+    /// Bytes of its data.
+    pub size_bytes: u64,
+    /// Where its data begins in the member's content.
+    pub content_offset: u64,
+    /// Where a link leads.
+    pub link_target: Option<String>,
+}
+
+/// Everything that can be told of an archive without opening its blocks.
+#[derive(Debug, Clone)]
+pub struct ArchiveInfo {
+    /// Major and minor version of the format.
+    pub format_version: (u16, u16),
+    /// The level that was asked for.
+    pub level: u8,
+    /// The memory budget of the run that wrote it, in bytes.
+    pub memory_bytes: u64,
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+    /// Bytes of all members' contents.
+    pub content_bytes: u64,
+    /// Unique bytes: what was left for the codec.
+    pub store_bytes: u64,
+    /// Number of extents.
+    pub extents: u64,
+    /// Bytes of the frames that hold the extents.
+    pub extents_frame_bytes: u64,
+    /// Content bytes that were found again in the store.
+    pub matched_bytes: u64,
+    /// Content bytes in runs and short periods.
+    pub run_bytes: u64,
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
+    pub reach_bytes: u64,
+    /// All members.
+    pub members: Vec<Member>,
+    /// Which codecs the blocks use.
+    pub codecs: Vec<CodecUse>,
+    /// Blocks that were not coded as planned.
+    pub fallbacks: u64,
+    /// Bytes of the largest block, opened: what a random read has to open at most for each extent.
+    pub block_bytes_max: u64,
+}
+
+/// How much of the store one codec holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecUse {
+    /// Its name.
+    pub codec: String,
+    /// Filters before it, joined by `+`; empty for none.
+    pub filters: String,
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Their bytes in the store.
+    pub raw_bytes: u64,
+    /// Their bytes in the archive.
+    pub stored_bytes: u64,
+}
+
+/// One block of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// 0, 1, 2 … in the archive's order.
+    pub block: u64,
+    /// Where its frame begins.
+    pub archive_offset: u64,
+    /// Where its bytes begin in the store.
+    pub offset_in_store: u64,
+    /// Its bytes in the store.
+    pub raw_bytes: u64,
+    /// Bytes of its frame.
+    pub stored_bytes: u64,
+    /// Name of its codec.
+    pub codec: String,
+    /// Filters before it, joined by `+`; empty for none.
+    pub filters: String,
+    /// Why it was not coded as planned.
+    pub fallback: Option<String>,
+}
+
+impl BlockInfo {
+    /// Of a block whose frame is at `place.0`, `place.1` bytes long.
+    pub(crate) fn new(head: &BlockHead, place: (u64, u64)) -> BlockInfo {
+        let description = description(&head.coding, head.raw_bytes).ok();
+        let fallback = description.and_then(|description| description.fallback);
+        BlockInfo {
+            block: head.block_id,
+            archive_offset: place.0,
+            offset_in_store: head.store_start,
+            raw_bytes: head.raw_bytes,
+            stored_bytes: place.1,
+            codec: codec_name(head.coding.codec()),
+            filters: filters_text(head.coding.filter_ids()),
+            fallback: fallback.map(|reason| reason.text().to_owned()),
+        }
+    }
+}
+
+/// A codec's name, for people.
+pub(crate) fn codec_name(id: u16) -> String {
+    CodecId(id).to_string()
+}
+
+/// Names of filters, for people.
+pub(crate) fn filters_text(ids: [u8; 2]) -> String {
+    let names = ids.into_iter().filter(|&id| id != 0).map(|id| {
+        // The index keeps no parameters; any valid one gives the name.
+        let step = (0..=u8::MAX).find_map(|parameter| FilterStep::new(id, parameter).ok());
+        let text = step.map_or_else(|| format!("#{id}"), |step| step.to_string());
+        text.split([':', '(', ' '])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    });
+    names.collect::<Vec<_>>().join("+")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn timestamp(time: refrain_format::Timestamp) -> Timestamp {
+    Timestamp {
+        seconds: time.seconds,
+        nanoseconds: time.nanoseconds,
+    }
+}
+
+fn kind(kind: FormatKind) -> MemberKind {
+    match kind {
+        FormatKind::File => MemberKind::File,
+        FormatKind::Stream => MemberKind::Stream,
+        FormatKind::Tree => MemberKind::Tree,
+    }
+}
+
+pub(crate) fn member_start(start: &FormatStart) -> MemberStart {
+    MemberStart {
+        index: start.member_id as usize,
+        name: text(&start.name),
+        kind: kind(start.kind),
+        mode: start.mode,
+        modified: start.modified.map(timestamp),
+        content_bytes: start.content_bytes_hint,
+    }
+}
+
+pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
+    Member {
+        name: text(&start.name),
+        kind: kind(start.kind),
+        mode: start.mode,
+        modified: start.modified.map(timestamp),
+        content_bytes: end.content_bytes,
+        blake3: end.blake3,
+    }
+}
+
+pub(crate) fn entry(entry: FormatEntry) -> Entry {
+    Entry {
+        path: text(&entry.path),
+        kind: match entry.kind {
+            FormatEntryKind::File => EntryKind::File,
+            FormatEntryKind::Directory => EntryKind::Directory,
+            FormatEntryKind::Symlink => EntryKind::Symlink,
+            FormatEntryKind::Hardlink => EntryKind::Hardlink,
+            FormatEntryKind::CharacterDevice => EntryKind::CharacterDevice,
+            FormatEntryKind::BlockDevice => EntryKind::BlockDevice,
+            FormatEntryKind::Fifo => EntryKind::Fifo,
+            FormatEntryKind::Other => EntryKind::Other,
+        },
+        mode: entry.mode,
+        modified: timestamp(entry.modified),
+        size_bytes: entry.size_bytes,
+        content_offset: entry.content_offset,
+        link_target: entry.link_target.as_deref().map(text),
+    }
+}

@@ -1,0 +1,382 @@
+//! Compress: members in, one archive out.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use refrain_format::{
+    ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
+};
+use refrain_protect::SEGMENT_BYTES;
+use refrain_runtime::{BufferPool, Crew, Lock, crew};
+use refrain_storage::{Sink, Source, Timestamp};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::levels::Tuning;
+use crate::options::CompressOptions;
+use crate::pipeline::assemble::Assembler;
+use crate::pipeline::budget::Budget;
+use crate::pipeline::coordinator::{Assembly, Coordinator, EncodeJob, Event, Shared, submit};
+use crate::pipeline::encode::Workspaces;
+use crate::pipeline::history::StoreHistory;
+use crate::pipeline::intake::{Feed, Intake, IntakeMember};
+use crate::pipeline::members::{OutMember, TakeEntries};
+use crate::pipeline::output::Output;
+use crate::pipeline::reach::ReachTracker;
+use crate::pipeline::reread::WrittenBlocks;
+use crate::pipeline::segments::EPOCH_BYTES;
+use crate::pipeline::settle::MatchState;
+use crate::progress::{Progress, Watch};
+use crate::tree::TreeReader;
+
+/// One thing to put into an archive.
+pub struct MemberInput {
+    /// Its name in the archive, at most 4096 bytes.
+    pub name: String,
+    /// Permission bits to remember.
+    pub mode: Option<u32>,
+    /// Time of last modification to remember.
+    pub modified: Option<Timestamp>,
+    /// Where its bytes come from.
+    pub content: Content,
+}
+
+/// Where a member's bytes come from.
+pub enum Content {
+    /// Something that can be read at any offset, also a second time: a file. What it holds when the run begins is compressed;
+    /// if it changes meanwhile, the archive holds what was read, and a notice says so.
+    Source(Arc<dyn Source>),
+    /// Something that can be read once, forward: a pipe.
+    Stream(Box<dyn Read + Send>),
+    /// A directory, packed as a tar stream with an entry list.
+    Directory(PathBuf),
+}
+
+/// What a run made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompressSummary {
+    /// Bytes of all members' contents.
+    pub content_bytes: u64,
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+    /// Unique bytes: what was left for the codec.
+    pub store_bytes: u64,
+    /// Content bytes that were found again in the store.
+    pub matched_bytes: u64,
+    /// Content bytes in runs and short periods.
+    pub run_bytes: u64,
+    /// Number of members.
+    pub members: usize,
+    /// Number of blocks.
+    pub blocks: usize,
+    /// Blocks that were not coded as planned.
+    pub fallbacks: u64,
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
+    pub reach_bytes: u64,
+}
+
+/// Compresses `members`, in this order, into one archive, and publishes `sink`.
+///
+/// The same contents and options (`threads` aside) give the same bytes. Memory stays within the options' budget for any
+/// input size. Members that are read from pipes have no length beforehand; everything else is the same for them.
+///
+/// # Errors
+/// `Usage` for options that make no sense, `Io` for failing reads and writes, `Limit` if the memory budget is too small,
+/// `Cancelled` when the watch asked for it. The sink is then not published.
+pub fn compress(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
+    let tuning = Tuning::new(options)?;
+    let budget = Budget::new(&tuning, options.threads)?;
+    let mut prepared = Prepared::default();
+    for member in members {
+        prepared.add(member)?;
+    }
+    let run = Run {
+        tuning,
+        budget,
+        reach_bytes: reach(options, &tuning, sink)?,
+        watch,
+    };
+    crew(options.threads.max(1), |crew| {
+        run.compress(crew, prepared, sink)
+    })
+}
+
+/// The promise to decoders that cannot seek.
+fn reach(options: &CompressOptions, tuning: &Tuning, sink: &dyn Sink) -> Result<u64> {
+    let default = if sink.read_back().is_some() {
+        REACH_UNLIMITED
+    } else {
+        tuning.memory_bytes / 4
+    };
+    let reach = options.reach_bytes.unwrap_or(default);
+    if reach != REACH_UNLIMITED && reach < tuning.rules.block_bytes * 4 {
+        let message = format!(
+            "a reach of {reach} bytes is too small: at least {}",
+            tuning.rules.block_bytes * 4
+        );
+        return Err(Error::new(ErrorKind::Limit, message));
+    }
+    Ok(reach)
+}
+
+/// Remarks that are known only after the run.
+type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
+
+/// The members, ready to be read.
+#[derive(Default)]
+struct Prepared {
+    intake: Vec<IntakeMember>,
+    members: Vec<OutMember>,
+    sources: Vec<Option<Arc<dyn Source>>>,
+    content_bytes_total: Option<u64>,
+    has_unknown_length: bool,
+    late_notices: Vec<LateNotices>,
+}
+
+impl Prepared {
+    fn add(&mut self, input: MemberInput) -> Result<()> {
+        let MemberInput {
+            name,
+            mode,
+            modified,
+            content,
+        } = input;
+        let mut start = MemberStart {
+            member_id: self.members.len() as u64,
+            content_start: 0,
+            kind: FormatKind::File,
+            name: name.clone().into_bytes(),
+            mode,
+            modified: modified.map(to_format_time),
+            content_bytes_hint: None,
+        };
+        let mut entries: Option<TakeEntries> = None;
+        match content {
+            Content::Source(source) => {
+                let size_bytes = source
+                    .size_bytes()
+                    .map_err(|error| Error::from(error).in_file(&name))?;
+                start.content_bytes_hint = Some(size_bytes);
+                self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
+                self.late_notices
+                    .push(size_notice(name, source.clone(), size_bytes));
+                self.sources.push(Some(source.clone()));
+                self.intake.push(IntakeMember {
+                    feed: Feed::Source(source),
+                    size_bytes,
+                });
+            }
+            Content::Stream(stream) => {
+                start.kind = FormatKind::Stream;
+                self.add_stream(stream);
+            }
+            Content::Directory(path) => {
+                start.kind = FormatKind::Tree;
+                let reader =
+                    TreeReader::open(&path).map_err(|error| Error::from(error).in_file(&name))?;
+                let reader = Arc::new(Lock::new(reader));
+                let tree = reader.clone();
+                entries = Some(Box::new(move || {
+                    crate::tree::to_format_entries(reader.lock().take_entries())
+                }));
+                self.add_stream(Box::new(SharedReader(tree.clone())));
+                self.late_notices
+                    .push(Box::new(move || tree.lock().take_notices()));
+            }
+        }
+        self.members.push(OutMember::new(start, entries));
+        Ok(())
+    }
+
+    fn add_stream(&mut self, stream: Box<dyn Read + Send>) {
+        self.has_unknown_length = true;
+        self.sources.push(None);
+        self.intake.push(IntakeMember {
+            feed: Feed::Stream(Arc::new(Lock::new(stream))),
+            size_bytes: 0,
+        });
+    }
+}
+
+/// Tells when a source has not the size any more that it had.
+fn size_notice(name: String, source: Arc<dyn Source>, size_bytes: u64) -> LateNotices {
+    Box::new(move || match source.size_bytes() {
+        Ok(now) if now != size_bytes => {
+            vec![format!(
+                "{name}: its size changed from {size_bytes} to {now} bytes while it was read"
+            )]
+        }
+        _ => vec![],
+    })
+}
+
+struct SharedReader(Arc<Lock<TreeReader>>);
+
+impl Read for SharedReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().read(buffer)
+    }
+}
+
+pub(crate) fn to_format_time(time: Timestamp) -> refrain_format::Timestamp {
+    refrain_format::Timestamp {
+        seconds: time.seconds,
+        nanoseconds: time.nanoseconds,
+    }
+}
+
+struct Run<'a> {
+    tuning: Tuning,
+    budget: Budget,
+    reach_bytes: u64,
+    watch: &'a dyn Watch,
+}
+
+impl Run<'_> {
+    fn compress(
+        &self,
+        crew: &Crew<'_, '_, Event>,
+        prepared: Prepared,
+        sink: &mut dyn Sink,
+    ) -> Result<CompressSummary> {
+        let Prepared {
+            intake,
+            members,
+            sources,
+            content_bytes_total,
+            has_unknown_length,
+            late_notices,
+        } = prepared;
+        let content_bytes_total = content_bytes_total.filter(|_| !has_unknown_length);
+        let workspaces = Arc::new(Workspaces::default());
+        let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
+        let all_reread = sources.iter().all(Option::is_some);
+        let history = StoreHistory::new(
+            self.budget.cache_bytes,
+            self.budget.recipe_bytes_max,
+            sources,
+            (!all_reread).then(|| written.clone() as Arc<_>),
+        );
+        let shared = Arc::new(Shared {
+            tuning: self.tuning,
+            buffers: BufferPool::new(
+                SEGMENT_BYTES,
+                (self.budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize,
+            ),
+            scans: Lock::default(),
+            workspaces,
+        });
+        let reach = ReachTracker::new(self.reach_bytes, self.reach_margin());
+        let output = Output::begin(sink, &self.head())?;
+        let block_bytes = self.tuning.rules.block_bytes;
+        let kept = (!all_reread).then(|| written.clone());
+        let assembler = Assembler::new(
+            output,
+            members,
+            block_bytes,
+            reach,
+            kept,
+            content_bytes_total,
+            self.watch,
+        );
+        let state = MatchState::new(self.budget.index_words, history)?;
+        let coordinator = Coordinator::new(
+            crew,
+            shared.clone(),
+            self.budget,
+            Intake::new(intake),
+            state,
+            assembler,
+            self.watch,
+        );
+        let (mut assembler, mut state) = coordinator.run()?;
+        assembler.finish_content(state.history.take_last_page(), &mut |job: EncodeJob| {
+            submit(crew, &shared, job)
+        })?;
+        drop(state);
+        drain(crew, &mut assembler, self.watch)?;
+        let summary = self.finish(assembler.output)?;
+        late_notices
+            .into_iter()
+            .flat_map(|late| late())
+            .for_each(|notice| self.watch.notice(&notice));
+        Ok(summary)
+    }
+
+    /// Bytes that the frames of one epoch can put behind its references, at most.
+    fn reach_margin(&self) -> u64 {
+        EPOCH_BYTES + EPOCH_BYTES / 8 + self.tuning.rules.block_bytes + (1 << 20)
+    }
+
+    fn head(&self) -> ArchiveHead {
+        ArchiveHead {
+            version: (FORMAT_MAJOR, FORMAT_MINOR),
+            required_features: 0,
+            level: self.tuning.level,
+            segment_bytes: SEGMENT_BYTES as u64,
+            epoch_bytes: EPOCH_BYTES + SEGMENT_BYTES as u64,
+            block_bytes_max: self.tuning.rules.block_bytes,
+            memory_budget_bytes: self.tuning.memory_bytes,
+            reach_bytes: self.reach_bytes,
+        }
+    }
+
+    /// Writes the index and the end, and publishes.
+    fn finish(&self, output: Output<'_>) -> Result<CompressSummary> {
+        let (archive_bytes, index) = output.publish()?;
+        let content_bytes = index.content_bytes();
+        self.watch.progress(&Progress {
+            content_bytes_done: content_bytes,
+            content_bytes_total: Some(content_bytes),
+            archive_bytes,
+        });
+        Ok(CompressSummary {
+            content_bytes,
+            archive_bytes,
+            store_bytes: index.store_bytes(),
+            matched_bytes: index.totals.matched_bytes,
+            run_bytes: index.totals.run_bytes,
+            members: index.members.len(),
+            blocks: index.blocks.len(),
+            fallbacks: index.totals.fallback_count,
+            reach_bytes: index.totals.reach_bytes,
+        })
+    }
+}
+
+/// Takes what is still under way and writes it.
+fn drain(
+    crew: &Crew<'_, '_, Event>,
+    assembler: &mut Assembler<'_>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    loop {
+        assembler.write_ready()?;
+        match crew.next() {
+            Some(event) => match event? {
+                Event::Block {
+                    ticket,
+                    first_page,
+                    block,
+                } => assembler.block_encoded(ticket, first_page, *block?),
+                Event::Extents { ticket, extents } => assembler.extents_encoded(ticket, *extents?),
+                _ => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "content came after its end",
+                    ));
+                }
+            },
+            None if assembler.output.is_empty() => return Ok(()),
+            None => return Err(Error::new(ErrorKind::Internal, "a frame never came")),
+        }
+        if crate::progress::is_cancelled(watch) {
+            return Err(Error::cancelled());
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! One failure: what kind, where, and why.
+//!
+//! The crates below say *what* is wrong with their values; here the place is added: file, archive offset, block.
+
+use std::fmt;
+use std::io;
+
+use refrain_format::{ErrorClass, FormatError};
+
+/// Result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What kind of failure. The numbers are the command line's exit codes and never move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call itself makes no sense: options that contradict each other, a level that does not exist.
+    Usage = 1,
+    /// The input is not what it should be: damaged, truncated, forged.
+    Damaged = 2,
+    /// A newer format, or a codec or feature that this build does not have.
+    Unsupported = 3,
+    /// Reading or writing failed.
+    Io = 4,
+    /// A stated limit would be exceeded: memory, sizes, counts.
+    Limit = 5,
+    /// A bug: a job of ours panicked. The output was not published.
+    Internal = 70,
+    /// The caller asked to stop.
+    Cancelled = 130,
+}
+
+/// Where it happened, as far as is known.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the file or member.
+    pub file: Option<String>,
+    /// Offset in the archive, in bytes.
+    pub archive_offset: Option<u64>,
+    /// Number of the store block.
+    pub block: Option<u64>,
+    /// Offset in the content, in bytes.
+    pub content_offset: Option<u64>,
+}
+
+/// One failure. Displays as `FILE: at archive offset N, block M: why`.
+#[derive(Debug)]
+pub struct Error {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub cause: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl Error {
+    /// An error of this kind with a message.
+    pub fn new(
+        kind: ErrorKind,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        Error {
+            kind,
+            place: Place::default(),
+            cause: cause.into(),
+        }
+    }
+
+    pub(crate) fn damaged(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Damaged, message.into())
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Limit, message.into())
+    }
+
+    pub(crate) fn cancelled() -> Error {
+        Error::new(ErrorKind::Cancelled, "cancelled")
+    }
+
+    /// Adds the file's name, unless one is known.
+    #[must_use]
+    pub fn in_file(mut self, name: impl Into<String>) -> Error {
+        self.place.file.get_or_insert(name.into());
+        self
+    }
+
+    /// Adds the offset in the archive, unless one is known.
+    #[must_use]
+    pub fn at_offset(mut self, offset: u64) -> Error {
+        self.place.archive_offset.get_or_insert(offset);
+        self
+    }
+
+    /// Adds the block's number, unless one is known.
+    #[must_use]
+    pub fn in_block(mut self, block: u64) -> Error {
+        self.place.block.get_or_insert(block);
+        self
+    }
+
+    /// Adds the offset in the content, unless one is known.
+    #[must_use]
+    pub fn at_content(mut self, offset: u64) -> Error {
+        self.place.content_offset.get_or_insert(offset);
+        self
+    }
+
+    /// True when the reader of our output went away.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place {
+            file,
+            archive_offset,
+            block,
+            content_offset,
+        } = &self.place;
+        if let Some(file) = file {
+            write!(f, "{file}: ")?;
+        }
+        let places = [
+            ("archive offset", archive_offset),
+            ("block", block),
+            ("content offset", content_offset),
+        ];
+        let mut before = "at ";
+        for (name, value) in places {
+            if let Some(value) = value {
+                write!(f, "{before}{name} {value}")?;
+                before = ", ";
+            }
+        }
+        if before == ", " {
+            write!(f, ": ")?;
+        }
+        write!(f, "{}", self.cause)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::new(ErrorKind::Io, error)
+    }
+}
+
+impl From<FormatError> for Error {
+    fn from(error: FormatError) -> Error {
+        let kind = match error.class() {
+            ErrorClass::Damaged => ErrorKind::Damaged,
+            ErrorClass::Unsupported => ErrorKind::Unsupported,
+            ErrorClass::Limit => ErrorKind::Limit,
+        };
+        Error::new(kind, error)
+    }
+}
+
+impl From<refrain_codec::Error> for Error {
+    fn from(error: refrain_codec::Error) -> Error {
+        use refrain_codec::Error as Codec;
+        let kind = match error {
+            Codec::UnsupportedCodec(_) | Codec::UnsupportedFilter(_) => ErrorKind::Unsupported,
+            Codec::Setting { .. } => ErrorKind::Usage,
+            Codec::OutOfMemory { .. } => ErrorKind::Limit,
+            _ => ErrorKind::Damaged,
+        };
+        Error::new(kind, error)
+    }
+}
+
+impl From<refrain_runtime::Error> for Error {
+    fn from(error: refrain_runtime::Error) -> Error {
+        Error::new(ErrorKind::Limit, error)
+    }
+}
+
+impl From<refrain_runtime::JobPanicked> for Error {
+    fn from(error: refrain_runtime::JobPanicked) -> Error {
+        Error::new(ErrorKind::Internal, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_comes_first() {
+        let error = Error::damaged("checksum")
+            .in_file("a.rfn")
+            .at_offset(7)
+            .in_block(2)
+            .at_offset(9);
+        assert_eq!(
+            error.to_string(),
+            "a.rfn: at archive offset 7, block 2: checksum"
+        );
+        assert_eq!(Error::damaged("x").to_string(), "x");
+    }
+}

@@ -1,0 +1,146 @@
+//! What a caller can choose.
+
+use std::fmt;
+use std::str::FromStr;
+
+use refrain_codec::{by_name, codecs};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Speed against size: 1 is the fastest, 9 the densest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(pub u8);
+
+impl Default for Level {
+    fn default() -> Self {
+        Level(3)
+    }
+}
+
+/// A codec by name, with a level of its own scale if one is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecChoice {
+    /// As listed by [`codec_names`].
+    pub name: String,
+    /// In the codec's own scale.
+    pub level: Option<i32>,
+}
+
+impl FromStr for CodecChoice {
+    type Err = Error;
+
+    /// Parses `NAME` or `NAME:LEVEL`.
+    fn from_str(text: &str) -> Result<CodecChoice> {
+        let usage = |message: String| Error::new(ErrorKind::Usage, message);
+        let (name, level) = match text.split_once(':') {
+            None => (text, None),
+            Some((name, level)) => {
+                let level = level.parse::<i32>();
+                let level =
+                    level.map_err(|_| usage(format!("codec level in '{text}' is not a number")))?;
+                (name, Some(level))
+            }
+        };
+        let Some(codec) = by_name(name) else {
+            let names: Vec<_> = codec_names().collect();
+            return Err(usage(format!(
+                "there is no codec '{name}'; there are {}",
+                names.join(", ")
+            )));
+        };
+        let levels = codec.describe().levels;
+        match level {
+            Some(level) if !levels.contains(&level) => Err(usage(format!(
+                "codec {name} has levels {} to {}, not {level}",
+                levels.start(),
+                levels.end()
+            ))),
+            _ => Ok(CodecChoice {
+                name: name.to_owned(),
+                level,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for CodecChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            Some(level) => write!(f, "{}:{level}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The names that [`CodecChoice`] takes.
+pub fn codec_names() -> impl Iterator<Item = &'static str> {
+    codecs().map(|codec| codec.describe().name)
+}
+
+/// How to compress. `threads` changes nothing but the time; everything else may change the archive's bytes.
+#[derive(Debug, Clone)]
+pub struct CompressOptions {
+    /// Speed against size.
+    pub level: Level,
+    /// Another codec than the level's.
+    pub codec: Option<CodecChoice>,
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Memory that may be used, in bytes; `None`: the level's fixed default.
+    pub memory_bytes: Option<u64>,
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep. `None`: all of them if the sink can be
+    /// read back (a file), else a quarter of the memory.
+    pub reach_bytes: Option<u64>,
+}
+
+impl Default for CompressOptions {
+    fn default() -> Self {
+        CompressOptions {
+            level: Level::default(),
+            codec: None,
+            threads: 1,
+            memory_bytes: None,
+            reach_bytes: None,
+        }
+    }
+}
+
+/// How to read. Neither changes what comes out.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Memory that may be used, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            threads: 1,
+            memory_bytes: 1 << 30,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codec_choices_parse_and_refuse() {
+        let choice: CodecChoice = "zstd:19".parse().expect("a codec");
+        assert_eq!(
+            choice,
+            CodecChoice {
+                name: "zstd".into(),
+                level: Some(19)
+            }
+        );
+        assert_eq!(choice.to_string(), "zstd:19");
+        for wrong in ["", "zip", "zstd:x", "zstd:23", "zstd:0x1"] {
+            let error = wrong.parse::<CodecChoice>().expect_err(wrong);
+            assert_eq!(error.kind, ErrorKind::Usage);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The archive as it grows: which frame comes where.
+//!
+//! An Extents frame waits for the block that holds the last store byte it needs, so that a reader that cannot seek has all
+//! it needs when it comes. Members begin before the extents of their first byte and end after those of their last.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::archive_info::BlockInfo;
+use crate::error::Result;
+use crate::pipeline::coordinator::{Assembly, EncodeJob};
+use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, ExtentsJob};
+use crate::pipeline::history::{FilledPage, PAGE_BYTES};
+use crate::pipeline::members::OutMember;
+use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
+use crate::pipeline::reach::ReachTracker;
+use crate::pipeline::reread::WrittenBlocks;
+use crate::pipeline::segments::EpochData;
+use crate::pipeline::settle::{EncodedPages, Settled};
+use crate::progress::{Progress, Watch};
+
+/// A block waits for its last pages at most so many epochs: extents that need it wait as long.
+const EPOCHS_WAITING_MAX: usize = 64;
+
+/// Bytes of a packed extent, at most: three numbers, or two and a pattern.
+const EXTENT_PACKED_BYTES_MAX: u64 = 80;
+
+/// An epoch whose extents cannot be placed before a block is full.
+struct WaitingExtents {
+    job: ExtentsJob,
+    /// Members that have ended when these extents are written.
+    members_ended: usize,
+}
+
+/// The block that is being filled.
+#[derive(Default)]
+struct OpenBlock {
+    store_start: u64,
+    first_page: u64,
+    pages: Vec<Arc<Vec<u8>>>,
+    bytes: u64,
+}
+
+/// What the assembly learns about a block between filling and writing.
+struct BlockNote {
+    first_page: u64,
+    page_checksums: Vec<u64>,
+}
+
+/// Builds the archive.
+pub(crate) struct Assembler<'a> {
+    pub output: Output<'a>,
+    members: Vec<OutMember>,
+    members_started: usize,
+    members_ended: usize,
+    watch: &'a dyn Watch,
+    content_bytes_total: Option<u64>,
+    block_bytes: u64,
+    reach: ReachTracker,
+    written_blocks: Option<Arc<WrittenBlocks>>,
+    open_block: OpenBlock,
+    next_block: u64,
+    next_epoch: u64,
+    blocks_in_flight: usize,
+    waiting: VecDeque<WaitingExtents>,
+    notes: HashMap<u64, BlockNote>,
+    /// Content settled so far.
+    content_settled: u64,
+    /// Content read so far: where the next member may begin.
+    content_read: u64,
+    /// The last member with content.
+    last_member: usize,
+}
+
+impl<'a> Assembler<'a> {
+    pub(crate) fn new(
+        output: Output<'a>,
+        members: Vec<OutMember>,
+        block_bytes: u64,
+        reach: ReachTracker,
+        written_blocks: Option<Arc<WrittenBlocks>>,
+        content_bytes_total: Option<u64>,
+        watch: &'a dyn Watch,
+    ) -> Assembler<'a> {
+        Assembler {
+            output,
+            members,
+            members_started: 0,
+            members_ended: 0,
+            watch,
+            content_bytes_total,
+            block_bytes,
+            reach,
+            written_blocks,
+            open_block: OpenBlock::default(),
+            next_block: 0,
+            next_epoch: 0,
+            blocks_in_flight: 0,
+            waiting: VecDeque::new(),
+            notes: HashMap::new(),
+            content_settled: 0,
+            content_read: 0,
+            last_member: 0,
+        }
+    }
+
+    fn push(&mut self, frame: Frame) {
+        self.reach.others(frame.bytes_max());
+        self.output.push(frame);
+    }
+
+    /// Begins every member up to and including `member`.
+    fn start_members(&mut self, member: usize) {
+        while self.members_started <= member {
+            let member = &mut self.members[self.members_started];
+            member.start.content_start = self.content_read;
+            let frame = Frame::MemberStart(member.start.clone());
+            self.members_started += 1;
+            self.push(frame);
+        }
+    }
+
+    /// Ends every member below `member`.
+    fn end_members(&mut self, member: usize) -> Result<()> {
+        while self.members_ended < member {
+            let frames = self.members[self.members_ended].end()?;
+            self.members_ended += 1;
+            frames.into_iter().for_each(|frame| self.push(frame));
+        }
+        Ok(())
+    }
+
+    fn add_page(
+        &mut self,
+        page: FilledPage,
+        epoch: u64,
+        start: &mut dyn FnMut(EncodeJob),
+    ) -> Result<()> {
+        self.open_block.bytes += page.bytes.len() as u64;
+        self.open_block.pages.push(page.bytes);
+        if self.open_block.bytes + PAGE_BYTES as u64 > self.block_bytes {
+            self.close_block(epoch, start)?;
+        }
+        Ok(())
+    }
+
+    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(EncodeJob)) -> Result<()> {
+        let next = OpenBlock {
+            store_start: self.open_block.store_start + self.open_block.bytes,
+            first_page: self.open_block.first_page + self.open_block.pages.len() as u64,
+            ..OpenBlock::default()
+        };
+        let block = std::mem::replace(&mut self.open_block, next);
+        if block.pages.is_empty() {
+            return Ok(());
+        }
+        let job = BlockJob {
+            block_id: self.next_block,
+            store_start: block.store_start,
+            pages: block.pages,
+        };
+        self.reach.filled(epoch, block.store_start, block.bytes);
+        self.next_block += 1;
+        self.blocks_in_flight += 1;
+        let ticket = self.output.reserve();
+        start(EncodeJob::Block {
+            ticket,
+            first_page: block.first_page,
+            job,
+        });
+        self.release_extents(start)
+    }
+
+    /// Places the extents that need no further block.
+    fn release_extents(&mut self, start: &mut dyn FnMut(EncodeJob)) -> Result<()> {
+        let closed = self.open_block.store_start;
+        while self
+            .waiting
+            .front()
+            .is_some_and(|next| next.job.store_start + next.job.fresh_bytes <= closed)
+        {
+            let Some(WaitingExtents { job, members_ended }) = self.waiting.pop_front() else {
+                break;
+            };
+            self.reach
+                .others(4096 + job.extents.len() as u64 * EXTENT_PACKED_BYTES_MAX);
+            let ticket = self.output.reserve();
+            start(EncodeJob::Extents { ticket, job });
+            self.end_members(members_ended)?;
+        }
+        Ok(())
+    }
+
+    /// No content follows: closes what is open. Jobs go to `start`; their results come through the trait as before.
+    pub(crate) fn finish_content(
+        &mut self,
+        last: Option<FilledPage>,
+        start: &mut dyn FnMut(EncodeJob),
+    ) -> Result<()> {
+        let epoch = self.next_epoch;
+        if let Some(page) = last {
+            self.add_page(page, epoch, start)?;
+        }
+        self.close_block(epoch, start)?;
+        self.release_extents(start)?;
+        if let Some(last) = self.members.len().checked_sub(1) {
+            self.start_members(last);
+        }
+        self.end_members(self.members.len())
+    }
+
+    fn block_written(&mut self, block: WrittenBlock) -> Option<EncodedPages> {
+        self.blocks_in_flight -= 1;
+        let WrittenBlock {
+            head,
+            offset,
+            frame,
+        } = block;
+        self.watch
+            .block(&BlockInfo::new(&head, (offset, frame.len() as u64)));
+        let BlockNote {
+            first_page,
+            page_checksums: checksums,
+        } = self.notes.remove(&head.block_id)?;
+        if let Some(blocks) = &self.written_blocks {
+            blocks.add(first_page, checksums.len() as u64, head, offset, &frame);
+        }
+        Some(EncodedPages {
+            first_page,
+            checksums,
+        })
+    }
+
+    fn report(&self) {
+        self.watch.progress(&Progress {
+            content_bytes_done: self.output.index().content_bytes(),
+            content_bytes_total: self.content_bytes_total,
+            archive_bytes: self.output.archive_bytes(),
+        });
+    }
+}
+
+impl Assembly for Assembler<'_> {
+    fn epoch_read(&mut self, _epoch: u64, data: &EpochData) -> Result<()> {
+        for segment in &data.segments {
+            self.start_members(segment.member);
+            self.members[segment.member].push(&segment.hash)?;
+            self.content_read += segment.bytes.len() as u64;
+            self.last_member = segment.member;
+        }
+        Ok(())
+    }
+
+    fn epoch_settled(
+        &mut self,
+        epoch: u64,
+        settled: &mut Settled,
+        start: &mut dyn FnMut(EncodeJob),
+    ) -> Result<()> {
+        self.next_epoch = epoch + 1;
+        if settled.content_bytes == 0 {
+            return Ok(());
+        }
+        self.content_settled += settled.content_bytes;
+        let job = ExtentsJob {
+            epoch_id: epoch,
+            content_start: self.content_settled - settled.content_bytes,
+            content_bytes: settled.content_bytes,
+            store_start: settled.store_start,
+            fresh_bytes: settled.fresh_bytes,
+            extents: std::mem::take(&mut settled.extents),
+        };
+        self.waiting.push_back(WaitingExtents {
+            job,
+            members_ended: self.last_member,
+        });
+        for page in std::mem::take(&mut settled.filled) {
+            self.add_page(page, epoch, start)?;
+        }
+        if self.waiting.len() > EPOCHS_WAITING_MAX
+            && let Some(page) = settled.state.history.take_last_page()
+        {
+            self.add_page(page, epoch, start)?;
+            self.close_block(epoch, start)?;
+        }
+        self.release_extents(start)
+    }
+
+    fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
+        let EncodedBlock {
+            frame,
+            head,
+            page_checksums,
+        } = block;
+        self.reach.encoded(head.block_id, frame.len() as u64);
+        self.notes.insert(
+            head.block_id,
+            BlockNote {
+                first_page,
+                page_checksums,
+            },
+        );
+        self.output.fill(ticket, Frame::Block(head, frame));
+    }
+
+    fn extents_encoded(&mut self, ticket: Ticket, extents: EncodedExtents) {
+        self.output.fill(
+            ticket,
+            Frame::Extents(extents.head, extents.sums, extents.frame),
+        );
+    }
+
+    fn write_ready(&mut self) -> Result<Vec<EncodedPages>> {
+        let mut encoded = vec![];
+        while let Some(written) = self.output.write_next()? {
+            match written {
+                Written::Block(block) => encoded.extend(self.block_written(block)),
+                Written::Extents => self.report(),
+                Written::Other => {}
+            }
+        }
+        Ok(encoded)
+    }
+
+    fn blocks_in_flight(&self) -> usize {
+        self.blocks_in_flight
+    }
+
+    fn block_start(&self) -> u64 {
+        self.open_block.store_start
+    }
+
+    fn reach(&mut self) -> &mut ReachTracker {
+        &mut self.reach
+    }
+}

@@ -1,0 +1,62 @@
+//! How the memory budget is shared out. What of it changes an archive's bytes depends on the budget alone.
+
+use crate::error::Result;
+use crate::levels::Tuning;
+use crate::pipeline::segments::EPOCH_BYTES;
+use refrain_codec::{Plan, encode_memory_bytes};
+
+/// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
+const INDEX_WORDS_MIN: u64 = 1 << 16;
+
+/// Bytes for the process itself: code, stacks, lists.
+const OVERHEAD_BYTES: u64 = 16 << 20;
+
+/// The shares of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// Words of the index; changes the bytes.
+    pub index_words: usize,
+    /// Most bytes for the lists of where old pages can be read again; changes the bytes.
+    pub recipe_bytes_max: usize,
+    /// Bytes of old pages kept in memory.
+    pub cache_bytes: u64,
+    /// Content bytes that may be read and not yet matched, one epoch at least.
+    pub read_ahead_bytes: u64,
+    /// Blocks that may be filled and not yet written.
+    pub blocks_in_flight: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(tuning: &Tuning, threads: usize) -> Result<Budget> {
+        let memory = tuning.memory_bytes;
+        let index_bytes = prev_power_of_two(memory / 4).max(INDEX_WORDS_MIN * 8);
+        let recipe_bytes = memory / 16;
+        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so.
+        let epoch_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
+        let mut left =
+            memory.saturating_sub(index_bytes + recipe_bytes + OVERHEAD_BYTES + epoch_bytes);
+        // A second epoch lets scanning overlap matching, a third smooths it.
+        let ahead = (left / 3).clamp(epoch_bytes / 2, 2 * epoch_bytes);
+        left = left.saturating_sub(ahead);
+        let block_bytes = tuning.rules.block_bytes;
+        // Raw pages, the joined block, the coded block, and what the codec works with.
+        let each = 3 * block_bytes + encode_memory(&tuning.plan, block_bytes)?;
+        let blocks = (left * 2 / 3 / each.max(1)).clamp(1, 2 * threads as u64 + 2);
+        left = left.saturating_sub(blocks * each);
+        Ok(Budget {
+            index_words: (index_bytes / 8) as usize,
+            recipe_bytes_max: recipe_bytes as usize,
+            cache_bytes: left,
+            read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
+            blocks_in_flight: blocks as usize,
+        })
+    }
+}
+
+fn encode_memory(plan: &Plan, block_bytes: u64) -> Result<u64> {
+    Ok(encode_memory_bytes(block_bytes, plan)?)
+}
+
+fn prev_power_of_two(number: u64) -> u64 {
+    1 << number.max(1).ilog2()
+}

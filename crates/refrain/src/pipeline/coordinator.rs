@@ -1,0 +1,546 @@
+//! The coordinator: takes events from the workers, decides what begins next, and shapes the archive.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_longmatch::{Match, SegmentScan, find_in_epoch, match_segment, scan_segment};
+use refrain_protect::{SEGMENT_BYTES, segment_hash};
+use refrain_runtime::{BufferPool, Crew, Lane};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::levels::Tuning;
+use crate::pipeline::budget::Budget;
+use crate::pipeline::encode::{EncodedBlock, EncodedExtents, Workspaces};
+use crate::pipeline::intake::{Feed, Intake, Next, SegmentPlan, read_full};
+use crate::pipeline::output::Ticket;
+use crate::pipeline::reach::ReachTracker;
+use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
+use crate::pipeline::settle::{EncodedPages, MatchState, Settle, Settled, settle};
+use crate::progress::{Watch, is_cancelled};
+
+/// What a job reports.
+pub(crate) enum Event {
+    /// A stream was read: its bytes for a slot of an epoch.
+    StreamRead {
+        epoch: u64,
+        slot: usize,
+        plan: SegmentPlan,
+        bytes: Result<Vec<u8>>,
+    },
+    /// A segment is there.
+    Segment {
+        epoch: u64,
+        slot: usize,
+        segment: Result<ReadSegment>,
+    },
+    /// The repeats inside an epoch are known.
+    Candidates {
+        epoch: u64,
+        candidates: Vec<Vec<u32>>,
+        table: Vec<u64>,
+    },
+    /// A batch of segments was matched.
+    Matched {
+        batch: Range<usize>,
+        matches: Vec<Vec<Match>>,
+    },
+    /// An epoch became extents.
+    Settled(Box<Settled>),
+    /// A block was encoded.
+    Block {
+        ticket: Ticket,
+        first_page: u64,
+        block: Result<Box<EncodedBlock>>,
+    },
+    /// Extents were packed.
+    Extents {
+        ticket: Ticket,
+        extents: Result<Box<EncodedExtents>>,
+    },
+}
+
+/// An epoch that is read, on its way to being matched.
+struct WaitingEpoch {
+    id: u64,
+    data: Arc<EpochData>,
+    candidates: Option<Arc<Vec<Vec<u32>>>>,
+}
+
+/// What receives the archive's parts as they become known, in the order of content.
+pub(crate) trait Assembly {
+    /// All segments of an epoch were read.
+    fn epoch_read(&mut self, epoch: u64, data: &EpochData) -> Result<()>;
+    /// An epoch was settled. Returns jobs through `start`.
+    fn epoch_settled(
+        &mut self,
+        epoch: u64,
+        settled: &mut Settled,
+        start: &mut dyn FnMut(EncodeJob),
+    ) -> Result<()>;
+    /// A block was encoded.
+    fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock);
+    /// Extents were packed.
+    fn extents_encoded(&mut self, ticket: Ticket, extents: EncodedExtents);
+    /// Writes what can be written; returns pages whose blocks are safe.
+    fn write_ready(&mut self) -> Result<Vec<EncodedPages>>;
+    /// Blocks begun and not yet written.
+    fn blocks_in_flight(&self) -> usize;
+    /// Where the block that is being filled begins.
+    fn block_start(&self) -> u64;
+    /// The promise to decoders.
+    fn reach(&mut self) -> &mut ReachTracker;
+}
+
+/// Work for the encoders.
+pub(crate) enum EncodeJob {
+    Block {
+        ticket: Ticket,
+        first_page: u64,
+        job: crate::pipeline::encode::BlockJob,
+    },
+    Extents {
+        ticket: Ticket,
+        job: crate::pipeline::encode::ExtentsJob,
+    },
+}
+
+/// What workers share.
+pub(crate) struct Shared {
+    pub tuning: Tuning,
+    pub buffers: BufferPool,
+    pub scans: refrain_runtime::Lock<Vec<SegmentScan>>,
+    pub workspaces: Arc<Workspaces>,
+}
+
+/// The state of a run.
+pub(crate) struct Coordinator<'c, 'scope, 'env, A> {
+    crew: &'c Crew<'scope, 'env, Event>,
+    shared: Arc<Shared>,
+    budget: Budget,
+    intake: Intake,
+    intake_done: bool,
+    assembly: A,
+    watch: &'c dyn Watch,
+    /// Epochs being read; the first has number `first_open`.
+    open: VecDeque<OpenEpoch>,
+    first_open: u64,
+    /// Epochs that are read, in order.
+    waiting: VecDeque<WaitingEpoch>,
+    /// Content that is read or being read and not settled, in bytes.
+    unsettled_bytes: u64,
+    /// Neither matching nor settling when here.
+    state: Option<Arc<MatchState>>,
+    matching: Option<Matching>,
+    spare_tables: Vec<Vec<u64>>,
+    encoded: Vec<EncodedPages>,
+}
+
+/// The epoch that is being matched.
+struct Matching {
+    epoch: WaitingEpoch,
+    matches: Vec<Vec<Match>>,
+    batches_left: usize,
+    reach_floor: u64,
+}
+
+impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
+    pub(crate) fn new(
+        crew: &'c Crew<'scope, 'env, Event>,
+        shared: Arc<Shared>,
+        budget: Budget,
+        intake: Intake,
+        state: MatchState,
+        assembly: A,
+        watch: &'c dyn Watch,
+    ) -> Self {
+        Coordinator {
+            crew,
+            shared,
+            budget,
+            intake,
+            intake_done: false,
+            assembly,
+            watch,
+            open: VecDeque::new(),
+            first_open: 0,
+            waiting: VecDeque::new(),
+            unsettled_bytes: 0,
+            state: Some(Arc::new(state)),
+            matching: None,
+            spare_tables: Vec::new(),
+            encoded: Vec::new(),
+        }
+    }
+
+    /// Runs until all content is settled and all that was begun is encoded and written.
+    pub(crate) fn run(mut self) -> Result<(A, MatchState)> {
+        loop {
+            self.start_reading();
+            self.start_matching()?;
+            let written = self.assembly.write_ready()?;
+            self.encoded.extend(written);
+            match self.crew.next() {
+                Some(event) => self.take(event?)?,
+                None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
+                    break;
+                }
+                None => return Err(Error::new(ErrorKind::Internal, "the pipeline stands still")),
+            }
+            if is_cancelled(self.watch) {
+                return Err(Error::cancelled());
+            }
+        }
+        let state = self.state.take().and_then(Arc::into_inner);
+        let state = state
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
+        Ok((self.assembly, state))
+    }
+
+    /// Lets reading run ahead as far as the budget allows.
+    fn start_reading(&mut self) {
+        while !self.intake_done
+            && self.unsettled_bytes < self.budget.read_ahead_bytes
+            && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
+        {
+            match self.intake.next() {
+                Next::Segment(plan) => self.read_segment(plan),
+                Next::Wait => break,
+                Next::Done => {
+                    self.intake_done = true;
+                    self.close_epochs();
+                }
+            }
+        }
+    }
+
+    fn read_segment(&mut self, plan: SegmentPlan) {
+        if self.open.back().is_none_or(OpenEpoch::is_full) {
+            self.open.push_back(OpenEpoch::default());
+        }
+        let epoch = self.first_open + self.open.len() as u64 - 1;
+        let Some(open) = self.open.back_mut() else {
+            return;
+        };
+        let slot = open.plan(plan.length_bytes);
+        self.unsettled_bytes += plan.length_bytes as u64;
+        let shared = self.shared.clone();
+        match &plan.feed {
+            Feed::Source(source) => {
+                let source = source.clone();
+                self.crew.submit(Lane::Normal, move || {
+                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                        source.read_at(plan.offset_in_member, buffer)
+                    });
+                    let segment = bytes.and_then(|bytes| shared.scan(&plan, bytes));
+                    Event::Segment {
+                        epoch,
+                        slot,
+                        segment,
+                    }
+                });
+            }
+            Feed::Stream(stream) => {
+                let stream = stream.clone();
+                self.crew.submit(Lane::Input, move || {
+                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                        read_full(&mut **stream.lock(), buffer)
+                    });
+                    Event::StreamRead {
+                        epoch,
+                        slot,
+                        plan,
+                        bytes,
+                    }
+                });
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::StreamRead {
+                epoch,
+                slot,
+                plan,
+                bytes,
+            } => self.stream_read(epoch, slot, plan, bytes?),
+            Event::Segment {
+                epoch,
+                slot,
+                segment,
+            } => self.segment_read(epoch, slot, segment?)?,
+            Event::Candidates {
+                epoch,
+                candidates,
+                table,
+            } => {
+                self.spare_tables.push(table);
+                if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.id == epoch) {
+                    waiting.candidates = Some(Arc::new(candidates));
+                }
+            }
+            Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
+            Event::Settled(settled) => self.epoch_settled(*settled)?,
+            Event::Block {
+                ticket,
+                first_page,
+                block,
+            } => {
+                self.assembly.block_encoded(ticket, first_page, *block?);
+            }
+            Event::Extents { ticket, extents } => self.assembly.extents_encoded(ticket, *extents?),
+        }
+        Ok(())
+    }
+
+    fn stream_read(&mut self, epoch: u64, slot: usize, plan: SegmentPlan, bytes: Vec<u8>) {
+        self.intake.stream_read(bytes.len());
+        let missing = plan.length_bytes - bytes.len();
+        self.unsettled_bytes -= missing as u64;
+        if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
+            open.shrink(missing);
+        }
+        let shared = self.shared.clone();
+        self.crew.submit(Lane::Normal, move || Event::Segment {
+            epoch,
+            slot,
+            segment: shared.scan(&plan, bytes),
+        });
+    }
+
+    fn segment_read(&mut self, epoch: u64, slot: usize, segment: ReadSegment) -> Result<()> {
+        if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
+            open.put(slot, segment);
+        }
+        self.close_epochs();
+        Ok(())
+    }
+
+    /// Moves epochs on that are complete.
+    fn close_epochs(&mut self) {
+        while self
+            .open
+            .front()
+            .is_some_and(|open| open.is_complete() && (self.intake_done || open.is_full()))
+        {
+            let Some(open) = self.open.pop_front() else {
+                return;
+            };
+            let id = self.first_open;
+            self.first_open += 1;
+            let planned_bytes = open.planned_bytes();
+            let data = Arc::new(EpochData::new(self.in_sequence(open)));
+            self.unsettled_bytes -= planned_bytes - data.length_bytes();
+            self.waiting.push_back(WaitingEpoch {
+                id,
+                data: data.clone(),
+                candidates: None,
+            });
+            let mut table = self.spare_tables.pop().unwrap_or_default();
+            self.crew.submit(Lane::Urgent, move || {
+                let mut candidates = vec![];
+                data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
+                Event::Candidates {
+                    epoch: id,
+                    candidates,
+                    table,
+                }
+            });
+        }
+    }
+
+    /// The segments of an epoch without those that lie behind an early end of their member.
+    fn in_sequence(&mut self, open: OpenEpoch) -> Vec<ReadSegment> {
+        let accept = |segment: &ReadSegment| {
+            self.intake.accept(
+                segment.member,
+                segment.offset_in_member,
+                segment.bytes.len(),
+            )
+        };
+        open.into_segments().filter(accept).collect()
+    }
+
+    fn start_matching(&mut self) -> Result<()> {
+        if self.matching.is_some()
+            || self
+                .waiting
+                .front()
+                .is_none_or(|epoch| epoch.candidates.is_none())
+        {
+            return Ok(());
+        }
+        let id = self.waiting.front().map_or(0, |epoch| epoch.id);
+        if !self.assembly.reach().is_ready_for(id) {
+            return Ok(());
+        }
+        let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {
+            return Ok(());
+        };
+        self.assembly.epoch_read(epoch.id, &epoch.data)?;
+        let reach_floor = self.assembly.reach().floor_for(epoch.id);
+        let candidates = epoch.candidates.clone().unwrap_or_default();
+        let batches = epoch.data.batches();
+        let matches = vec![vec![]; epoch.data.segments.len()];
+        let batches_left = batches.len();
+        for batch in batches {
+            let (data, candidates, state, shared) = (
+                epoch.data.clone(),
+                candidates.clone(),
+                state.clone(),
+                self.shared.clone(),
+            );
+            self.crew.submit(Lane::Urgent, move || {
+                let matches = data.with(|epoch| {
+                    let rules = &shared.tuning.rules;
+                    let one = |number: usize| {
+                        match_segment(
+                            epoch,
+                            number,
+                            &candidates[number],
+                            &state.index,
+                            &state.history,
+                            rules,
+                        )
+                    };
+                    batch.clone().map(one).collect()
+                });
+                Event::Matched { batch, matches }
+            });
+        }
+        self.matching = Some(Matching {
+            epoch,
+            matches,
+            batches_left,
+            reach_floor,
+        });
+        if batches_left == 0 {
+            self.settle()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn batch_matched(&mut self, batch: Range<usize>, found: Vec<Vec<Match>>) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        for (place, found) in matching.matches[batch].iter_mut().zip(found) {
+            *place = found;
+        }
+        matching.batches_left -= 1;
+        if matching.batches_left == 0 {
+            self.settle()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        let state = self.state.take().and_then(Arc::into_inner);
+        let state = state
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
+        let step = Settle {
+            state,
+            data: matching.epoch.data.clone(),
+            matches: std::mem::take(&mut matching.matches),
+            block_start: self.assembly.block_start(),
+            rules: self.shared.tuning.rules,
+            encoded: std::mem::take(&mut self.encoded),
+            reach_floor: matching.reach_floor,
+        };
+        self.crew
+            .submit(Lane::Urgent, move || Event::Settled(Box::new(settle(step))));
+        Ok(())
+    }
+
+    fn epoch_settled(&mut self, mut settled: Settled) -> Result<()> {
+        let Some(Matching { epoch, .. }) = self.matching.take() else {
+            return Ok(());
+        };
+        self.unsettled_bytes -= epoch.data.length_bytes();
+        let (crew, shared) = (self.crew, &self.shared);
+        self.assembly
+            .epoch_settled(epoch.id, &mut settled, &mut |job| submit(crew, shared, job))?;
+        self.state = Some(Arc::new(settled.state));
+        if let Some(data) = Arc::into_inner(epoch.data) {
+            self.shared.recycle(data);
+        }
+        Ok(())
+    }
+}
+
+/// Hands a job to the encoders. They come after everything that the match stage waits for.
+pub(crate) fn submit(crew: &Crew<'_, '_, Event>, shared: &Arc<Shared>, job: EncodeJob) {
+    let shared = shared.clone();
+    match job {
+        EncodeJob::Block {
+            ticket,
+            first_page,
+            job,
+        } => crew.submit(Lane::Background, move || {
+            let plan = &shared.tuning.plan;
+            let block = shared
+                .workspaces
+                .with(|workspace| job.encode(workspace, plan));
+            Event::Block {
+                ticket,
+                first_page,
+                block: block.map(Box::new),
+            }
+        }),
+        EncodeJob::Extents { ticket, job } => crew.submit(Lane::Background, move || {
+            let extents = shared.workspaces.with(|workspace| job.encode(workspace));
+            Event::Extents {
+                ticket,
+                extents: extents.map(Box::new),
+            }
+        }),
+    }
+}
+
+impl Shared {
+    /// A buffer filled by `read`, cut to what it gave.
+    fn read(
+        &self,
+        length_bytes: usize,
+        read: impl FnOnce(&mut [u8]) -> std::io::Result<usize>,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = if length_bytes == SEGMENT_BYTES {
+            self.buffers.get_full()?
+        } else {
+            vec![0; length_bytes]
+        };
+        let count = read(&mut bytes)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
+    /// Hashes and scans a segment while it is in the cache.
+    fn scan(&self, plan: &SegmentPlan, bytes: Vec<u8>) -> Result<ReadSegment> {
+        let mut scan = self.scans.lock().pop().unwrap_or_default();
+        scan_segment(&bytes, &self.tuning.rules, &mut scan);
+        let hash = segment_hash(plan.offset_in_member, &bytes)
+            .map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        Ok(ReadSegment {
+            member: plan.member,
+            offset_in_member: plan.offset_in_member,
+            bytes,
+            scan,
+            hash,
+        })
+    }
+
+    /// Gives the memory of an epoch back.
+    fn recycle(&self, data: EpochData) {
+        let mut scans = self.scans.lock();
+        for segment in data.segments {
+            self.buffers.put(segment.bytes);
+            scans.push(segment.scan);
+        }
+    }
+}

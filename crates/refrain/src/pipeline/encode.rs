@@ -1,0 +1,174 @@
+//! Jobs that turn pages into Block frames and extents into Extents frames.
+
+use std::sync::Arc;
+
+use refrain_codec::{BlockDescription, CodecId, Plan, Workspace, encode_block};
+use refrain_format::{BlockHead, Coding, EpochSums, ExtentsHead, pack_extents};
+use refrain_longmatch::Extent;
+use refrain_protect::{Checksum64, checksum64};
+use refrain_runtime::Lock;
+
+use crate::error::Result;
+
+/// Workspaces wait here for the next job: as many as ever ran at once.
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    idle: Lock<Vec<Workspace>>,
+}
+
+impl Workspaces {
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&mut Workspace) -> R) -> R {
+        let mut workspace = self.idle.lock().pop().unwrap_or_default();
+        let result = body(&mut workspace);
+        self.idle.lock().push(workspace);
+        result
+    }
+}
+
+/// A block to be encoded.
+pub(crate) struct BlockJob {
+    pub block_id: u64,
+    pub store_start: u64,
+    pub pages: Vec<Arc<Vec<u8>>>,
+}
+
+/// A block that was encoded.
+pub(crate) struct EncodedBlock {
+    pub frame: Vec<u8>,
+    pub head: BlockHead,
+    pub page_checksums: Vec<u64>,
+}
+
+impl BlockJob {
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.pages.iter().map(|page| page.len() as u64).sum()
+    }
+
+    /// Encodes the block and builds its frame, all but the sequence number.
+    pub(crate) fn encode(self, workspace: &mut Workspace, plan: &Plan) -> Result<EncodedBlock> {
+        let mut builder = BlockHead::builder(Vec::new());
+        let mut checksum = Checksum64::new();
+        let mut page_checksums = Vec::with_capacity(self.pages.len());
+        for page in &self.pages {
+            checksum.update(page);
+            page_checksums.push(checksum64(page));
+        }
+        let raw_bytes = self.raw_bytes();
+        let out = builder.payload();
+        let description = match &self.pages[..] {
+            pages if plan.codec == CodecId::NONE => {
+                out.reserve_exact(raw_bytes as usize);
+                pages.iter().for_each(|page| out.extend_from_slice(page));
+                BlockDescription::stored(None)
+            }
+            [page] => encode_block(workspace, page, plan, out)?,
+            pages => {
+                let joined = join(pages, raw_bytes as usize);
+                encode_block(workspace, &joined, plan, out)?
+            }
+        };
+        let head = BlockHead {
+            block_id: self.block_id,
+            store_start: self.store_start,
+            raw_bytes,
+            raw_checksum: checksum.value(),
+            coding: coding(&description)?,
+        };
+        Ok(EncodedBlock {
+            frame: head.finish(builder)?,
+            head,
+            page_checksums,
+        })
+    }
+}
+
+fn join(pages: &[Arc<Vec<u8>>], raw_bytes: usize) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(raw_bytes);
+    pages.iter().for_each(|page| joined.extend_from_slice(page));
+    joined
+}
+
+/// What the codec says of a block, in the archive's words.
+pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
+    let filters: Vec<_> = description
+        .filters
+        .steps()
+        .map(|step| (step.id(), step.param()))
+        .collect();
+    let fallback = description.fallback.map_or(0, |reason| reason.number());
+    Ok(Coding::new(
+        description.codec.0,
+        &filters,
+        description.params.as_bytes(),
+        fallback,
+    )?)
+}
+
+/// The extents of an epoch, to be packed.
+pub(crate) struct ExtentsJob {
+    pub epoch_id: u64,
+    pub content_start: u64,
+    pub content_bytes: u64,
+    pub store_start: u64,
+    pub fresh_bytes: u64,
+    pub extents: Vec<Extent>,
+}
+
+/// Packed extents.
+pub(crate) struct EncodedExtents {
+    pub frame: Vec<u8>,
+    pub head: ExtentsHead,
+    pub sums: EpochSums,
+}
+
+/// Level for packed extents and entries: they are small, and every random read opens some.
+pub(crate) const PACKED_LEVEL: i32 = 9;
+
+impl ExtentsJob {
+    /// Packs the extents and builds their frame, all but the sequence number.
+    pub(crate) fn encode(self, workspace: &mut Workspace) -> Result<EncodedExtents> {
+        let extents = self
+            .extents
+            .iter()
+            .map(to_format)
+            .collect::<Result<Vec<_>>>()?;
+        let packed = pack_extents(self.store_start, &extents)?;
+        let mut builder = ExtentsHead::builder(Vec::new());
+        let plan = Plan::plain(CodecId::ZSTD, PACKED_LEVEL);
+        let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
+        let head = ExtentsHead {
+            epoch_id: self.epoch_id,
+            content_start: self.content_start,
+            content_bytes: self.content_bytes,
+            store_start: self.store_start,
+            fresh_bytes: self.fresh_bytes,
+            extent_count: extents.len() as u64,
+            packed_raw_bytes: packed.raw.len() as u64,
+            packed_checksum: packed.checksum,
+            coding: coding(&description)?,
+        };
+        Ok(EncodedExtents {
+            frame: head.finish(builder)?,
+            head,
+            sums: EpochSums::of(&extents),
+        })
+    }
+}
+
+/// The match stage and the format know nothing of each other; their extents say the same.
+fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
+    Ok(match *extent {
+        Extent::Fresh { length } => refrain_format::Extent::Fresh { length },
+        Extent::Copy {
+            length,
+            offset_in_store,
+        } => refrain_format::Extent::Copy {
+            length,
+            offset_in_store,
+        },
+        Extent::Fill { length, pattern } => refrain_format::Extent::Fill {
+            length,
+            pattern: refrain_format::Pattern::new(pattern.bytes())?,
+        },
+    })
+}

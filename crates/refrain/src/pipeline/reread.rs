@@ -1,0 +1,133 @@
+//! Blocks of the archive that is being written, opened again: history for what cannot be read twice.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use refrain_codec::{UntrustedBlockDescription, decode};
+use refrain_format::{BLOCK_HEAD_BYTES, BlockHead, Coding, FRAME_HEADER_BYTES};
+use refrain_runtime::Lock;
+use refrain_storage::Source;
+
+use crate::pipeline::encode::Workspaces;
+use crate::pipeline::history::BlockReader;
+
+/// Where a block's frame is.
+enum Place {
+    /// In memory.
+    Memory(Arc<Vec<u8>>),
+    /// In the archive, at this offset.
+    Archive { offset: u64, frame_bytes: u64 },
+}
+
+struct KeptBlock {
+    first_page: u64,
+    pages: u64,
+    head: BlockHead,
+    place: Place,
+}
+
+/// The blocks written so far that may still be referred to.
+pub(crate) struct WrittenBlocks {
+    archive: Option<Arc<dyn Source>>,
+    blocks: Lock<VecDeque<KeptBlock>>,
+    workspaces: Arc<Workspaces>,
+}
+
+impl WrittenBlocks {
+    /// `archive` reads back what was written, if the sink can; else frames are kept in memory.
+    pub(crate) fn new(
+        archive: Option<Arc<dyn Source>>,
+        workspaces: Arc<Workspaces>,
+    ) -> WrittenBlocks {
+        WrittenBlocks {
+            archive,
+            blocks: Lock::default(),
+            workspaces,
+        }
+    }
+
+    /// A block's frame was written.
+    pub(crate) fn add(
+        &self,
+        first_page: u64,
+        pages: u64,
+        head: BlockHead,
+        offset: u64,
+        frame: &Arc<Vec<u8>>,
+    ) {
+        let place = match self.archive {
+            Some(_) => Place::Archive {
+                offset,
+                frame_bytes: frame.len() as u64,
+            },
+            None => Place::Memory(frame.clone()),
+        };
+        self.blocks.lock().push_back(KeptBlock {
+            first_page,
+            pages,
+            head,
+            place,
+        });
+    }
+
+    /// The frame of the block with this page, with its head and first page.
+    fn find(&self, page: u64) -> Option<(u64, BlockHead, Arc<Vec<u8>>)> {
+        let blocks = self.blocks.lock();
+        let after = blocks.partition_point(|block| block.first_page <= page);
+        let block = blocks.get(after.checked_sub(1)?)?;
+        if page >= block.first_page + block.pages {
+            return None;
+        }
+        let (first_page, head) = (block.first_page, block.head);
+        let (offset, frame_bytes) = match &block.place {
+            Place::Memory(frame) => return Some((first_page, head, frame.clone())),
+            Place::Archive {
+                offset,
+                frame_bytes,
+            } => (*offset, *frame_bytes),
+        };
+        drop(blocks);
+        let mut frame = vec![0; usize::try_from(frame_bytes).ok()?];
+        let count = self.archive.as_ref()?.read_at(offset, &mut frame).ok()?;
+        (count == frame.len()).then(|| (first_page, head, Arc::new(frame)))
+    }
+}
+
+impl BlockReader for WrittenBlocks {
+    fn forget_below(&self, store_floor: u64) {
+        let mut blocks = self.blocks.lock();
+        while blocks
+            .front()
+            .is_some_and(|block| block.head.store_end() <= store_floor)
+        {
+            blocks.pop_front();
+        }
+    }
+
+    fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
+        let (first_page, head, frame) = self.find(page)?;
+        let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEAD_BYTES..)?;
+        let description = description(&head.coding, head.raw_bytes).ok()?;
+        let mut raw = Vec::new();
+        let opened = self
+            .workspaces
+            .with(|workspace| decode(workspace, &description, data, head.raw_bytes, &mut raw));
+        opened.ok()?;
+        head.check_raw(&raw).ok()?;
+        Some((first_page, raw))
+    }
+}
+
+/// What the archive says of a block, in the codec's words.
+pub(crate) fn description(
+    coding: &Coding,
+    raw_bytes: u64,
+) -> Result<refrain_codec::BlockDescription, refrain_codec::Error> {
+    UntrustedBlockDescription {
+        codec: coding.codec(),
+        filters: coding.filters(),
+        params: coding.params(),
+        fallback: coding.fallback(),
+    }
+    .check(raw_bytes)
+}

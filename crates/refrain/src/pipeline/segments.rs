@@ -1,0 +1,214 @@
+//! Segments on their way through the match stage, gathered into epochs.
+
+use std::ops::Range;
+
+use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
+use refrain_protect::SegmentHash;
+
+/// An epoch is full when it holds this much content, in bytes.
+pub(crate) const EPOCH_BYTES: u64 = 32 << 20;
+
+/// An epoch is full when it has this many segments: members may be tiny.
+pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;
+
+/// A segment that was read, hashed and scanned.
+pub(crate) struct ReadSegment {
+    pub member: usize,
+    pub offset_in_member: u64,
+    pub bytes: Vec<u8>,
+    pub scan: SegmentScan,
+    pub hash: SegmentHash,
+}
+
+/// An epoch whose segments are being read.
+#[derive(Default)]
+pub(crate) struct OpenEpoch {
+    slots: Vec<Option<ReadSegment>>,
+    planned_bytes: u64,
+    missing: usize,
+}
+
+impl OpenEpoch {
+    /// Reserves the place of the next segment.
+    pub(crate) fn plan(&mut self, length_bytes: usize) -> usize {
+        self.slots.push(None);
+        self.planned_bytes += length_bytes as u64;
+        self.missing += 1;
+        self.slots.len() - 1
+    }
+
+    /// The plan for the last segment said too much.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        self.planned_bytes -= bytes as u64;
+    }
+
+    pub(crate) fn put(&mut self, slot: usize, segment: ReadSegment) {
+        if let Some(place) = self.slots.get_mut(slot) {
+            *place = Some(segment);
+            self.missing -= 1;
+        }
+    }
+
+    /// No further segment belongs to it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.planned_bytes >= EPOCH_BYTES || self.slots.len() >= EPOCH_SEGMENTS_MAX
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    pub(crate) fn planned_bytes(&self) -> u64 {
+        self.planned_bytes
+    }
+
+    /// The segments that belong to the content, in order.
+    pub(crate) fn into_segments(self) -> impl Iterator<Item = ReadSegment> {
+        self.slots
+            .into_iter()
+            .flatten()
+            .filter(|segment| !segment.bytes.is_empty())
+    }
+}
+
+/// An epoch whose segments are all there.
+pub(crate) struct EpochData {
+    pub segments: Vec<ReadSegment>,
+    starts: Vec<u32>,
+    length: u32,
+}
+
+/// A piece of content and where it is in its member.
+pub(crate) struct MemberPiece<'a> {
+    pub member: u32,
+    pub offset_in_member: u64,
+    pub bytes: &'a [u8],
+}
+
+impl EpochData {
+    pub(crate) fn new(segments: Vec<ReadSegment>) -> EpochData {
+        let mut length = 0;
+        let starts = segments
+            .iter()
+            .map(|segment| {
+                let start = length;
+                length += segment.bytes.len() as u32;
+                start
+            })
+            .collect();
+        EpochData {
+            segments,
+            starts,
+            length,
+        }
+    }
+
+    pub(crate) fn length_bytes(&self) -> u64 {
+        u64::from(self.length)
+    }
+
+    /// Lends the epoch in the form the match stage works on.
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&Epoch<'_>) -> R) -> R {
+        let segments: Vec<_> = self
+            .segments
+            .iter()
+            .zip(&self.starts)
+            .map(|(segment, &start)| EpochSegment {
+                start,
+                bytes: &segment.bytes,
+                scan: &segment.scan,
+            })
+            .collect();
+        body(&Epoch::new(&segments))
+    }
+
+    /// Ranges of segments with about a mebibyte of content each: a task for one worker.
+    pub(crate) fn batches(&self) -> Vec<Range<usize>> {
+        const BATCH_BYTES: usize = 1 << 20;
+        let mut batches = vec![];
+        let (mut first, mut bytes) = (0, 0);
+        for (number, segment) in self.segments.iter().enumerate() {
+            bytes += segment.bytes.len();
+            if bytes >= BATCH_BYTES {
+                batches.push(first..number + 1);
+                (first, bytes) = (number + 1, 0);
+            }
+        }
+        if first < self.segments.len() {
+            batches.push(first..self.segments.len());
+        }
+        batches
+    }
+
+    /// The content `range` of the epoch, segment by segment.
+    pub(crate) fn pieces(&self, range: Range<u32>) -> impl Iterator<Item = MemberPiece<'_>> {
+        let first = self
+            .starts
+            .partition_point(|&start| start <= range.start)
+            .saturating_sub(1);
+        let segments = self.segments[first..].iter().zip(&self.starts[first..]);
+        segments
+            .take_while(move |&(_, &start)| start < range.end)
+            .map(move |(segment, &start)| {
+                let from = range.start.saturating_sub(start) as usize;
+                let to = ((range.end - start) as usize).min(segment.bytes.len());
+                MemberPiece {
+                    member: segment.member as u32,
+                    offset_in_member: segment.offset_in_member + from as u64,
+                    bytes: &segment.bytes[from..to],
+                }
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(member: usize, offset_in_member: u64, bytes: &[u8]) -> ReadSegment {
+        let hash = refrain_protect::segment_hash(0, bytes).expect("short");
+        ReadSegment {
+            member,
+            offset_in_member,
+            bytes: bytes.to_vec(),
+            scan: SegmentScan::default(),
+            hash,
+        }
+    }
+
+    #[test]
+    fn pieces_know_their_members() {
+        let data = EpochData::new(vec![
+            segment(0, 100, b"abc"),
+            segment(1, 0, b"de"),
+            segment(2, 0, b"fghi"),
+        ]);
+        assert_eq!(data.length_bytes(), 9);
+        let pieces: Vec<_> = data
+            .pieces(2..7)
+            .map(|piece| (piece.member, piece.offset_in_member, piece.bytes.to_vec()))
+            .collect();
+        assert_eq!(
+            pieces,
+            [
+                (0, 102, b"c".to_vec()),
+                (1, 0, b"de".to_vec()),
+                (2, 0, b"fg".to_vec())
+            ]
+        );
+        assert!(data.batches().into_iter().eq(std::iter::once(0..3)));
+    }
+
+    #[test]
+    fn an_epoch_is_complete_when_every_slot_is_filled() {
+        let mut open = OpenEpoch::default();
+        let (a, b) = (open.plan(3), open.plan(10));
+        open.put(b, segment(0, 3, b""));
+        assert!(!open.is_complete());
+        open.shrink(10);
+        open.put(a, segment(0, 0, b"abc"));
+        assert!(open.is_complete() && !open.is_full());
+        assert_eq!(open.planned_bytes(), 3);
+        assert_eq!(open.into_segments().count(), 1);
+    }
+}

@@ -1,0 +1,109 @@
+//! The serial step between epochs: extents, store, index.
+
+use std::sync::Arc;
+
+use refrain_longmatch::{Extent, FlatEpoch, Index, Match, Rules, Words, flatten, insert_epoch};
+use refrain_runtime::HugeBuffer;
+
+use crate::error::Result;
+use crate::pipeline::history::{FilledPage, StoreHistory};
+use crate::pipeline::segments::EpochData;
+
+/// What matching an epoch may look at, and what settling it changes.
+pub(crate) struct MatchState {
+    pub index: Index,
+    pub history: StoreHistory,
+}
+
+/// The index's memory.
+struct IndexMemory(HugeBuffer);
+
+impl Words for IndexMemory {
+    fn words(&self) -> &[u64] {
+        self.0.words()
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self.0.words_mut()
+    }
+}
+
+impl MatchState {
+    pub(crate) fn new(index_words: usize, history: StoreHistory) -> Result<MatchState> {
+        let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
+        Ok(MatchState {
+            index: Index::new(Box::new(memory)),
+            history,
+        })
+    }
+}
+
+/// Pages of a block that was encoded.
+pub(crate) struct EncodedPages {
+    pub first_page: u64,
+    pub checksums: Vec<u64>,
+}
+
+/// What the serial step needs.
+pub(crate) struct Settle {
+    pub state: MatchState,
+    pub data: Arc<EpochData>,
+    pub matches: Vec<Vec<Match>>,
+    /// Where the block that is being filled begins.
+    pub block_start: u64,
+    pub rules: Rules,
+    pub encoded: Vec<EncodedPages>,
+    /// Store bytes below this must not be referred to any more.
+    pub reach_floor: u64,
+}
+
+/// What the serial step gives.
+pub(crate) struct Settled {
+    pub state: MatchState,
+    pub extents: Vec<Extent>,
+    pub filled: Vec<FilledPage>,
+    pub content_bytes: u64,
+    pub store_start: u64,
+    pub fresh_bytes: u64,
+}
+
+pub(crate) fn settle(step: Settle) -> Settled {
+    let Settle {
+        mut state,
+        data,
+        matches,
+        block_start,
+        rules,
+        encoded,
+        reach_floor,
+    } = step;
+    for pages in encoded {
+        state.history.encoded(pages.first_page, &pages.checksums);
+    }
+    let store_start = state.history.store_bytes();
+    let mut filled = vec![];
+    let flat: FlatEpoch = data.with(|epoch| {
+        let flat = flatten(epoch, &matches, store_start, block_start, &rules);
+        for range in &flat.fresh {
+            for piece in data.pieces(range.clone()) {
+                state.history.append(
+                    piece.bytes,
+                    piece.member,
+                    piece.offset_in_member,
+                    &mut filled,
+                );
+            }
+        }
+        insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
+        flat
+    });
+    let floor = state.history.forget(reach_floor);
+    state.index.forget_below(floor);
+    Settled {
+        state,
+        extents: flat.extents,
+        filled,
+        content_bytes: data.length_bytes(),
+        store_start,
+        fresh_bytes: flat.fresh_bytes,
+    }
+}

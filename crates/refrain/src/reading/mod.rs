@@ -1,0 +1,6 @@
+//! From archive bytes back to content: frames, maps, the store.
+
+pub(crate) mod frames;
+pub(crate) mod map;
+pub(crate) mod store;
+pub(crate) mod walk;

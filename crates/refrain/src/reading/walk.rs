@@ -1,0 +1,649 @@
+//! An archive from front to back: every frame read and checked, content made in parallel, written in order.
+//!
+//! The same walk serves files and pipes, extraction and verification. What differs is only where an older block comes from when
+//! it is needed again: from the file, or from frames kept in memory, as many as the archive promises to need.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_format::{
+    BlockHead, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
+    StreamChecker, unpack_entries,
+};
+use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentHash, segment_hash};
+use refrain_runtime::{BufferPool, Crew, Lane, Lock};
+use refrain_storage::Source;
+
+use crate::archive_info::BlockInfo;
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Progress, Watch, is_cancelled};
+use crate::reading::frames::{CheckedFrame, FrameReader, decode_section, read_frame_at};
+use crate::reading::map::{EpochMap, Origin};
+use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader};
+
+/// What the walk gives away, in the order of the archive.
+pub(crate) trait Visitor {
+    /// A member begins.
+    fn start(&mut self, start: &MemberStart) -> Result<()>;
+    /// Its next content.
+    fn content(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Its next content is zeros.
+    fn zeros(&mut self, length_bytes: u64) -> Result<()>;
+    /// It is complete and its hash is right.
+    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
+}
+
+/// A block that went by.
+struct SeenBlock {
+    place: BlockPlace,
+    frame_bytes: u64,
+    /// Kept in memory until it was opened; or, for a pipe, while it is within reach.
+    payload: Option<Arc<Vec<u8>>>,
+}
+
+/// The blocks that went by so far.
+pub(crate) struct SeenBlocks {
+    /// Reads a block again; `None` for a pipe.
+    source: Option<Arc<dyn Source>>,
+    limits: Limits,
+    seen: Lock<VecDeque<SeenBlock>>,
+}
+
+impl SeenBlocks {
+    fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> SeenBlocks {
+        SeenBlocks {
+            source,
+            limits,
+            seen: Lock::default(),
+        }
+    }
+
+    fn add(&self, head: &BlockHead, frame: &CheckedFrame) -> BlockPlace {
+        let place = BlockPlace {
+            block: head.block_id,
+            store_start: head.store_start,
+            raw_bytes: head.raw_bytes,
+            frame_offset: frame.offset,
+        };
+        let payload = Some(frame.payload.clone());
+        self.seen.lock().push_back(SeenBlock {
+            place,
+            frame_bytes: frame.header.frame_bytes(),
+            payload,
+        });
+        place
+    }
+
+    /// The block was opened and need not be kept, if it can be read again.
+    fn opened(&self, block: u64) {
+        let mut seen = self.seen.lock();
+        let first = seen.front().map_or(0, |first| first.place.block);
+        if self.source.is_some()
+            && let Some(seen) = block
+                .checked_sub(first)
+                .and_then(|index| seen.get_mut(index as usize))
+        {
+            seen.payload = None;
+        }
+    }
+
+    /// Forgets blocks that begin before `archive_offset`, for a pipe. Returns the bytes that are kept.
+    fn forget_before(&self, archive_offset: u64) -> u64 {
+        if self.source.is_some() {
+            return 0;
+        }
+        let mut seen = self.seen.lock();
+        while seen
+            .front()
+            .is_some_and(|block| block.place.frame_offset < archive_offset)
+        {
+            seen.pop_front();
+        }
+        seen.iter().map(|block| block.frame_bytes).sum()
+    }
+}
+
+impl Blocks for SeenBlocks {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
+        let seen = self.seen.lock();
+        let after = seen.partition_point(|block| block.place.store_start <= offset_in_store);
+        let place = seen.get(after.checked_sub(1)?)?.place;
+        (offset_in_store - place.store_start < place.raw_bytes).then_some(place)
+    }
+
+    fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>> {
+        let seen = self.seen.lock();
+        let first = seen.front().map_or(0, |first| first.place.block);
+        let block = place
+            .block
+            .checked_sub(first)
+            .and_then(|index| seen.get(index as usize));
+        let block =
+            block.ok_or_else(|| Error::damaged("the block is out of the promised reach"))?;
+        if let Some(payload) = &block.payload {
+            return Ok(payload.clone());
+        }
+        let frame_bytes = block.frame_bytes;
+        drop(seen);
+        let source = self
+            .source
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a payload was not kept"))?;
+        let frame = read_frame_at(
+            &**source,
+            place.frame_offset,
+            FrameKind::Block,
+            Some(frame_bytes),
+            &self.limits,
+        )?;
+        Ok(frame.payload)
+    }
+}
+
+/// What a job reports.
+enum Kind {
+    Frame {
+        reader: Box<FrameReader>,
+        frame: Result<Option<CheckedFrame>>,
+    },
+    Block(Result<u64>),
+    Piece {
+        piece: u64,
+        made: Result<MadePiece>,
+    },
+}
+
+/// Content of a part of a segment.
+struct MadePiece {
+    bytes: Made,
+    length_bytes: u64,
+    hash: SegmentHash,
+}
+
+enum Made {
+    Bytes(Vec<u8>),
+    Zeros,
+}
+
+/// A member whose content is given away, or will be.
+struct OpenMember {
+    start: MemberStart,
+    hasher: ContentHasher,
+    is_started: bool,
+}
+
+/// A piece of content that is to be made: part of one segment of one member.
+struct PiecePlan {
+    piece: u64,
+    map: Arc<EpochMap>,
+    content: Range<u64>,
+    offset_in_member: u64,
+}
+
+/// What workers share.
+struct Shared {
+    store: StoreReader,
+    blocks: Arc<SeenBlocks>,
+    buffers: BufferPool,
+}
+
+/// What a walk counted.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct WalkTotals {
+    pub content_bytes: u64,
+    pub archive_bytes: u64,
+    pub members: usize,
+    pub entries: u64,
+}
+
+/// Settings of a walk.
+pub(crate) struct WalkOptions {
+    pub threads: usize,
+    pub memory_bytes: u64,
+    pub limits: Limits,
+}
+
+/// Walks over an archive. See the module's text.
+pub(crate) fn walk<'env>(
+    crew: &Crew<'_, 'env, Event>,
+    reader: FrameReader,
+    source: Option<Arc<dyn Source>>,
+    options: &WalkOptions,
+    visitor: &mut dyn Visitor,
+    watch: &dyn Watch,
+) -> Result<WalkTotals> {
+    let pieces_max =
+        (options.memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * options.threads as u64 + 8);
+    let blocks = Arc::new(SeenBlocks::new(source.clone(), options.limits));
+    // Of the rest, half for opened blocks; a pipe keeps frames in the other half.
+    let cache_bytes = options.memory_bytes / if source.is_some() { 4 } else { 8 } * 3;
+    let shared = Arc::new(Shared {
+        store: StoreReader::new(
+            blocks.clone(),
+            options.limits,
+            options.memory_bytes / 2,
+            cache_bytes,
+        ),
+        blocks,
+        buffers: BufferPool::new(SEGMENT_BYTES, pieces_max as usize),
+    });
+    let mut walk = Walk {
+        crew,
+        shared,
+        options,
+        visitor,
+        watch,
+        checker: StreamChecker::new(&options.limits),
+        workspace: Workspace::new(),
+        reach_bytes: REACH_UNLIMITED,
+        content_bytes_total: None,
+        plans: VecDeque::new(),
+        maps_bytes: 0,
+        starts_bytes: 0,
+        made: BTreeMap::new(),
+        next_piece: 0,
+        next_given: 0,
+        pieces_max,
+        pieces_in_flight: 0,
+        blocks_pending: 0,
+        blocks_max: 2 * options.threads as u64 + 2,
+        begun: VecDeque::new(),
+        open: VecDeque::new(),
+        ends: VecDeque::new(),
+        reader: Some(Box::new(reader)),
+        at_end: false,
+        totals: WalkTotals::default(),
+    };
+    walk.run()
+}
+
+/// The event type of a walk's crew.
+pub(crate) struct Event(Kind);
+
+struct Walk<'a, 'scope, 'env> {
+    crew: &'a Crew<'scope, 'env, Event>,
+    shared: Arc<Shared>,
+    options: &'a WalkOptions,
+    visitor: &'a mut dyn Visitor,
+    watch: &'a dyn Watch,
+    checker: StreamChecker,
+    workspace: Workspace,
+    reach_bytes: u64,
+    content_bytes_total: Option<u64>,
+    /// Pieces whose making has not begun, in the order of content.
+    plans: VecDeque<PiecePlan>,
+    /// Memory of the maps that `plans` hold, and of the names in `open`.
+    maps_bytes: u64,
+    starts_bytes: u64,
+    /// Pieces that are made and wait for their turn.
+    made: BTreeMap<u64, MadePiece>,
+    next_piece: u64,
+    next_given: u64,
+    pieces_max: u64,
+    /// Pieces being made, or made and not given away.
+    pieces_in_flight: u64,
+    blocks_pending: u64,
+    blocks_max: u64,
+    /// Where members begin in the content space, from the one that is being cut into pieces on.
+    begun: VecDeque<u64>,
+    /// Members that have begun and were not given away whole, in order.
+    open: VecDeque<OpenMember>,
+    /// Ends that are known, of the first of the open members.
+    ends: VecDeque<MemberEnd>,
+    reader: Option<Box<FrameReader>>,
+    at_end: bool,
+    totals: WalkTotals,
+}
+
+impl Walk<'_, '_, '_> {
+    fn run(&mut self) -> Result<WalkTotals> {
+        loop {
+            self.read_next();
+            match self.crew.next() {
+                Some(event) => self.take(event?.0)?,
+                None if self.at_end && self.next_given == self.next_piece => break,
+                None => return Err(Error::new(ErrorKind::Internal, "the walk stands still")),
+            }
+            self.give()?;
+            self.start_pieces();
+            if is_cancelled(self.watch) {
+                return Err(Error::cancelled());
+            }
+        }
+        if !self.checker.is_complete() {
+            let message = "the archive ends without its End frame: it was cut off";
+            return Err(Error::damaged(message).at_offset(self.checker.offset()));
+        }
+        self.totals.archive_bytes = self.checker.offset();
+        Ok(self.totals)
+    }
+
+    /// Lets the next frame be read, if there is room for what may come of it, or if nothing can be given away before it comes.
+    fn read_next(&mut self) {
+        let has_room = self.plans.is_empty() && self.blocks_pending < self.blocks_max;
+        if self.at_end || !(has_room || self.waits_for_end()) {
+            return;
+        }
+        let Some(mut reader) = self.reader.take() else {
+            return;
+        };
+        self.crew.submit(Lane::Input, move || {
+            let frame = reader.next();
+            Event(Kind::Frame { reader, frame })
+        });
+    }
+
+    fn take(&mut self, event: Kind) -> Result<()> {
+        match event {
+            Kind::Frame { reader, frame } => {
+                self.reader = Some(reader);
+                match frame? {
+                    Some(frame) => {
+                        let offset = frame.offset;
+                        self.frame(frame).map_err(|error| error.at_offset(offset))?;
+                    }
+                    None => self.at_end = true,
+                }
+            }
+            Kind::Block(block) => {
+                self.blocks_pending -= 1;
+                self.shared.blocks.opened(block?);
+            }
+            Kind::Piece { piece, made } => {
+                self.made.insert(piece, made?);
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
+        // Whatever follows the End frame is refused by its own name.
+        self.checker.check_not_ended(&frame_bytes(&frame))?;
+        let payload_bytes = frame.payload.clone();
+        let payload = Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)?;
+        self.checker.feed(&frame.header, &payload)?;
+        match payload {
+            Payload::Archive(head) => self.reach_bytes = head.reach_bytes,
+            Payload::MemberStart(start) => self.member_start(start)?,
+            Payload::Block { head, .. } => self.block(&frame, &head)?,
+            Payload::Extents { head, data } => {
+                let (map, sums) = EpochMap::open(&mut self.workspace, &head, data)?;
+                self.checker.observe_epoch(&sums)?;
+                self.epoch(Arc::new(map))?;
+            }
+            Payload::MemberEnd(end) => self.ends.push_back(end),
+            Payload::Entries { head, data } => {
+                let raw = decode_section(
+                    &mut self.workspace,
+                    &head.coding,
+                    head.packed_raw_bytes,
+                    data,
+                )?;
+                let entries: Vec<Entry> = unpack_entries(&head, &raw)?;
+                self.totals.entries += entries.len() as u64;
+            }
+            Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
+        }
+        self.report();
+        Ok(())
+    }
+
+    fn member_start(&mut self, start: MemberStart) -> Result<()> {
+        self.content_bytes_total = match (self.content_bytes_total, start.content_bytes_hint) {
+            (None, hint) if start.member_id == 0 => hint,
+            (Some(total), Some(hint)) => total.checked_add(hint),
+            _ => None,
+        };
+        self.starts_bytes += (start.name.len() + size_of::<OpenMember>()) as u64;
+        self.check_waiting("members", self.starts_bytes)?;
+        self.begun.push_back(start.content_start);
+        self.open.push_back(OpenMember {
+            start,
+            hasher: ContentHasher::new(),
+            is_started: false,
+        });
+        Ok(())
+    }
+
+    /// Refuses an archive that wants too much to be kept before it can be given away.
+    fn check_waiting(&self, what: &str, bytes: u64) -> Result<()> {
+        let allowed = self.options.memory_bytes / 8;
+        if bytes <= allowed {
+            return Ok(());
+        }
+        Err(Error::limit(format!(
+            "{what} that wait for their turn take {bytes} bytes of memory, allowed are {allowed}"
+        )))
+    }
+
+    /// Keeps a block, and opens it ahead of the extents that will need it.
+    fn block(&mut self, frame: &CheckedFrame, head: &BlockHead) -> Result<()> {
+        let place = self.shared.blocks.add(head, frame);
+        self.watch.block(&BlockInfo::new(
+            head,
+            (frame.offset, frame.header.frame_bytes()),
+        ));
+        if self.reach_bytes != REACH_UNLIMITED {
+            self.shared
+                .blocks
+                .forget_before(frame.offset.saturating_sub(self.reach_bytes));
+        }
+        let kept = self.shared.blocks.forget_before(0);
+        if kept > self.options.memory_bytes / 2 {
+            return Err(Error::limit(format!(
+                "from a pipe this archive needs {kept} bytes of its past in memory, allowed are {}: raise the memory \
+                 limit, or read it from a file",
+                self.options.memory_bytes / 2
+            )));
+        }
+        let shared = self.shared.clone();
+        self.blocks_pending += 1;
+        self.crew.submit(Lane::Normal, move || {
+            let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
+            Event(Kind::Block(opened.map(|_| place.block)))
+        });
+        Ok(())
+    }
+
+    /// Cuts an epoch into pieces that lie inside segments of their members.
+    fn epoch(&mut self, map: Arc<EpochMap>) -> Result<()> {
+        self.maps_bytes += map.memory_bytes() as u64;
+        self.check_waiting("extents", self.maps_bytes)?;
+        let content = map.content();
+        let mut at = content.start;
+        while at < content.end {
+            // The member that holds `at` is the last one that begins at or before it.
+            while self.begun.get(1).is_some_and(|&next| next <= at) {
+                self.begun.pop_front();
+            }
+            let member_start = self.begun.front().copied().unwrap_or(0);
+            let member_end = self.begun.get(1).copied().unwrap_or(u64::MAX);
+            let offset_in_member = at - member_start;
+            let segment_left = SEGMENT_BYTES as u64 - offset_in_member % SEGMENT_BYTES as u64;
+            let end = (at + segment_left).min(member_end).min(content.end);
+            let plan = PiecePlan {
+                piece: self.next_piece,
+                map: map.clone(),
+                content: at..end,
+                offset_in_member,
+            };
+            self.next_piece += 1;
+            self.plans.push_back(plan);
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Lets pieces be made, as many as there is room for.
+    fn start_pieces(&mut self) {
+        while self.pieces_in_flight < self.pieces_max {
+            let Some(PiecePlan {
+                piece,
+                map,
+                content,
+                offset_in_member,
+            }) = self.plans.pop_front()
+            else {
+                return;
+            };
+            if self
+                .plans
+                .front()
+                .is_none_or(|next| !Arc::ptr_eq(&next.map, &map))
+            {
+                self.maps_bytes -= map.memory_bytes() as u64;
+            }
+            let shared = self.shared.clone();
+            self.pieces_in_flight += 1;
+            self.crew.submit(Lane::Normal, move || {
+                Event(Kind::Piece {
+                    piece,
+                    made: shared.make(&map, content, offset_in_member),
+                })
+            });
+        }
+    }
+
+    /// Where the content of the first open member ends, as far as is known.
+    fn front_end(&self) -> Option<u64> {
+        let next = self.open.get(1).map(|next| next.start.content_start);
+        let stated = self.ends.front().zip(self.open.front());
+        next.or(stated
+            .map(|(end, member)| member.start.content_start.saturating_add(end.content_bytes)))
+    }
+
+    /// All content of the first open member was given away, and only its MemberEnd frame is missing.
+    fn waits_for_end(&self) -> bool {
+        self.ends.is_empty()
+            && self
+                .front_end()
+                .is_some_and(|end| end <= self.totals.content_bytes)
+    }
+
+    /// Gives away what is ready, in order.
+    fn give(&mut self) -> Result<()> {
+        while let Some(front) = self.open.front_mut() {
+            if !front.is_started {
+                front.is_started = true;
+                let start = front.start.clone();
+                self.visitor.start(&start)?;
+            }
+            if self
+                .front_end()
+                .is_some_and(|end| end <= self.totals.content_bytes)
+            {
+                let Some(end) = self.ends.pop_front() else {
+                    return Ok(());
+                };
+                self.give_end(&end)?;
+            } else {
+                let Some(made) = self.made.remove(&self.next_given) else {
+                    return Ok(());
+                };
+                self.next_given += 1;
+                self.pieces_in_flight -= 1;
+                self.give_piece(made)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_piece(&mut self, made: MadePiece) -> Result<()> {
+        let content_at = self.totals.content_bytes;
+        let damaged = |message: String| Error::damaged(message).at_content(content_at);
+        let member = self
+            .open
+            .front_mut()
+            .ok_or_else(|| damaged("content belongs to no member".into()))?;
+        member
+            .hasher
+            .push(&made.hash)
+            .map_err(|error| damaged(error.to_string()))?;
+        self.totals.content_bytes += made.length_bytes;
+        match made.bytes {
+            Made::Zeros => self.visitor.zeros(made.length_bytes),
+            Made::Bytes(bytes) => {
+                let given = self.visitor.content(&bytes);
+                self.shared.buffers.put(bytes);
+                given
+            }
+        }
+    }
+
+    fn give_end(&mut self, end: &MemberEnd) -> Result<()> {
+        let Some(OpenMember { start, hasher, .. }) = self.open.pop_front() else {
+            return Err(Error::damaged("a member ends that has not begun"));
+        };
+        self.starts_bytes -= (start.name.len() + size_of::<OpenMember>()) as u64;
+        let name = String::from_utf8_lossy(&start.name).into_owned();
+        if hasher.content_bytes() != end.content_bytes {
+            let message = format!(
+                "{} bytes came, {} are stated",
+                hasher.content_bytes(),
+                end.content_bytes
+            );
+            return Err(Error::damaged(message).in_file(name));
+        }
+        if hasher.value() != end.blake3 {
+            return Err(Error::damaged(
+                "the content has not the BLAKE3 hash that the archive states",
+            )
+            .in_file(name));
+        }
+        self.totals.members += 1;
+        self.visitor.end(&start, end)
+    }
+
+    fn report(&self) {
+        self.watch.progress(&Progress {
+            content_bytes_done: self.totals.content_bytes,
+            content_bytes_total: self.content_bytes_total,
+            archive_bytes: self.checker.offset(),
+        });
+    }
+}
+
+fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
+    // Only whether anything follows matters; an intact header was read, so its kind is what is told.
+    refrain_format::sealed_frame(
+        frame.header.kind,
+        frame.header.skippable,
+        &[],
+        frame.header.sequence,
+    )
+}
+
+impl Shared {
+    fn make(
+        &self,
+        map: &EpochMap,
+        content: Range<u64>,
+        offset_in_member: u64,
+    ) -> Result<MadePiece> {
+        let length_bytes = content.end - content.start;
+        let mut bytes = self.buffers.get_full()?;
+        bytes.truncate(length_bytes as usize);
+        self.store
+            .fill(map, content.start, &mut bytes, Depth::Whole)?;
+        let hash = segment_hash(offset_in_member, &bytes)
+            .map_err(|error| Error::damaged(error.to_string()))?;
+        let mut origins = map.origins(content);
+        let is_zeros = match (origins.next(), origins.next()) {
+            (Some((Origin::Fill { pattern, .. }, _)), None) => map.pattern(pattern).is_zero(),
+            _ => false,
+        };
+        let made = if is_zeros {
+            self.buffers.put(bytes);
+            Made::Zeros
+        } else {
+            Made::Bytes(bytes)
+        };
+        Ok(MadePiece {
+            bytes: made,
+            length_bytes,
+            hash,
+        })
+    }
+}

@@ -1,0 +1,423 @@
+//! A directory as a tar stream, read piece by piece.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::header::{Header, RECORD_BYTES, padding_bytes};
+use crate::{Entry, EntryKind, Timestamp};
+
+/// The end mark: two records of zeros.
+const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
+
+/// The path of the root itself, which keeps its mode and time.
+const ROOT_PATH: &[u8] = b".";
+
+/// Streams a directory as a deterministic tar and collects its entry list on the way.
+///
+/// The root comes first (as `./`), then each directory before what it holds, names in byte order.
+/// The same directory gives the same bytes on every machine: no user names, no time of access, no
+/// inode numbers. Memory does not depend on the size of files; it holds the entry list, and the
+/// names of one directory per depth.
+///
+/// A file that changes while it is read is padded or cut to the size in its header, and a notice
+/// says so. Sockets are left out with a notice; so is what vanishes before it is reached. What
+/// cannot be read is an error: an archive should not be silently incomplete.
+#[derive(Debug)]
+pub struct TreeReader {
+    root: PathBuf,
+    /// Directories that are being listed, the deepest last.
+    open: Vec<Listing>,
+    /// Bytes that are ready to be read: headers, padding, the end mark.
+    ready: io::Cursor<Vec<u8>>,
+    file: Option<OpenFile>,
+    is_root_written: bool,
+    is_end_written: bool,
+    /// Bytes given out or ready: the offset of what comes next.
+    offset: u64,
+    entries: Vec<Entry>,
+    /// Device and inode of files with several links, with the path that was archived first.
+    links: BTreeMap<(u64, u64), Vec<u8>>,
+    notices: Vec<String>,
+}
+
+/// The names of a directory that are still to come, in reverse order.
+#[derive(Debug)]
+struct Listing {
+    path: PathBuf,
+    names: Vec<OsString>,
+}
+
+/// The file whose data is being read.
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+    remaining: u64,
+    padding: u64,
+    /// The file ended before the size in its header.
+    is_short: bool,
+}
+
+impl TreeReader {
+    /// Starts a stream of the directory `root`.
+    ///
+    /// # Errors
+    ///
+    /// When `root` is not a directory that can be listed.
+    pub fn open(root: &Path) -> io::Result<TreeReader> {
+        Ok(TreeReader {
+            root: root.to_path_buf(),
+            open: vec![Listing::of(root, PathBuf::new())?],
+            ready: io::Cursor::default(),
+            file: None,
+            is_root_written: false,
+            is_end_written: false,
+            offset: 0,
+            entries: Vec::new(),
+            links: BTreeMap::new(),
+            notices: Vec::new(),
+        })
+    }
+
+    /// Takes the entries collected so far; all of them once the stream has ended.
+    pub fn take_entries(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Takes the remarks made since the last call.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Makes the next header ready, or the end mark.
+    fn advance(&mut self) -> io::Result<()> {
+        if !self.is_root_written {
+            self.is_root_written = true;
+            let metadata = at(&self.root, fs::metadata(&self.root))?;
+            return self.add(PathBuf::new(), &metadata);
+        }
+        while let Some(listing) = self.open.last_mut() {
+            match listing.names.pop() {
+                Some(name) => {
+                    let path = listing.path.join(name);
+                    return self.add_path(path);
+                }
+                None => {
+                    self.open.pop();
+                }
+            }
+        }
+        if !self.is_end_written {
+            self.is_end_written = true;
+            self.make_ready(vec![0; END_MARK_BYTES]);
+        }
+        Ok(())
+    }
+
+    fn add_path(&mut self, path: PathBuf) -> io::Result<()> {
+        let full = self.root.join(&path);
+        match fs::symlink_metadata(&full) {
+            Ok(metadata) => self.add(path, &metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.vanished(&path);
+                Ok(())
+            }
+            error => at(&full, error).map(drop),
+        }
+    }
+
+    fn vanished(&mut self, path: &Path) {
+        self.notices
+            .push(format!("{}: vanished before it was read", path.display()));
+    }
+
+    /// Adds one entry, by what it is.
+    fn add(&mut self, path: PathBuf, metadata: &Metadata) -> io::Result<()> {
+        let full = self.root.join(&path);
+        let kind = metadata.file_type();
+        let mut header = header_of(&path, metadata);
+        if kind.is_dir() {
+            return self.add_directory(path, header);
+        }
+        if kind.is_socket() {
+            self.notices
+                .push(format!("{}: left out: a socket", path.display()));
+            return Ok(());
+        }
+        if self.is_second_link(&mut header, metadata) {
+            self.add_header(header);
+            return Ok(());
+        }
+        if kind.is_file() {
+            return self.add_file(path, header);
+        }
+        if kind.is_symlink() {
+            header.kind = EntryKind::Symlink;
+            header.link = at(&full, fs::read_link(&full))?.into_os_string().into_vec();
+        } else if kind.is_fifo() {
+            header.kind = EntryKind::Fifo;
+        } else {
+            let is_block = kind.is_block_device();
+            header.kind = if is_block {
+                EntryKind::BlockDevice
+            } else {
+                EntryKind::CharacterDevice
+            };
+            let device = metadata.rdev();
+            header.device = (rustix::fs::major(device), rustix::fs::minor(device));
+        }
+        self.add_header(header);
+        Ok(())
+    }
+
+    fn add_directory(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
+        header.kind = EntryKind::Directory;
+        // The root is listed from the start.
+        if !path.as_os_str().is_empty() {
+            match Listing::of(&self.root.join(&path), path.clone()) {
+                Ok(listing) => self.open.push(listing),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.vanished(&path);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.add_header(header);
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
+        let full = self.root.join(&path);
+        let file = match open_file(&full) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.vanished(&path);
+                return Ok(());
+            }
+            error => at(&full, error)?,
+        };
+        // What was opened counts: the name may mean another file by now.
+        let metadata = at(&full, file.metadata())?;
+        if !metadata.is_file() {
+            self.notices.push(format!(
+                "{}: left out: replaced while it was read",
+                path.display()
+            ));
+            return Ok(());
+        }
+        header.size_bytes = metadata.len();
+        let (remaining, padding) = (header.size_bytes, padding_bytes(header.size_bytes));
+        self.add_header(header);
+        self.file = Some(OpenFile {
+            file,
+            path,
+            remaining,
+            padding,
+            is_short: false,
+        });
+        Ok(())
+    }
+
+    /// Turns the header of a file that was archived under another name into a hard link to it.
+    fn is_second_link(&mut self, header: &mut Header, metadata: &Metadata) -> bool {
+        if metadata.nlink() < 2 {
+            return false;
+        }
+        match self.links.entry((metadata.dev(), metadata.ino())) {
+            std::collections::btree_map::Entry::Occupied(first) => {
+                header.kind = EntryKind::Hardlink;
+                header.link = first.get().clone();
+                header.size_bytes = 0;
+                true
+            }
+            std::collections::btree_map::Entry::Vacant(first) => {
+                first.insert(header.path.clone());
+                false
+            }
+        }
+    }
+
+    fn add_header(&mut self, mut header: Header) {
+        let mut entry = entry_of(&header);
+        if header.kind == EntryKind::Directory {
+            header.path.push(b'/');
+        }
+        self.make_ready(header.encode());
+        entry.content_offset = self.offset;
+        self.entries.push(entry);
+    }
+
+    fn make_ready(&mut self, bytes: Vec<u8>) {
+        self.offset = self.offset.saturating_add(bytes.len() as u64);
+        self.ready = io::Cursor::new(bytes);
+    }
+
+    /// Reads data of the open file; zero means that there is none (left).
+    fn read_file(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(open) = &mut self.file else {
+            return Ok(0);
+        };
+        let wanted = usize::try_from(open.remaining)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let piece = buffer.get_mut(..wanted).unwrap_or_default();
+        let full = self.root.join(&open.path);
+        let read = open
+            .read(piece)
+            .map_err(|error| name_error(&full, &error))?;
+        self.offset = self.offset.saturating_add(read as u64);
+        if open.remaining == 0 {
+            self.notices.extend(open.change_notice());
+            let padding = usize::try_from(open.padding).unwrap_or(0);
+            self.file = None;
+            self.make_ready(vec![0; padding]);
+        }
+        Ok(read)
+    }
+}
+
+impl OpenFile {
+    /// Reads the next data, or zeros once the file has ended too early.
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        let mut read = 0;
+        if !self.is_short && !piece.is_empty() {
+            read = loop {
+                match self.file.read(piece) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    result => break result?,
+                }
+            };
+            self.is_short = read == 0;
+        }
+        if self.is_short {
+            piece.fill(0);
+            read = piece.len();
+        }
+        self.remaining = self.remaining.saturating_sub(read as u64);
+        Ok(read)
+    }
+
+    /// What is to be said when the file was not as long as its header says.
+    fn change_notice(&mut self) -> Option<String> {
+        let path = self.path.display();
+        if self.is_short {
+            return Some(format!(
+                "{path}: shrank while it was read; padded with zeros"
+            ));
+        }
+        match self.file.read(&mut [0; 1]) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(format!(
+                "{path}: grew while it was read; cut at its first size"
+            )),
+        }
+    }
+}
+
+impl Read for TreeReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let read = self.ready.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let read = self.read_file(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let is_over = self.is_end_written && self.is_ready_empty();
+            if is_over {
+                return Ok(0);
+            }
+            if self.file.is_none() && self.is_ready_empty() {
+                self.advance()?;
+            }
+        }
+    }
+}
+
+impl TreeReader {
+    #[cfg(test)]
+    pub(super) fn entries_so_far(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn is_ready_empty(&self) -> bool {
+        self.ready.position() >= self.ready.get_ref().len() as u64
+    }
+}
+
+impl Listing {
+    /// Lists `full`, whose path in the tree is `path`.
+    fn of(full: &Path, path: PathBuf) -> io::Result<Listing> {
+        let mut names = Vec::new();
+        for entry in at(full, fs::read_dir(full))? {
+            names.push(at(full, entry)?.file_name());
+        }
+        // The order of a directory is the file system's; ours is by bytes, taken from the end.
+        names.sort_unstable_by(|a, b| b.as_bytes().cmp(a.as_bytes()));
+        Ok(Listing { path, names })
+    }
+}
+
+/// Opens a regular file. Should the name have become something else: a symbolic link is an error,
+/// and a FIFO does not block.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+fn header_of(path: &Path, metadata: &Metadata) -> Header {
+    let path = path.as_os_str().as_bytes();
+    Header {
+        path: if path.is_empty() {
+            ROOT_PATH.to_vec()
+        } else {
+            path.to_vec()
+        },
+        kind: EntryKind::File,
+        mode: metadata.mode() & 0o7777,
+        uid: u64::from(metadata.uid()),
+        gid: u64::from(metadata.gid()),
+        size_bytes: 0,
+        modified: Timestamp {
+            seconds: metadata.mtime(),
+            nanoseconds: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+        },
+        link: Vec::new(),
+        device: (0, 0),
+    }
+}
+
+fn entry_of(header: &Header) -> Entry {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Entry {
+        path: text(&header.path),
+        kind: header.kind,
+        mode: header.mode,
+        modified: header.modified,
+        size_bytes: header.size_bytes,
+        content_offset: 0,
+        link_target: (!header.link.is_empty()).then(|| text(&header.link)),
+    }
+}
+
+/// Puts the path into an error of the operating system.
+fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| name_error(path, &error))
+}
+
+fn name_error(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("read {}: {error}", path.display()))
+}

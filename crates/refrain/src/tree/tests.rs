@@ -1,0 +1,417 @@
+//! The reader and the sink together, and beside the system's tar.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use refrain_storage::Sink;
+
+use super::header::Header;
+use super::{TreeReader, TreeSink};
+use crate::{EntryKind, Timestamp};
+
+fn plant(root: &Path) {
+    fs::create_dir_all(root.join("sub/empty")).unwrap();
+    fs::write(root.join("a"), b"first").unwrap();
+    fs::write(root.join("sub.x"), vec![7; 511]).unwrap();
+    fs::write(root.join("sub/exact"), vec![8; 1024]).unwrap();
+    fs::write(root.join("sub").join("n".repeat(200)), b"long").unwrap();
+    fs::write(root.join("empty"), b"").unwrap();
+    symlink("t".repeat(150), root.join("soft")).unwrap();
+    fs::hard_link(root.join("a"), root.join("sub/hard")).unwrap();
+    let fifo = root.join("fifo");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut holes = File::create(root.join("holes")).unwrap();
+    holes.write_all(b"start").unwrap();
+    holes.set_len(600_000).unwrap();
+    fs::set_permissions(root.join("a"), Permissions::from_mode(0o601)).unwrap();
+    let time = UNIX_EPOCH + Duration::new(1_000_000_000, 5);
+    File::open(root.join("a"))
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    File::open(root.join("sub"))
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    File::open(root).unwrap().set_modified(time).unwrap();
+}
+
+/// Path, mode with kind, time and content of everything below `root`.
+fn snapshot(root: &Path) -> Vec<(String, u32, i64, i64, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(path) = open.pop() {
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let kind = metadata.file_type();
+        let mut content = Vec::new();
+        if kind.is_dir() {
+            open.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        } else if kind.is_file() {
+            content = fs::read(&path).unwrap();
+        } else if kind.is_symlink() {
+            content = fs::read_link(&path)
+                .unwrap()
+                .to_string_lossy()
+                .into_owned()
+                .into_bytes();
+        }
+        let name = path
+            .strip_prefix(root)
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        found.push((
+            name,
+            metadata.mode(),
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            content,
+        ));
+    }
+    found.sort();
+    found
+}
+
+fn stream(root: &Path) -> (Vec<u8>, TreeReader) {
+    let mut reader = TreeReader::open(root).unwrap();
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    (bytes, reader)
+}
+
+fn restore(bytes: &[u8], root: &Path, overwrite: bool, piece_bytes: usize) -> io::Result<()> {
+    let mut sink = TreeSink::create(root, overwrite)?;
+    bytes
+        .chunks(piece_bytes)
+        .try_for_each(|piece| sink.write_all(piece))?;
+    sink.publish()
+}
+
+/// Path, kind, link target, data.
+type Forged<'a> = (&'a str, EntryKind, &'a str, &'a [u8]);
+
+/// A tar of hand-made entries, ended properly.
+fn forged(entries: &[Forged]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (path, kind, link, data) in entries {
+        let header = Header {
+            path: path.as_bytes().to_vec(),
+            kind: *kind,
+            mode: 0o6755,
+            uid: 0,
+            gid: 0,
+            size_bytes: data.len() as u64,
+            modified: Timestamp {
+                seconds: 1,
+                nanoseconds: 0,
+            },
+            link: link.as_bytes().to_vec(),
+            device: (0, 0),
+        };
+        bytes.extend(header.encode());
+        bytes.extend_from_slice(data);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}
+
+#[test]
+fn a_directory_comes_back_however_it_is_cut() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("root");
+    plant(&root);
+    let (bytes, _) = stream(&root);
+    for piece_bytes in [1, 100, 512, 4096, 100_000, usize::MAX] {
+        let out = temporary.path().join(format!("out{piece_bytes}"));
+        restore(&bytes, &out, false, piece_bytes).unwrap();
+        assert_eq!(snapshot(&root), snapshot(&out), "pieces of {piece_bytes}");
+        assert!(
+            fs::symlink_metadata(out.join("fifo"))
+                .unwrap()
+                .file_type()
+                .is_fifo()
+        );
+        let inode = |name: &str| fs::metadata(out.join(name)).unwrap().ino();
+        assert_eq!(inode("a"), inode("sub/hard"));
+    }
+    let holes = fs::metadata(temporary.path().join("out4096/holes")).unwrap();
+    assert!(holes.blocks() * 512 < 100_000, "{} blocks", holes.blocks());
+}
+
+#[test]
+fn small_reads_give_the_same_stream() {
+    let temporary = tempfile::tempdir().unwrap();
+    plant(temporary.path());
+    let (whole, _) = stream(temporary.path());
+    let mut reader = TreeReader::open(temporary.path()).unwrap();
+    let mut pieces = Vec::new();
+    let mut buffer = [0; 77];
+    loop {
+        match reader.read(&mut buffer).unwrap() {
+            0 => break,
+            read => pieces.extend_from_slice(&buffer[..read]),
+        }
+    }
+    assert!(pieces == whole);
+}
+
+#[test]
+fn entries_say_where_their_data_is() {
+    let temporary = tempfile::tempdir().unwrap();
+    plant(temporary.path());
+    let (bytes, mut reader) = stream(temporary.path());
+    let entries = reader.take_entries();
+    let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
+    let long = format!("sub/{}", "n".repeat(200));
+    let expected = [
+        ".",
+        "a",
+        "empty",
+        "fifo",
+        "holes",
+        "soft",
+        "sub",
+        "sub/empty",
+        "sub/exact",
+        "sub/hard",
+        &long,
+        "sub.x",
+    ];
+    assert_eq!(
+        paths, expected,
+        "names in byte order, a directory before what it holds"
+    );
+    for entry in &entries {
+        let start = usize::try_from(entry.content_offset).unwrap();
+        let length = usize::try_from(entry.size_bytes).unwrap();
+        if entry.kind == EntryKind::File {
+            let data = fs::read(temporary.path().join(&entry.path)).unwrap();
+            assert!(bytes[start..start + length] == data, "{}", entry.path);
+        }
+    }
+    assert!(reader.take_notices().is_empty());
+}
+
+#[test]
+fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("root");
+    plant(&root);
+    let (bytes, _) = stream(&root);
+    let out = temporary.path().join("by-tar");
+    fs::create_dir(&out).unwrap();
+    let mut command = Command::new("tar");
+    command
+        .args(["--warning=no-timestamp", "-xpf", "-", "-C"])
+        .arg(&out)
+        .stdin(Stdio::piped());
+    let mut tar = command.spawn().unwrap();
+    tar.stdin.take().unwrap().write_all(&bytes).unwrap();
+    assert!(tar.wait().unwrap().success());
+    assert_eq!(snapshot(&root), snapshot(&out));
+
+    for format in ["pax", "gnu", "ustar"] {
+        let mut command = Command::new("tar");
+        command
+            .args(["--format", format, "-cf", "-", "-C"])
+            .arg(&root)
+            .arg(".");
+        let output = command.stderr(Stdio::null()).output().unwrap();
+        let out = temporary.path().join(format);
+        restore(&output.stdout, &out, false, 1000).unwrap();
+        let times = |(name, mode, seconds, nanoseconds, content): (_, _, _, _, Vec<u8>)| {
+            // Only pax keeps fractions of a second.
+            (
+                name,
+                mode,
+                seconds,
+                if format == "pax" { nanoseconds } else { 0 },
+                content,
+            )
+        };
+        let (before, after) = (snapshot(&root), snapshot(&out));
+        // ustar has no room for the long name and the long target; tar leaves them out.
+        let fits = |entry: &(String, u32, i64, i64, Vec<u8>)| {
+            format != "ustar" || (entry.0.len() < 100 && entry.0 != "soft")
+        };
+        let before: Vec<_> = before.into_iter().filter(fits).map(times).collect();
+        let after: Vec<_> = after.into_iter().filter(fits).map(times).collect();
+        assert_eq!(before, after, "{format}");
+    }
+}
+
+#[test]
+fn nothing_escapes() {
+    use EntryKind::{Directory, File as Regular, Hardlink, Symlink};
+    let escapes: [&[Forged]; 9] = [
+        &[("../evil", Regular, "", b"x")],
+        &[("/tmp/refrain-evil", Regular, "", b"x")],
+        &[("a/../../evil", Regular, "", b"x")],
+        &[
+            ("link", Symlink, "..", b""),
+            ("link/evil", Regular, "", b"x"),
+        ],
+        &[
+            ("link", Symlink, "..", b""),
+            ("link/evil", Directory, "", b""),
+        ],
+        &[
+            ("link", Symlink, "../victim", b""),
+            ("link", Regular, "", b"x"),
+        ],
+        &[("hard", Hardlink, "../victim", b"")],
+        &[
+            ("link", Symlink, "..", b""),
+            ("hard", Hardlink, "link/victim", b""),
+        ],
+        &[("..", Directory, "", b"")],
+    ];
+    for entries in escapes {
+        for (exists, overwrite) in [(false, false), (true, false), (true, true)] {
+            let temporary = tempfile::tempdir().unwrap();
+            fs::write(temporary.path().join("victim"), b"precious").unwrap();
+            let out = temporary.path().join("out");
+            if exists {
+                fs::create_dir(&out).unwrap();
+            }
+            let result = restore(&forged(entries), &out, overwrite, 512);
+            // With overwrite, a file may take the place of the link itself, and nothing more.
+            let replaces_link = overwrite && entries.get(1).is_some_and(|entry| entry.0 == "link");
+            assert_eq!(result.is_ok(), replaces_link, "{entries:?}");
+            assert_eq!(
+                fs::read(temporary.path().join("victim")).unwrap(),
+                b"precious"
+            );
+            assert_eq!(
+                fs::metadata(temporary.path().join("victim"))
+                    .unwrap()
+                    .nlink(),
+                1
+            );
+            assert!(!temporary.path().join("evil").exists(), "{entries:?}");
+            let rest: Vec<_> = match exists {
+                true => fs::read_dir(&out).unwrap().collect(),
+                false => fs::read_dir(temporary.path()).unwrap().skip(1).collect(),
+            };
+            assert_eq!(rest.is_empty(), !replaces_link, "{entries:?} left {rest:?}");
+        }
+    }
+}
+
+#[test]
+fn set_id_bits_are_dropped() {
+    let temporary = tempfile::tempdir().unwrap();
+    let out = temporary.path().join("out");
+    restore(
+        &forged(&[("x", EntryKind::File, "", b"x")]),
+        &out,
+        false,
+        512,
+    )
+    .unwrap();
+    assert_eq!(fs::metadata(out.join("x")).unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn whole_or_not_at_all() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("root");
+    plant(&root);
+    let (bytes, _) = stream(&root);
+    let names = || {
+        let entries = fs::read_dir(temporary.path()).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let (new, old) = (temporary.path().join("new"), temporary.path().join("old"));
+    fs::create_dir(&old).unwrap();
+    for length in (0..bytes.len() - 1024).step_by(7331) {
+        assert!(
+            restore(&bytes[..length], &new, false, 4000).is_err(),
+            "{length}"
+        );
+        assert!(
+            restore(&bytes[..length], &old, false, 4000).is_err(),
+            "{length}"
+        );
+        assert_eq!(names().len(), 2, "{length}: left {:?}", names());
+        assert_eq!(fs::read_dir(&old).unwrap().count(), 0, "{length}");
+    }
+    fs::write(old.join("sub.x"), b"mine").unwrap();
+    assert_eq!(
+        restore(&bytes, &old, false, 4000).unwrap_err().kind(),
+        io::ErrorKind::AlreadyExists
+    );
+    assert_eq!(fs::read_dir(&old).unwrap().count(), 1);
+    restore(&bytes, &old, true, 4000).unwrap();
+    assert_eq!(snapshot(&root), snapshot(&old));
+    restore(&bytes, &old, true, 4000).unwrap();
+    fs::write(&new, b"a file").unwrap();
+    assert!(restore(&bytes, &new, true, 4000).is_err());
+}
+
+#[test]
+fn zeros_need_not_be_written_down() {
+    let temporary = tempfile::tempdir().unwrap();
+    let bytes = forged(&[
+        ("x", EntryKind::File, "", &[0; 2000]),
+        ("y", EntryKind::File, "", b"y"),
+    ]);
+    let out = temporary.path().join("out");
+    let mut sink = TreeSink::create(&out, false).unwrap();
+    // Each run of zeros as a count, wherever it lies: in names, numbers, data, padding, end mark.
+    for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
+        match run[0] {
+            0 => sink.write_zeros(run.len() as u64).unwrap(),
+            _ => sink.write_all(run).unwrap(),
+        }
+    }
+    sink.publish().unwrap();
+    assert_eq!(fs::read(out.join("x")).unwrap(), [0; 2000]);
+    assert_eq!(fs::read(out.join("y")).unwrap(), b"y");
+}
+
+#[test]
+fn files_that_change_keep_the_stream_whole() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("log");
+    for new_length in [10, 5000] {
+        fs::write(&path, vec![1; 3000]).unwrap();
+        let mut reader = TreeReader::open(temporary.path()).unwrap();
+        let mut bytes = vec![0; 600];
+        // Past the root's headers and into those of the file: it is open now, its size fixed.
+        while reader.entries_so_far() < 2 {
+            let mut piece = [0; 512];
+            let read = reader.read(&mut piece).unwrap();
+            bytes.extend_from_slice(&piece[..read]);
+        }
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(new_length)
+            .unwrap();
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+        assert_eq!((bytes.len() - 600 + rest.len()) % 512, 0);
+        assert_eq!(reader.take_notices().len(), 1, "{new_length}");
+        let entry = reader.take_entries().pop().unwrap();
+        assert_eq!(entry.size_bytes, 3000);
+    }
+}

@@ -1,0 +1,177 @@
+//! A scoped crew of worker threads with one completion queue.
+//!
+//! One coordinator (the body) submits jobs and takes their events one by one; jobs never wait for
+//! each other. So data flows one way, all decisions are made on one thread, and what the
+//! coordinator does with events that arrive in any order is the only thing that needs thought for
+//! determinism.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::thread::{Builder, Scope};
+use std::time::Duration;
+
+use crate::JobPanicked;
+use crate::queue::{Queue, Station, run};
+
+/// Which worker takes a job, and before which others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Compute, before everything else: others wait for the result.
+    Urgent,
+    /// Compute.
+    Normal,
+    /// Compute, when nothing else is left to do.
+    Background,
+    /// Blocking reads, one after the other on a thread of their own, so that a slow pipe never
+    /// takes a compute worker.
+    Input,
+    /// Blocking writes, one after the other on a thread of their own.
+    Output,
+}
+
+impl Lane {
+    /// How many lanes there are.
+    pub const COUNT: usize = Lane::Output as usize + 1;
+}
+
+/// The coordinator's handle on its workers. See [`crew()`].
+///
+/// It belongs to one thread (it is not `Sync`): there is one coordinator.
+pub struct Crew<'scope, 'env: 'scope, E> {
+    queue: Arc<Queue<'env, E>>,
+    scope: &'scope Scope<'scope, 'env>,
+    threads: usize,
+    /// Workers per station. Where there are none the coordinator does the work in `next`.
+    workers: [Cell<usize>; Station::COUNT],
+    /// A thread that could not be had once is not asked for again.
+    refused: [Cell<bool>; Station::COUNT],
+    in_flight: Cell<usize>,
+}
+
+/// Closes the queue when the body is left, also by a panic; else the scope would wait forever.
+struct CloseOnDrop<'queue, 'env, E>(&'queue Queue<'env, E>);
+
+impl<E> Drop for CloseOnDrop<'_, '_, E> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Runs `body` with a crew of `threads` compute workers, and joins them before it returns.
+///
+/// Jobs may borrow whatever outlives this call (`'env`). When the body returns (or panics), jobs
+/// that have not started are dropped, running ones are waited for, and events that nobody took are
+/// dropped.
+///
+/// With `threads` 0 no thread is made at all: [`Crew::next`] runs the jobs on the calling thread,
+/// in a fixed order. The same happens to lanes whose thread the operating system refuses, so a
+/// crew works, slowly, where no thread is to be had.
+pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
+where
+    E: Send + 'env,
+{
+    std::thread::scope(|scope| {
+        let crew = Crew {
+            queue: Arc::new(Queue::new()),
+            scope,
+            threads,
+            workers: Default::default(),
+            refused: Default::default(),
+            in_flight: Cell::new(0),
+        };
+        let _close = CloseOnDrop(&crew.queue);
+        body(&crew)
+    })
+}
+
+impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
+    /// Queues `job`. Inside a lane jobs start in the order they were submitted; among the compute
+    /// lanes a worker takes the most urgent job there is.
+    ///
+    /// The queue is not bounded: the coordinator decides how much is in flight, by memory.
+    pub fn submit(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.queue.push(lane, Box::new(job));
+        self.staff(Station::of(lane));
+    }
+
+    /// Starts one more worker for `station` if it may have one and there is work for it.
+    // Workers start with the work: a crew for a small file never makes the threads it cannot use.
+    fn staff(&self, station: Station) {
+        let index = station as usize;
+        let wanted = match station {
+            Station::Compute => self.threads,
+            Station::Input | Station::Output => self.threads.min(1),
+        };
+        if self.refused[index].get() || self.workers[index].get() >= wanted.min(self.in_flight()) {
+            return;
+        }
+        let queue = Arc::clone(&self.queue);
+        let worker = Builder::new().name(format!("{station:?}").to_lowercase());
+        match worker.spawn_scoped(self.scope, move || queue.serve(station)) {
+            Ok(_) => self.workers[index].set(self.workers[index].get() + 1),
+            Err(_) => self.refused[index].set(true),
+        }
+    }
+}
+
+impl<E> Crew<'_, '_, E> {
+    /// The event of the next job to complete, in the order of completion; waits for it. `None`
+    /// when nothing is in flight, so it always returns once the jobs do.
+    pub fn next(&self) -> Option<Result<E, JobPanicked>> {
+        self.next_or_give_up(None)
+    }
+
+    /// Like [`Crew::next`], but gives up after `patience`: then `None` with [`Crew::in_flight`]
+    /// above zero. For coordinators that report progress or look at a cancellation meanwhile.
+    pub fn next_within(&self, patience: Duration) -> Option<Result<E, JobPanicked>> {
+        self.next_or_give_up(Some(patience))
+    }
+
+    /// The event of a job that has already completed; never waits for a worker. `None` when there
+    /// is no such event now.
+    pub fn try_next(&self) -> Option<Result<E, JobPanicked>> {
+        let outcome = self.queue.try_outcome().or_else(|| self.run_unstaffed())?;
+        self.in_flight.set(self.in_flight.get() - 1);
+        Some(outcome)
+    }
+
+    /// Jobs submitted whose events were not yet taken.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.get()
+    }
+
+    /// Jobs submitted that no worker has started.
+    pub fn queued(&self) -> usize {
+        self.queue.queued()
+    }
+
+    /// Compute workers asked for.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn next_or_give_up(&self, patience: Option<Duration>) -> Option<Result<E, JobPanicked>> {
+        if self.in_flight.get() == 0 {
+            return None;
+        }
+        if let Some(outcome) = self.try_next() {
+            return Some(outcome);
+        }
+        let outcome = self.queue.wait_for_outcome(patience)?;
+        self.in_flight.set(self.in_flight.get() - 1);
+        Some(outcome)
+    }
+
+    /// Runs one job of a station that has no worker, here and now.
+    fn run_unstaffed(&self) -> Option<Result<E, JobPanicked>> {
+        let unstaffed = |station: &Station| self.workers[*station as usize].get() == 0;
+        let mut stations = Station::DRAIN_ORDER.into_iter().filter(unstaffed);
+        let (lane, job) = stations.find_map(|station| self.queue.take(station))?;
+        Some(run(lane, job))
+    }
+}
+
+#[cfg(test)]
+#[path = "crew_tests.rs"]
+mod tests;

@@ -1,0 +1,357 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::ThreadId;
+
+use super::*;
+
+/// Takes all events; panics of jobs become `None`.
+fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
+    std::iter::from_fn(|| crew.next().map(Result::ok)).collect()
+}
+
+#[test]
+fn events_come_back_and_then_none() {
+    for threads in [0, 1, 2, 7] {
+        crew(threads, |crew| {
+            assert_eq!(crew.threads(), threads);
+            assert!(crew.next().is_none());
+            assert!(crew.try_next().is_none());
+            for value in 0..100u64 {
+                crew.submit(Lane::Normal, move || value);
+            }
+            assert_eq!(crew.in_flight(), 100);
+            let mut values: Vec<u64> = drain(crew).into_iter().flatten().collect();
+            values.sort_unstable();
+            assert!(values.into_iter().eq(0..100));
+            assert_eq!((crew.in_flight(), crew.queued()), (0, 0));
+            assert!(crew.next().is_none());
+        });
+    }
+}
+
+#[test]
+fn jobs_borrow_what_outlives_the_crew() {
+    let words = vec![
+        "repeat".to_owned(),
+        "at any".to_owned(),
+        "distance".to_owned(),
+    ];
+    let lengths = AtomicUsize::new(0);
+    crew(2, |crew| {
+        for word in &words {
+            crew.submit(Lane::Normal, || {
+                lengths.fetch_add(word.len(), Ordering::Relaxed)
+            });
+        }
+        drain(crew);
+    });
+    assert_eq!(lengths.into_inner(), 20);
+}
+
+/// Occupies the only worker while the rest is queued, so that the order is decided by the lanes.
+#[test]
+fn urgent_first_and_first_come_first_served_inside_a_lane() {
+    let (open_gate, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let order = crew(1, |crew| {
+        crew.submit(Lane::Normal, || {
+            gate.lock().unwrap().recv().unwrap();
+            (Lane::Normal, 99)
+        });
+        while crew.queued() > 0 {
+            std::thread::yield_now();
+        }
+        for number in 0..5 {
+            for lane in [Lane::Background, Lane::Normal, Lane::Urgent] {
+                crew.submit(lane, move || (lane, number));
+            }
+        }
+        assert_eq!(crew.queued(), 15);
+        assert!(crew.try_next().is_none());
+        assert!(crew.next_within(Duration::from_millis(1)).is_none());
+        assert_eq!(crew.in_flight(), 16);
+        open_gate.send(()).unwrap();
+        drain(crew)
+    });
+    let lanes = [Lane::Urgent, Lane::Normal, Lane::Background];
+    let expected = lanes
+        .into_iter()
+        .flat_map(|lane| (0..5).map(move |number| (lane, number)));
+    let expected = std::iter::once((Lane::Normal, 99)).chain(expected);
+    assert_eq!(
+        order.into_iter().flatten().collect::<Vec<_>>(),
+        expected.collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn without_threads_the_order_is_fixed_and_all_runs_here() {
+    let here = std::thread::current().id();
+    let order = crew(0, |crew| {
+        for number in 0..2 {
+            for lane in [
+                Lane::Input,
+                Lane::Background,
+                Lane::Normal,
+                Lane::Urgent,
+                Lane::Output,
+            ] {
+                crew.submit(lane, move || (lane, number, std::thread::current().id()));
+            }
+        }
+        let first = crew.try_next().unwrap().ok();
+        let mut all = vec![first];
+        all.extend(drain(crew));
+        all
+    });
+    let order: Vec<_> = order.into_iter().flatten().collect();
+    assert!(order.iter().all(|event| event.2 == here));
+    let lanes: Vec<Lane> = order.iter().map(|event| event.0).collect();
+    assert_eq!(
+        lanes.chunks(2).map(|pair| pair[0]).collect::<Vec<_>>(),
+        [
+            Lane::Output,
+            Lane::Urgent,
+            Lane::Normal,
+            Lane::Background,
+            Lane::Input
+        ]
+    );
+    assert!(order.chunks(2).all(|pair| (pair[0].1, pair[1].1) == (0, 1)));
+}
+
+#[test]
+fn a_panic_is_an_event_and_the_worker_survives() {
+    for threads in [0, 1] {
+        crew(threads, |crew| {
+            crew.submit(Lane::Urgent, || -> u32 { panic!("block {} is odd", 7) });
+            let panicked = crew.next().unwrap().unwrap_err();
+            assert_eq!(panicked.lane, Lane::Urgent);
+            assert_eq!(panicked.message, "block 7 is odd");
+            assert!(panicked.to_string().contains("block 7 is odd"));
+            crew.submit(Lane::Normal, || std::panic::panic_any(3u8));
+            assert!(
+                crew.next()
+                    .unwrap()
+                    .unwrap_err()
+                    .message
+                    .contains("not a string")
+            );
+            crew.submit(Lane::Normal, || 5);
+            assert_eq!(crew.next(), Some(Ok(5)));
+        });
+    }
+}
+
+/// Counts how many were dropped.
+struct Counted<'count>(&'count AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn leaving_drops_what_is_queued_and_joins_what_runs() {
+    let (dropped, started, finished) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
+    crew(2, |crew| {
+        for _ in 0..50 {
+            let owned = Counted(&dropped);
+            crew.submit(Lane::Background, || {
+                started.fetch_add(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(20));
+                finished.fetch_add(1, Ordering::SeqCst);
+                drop(owned);
+            });
+        }
+        while started.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+    });
+    let (started, finished) = (started.into_inner(), finished.into_inner());
+    assert_eq!(started, finished, "running jobs are waited for");
+    assert!(started < 50, "queued jobs are not run");
+    assert_eq!(dropped.into_inner(), 50, "nothing leaks");
+}
+
+#[test]
+fn a_panicking_body_does_not_hang() {
+    let dropped = AtomicUsize::new(0);
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        crew(2, |crew| {
+            for lane in [Lane::Normal, Lane::Input, Lane::Output] {
+                let owned = Counted(&dropped);
+                crew.submit(lane, || drop(owned));
+            }
+            panic!("the body gives up");
+        })
+    }));
+    assert!(result.is_err());
+    assert_eq!(dropped.into_inner(), 3);
+}
+
+/// An input and an output that block for ever would stop a crew that let them take a worker.
+#[test]
+fn blocking_input_and_output_take_no_compute_worker() {
+    let (end_input, input) = mpsc::channel::<()>();
+    let (end_output, output) = mpsc::channel::<()>();
+    crew(1, |crew| {
+        crew.submit(Lane::Input, move || input.recv().map_or(0, |()| 1));
+        crew.submit(Lane::Output, move || output.recv().map_or(0, |()| 2));
+        crew.submit(Lane::Input, || 3);
+        for _ in 0..10 {
+            crew.submit(Lane::Background, || 10);
+            assert_eq!(crew.next(), Some(Ok(10)));
+        }
+        assert_eq!((crew.queued(), crew.in_flight()), (1, 3));
+        end_output.send(()).unwrap();
+        assert_eq!(crew.next(), Some(Ok(2)));
+        end_input.send(()).unwrap();
+        assert_eq!(crew.next(), Some(Ok(1)));
+        assert_eq!(crew.next(), Some(Ok(3)));
+    });
+}
+
+#[test]
+fn input_stays_on_one_thread_in_order() {
+    let seen = crew(3, |crew| {
+        for number in 0..20 {
+            crew.submit(Lane::Input, move || {
+                // Long enough that a second thread, if there were one, would take the next.
+                std::thread::sleep(Duration::from_millis(1));
+                (number, std::thread::current().id())
+            });
+        }
+        drain(crew)
+    });
+    let seen: Vec<(i32, ThreadId)> = seen.into_iter().flatten().collect();
+    assert!(seen.iter().map(|event| event.0).eq(0..20));
+    assert!(seen.iter().all(|event| event.1 == seen[0].1));
+}
+
+#[test]
+fn both_workers_work_at_once() {
+    // Each waits for the other: with one worker this would hang, and no deadline would help.
+    let meeting = std::sync::Barrier::new(2);
+    crew(2, |crew| {
+        for _ in 0..100 {
+            crew.submit(Lane::Normal, || meeting.wait().is_leader());
+            crew.submit(Lane::Urgent, || meeting.wait().is_leader());
+            assert_eq!(drain(crew).len(), 2);
+        }
+    });
+}
+
+#[test]
+fn many_tiny_jobs_with_a_bounded_number_in_flight() {
+    const JOBS: u64 = 100_000;
+    let sum = crew(2, |crew| {
+        let mut sum = 0;
+        for value in 0..JOBS {
+            while crew.in_flight() >= 64 {
+                sum += crew.next().unwrap().unwrap();
+            }
+            crew.submit(Lane::Normal, move || value);
+        }
+        sum + drain(crew).into_iter().flatten().sum::<u64>()
+    });
+    assert_eq!(sum, JOBS * (JOBS - 1) / 2);
+}
+
+/// Random submissions, takes, panics and early ends against a model of counters: whatever the
+/// timing, every job gives exactly one event or is dropped exactly once.
+fn stress(seed: u64) {
+    let mut random = seed;
+    let mut next_random = move |end: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % end
+    };
+    let dropped = AtomicUsize::new(0);
+    let mut events: HashMap<u64, u32> = HashMap::new();
+    let mut submitted = 0;
+    let mut panics = (0, 0);
+    let drain_at_end = next_random(2) == 0;
+    crew(next_random(4) as usize, |crew| {
+        let mut in_flight = 0;
+        for _ in 0..next_random(400) {
+            if next_random(3) > 0 {
+                let lanes = [
+                    Lane::Urgent,
+                    Lane::Normal,
+                    Lane::Background,
+                    Lane::Input,
+                    Lane::Output,
+                ];
+                let lane = lanes[next_random(5) as usize];
+                let (id, spin, panics_itself) = (submitted, next_random(300), next_random(16) == 0);
+                let owned = Counted(&dropped);
+                crew.submit(lane, move || {
+                    let _owned = owned;
+                    (0..spin).for_each(|_| std::hint::spin_loop());
+                    if panics_itself {
+                        std::panic::resume_unwind(Box::new("quietly"));
+                    }
+                    id
+                });
+                panics.0 += usize::from(panics_itself);
+                submitted += 1;
+                in_flight += 1;
+            } else {
+                let event = match next_random(3) {
+                    0 => crew.try_next(),
+                    1 => crew.next_within(Duration::from_micros(next_random(50))),
+                    _ => crew.next(),
+                };
+                count(event, &mut events, &mut panics.1, &mut in_flight);
+            }
+            assert_eq!(crew.in_flight(), in_flight);
+            assert!(crew.queued() <= in_flight);
+        }
+        while drain_at_end && in_flight > 0 {
+            let event = crew.next();
+            assert!(event.is_some());
+            count(event, &mut events, &mut panics.1, &mut in_flight);
+        }
+    });
+    assert_eq!(dropped.into_inner() as u64, submitted);
+    assert!(
+        events
+            .iter()
+            .all(|(id, times)| *id < submitted && *times == 1)
+    );
+    assert!(panics.1 <= panics.0);
+    if drain_at_end {
+        assert_eq!(events.len() + panics.0, submitted as usize);
+        assert_eq!(panics.0, panics.1);
+    }
+}
+
+fn count(
+    event: Option<Result<u64, JobPanicked>>,
+    events: &mut HashMap<u64, u32>,
+    panics: &mut usize,
+    in_flight: &mut usize,
+) {
+    match event {
+        None => return,
+        Some(Ok(id)) => *events.entry(id).or_default() += 1,
+        Some(Err(panicked)) => {
+            assert_eq!(panicked.message, "quietly");
+            *panics += 1;
+        }
+    }
+    *in_flight -= 1;
+}
+
+#[test]
+fn stress_by_seed() {
+    (0..400).for_each(stress);
+}

@@ -1,0 +1,45 @@
+//! Where and when work runs.
+//!
+//! A thin start: a scoped [`crew()`] of worker threads with one completion queue, a [`Clock`],
+//! [`Cancellation`], and large buffers ([`HugeBuffer`], [`BufferPool`]). The scheduler to come
+//! (deadlines, latency classes, tenants) replaces the inside and keeps these calls.
+//!
+//! This is the only crate that makes threads, and the only one that reads a clock. Everything else
+//! hands closures to a crew and stays a plain function of its inputs.
+//!
+//! ```
+//! use refrain_runtime::{Lane, crew};
+//!
+//! let words = ["long", "range", "archive"];
+//! let total: usize = crew(2, |crew| {
+//!     for word in &words {
+//!         crew.submit(Lane::Normal, move || word.len());
+//!     }
+//!     let mut total = 0;
+//!     while let Some(event) = crew.next() {
+//!         total += event?;
+//!     }
+//!     Ok::<usize, refrain_runtime::JobPanicked>(total)
+//! })?;
+//! assert_eq!(total, 16);
+//! # Ok::<(), refrain_runtime::JobPanicked>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod buffer;
+pub mod cancel;
+pub mod clock;
+pub mod crew;
+mod error;
+pub mod lock;
+pub mod once;
+mod queue;
+
+pub use buffer::{BufferPool, HugeBuffer};
+pub use cancel::Cancellation;
+pub use clock::{Clock, MockClock, RealClock};
+pub use crew::{Crew, Lane, crew};
+pub use error::{Error, JobPanicked};
+pub use lock::Lock;
+pub use once::OnceValue;

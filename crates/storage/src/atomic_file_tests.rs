@@ -1,0 +1,300 @@
+use std::os::unix::fs::MetadataExt;
+
+use super::*;
+
+const BOTH: [Temporary; 2] = [Temporary::Unnamed, Temporary::Hidden];
+
+fn options(temporary: Temporary, overwrite: Overwrite) -> OutputOptions {
+    OutputOptions {
+        overwrite,
+        temporary,
+        ..OutputOptions::default()
+    }
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn publish(path: &Path, bytes: &[u8], options: &OutputOptions) -> io::Result<()> {
+    let mut file = AtomicFile::create(path, options)?;
+    file.write_all(bytes)?;
+    file.publish()
+}
+
+#[test]
+fn appears_whole_at_publishing_and_not_before() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let options = options(temporary, Overwrite::Refuse);
+        let mut file = AtomicFile::create(&path, &options).unwrap();
+        if temporary == Temporary::Hidden {
+            assert!(!file.is_unnamed());
+            assert!(entries(directory.path())[0].starts_with(".out."));
+        } else if file.is_unnamed() {
+            assert!(entries(directory.path()).is_empty());
+        }
+        let view = file.read_back().unwrap();
+        file.write_all(b"header").unwrap();
+        file.write_zeros(10_000).unwrap();
+        file.write_all(&[5; 200_000]).unwrap();
+        file.write_zeros(5_000).unwrap();
+        assert!(!path.exists());
+        file.publish().unwrap();
+        assert_eq!(entries(directory.path()), ["out"]);
+        let expected = [&b"header"[..], &[0; 10_000], &[5; 200_000], &[0; 5_000]].concat();
+        assert_eq!(std::fs::read(&path).unwrap(), expected);
+        assert_eq!(view.size_bytes().unwrap(), expected.len() as u64);
+        // Used up: no second publishing, no more bytes, and dropping it removes nothing.
+        assert!(
+            file.publish()
+                .unwrap_err()
+                .to_string()
+                .contains("already published")
+        );
+        assert!(file.write_all(b"late").is_err());
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), expected);
+    }
+}
+
+#[test]
+fn dropped_leaves_no_trace() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("neighbour"), "n").unwrap();
+        let path = directory.path().join("out");
+        let options = options(temporary, Overwrite::Refuse);
+        let mut file = AtomicFile::create(&path, &options).unwrap();
+        file.write_all(&[1; 1 << 20]).unwrap();
+        drop(file);
+        assert_eq!(entries(directory.path()), ["neighbour"]);
+    }
+}
+
+#[test]
+fn an_existing_file_is_refused_at_once() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        let error = publish(&path, b"new", &options(temporary, Overwrite::Refuse)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let text = error.to_string();
+        assert!(text.contains("create") && text.contains("out"), "{text}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(entries(directory.path()), ["out"]);
+    }
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_refused_at_publishing() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let mut file = AtomicFile::create(&path, &options(temporary, Overwrite::Refuse)).unwrap();
+        file.write_all(b"ours").unwrap();
+        std::fs::write(&path, "theirs").unwrap();
+        let error = file.publish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+        assert_eq!(entries(directory.path()), ["out"]);
+    }
+}
+
+/// Many at once for one name: exactly one wins, and the name holds what it wrote.
+#[test]
+fn publishing_without_overwrite_has_no_race() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let quick = OutputOptions {
+            durability: Durability::Unsynced,
+            ..options(temporary, Overwrite::Refuse)
+        };
+        let mut files: Vec<AtomicFile> = (0..8u8)
+            .map(|number| {
+                let mut file = AtomicFile::create(&path, &quick).unwrap();
+                file.write_all(&[number; 5000]).unwrap();
+                file
+            })
+            .collect();
+        let winners: Vec<usize> = std::thread::scope(|scope| {
+            let publishing: Vec<_> = files
+                .iter_mut()
+                .map(|file| scope.spawn(|| file.publish().is_ok()))
+                .collect();
+            let won = publishing.into_iter().map(|thread| thread.join().unwrap());
+            won.enumerate()
+                .filter(|(_, won)| *won)
+                .map(|(index, _)| index)
+                .collect()
+        });
+        assert_eq!(winners.len(), 1);
+        drop(files);
+        assert_eq!(std::fs::read(&path).unwrap(), [winners[0] as u8; 5000]);
+        assert_eq!(entries(directory.path()), ["out"]);
+    }
+}
+
+#[test]
+fn replacing_is_one_step_and_keeps_the_mode() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let reader = File::open(&path).unwrap();
+        let mut file = AtomicFile::create(&path, &options(temporary, Overwrite::Replace)).unwrap();
+        file.write_all(b"new and longer").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        file.publish().unwrap();
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new and longer");
+        assert_eq!(std::io::read_to_string(reader).unwrap(), "old");
+        let mode = std::fs::metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        assert_eq!(entries(directory.path()), ["out"]);
+    }
+}
+
+#[test]
+fn replacing_dropped_keeps_the_old_file() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path, &options(temporary, Overwrite::Replace)).unwrap();
+        file.write_all(b"new").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(entries(directory.path()), ["out"]);
+    }
+}
+
+#[test]
+fn mode_and_time_are_set_before_it_is_visible() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let modified = Timestamp {
+            seconds: -1_000_000,
+            nanoseconds: 123_456_700,
+        };
+        let options = OutputOptions {
+            mode: Some(0o6751),
+            modified: Some(modified),
+            ..options(temporary, Overwrite::Refuse)
+        };
+        publish(&path, b"x", &options).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(metadata.mode() & 0o7777, 0o751, "no set-user-id");
+        assert_eq!(Timestamp::modified(&metadata), modified);
+    }
+}
+
+#[test]
+fn mode_and_time_can_be_learned_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    let mut file = AtomicFile::create(&path, &OutputOptions::default()).unwrap();
+    let bad = Timestamp {
+        seconds: 0,
+        nanoseconds: 1_000_000_000,
+    };
+    assert!(file.set_modified(bad).is_err());
+    let good = Timestamp {
+        seconds: 1_000_000_000,
+        nanoseconds: 0,
+    };
+    file.set_modified(good).unwrap();
+    file.set_mode(0o640);
+    file.publish().unwrap();
+    let metadata = std::fs::metadata(&path).unwrap();
+    assert_eq!(metadata.mode() & 0o777, 0o640);
+    assert_eq!(Timestamp::modified(&metadata), good);
+    let options = OutputOptions {
+        modified: Some(bad),
+        ..OutputOptions::default()
+    };
+    let error = AtomicFile::create(directory.path().join("b"), &options).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn symbolic_links_are_written_through() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("inside/target", &link).unwrap();
+        // Dangling: makes the target.
+        publish(&link, b"first", &options(temporary, Overwrite::Refuse)).unwrap();
+        assert_eq!(std::fs::read(inside.join("target")).unwrap(), b"first");
+        let error = publish(&link, b"no", &options(temporary, Overwrite::Refuse)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        publish(&link, b"second", &options(temporary, Overwrite::Replace)).unwrap();
+        assert_eq!(std::fs::read(inside.join("target")).unwrap(), b"second");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(entries(&inside), ["target"]);
+    }
+}
+
+#[test]
+fn lands_where_it_was_begun_though_the_directory_moves() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let (before, after) = (
+            directory.path().join("before"),
+            directory.path().join("after"),
+        );
+        std::fs::create_dir(&before).unwrap();
+        let path = before.join("out");
+        let mut file = AtomicFile::create(&path, &options(temporary, Overwrite::Refuse)).unwrap();
+        std::fs::rename(&before, &after).unwrap();
+        file.write_all(b"x").unwrap();
+        file.publish().unwrap();
+        assert_eq!(entries(&after), ["out"]);
+    }
+}
+
+#[test]
+fn long_names_and_missing_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    for temporary in BOTH {
+        let path = directory.path().join("n".repeat(255));
+        publish(&path, b"x", &options(temporary, Overwrite::Replace)).unwrap();
+        let missing = directory.path().join("missing/out");
+        let error = publish(&missing, b"x", &options(temporary, Overwrite::Refuse)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("missing/out"), "{error}");
+    }
+    for special in [Path::new("/dev/null"), directory.path()] {
+        assert!(AtomicFile::create(special, &OutputOptions::default()).is_err());
+    }
+}
+
+/// A failure inside sticks: what has a gap is never published.
+#[test]
+fn after_a_failure_nothing_is_published() {
+    for temporary in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        let mut file = AtomicFile::create(&path, &options(temporary, Overwrite::Refuse)).unwrap();
+        file.write_all(b"x").unwrap();
+        let error = file.write_zeros(u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        let error = file.publish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        drop(file);
+        assert!(entries(directory.path()).is_empty());
+    }
+}

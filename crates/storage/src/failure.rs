@@ -1,0 +1,89 @@
+//! Errors that say what was done to which file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What failed and where; carried inside every [`io::Error`] of this crate that concerns a path.
+///
+/// Find it with [`Failure::of`]; the operating system's own error is its
+/// [`source`](std::error::Error::source).
+#[derive(Debug)]
+pub struct Failure {
+    /// What was being done, as a verb: "open", "read", "publish".
+    pub operation: &'static str,
+    /// The file, or the name a stream was given.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub cause: io::Error,
+}
+
+impl Failure {
+    /// The failure inside `error`, if there is one.
+    pub fn of(error: &io::Error) -> Option<&Failure> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Failure {
+            operation,
+            path,
+            cause,
+        } = self;
+        write!(formatter, "cannot {operation} {}: {cause}", path.display())
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Adds operation and path to whatever went wrong; the error's kind stays.
+pub(crate) fn at<'path>(
+    operation: &'static str,
+    path: &'path Path,
+) -> impl Fn(io::Error) -> io::Error + 'path {
+    move |cause| {
+        // Once is enough: layers that pass an error on do not wrap it again.
+        if Failure::of(&cause).is_some() {
+            return cause;
+        }
+        let failure = Failure {
+            operation,
+            path: path.to_owned(),
+            cause,
+        };
+        io::Error::new(failure.cause.kind(), failure)
+    }
+}
+
+/// An error that this crate itself finds, with operation and path.
+pub(crate) fn refuse(
+    operation: &'static str,
+    path: &Path,
+    kind: io::ErrorKind,
+    reason: &str,
+) -> io::Error {
+    at(operation, path)(io::Error::new(kind, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_operation_path_and_cause_and_keeps_the_kind() {
+        let cause = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
+        let error = at("write", Path::new("dir/name"))(cause);
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let text = error.to_string();
+        assert!(text.starts_with("cannot write dir/name: "), "{text}");
+        let again = at("publish", Path::new("other"))(error);
+        assert_eq!(again.to_string(), text);
+        let raw = Failure::of(&again).unwrap().cause.raw_os_error();
+        assert_eq!(raw, Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    }
+}

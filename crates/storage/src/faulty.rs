@@ -1,0 +1,347 @@
+//! A faulty disk, simulated: the same failures every time.
+//!
+//! A [`FaultPlan`] says what goes wrong and when. [`FaultySource`], [`FaultySink`] and
+//! [`FaultyStream`] put it between the code under test and something sound (a
+//! [`MemorySource`](crate::MemorySource), an [`AtomicFile`](crate::AtomicFile)). Short transfers
+//! and interruptions happen below the same retry loops that real files use, so a plan with only
+//! those must change nothing; that is a test of the loops.
+//!
+//! The n-th call fails, whatever it is: with a countdown over all n, every place where an operation
+//! can fail is visited once (the idea is from redb's and TigerBeetle's crash tests).
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::transfer::{read_full, write_full};
+use crate::{Sink, Source};
+
+/// What goes wrong and when. Calls are counted from 0, reads and writes apart; with several threads
+/// which of them makes the n-th call is up to them.
+#[derive(Debug, Clone, Default)]
+pub struct FaultPlan {
+    seed: u64,
+    failing_reads: Vec<(u64, ErrorKind)>,
+    failing_writes: Vec<(u64, ErrorKind)>,
+    failing_publish: Option<ErrorKind>,
+    capacity_bytes: Option<u64>,
+    resizes: Vec<(u64, u64)>,
+    short_transfers: bool,
+    interruptions: bool,
+}
+
+impl FaultPlan {
+    /// Nothing goes wrong. `seed` decides where transfers are cut and interrupted.
+    pub fn new(seed: u64) -> Self {
+        FaultPlan {
+            seed,
+            ..Self::default()
+        }
+    }
+
+    /// Read number `call` fails with `kind`, those after it go on.
+    pub fn fail_read(mut self, call: u64, kind: ErrorKind) -> Self {
+        self.failing_reads.push((call, kind));
+        self
+    }
+
+    /// Write number `call` (of bytes or zeros) fails with `kind`, those after it go on.
+    pub fn fail_write(mut self, call: u64, kind: ErrorKind) -> Self {
+        self.failing_writes.push((call, kind));
+        self
+    }
+
+    /// Publishing fails with `kind`, before it reaches the sink inside.
+    pub fn fail_publish(mut self, kind: ErrorKind) -> Self {
+        self.failing_publish = Some(kind);
+        self
+    }
+
+    /// The disk is full after `capacity_bytes`: what fits is written, then
+    /// [`ErrorKind::StorageFull`].
+    pub fn full_after(mut self, capacity_bytes: u64) -> Self {
+        self.capacity_bytes = Some(capacity_bytes);
+        self
+    }
+
+    /// From read number `call` on, the source is `size_bytes` long (never longer than what is
+    /// inside): first small and then larger is a log that grows, the reverse one that is truncated.
+    pub fn resize_at(mut self, call: u64, size_bytes: u64) -> Self {
+        self.resizes.push((call, size_bytes));
+        self.resizes.sort_by_key(|resize| resize.0); // stable: of two at one call the later counts
+        self
+    }
+
+    /// Transfers move only a part of what was asked, often one byte.
+    pub fn short_transfers(mut self) -> Self {
+        self.short_transfers = true;
+        self
+    }
+
+    /// Most transfers are interrupted by signals.
+    pub fn interruptions(mut self) -> Self {
+        self.interruptions = true;
+        self
+    }
+
+    /// How much of `length_bytes` transfer number `transfer` moves; at least 1 if there is any.
+    fn moved(&self, transfer: u64, length_bytes: usize) -> io::Result<usize> {
+        let random = scramble(self.seed ^ scramble(transfer));
+        if self.interruptions && !random.is_multiple_of(4) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if !self.short_transfers || length_bytes <= 1 {
+            return Ok(length_bytes);
+        }
+        let part = match (random >> 8) % 4 {
+            0 => 1,
+            1 => length_bytes as u64,
+            _ => 1 + (random >> 16) % length_bytes as u64,
+        };
+        Ok(usize::try_from(part).map_or(length_bytes, |part| part.min(length_bytes)))
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): a number without pattern from a counter.
+fn scramble(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn planned(failing: &[(u64, ErrorKind)], call: u64) -> io::Result<()> {
+    match failing.iter().find(|(failing, _)| *failing == call) {
+        None => Ok(()),
+        Some((_, kind)) => {
+            let text = format!("planned fault at call {call}");
+            Err(io::Error::new(*kind, text))
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    calls: AtomicU64,
+    transfers: AtomicU64,
+}
+
+impl Counters {
+    fn call(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn transfer(&self) -> u64 {
+        self.transfers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// The room left on a disk that may get full.
+#[derive(Debug)]
+struct Room {
+    left_bytes: u64,
+}
+
+impl Room {
+    fn of(plan: &FaultPlan) -> Self {
+        Room {
+            left_bytes: plan.capacity_bytes.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// How many of `length_bytes` fit; when none does, the disk is full.
+    fn fit(&self, length_bytes: u64) -> io::Result<u64> {
+        if length_bytes > 0 && self.left_bytes == 0 {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        Ok(length_bytes.min(self.left_bytes))
+    }
+
+    fn fit_slice<'bytes>(&self, bytes: &'bytes [u8]) -> io::Result<&'bytes [u8]> {
+        let fitting = self.fit(bytes.len() as u64)?;
+        Ok(&bytes[..usize::try_from(fitting).map_or(bytes.len(), |n| n.min(bytes.len()))])
+    }
+
+    fn take(&mut self, length_bytes: u64) {
+        self.left_bytes = self.left_bytes.saturating_sub(length_bytes);
+    }
+}
+
+/// A source that fails by plan. Reads are counted; asking for the size is not.
+#[derive(Debug)]
+pub struct FaultySource<S> {
+    inner: S,
+    plan: FaultPlan,
+    counters: Counters,
+}
+
+impl<S: Source> FaultySource<S> {
+    /// Puts `plan` before `inner`.
+    pub fn new(inner: S, plan: FaultPlan) -> Self {
+        FaultySource {
+            inner,
+            plan,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Reads so far, failed ones too.
+    pub fn calls(&self) -> u64 {
+        self.counters.calls()
+    }
+
+    /// The size that read number `call` sees.
+    fn size_at(&self, call: u64) -> io::Result<u64> {
+        let resizes = self.plan.resizes.iter();
+        let resized = resizes.take_while(|resize| resize.0 <= call).last();
+        let size = self.inner.size_bytes()?;
+        Ok(resized.map_or(size, |resize| resize.1.min(size)))
+    }
+}
+
+impl<S: Source> Source for FaultySource<S> {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.size_at(self.counters.calls())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let call = self.counters.call();
+        planned(&self.plan.failing_reads, call)?;
+        let left = self.size_at(call)?.saturating_sub(offset);
+        let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        read_full(offset, &mut buffer[..length], |at, part| {
+            let moved = self.plan.moved(self.counters.transfer(), part.len())?;
+            self.inner.read_at(at, &mut part[..moved])
+        })
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        let size = self.size_bytes()?;
+        let range = self.inner.next_data(offset)?;
+        Ok(range.and_then(|(start, end)| (start < size).then_some((start, end.min(size)))))
+    }
+}
+
+/// A sink that fails by plan. Writes of bytes and of zeros are counted; publishing is not.
+#[derive(Debug)]
+pub struct FaultySink<K> {
+    inner: K,
+    plan: FaultPlan,
+    counters: Counters,
+    room: Room,
+}
+
+impl<K: Sink> FaultySink<K> {
+    /// Puts `plan` before `inner`.
+    pub fn new(inner: K, plan: FaultPlan) -> Self {
+        FaultySink {
+            inner,
+            room: Room::of(&plan),
+            plan,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Writes so far, failed ones too.
+    pub fn calls(&self) -> u64 {
+        self.counters.calls()
+    }
+
+    fn transfer(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let moved = self.plan.moved(self.counters.transfer(), bytes.len())?;
+        let fitting = self.room.fit_slice(&bytes[..moved])?;
+        self.inner.write_all(fitting)?;
+        self.room.take(fitting.len() as u64);
+        Ok(fitting.len())
+    }
+}
+
+impl<K: Sink> Sink for FaultySink<K> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        planned(&self.plan.failing_writes, self.counters.call())?;
+        write_full(bytes, |left| self.transfer(left))
+    }
+
+    /// A hole takes room like bytes do: the plan's disk knows no holes.
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        planned(&self.plan.failing_writes, self.counters.call())?;
+        let fitting = self.room.fit(length_bytes)?;
+        self.inner.write_zeros(fitting)?;
+        self.room.take(fitting);
+        if fitting < length_bytes {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    /// What is inside, read back without faults.
+    fn read_back(&self) -> Option<Arc<dyn Source>> {
+        self.inner.read_back()
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        if let Some(kind) = self.plan.failing_publish {
+            return Err(io::Error::new(kind, "planned fault at publishing"));
+        }
+        self.inner.publish()
+    }
+}
+
+/// A stream that fails by plan, at the level of [`Read`] and [`Write`]: short transfers and
+/// interruptions come through to the caller, as those traits allow.
+#[derive(Debug)]
+pub struct FaultyStream<T> {
+    inner: T,
+    plan: FaultPlan,
+    reads: Counters,
+    writes: Counters,
+    room: Room,
+}
+
+impl<T> FaultyStream<T> {
+    /// Puts `plan` before `inner`.
+    pub fn new(inner: T, plan: FaultPlan) -> Self {
+        FaultyStream {
+            inner,
+            room: Room::of(&plan),
+            plan,
+            reads: Counters::default(),
+            writes: Counters::default(),
+        }
+    }
+
+    /// What is inside.
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+}
+
+impl<T: Read> Read for FaultyStream<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        planned(&self.plan.failing_reads, self.reads.call())?;
+        let moved = self.plan.moved(self.reads.transfer(), buffer.len())?;
+        self.inner.read(&mut buffer[..moved])
+    }
+}
+
+impl<T: Write> Write for FaultyStream<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        planned(&self.plan.failing_writes, self.writes.call())?;
+        let moved = self.plan.moved(self.writes.transfer(), bytes.len())?;
+        let written = self.inner.write(self.room.fit_slice(&bytes[..moved])?)?;
+        self.room.take(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+#[path = "faulty_tests.rs"]
+mod tests;

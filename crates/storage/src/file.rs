@@ -1,0 +1,219 @@
+//! Files and block devices as sources.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::{at, refuse};
+use crate::transfer::{OFFSET_MAX, read_full};
+use crate::{Source, Timestamp};
+
+/// Which file it is and what state it is in: two equal identities, taken before and after, say
+/// that a file was not changed while it was read (as far as the file system's clock can tell).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// The device that holds it.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// Its size in bytes; 0 for devices.
+    pub size_bytes: u64,
+    /// When its content last changed.
+    pub modified: Timestamp,
+}
+
+impl FileIdentity {
+    /// The identity of whatever `path` leads to; for asking whether output and input are one file.
+    pub fn of_path(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let metadata = std::fs::metadata(path).map_err(at("look at", path))?;
+        Ok(Self::of(&metadata))
+    }
+
+    /// Whether both are the same file, in whatever state.
+    pub fn is_same_file(&self, other: &FileIdentity) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    fn of(metadata: &Metadata) -> Self {
+        FileIdentity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size_bytes: metadata.size(),
+            modified: Timestamp::modified(metadata),
+        }
+    }
+}
+
+/// A regular file or block device, read by position.
+///
+/// The descriptor is private to this source, so moving its offset to ask for holes disturbs nobody,
+/// and the answers do not depend on the offset, so threads do not disturb each other.
+#[derive(Debug)]
+pub struct FileSource {
+    file: File,
+    path: PathBuf,
+    is_block_device: bool,
+    /// Off where the system cannot tell holes from data, or the descriptor is shared.
+    knows_holes: AtomicBool,
+}
+
+impl FileSource {
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::IsADirectory`] for a directory; [`io::ErrorKind::NotSeekable`] for a pipe,
+    /// socket, terminal or other device that has no offsets (read it as a stream); and whatever
+    /// the system says.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        // Asked before opening: to open a named pipe is to wait for its writer.
+        let metadata = std::fs::metadata(path).map_err(at("open", path))?;
+        check_kind(&metadata, path)?;
+        let file = File::open(path).map_err(at("open", path))?;
+        Self::new(file, path, true)
+    }
+
+    /// A source over an open file, such as a redirected standard input; errors call it `name`.
+    ///
+    /// It starts at the file's beginning, wherever its offset is; whoever cares about that looks
+    /// first. The offset may be shared with others, so it is never moved; holes are only known
+    /// when the system lets the file be opened once more (Linux does, through `/proc`).
+    ///
+    /// # Errors
+    /// As [`FileSource::open`].
+    pub fn from_file(file: File, name: impl AsRef<Path>) -> io::Result<Self> {
+        match reopen(&file) {
+            Some(private) => Self::new(private, name.as_ref(), true),
+            None => Self::new(file, name.as_ref(), false),
+        }
+    }
+
+    fn new(file: File, path: &Path, is_private: bool) -> io::Result<Self> {
+        // Again, on the descriptor: the name may lead elsewhere by now.
+        let metadata = file.metadata().map_err(at("open", path))?;
+        check_kind(&metadata, path)?;
+        let is_block_device = metadata.file_type().is_block_device();
+        if is_block_device && !is_private {
+            // Its size is found by seeking.
+            let kind = io::ErrorKind::NotSeekable;
+            return Err(refuse("open", path, kind, "shared block device"));
+        }
+        Ok(FileSource {
+            file,
+            path: path.to_owned(),
+            is_block_device,
+            knows_holes: AtomicBool::new(is_private && !is_block_device),
+        })
+    }
+
+    /// The path it was opened by, or the name it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file is and what state it is in now.
+    pub fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity::of(&self.metadata()?))
+    }
+
+    /// Permission bits, size, times.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata().map_err(at("look at", &self.path))
+    }
+
+    /// Asks where data starts at or after `offset` and where it ends. `Ok(None)`: a hole until the
+    /// end, or the end itself.
+    #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
+    fn seek_data(&self, offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
+        use rustix::fs::{SeekFrom, seek};
+        use rustix::io::Errno;
+        let start = match seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match seek(&self.file, SeekFrom::Hole(start)) {
+            Ok(end) => Ok(Some((start, end))),
+            Err(Errno::NXIO) => Ok(None), // truncated between the two
+            Err(error) => Err(error),
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple")))]
+    fn seek_data(&self, _offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
+        Err(rustix::io::Errno::NOTSUP)
+    }
+}
+
+impl Source for FileSource {
+    fn size_bytes(&self) -> io::Result<u64> {
+        if self.is_block_device {
+            let end = (&self.file).seek(SeekFrom::End(0));
+            return end.map_err(at("find the size of", &self.path));
+        }
+        Ok(self.metadata()?.size())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        // The system refuses ranges that go beyond the largest offset; no file does.
+        let below_max = OFFSET_MAX.saturating_sub(offset);
+        let length = usize::try_from(below_max).map_or(buffer.len(), |n| n.min(buffer.len()));
+        let within = &mut buffer[..length];
+        let read = read_full(offset, within, |at, part| self.file.read_at(part, at));
+        read.map_err(at("read", &self.path))
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        let size = self.size_bytes()?;
+        if offset >= size {
+            return Ok(None);
+        }
+        if self.knows_holes.load(Ordering::Relaxed) {
+            match self.seek_data(offset) {
+                Ok(None) => return Ok(None),
+                // The answer of a sound file system, also while the file changes.
+                Ok(Some((start, end))) if offset <= start && start < end => {
+                    return Ok(Some((start, end)));
+                }
+                // Not supported here, or nonsense: all is data, which is always true.
+                Ok(Some(_)) | Err(_) => self.knows_holes.store(false, Ordering::Relaxed),
+            }
+        }
+        Ok(Some((offset, size)))
+    }
+}
+
+fn check_kind(metadata: &Metadata, path: &Path) -> io::Result<()> {
+    let (kind, reason) = if metadata.is_file() || metadata.file_type().is_block_device() {
+        return Ok(());
+    } else if metadata.is_dir() {
+        (io::ErrorKind::IsADirectory, "is a directory")
+    } else {
+        let reason = "is a pipe, socket or device without offsets; it can only be read as a stream";
+        (io::ErrorKind::NotSeekable, reason)
+    };
+    Err(refuse("open", path, kind, reason))
+}
+
+/// The same file under a descriptor with an offset of its own.
+#[cfg(target_os = "linux")]
+fn reopen(file: &File) -> Option<File> {
+    use std::os::fd::AsRawFd;
+    // Not for pipes and terminals: opening those has effects.
+    let kind = file.metadata().ok()?.file_type();
+    (kind.is_file() || kind.is_block_device())
+        .then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok())
+        .flatten()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reopen(_file: &File) -> Option<File> {
+    None
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,64 @@
+//! Bytes at offsets: where archives and contents come from and where they go.
+//!
+//! Two small traits are the whole seam to the world. [`Source`] is bytes that can be read at any
+//! offset, from several threads at once. [`Sink`] is bytes written strictly forward. Files, pipes,
+//! memory and the simulated faulty disk are equal citizens behind them.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`file`](mod@file) | [`FileSource`]: a regular file or block device, with its holes |
+//! | [`atomic_file`] | [`AtomicFile`]: a file that appears whole or not at all |
+//! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
+//! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
+//! | [`memory`] | [`MemorySource`], [`MemorySink`] |
+//! | [`latch`] | [`Latch`]: after one failure everything fails |
+//! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: planned failures |
+//!
+//! ```
+//! use refrain_storage::{MemorySink, Sink, Source};
+//!
+//! let mut sink = MemorySink::new();
+//! let output = sink.output();
+//! sink.write_all(b"head")?;
+//! sink.write_zeros(4)?;
+//! assert_eq!(sink.read_back().map(|view| view.size_bytes()).transpose()?, Some(8));
+//! assert_eq!(output.published(), None);
+//! sink.publish()?;
+//! assert_eq!(output.published().as_deref(), Some(&b"head\0\0\0\0"[..]));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Errors are [`std::io::Error`] throughout: the kind of the first cause is kept, and the cause
+//! inside is a [`Failure`] that says which operation failed on which path.
+
+#![forbid(unsafe_code)]
+
+pub mod atomic_file;
+pub mod faulty;
+pub mod file;
+pub mod latch;
+pub mod memory;
+pub mod output;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+pub mod sink;
+pub mod source;
+pub mod stream;
+
+mod appender;
+mod directory;
+mod failure;
+mod timestamp;
+mod transfer;
+
+pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
+pub use failure::Failure;
+pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
+pub use file::{FileIdentity, FileSource};
+pub use latch::Latch;
+pub use memory::{MemoryOutput, MemorySink, MemorySource};
+pub use output::create_output;
+pub use sink::Sink;
+pub use source::Source;
+pub use stream::{NullSink, StreamSink};
+pub use timestamp::Timestamp;

@@ -1,0 +1,105 @@
+//! The right sink for a path: whole or not at all for files, direct for devices and pipes.
+
+use std::fs::{Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use crate::failure::{at, refuse};
+use crate::{AtomicFile, OutputOptions, Overwrite, Sink, StreamSink};
+
+/// A sink for `path`, whatever that is now.
+///
+/// A regular file, or a name that is still free, becomes an [`AtomicFile`]. A device, terminal or
+/// named pipe (`/dev/null`, `/dev/stdout`) is opened and written directly: replacing it by a file
+/// would be a surprise. A block device holds data like a file does, so it is refused unless
+/// `options` say [`Overwrite::Replace`]. Opening a named pipe waits for its reader.
+///
+/// # Errors
+/// As [`AtomicFile::create`]; [`io::ErrorKind::IsADirectory`] for a directory.
+pub fn create_output(path: impl AsRef<Path>, options: &OutputOptions) -> io::Result<Box<dyn Sink>> {
+    let path = path.as_ref();
+    match std::fs::metadata(path) {
+        Ok(existing) if is_direct(&existing) => open_direct(path, &existing, options),
+        _ => Ok(Box::new(AtomicFile::create(path, options)?)),
+    }
+}
+
+fn is_direct(existing: &Metadata) -> bool {
+    !existing.is_file() && !existing.is_dir()
+}
+
+fn open_direct(
+    path: &Path,
+    existing: &Metadata,
+    options: &OutputOptions,
+) -> io::Result<Box<dyn Sink>> {
+    if existing.file_type().is_block_device() && options.overwrite == Overwrite::Refuse {
+        let kind = io::ErrorKind::AlreadyExists;
+        return Err(refuse("write", path, kind, "is a block device"));
+    }
+    let file = OpenOptions::new().write(true).open(path);
+    let file = file.map_err(at("open", path))?;
+    Ok(Box::new(StreamSink::new(file, path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn write_and_publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut sink = create_output(path, &OutputOptions::default())?;
+        sink.write_all(bytes)?;
+        sink.write_zeros(3)?;
+        sink.publish()
+    }
+
+    #[test]
+    fn devices_are_written_and_stay_devices() {
+        let null = Path::new("/dev/null");
+        let sink = create_output(null, &OutputOptions::default()).unwrap();
+        assert!(sink.read_back().is_none());
+        write_and_publish(null, b"gone").unwrap();
+        let metadata = std::fs::metadata(null).unwrap();
+        assert!(metadata.file_type().is_char_device());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn full_device_says_so_with_path() {
+        let error = write_and_publish(Path::new("/dev/full"), b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().contains("write /dev/full"), "{error}");
+    }
+
+    #[test]
+    fn named_pipes_are_written_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut got = Vec::new();
+                let mut file = std::fs::File::open(&path).unwrap();
+                file.read_to_end(&mut got).unwrap();
+                got
+            });
+            write_and_publish(&path, b"through").unwrap();
+            assert_eq!(reader.join().unwrap(), b"through\0\0\0");
+        });
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert!(metadata.file_type().is_fifo());
+    }
+
+    #[test]
+    fn files_are_made_and_directories_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        write_and_publish(&path, b"f").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"f\0\0\0");
+        let error = write_and_publish(directory.path(), b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+}

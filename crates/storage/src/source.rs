@@ -1,0 +1,44 @@
+//! Bytes that can be read at any offset.
+
+use std::io;
+use std::sync::Arc;
+
+/// Bytes that can be read at any offset, from several threads at once.
+///
+/// A source may change size while it is read (a log that grows, a file somebody truncates): a read
+/// past the present end returns a short count, never an error, and the caller decides.
+pub trait Source: Send + Sync {
+    /// Present size in bytes.
+    fn size_bytes(&self) -> io::Result<u64>;
+
+    /// Reads into `buffer` from `offset` until it is full or the source ends.
+    /// Returns the bytes read; fewer than `buffer.len()` only at the end of the source.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The next range at or after `offset` that may hold data, as `(start, end)`; bytes before
+    /// `start` are a hole (all zero). `None` when only a hole is left. The default: all is data.
+    fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        let size = self.size_bytes()?;
+        Ok((offset < size).then_some((offset, size)))
+    }
+}
+
+macro_rules! source_by_reference {
+    ($($reference:ty),*) => {$(
+        impl<S: Source + ?Sized> Source for $reference {
+            fn size_bytes(&self) -> io::Result<u64> {
+                (**self).size_bytes()
+            }
+
+            fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+                (**self).read_at(offset, buffer)
+            }
+
+            fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+                (**self).next_data(offset)
+            }
+        }
+    )*};
+}
+
+source_by_reference!(&S, Arc<S>, Box<S>);

@@ -1,0 +1,193 @@
+//! Sinks that cannot be read back: streams, and nothing at all.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::Sink;
+use crate::failure::at;
+use crate::transfer::{in_zero_pieces, write_full};
+
+/// Small writes gather up to this many bytes: the common capacity of a pipe on Linux.
+const GATHER_BYTES: usize = 64 << 10;
+
+/// A sink over any writer: standard output, a pipe, a socket, a device.
+///
+/// Zeros are written as zeros. Small writes are gathered; all is out after [`Sink::publish`].
+/// Dropping an unpublished one discards what is still gathered; what has left cannot be taken back.
+#[derive(Debug)]
+pub struct StreamSink<W: Write + Send> {
+    writer: W,
+    name: PathBuf,
+    gathered: Vec<u8>,
+}
+
+impl<W: Write + Send> StreamSink<W> {
+    /// A sink over `writer`; `name` is what errors call it.
+    pub fn new(writer: W, name: impl Into<PathBuf>) -> Self {
+        StreamSink {
+            writer,
+            name: name.into(),
+            gathered: Vec::new(),
+        }
+    }
+
+    fn write_out(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let writer = &mut self.writer;
+        write_full(bytes, |left| writer.write(left)).map_err(at("write", &self.name))
+    }
+
+    fn flush_gathered(&mut self) -> io::Result<()> {
+        // Emptied in any case: after an error nobody knows how much got out, so a second try
+        // would repeat bytes.
+        let gathered = std::mem::take(&mut self.gathered);
+        self.write_out(&gathered)?;
+        self.gathered = gathered;
+        self.gathered.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write + Send> Sink for StreamSink<W> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.gathered.len() + bytes.len() > GATHER_BYTES {
+            self.flush_gathered()?;
+        }
+        if bytes.len() >= GATHER_BYTES {
+            return self.write_out(bytes);
+        }
+        self.gathered.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        in_zero_pieces(length_bytes, |piece| self.write_all(piece))
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.flush_gathered()?;
+        self.writer.flush().map_err(at("flush", &self.name))
+    }
+}
+
+/// Takes everything and keeps only the count.
+#[derive(Debug, Default, Clone)]
+pub struct NullSink {
+    length_bytes: u64,
+}
+
+impl NullSink {
+    /// A sink that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many bytes went in.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes
+    }
+}
+
+impl Sink for NullSink {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_zeros(bytes.len() as u64)
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        let total = self.length_bytes.checked_add(length_bytes);
+        self.length_bytes = total.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(())
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes at most 1000 bytes at a time, is often interrupted, and counts its calls.
+    #[derive(Default)]
+    struct Trickle {
+        taken: Vec<u8>,
+        calls: u32,
+    }
+
+    impl Write for Trickle {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls.is_multiple_of(2) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let count = bytes.len().min(1000);
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn all_arrives_in_order() {
+        let mut trickle = Trickle::default();
+        let mut expected = Vec::new();
+        let mut sink = StreamSink::new(&mut trickle, "trickle");
+        for (index, length) in [40, 0, 100_000, 1, 65_536, 65_535, 3]
+            .into_iter()
+            .enumerate()
+        {
+            let piece = vec![index as u8 + 1; length];
+            sink.write_all(&piece).unwrap();
+            expected.extend(piece);
+            sink.write_zeros(length as u64).unwrap();
+            expected.resize(expected.len() + length, 0);
+        }
+        assert!(sink.read_back().is_none());
+        sink.publish().unwrap();
+        assert_eq!(trickle.taken, expected);
+    }
+
+    #[test]
+    fn small_writes_are_gathered() {
+        let mut trickle = Trickle::default();
+        let mut sink = StreamSink::new(&mut trickle, "trickle");
+        for _ in 0..20 {
+            sink.write_all(&[1; 40]).unwrap();
+        }
+        sink.publish().unwrap();
+        assert_eq!((trickle.taken.len(), trickle.calls), (800, 1));
+    }
+
+    #[test]
+    fn errors_carry_name_and_kind() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut sink = StreamSink::new(Closed, "standard output");
+        sink.write_all(b"gathered, so no error yet").unwrap();
+        let error = sink.publish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert!(
+            error.to_string().contains("write standard output"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn null_counts() {
+        let mut sink = NullSink::new();
+        sink.write_all(b"12345").unwrap();
+        sink.write_zeros(1 << 40).unwrap();
+        assert_eq!(sink.length_bytes(), (1 << 40) + 5);
+        assert!(sink.write_zeros(u64::MAX).is_err());
+    }
+}

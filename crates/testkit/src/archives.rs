@@ -1,0 +1,345 @@
+//! Random valid archives, built frame by frame and stored uncoded, so that they need no codec to be understood.
+
+use crate::numbers::Numbers;
+use refrain_format::property::entries_from_seed;
+use refrain_format::{
+    ArchiveAssembler, ArchiveHead, BlockHead, Coding, Digest, EntriesHead, Entry, EpochSums,
+    Extent, ExtentsHead, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind, MemberStart,
+    Pattern, REACH_UNLIMITED, Timestamp, pack_entries, pack_extents,
+};
+use refrain_format::{checksum64, content_hash};
+
+/// An archive and what is in it.
+#[derive(Debug, Clone)]
+pub struct SampleArchive {
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// What a reader must find.
+    pub members: Vec<SampleMember>,
+}
+
+/// One member of a [`SampleArchive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleMember {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its entries, if it is a tree.
+    pub entries: Vec<Entry>,
+}
+
+/// An epoch to be written.
+struct Epoch {
+    extents: Vec<Extent>,
+    content_end: usize,
+    store_end: usize,
+}
+
+/// A member to be written.
+struct Plan {
+    start: MemberStart,
+    content_end: usize,
+    entries: Vec<Entry>,
+}
+
+/// Content and store, as the extents make them.
+#[derive(Default)]
+struct Spaces {
+    content: Vec<u8>,
+    store: Vec<u8>,
+}
+
+impl Spaces {
+    fn append(&mut self, extent: &Extent, numbers: &mut Numbers) {
+        let from = self.content.len();
+        self.content.resize(from + extent.length() as usize, 0);
+        let room = &mut self.content[from..];
+        match extent {
+            Extent::Fresh { .. } => {
+                numbers.fill(room);
+                self.store.extend_from_slice(room);
+            }
+            Extent::Copy {
+                offset_in_store, ..
+            } => {
+                let source = *offset_in_store as usize;
+                room.copy_from_slice(&self.store[source..source + room.len()]);
+            }
+            Extent::Fill { pattern, .. } => pattern.fill(0, room),
+        }
+    }
+}
+
+/// A valid archive: up to four members (some empty, some trees) in up to four epochs, with copies, fills and frames to skip.
+#[must_use]
+pub fn sample_archive(seed: u64) -> SampleArchive {
+    let mut numbers = Numbers::new(seed);
+    let member_count = numbers.below(5) as usize;
+    let mut spaces = Spaces::default();
+    let epochs = random_epochs(member_count, &mut spaces, &mut numbers);
+    let plans = random_members(member_count, spaces.content.len(), &mut numbers);
+    let bytes = Writer::new(seed, &spaces, &mut numbers).write(&epochs, &plans);
+    let members = plans
+        .into_iter()
+        .map(|plan| SampleMember {
+            content: spaces.content[plan.start.content_start as usize..plan.content_end].to_vec(),
+            name: plan.start.name,
+            entries: plan.entries,
+        })
+        .collect();
+    SampleArchive { bytes, members }
+}
+
+fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Numbers) -> Vec<Epoch> {
+    let epoch_count = match member_count {
+        0 => 0,
+        _ => numbers.below(5),
+    };
+    (0..epoch_count)
+        .map(|_| {
+            let extents = (0..numbers.length(1, 10))
+                .map(|_| {
+                    let extent = random_extent(spaces.store.len(), numbers);
+                    spaces.append(&extent, numbers);
+                    extent
+                })
+                .collect();
+            Epoch {
+                extents,
+                content_end: spaces.content.len(),
+                store_end: spaces.store.len(),
+            }
+        })
+        .collect()
+}
+
+fn random_extent(store_bytes: usize, numbers: &mut Numbers) -> Extent {
+    let length = 1 + numbers.below(100);
+    match numbers.below(5) {
+        0 | 1 if store_bytes > 0 => {
+            let length = length.min(store_bytes as u64);
+            Extent::Copy {
+                length,
+                offset_in_store: numbers.below(store_bytes as u64 - length + 1),
+            }
+        }
+        2 => {
+            let mut period = vec![0; numbers.length(1, 64)];
+            numbers.fill(&mut period);
+            let pattern = Pattern::new(&period).expect("a pattern of 1 to 64 bytes");
+            Extent::Fill { length, pattern }
+        }
+        3 => Extent::Fill {
+            length: length * 20,
+            pattern: Pattern::ZERO,
+        },
+        _ => Extent::Fresh { length },
+    }
+}
+
+fn random_members(count: usize, content_bytes: usize, numbers: &mut Numbers) -> Vec<Plan> {
+    let mut cuts: Vec<usize> = (1..count)
+        .map(|_| numbers.length(0, content_bytes))
+        .collect();
+    cuts.extend([0, content_bytes]);
+    cuts.sort_unstable();
+    (0..count)
+        .map(|id| {
+            let kind = *numbers.choose(&[MemberKind::File, MemberKind::Stream, MemberKind::Tree]);
+            let entry_count = match kind {
+                MemberKind::Tree => numbers.length(0, 9),
+                _ => 0,
+            };
+            Plan {
+                start: MemberStart {
+                    member_id: id as u64,
+                    content_start: cuts[id] as u64,
+                    kind,
+                    name: format!("member-{id}").into_bytes(),
+                    mode: numbers.once_in(2).then_some(0o640),
+                    modified: numbers.once_in(2).then(|| Timestamp {
+                        seconds: numbers.below(1 << 33) as i64,
+                        nanoseconds: numbers.below(1_000_000_000) as u32,
+                    }),
+                    content_bytes_hint: numbers
+                        .once_in(2)
+                        .then_some((cuts[id + 1] - cuts[id]) as u64),
+                },
+                content_end: cuts[id + 1],
+                entries: entries_from_seed(numbers.any(), entry_count),
+            }
+        })
+        .collect()
+}
+
+/// Writes the plan through the format's own assembler.
+struct Writer<'a> {
+    spaces: &'a Spaces,
+    numbers: &'a mut Numbers,
+    assembler: ArchiveAssembler,
+    bytes: Vec<u8>,
+    content_covered: usize,
+    store_shown: usize,
+    store_written: usize,
+    block_count: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(seed: u64, spaces: &'a Spaces, numbers: &'a mut Numbers) -> Self {
+        let head = ArchiveHead {
+            version: (FORMAT_MAJOR, FORMAT_MINOR),
+            required_features: 0,
+            level: (seed % 10) as u8,
+            segment_bytes: 1 << 10,
+            epoch_bytes: 1 << 20,
+            block_bytes_max: 1 << 10,
+            memory_budget_bytes: 1 << 20,
+            reach_bytes: *numbers.choose(&[REACH_UNLIMITED, 1 << 40]),
+        };
+        let (assembler, bytes) = ArchiveAssembler::new(&head).expect("valid settings");
+        Self {
+            spaces,
+            numbers,
+            assembler,
+            bytes,
+            content_covered: 0,
+            store_shown: 0,
+            store_written: 0,
+            block_count: 0,
+        }
+    }
+
+    fn write(mut self, epochs: &[Epoch], plans: &[Plan]) -> Vec<u8> {
+        let (mut started, mut ended) = (0, 0);
+        for (id, epoch) in epochs.iter().enumerate() {
+            while started < plans.len()
+                && (plans[started].start.content_start as usize) < epoch.content_end
+            {
+                self.start(&plans[started]);
+                started += 1;
+            }
+            self.blocks(epoch.store_end);
+            self.extents(id as u64, epoch);
+            // The last one started is known to end here only if nothing else follows in the content.
+            while ended < started && plans[ended].content_end <= self.content_covered {
+                self.end(&plans[ended]);
+                ended += 1;
+            }
+        }
+        for plan in &plans[started..] {
+            self.start(plan);
+            self.end(plan);
+        }
+        let (last, _) = self.assembler.finish().expect("a complete archive");
+        self.bytes.extend_from_slice(&last);
+        self.bytes
+    }
+
+    fn start(&mut self, plan: &Plan) {
+        if self.numbers.once_in(4) {
+            let mut noise = vec![0; self.numbers.length(0, 30)];
+            self.numbers.fill(&mut noise);
+            let kind = *self.numbers.choose(&[
+                FrameKind::Padding,
+                FrameKind::Recovery,
+                FrameKind::Unknown(77),
+            ]);
+            let frame = self.assembler.skippable(kind, &noise).expect("skippable");
+            self.bytes.extend_from_slice(&frame);
+        }
+        let frame = self.assembler.member_start(&plan.start).expect("in order");
+        self.bytes.extend_from_slice(&frame);
+    }
+
+    /// Writes the store up to `least` bytes, or some bytes more.
+    fn blocks(&mut self, least: usize) {
+        while self.store_written < least {
+            let left = self.spaces.store.len() - self.store_written;
+            let length = self.numbers.length(1, 200).min(left);
+            let raw = &self.spaces.store[self.store_written..self.store_written + length];
+            let head = BlockHead {
+                block_id: self.block_count,
+                store_start: self.store_written as u64,
+                raw_bytes: length as u64,
+                raw_checksum: checksum64(raw),
+                coding: Coding::new(0, &[], &[], u8::from(self.numbers.once_in(5)))
+                    .expect("no filters"),
+            };
+            let mut builder = BlockHead::builder(Vec::new());
+            builder.payload().extend_from_slice(raw);
+            let mut frame = head.finish(builder).expect("a valid head");
+            self.assembler.block(&head, &mut frame).expect("in order");
+            self.bytes.extend_from_slice(&frame);
+            self.store_written += length;
+            self.block_count += 1;
+        }
+    }
+
+    fn extents(&mut self, epoch_id: u64, epoch: &Epoch) {
+        let packed = pack_extents(self.store_shown as u64, &epoch.extents).expect("valid extents");
+        let head = ExtentsHead {
+            epoch_id,
+            content_start: self.content_covered as u64,
+            content_bytes: packed.content_bytes,
+            store_start: self.store_shown as u64,
+            fresh_bytes: packed.fresh_bytes,
+            extent_count: packed.extent_count,
+            packed_raw_bytes: packed.raw.len() as u64,
+            packed_checksum: packed.checksum,
+            coding: Coding::none(),
+        };
+        let mut builder = ExtentsHead::builder(Vec::new());
+        builder.payload().extend_from_slice(&packed.raw);
+        let mut frame = head.finish(builder).expect("a valid head");
+        let sums = EpochSums::of(&epoch.extents);
+        self.assembler
+            .extents(&head, &sums, &mut frame)
+            .expect("in order");
+        self.bytes.extend_from_slice(&frame);
+        self.content_covered = epoch.content_end;
+        self.store_shown = epoch.store_end;
+    }
+
+    fn entries(&mut self, plan: &Plan) {
+        let mut first_entry = 0;
+        for batch in plan.entries.chunks(4) {
+            let packed = pack_entries(batch).expect("valid entries");
+            let head = EntriesHead {
+                member_id: plan.start.member_id,
+                first_entry,
+                entry_count: packed.entry_count,
+                packed_raw_bytes: packed.raw.len() as u64,
+                packed_checksum: packed.checksum,
+                coding: Coding::none(),
+            };
+            let mut builder = EntriesHead::builder(Vec::new());
+            builder.payload().extend_from_slice(&packed.raw);
+            let mut frame = head.finish(builder).expect("a valid head");
+            self.assembler.entries(&head, &mut frame).expect("in order");
+            self.bytes.extend_from_slice(&frame);
+            first_entry += packed.entry_count;
+        }
+    }
+
+    fn end(&mut self, plan: &Plan) {
+        self.entries(plan);
+        let content = &self.spaces.content[plan.start.content_start as usize..plan.content_end];
+        let digests = match self.numbers.once_in(2) {
+            true => vec![Digest {
+                id: 200,
+                bytes: vec![9; 5],
+            }],
+            false => Vec::new(),
+        };
+        let end = MemberEnd {
+            member_id: plan.start.member_id,
+            content_bytes: content.len() as u64,
+            entry_count: plan.entries.len() as u64,
+            blake3: content_hash(content),
+            digests,
+        };
+        let frame = self.assembler.member_end(&end).expect("in order");
+        self.bytes.extend_from_slice(&frame);
+    }
+}

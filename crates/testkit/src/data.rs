@@ -1,0 +1,278 @@
+//! Kinds of content that long-range compressors meet, made small and from a seed. Lengths are in bytes.
+
+use crate::numbers::Numbers;
+
+/// Bytes without any structure.
+#[must_use]
+pub fn random(length: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    Numbers::new(seed).fill(&mut bytes);
+    bytes
+}
+
+/// Zeros.
+#[must_use]
+pub fn zeros(length: usize) -> Vec<u8> {
+    vec![0; length]
+}
+
+/// A period, repeated; the period's own bytes are random.
+#[must_use]
+pub fn periodic(length: usize, period: usize, seed: u64) -> Vec<u8> {
+    let pattern = random(period.max(1), seed);
+    pattern.iter().copied().cycle().take(length).collect()
+}
+
+const SYLLABLES: [&str; 24] = [
+    "re", "fra", "in", "ar", "chive", "long", "ma", "tch", "sto", "re", "ex", "tent", "block",
+    "seg", "ment", "e", "poch", "read", "write", "num", "ber", "con", "tent", "s",
+];
+
+/// Words and sentences of made-up syllables, skewed as language is.
+#[must_use]
+pub fn text(length: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut out = Vec::with_capacity(length + 32);
+    while out.len() < length {
+        for _ in 0..numbers.length(1, 3) {
+            // The product of two draws prefers the front of the list.
+            let rank = numbers.below(SYLLABLES.len() as u64) * numbers.below(24) / 24;
+            out.extend(SYLLABLES[rank as usize].bytes());
+        }
+        out.extend(
+            match numbers.below(12) {
+                0 => ". ",
+                1 => ",\n",
+                _ => " ",
+            }
+            .bytes(),
+        );
+    }
+    out.truncate(length);
+    out
+}
+
+/// Lines that look like a program's source.
+#[must_use]
+pub fn source_code(length: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut out = Vec::with_capacity(length + 64);
+    let mut depth = 0_usize;
+    while out.len() < length {
+        out.extend(std::iter::repeat_n(b' ', 4 * depth));
+        let name = format!(
+            "{}_{}",
+            numbers.choose(&SYLLABLES),
+            numbers.choose(&SYLLABLES)
+        );
+        let line = match numbers.below(6) {
+            0 if depth < 6 => {
+                depth += 1;
+                format!("if {name} > {} {{\n", numbers.below(1000))
+            }
+            1 if depth > 0 => {
+                depth -= 1;
+                "}\n".to_owned()
+            }
+            2 => format!("// {name}: see the note above\n"),
+            _ => format!(
+                "let {name} = {}({});\n",
+                numbers.choose(&SYLLABLES),
+                numbers.below(100)
+            ),
+        };
+        out.extend(line.bytes());
+    }
+    out.truncate(length);
+    out
+}
+
+/// A tree of source files, (path, content), paths ascending.
+#[must_use]
+pub fn source_tree(file_count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
+    let mut numbers = Numbers::new(seed);
+    (0..file_count)
+        .map(|index| {
+            let length = numbers.length(0, 1 << numbers.clone().length(6, 15));
+            let path = format!("src/part-{:02}/file-{index:05}.rs", index / 20);
+            (path, source_code(length, numbers.any()))
+        })
+        .collect()
+}
+
+/// The next version of a tree: some files edited, a few new ones, a few gone.
+#[must_use]
+pub fn next_version(tree: &[(String, Vec<u8>)], seed: u64) -> Vec<(String, Vec<u8>)> {
+    let mut numbers = Numbers::new(seed);
+    let mut next = Vec::with_capacity(tree.len() + 2);
+    for (path, content) in tree {
+        match numbers.below(50) {
+            0 => {}
+            1 => {
+                next.push((format!("{path}.new"), source_code(500, numbers.any())));
+                next.push((path.clone(), content.clone()));
+            }
+            2..=9 => next.push((path.clone(), edited(content, 3, numbers.any()))),
+            _ => next.push((path.clone(), content.clone())),
+        }
+    }
+    next
+}
+
+/// All files of a tree one after the other.
+#[must_use]
+pub fn joined(tree: &[(String, Vec<u8>)]) -> Vec<u8> {
+    tree.iter()
+        .flat_map(|(_, content)| content.clone())
+        .collect()
+}
+
+/// `bytes` with `edit_count` small edits (changed, inserted or removed bytes), far apart.
+#[must_use]
+pub fn edited(bytes: &[u8], edit_count: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut out = bytes.to_vec();
+    for _ in 0..edit_count {
+        let at = numbers.below(out.len() as u64 + 1) as usize;
+        let removed = numbers.length(0, 12).min(out.len() - at);
+        let mut inserted = vec![0; numbers.length(0, 12)];
+        numbers.fill(&mut inserted);
+        out.splice(at..at + removed, inserted);
+    }
+    out
+}
+
+/// `count` versions of one file, each edited from the one before it, one after the other.
+#[must_use]
+pub fn versions(length: usize, count: usize, edits_each: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut version = random(length, numbers.any());
+    let mut out = version.clone();
+    for _ in 1..count {
+        version = edited(&version, edits_each, numbers.any());
+        out.extend_from_slice(&version);
+    }
+    out
+}
+
+/// Incompressible bytes in which passages of `passage` bytes come again far away.
+#[must_use]
+pub fn far_duplicates(length: usize, passage: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut out = random(length / 2, numbers.any());
+    while out.len() < length {
+        if out.len() > passage && numbers.once_in(2) {
+            let at = numbers.below((out.len() - passage) as u64) as usize;
+            out.extend_from_within(at..at + passage);
+        } else {
+            let mut fresh = vec![0; numbers.length(1, passage.max(1))];
+            numbers.fill(&mut fresh);
+            out.extend_from_slice(&fresh);
+        }
+    }
+    out.truncate(length);
+    out
+}
+
+/// A disk image: islands of data in a sea of zeros.
+#[must_use]
+pub fn sparse(length: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    let mut out = zeros(length);
+    let mut at = 0;
+    while at < length {
+        let island = numbers.length(1, 4096).min(length - at);
+        numbers.fill(&mut out[at..at + island]);
+        at += island + numbers.length(1, 65_536);
+    }
+    out
+}
+
+/// Machine code as branch filters expect it: an ELF header, then instructions with relative calls to a few targets.
+#[must_use]
+pub fn executable(length: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers::new(seed);
+    // ELF64, little endian, x86-64 executable.
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0".to_vec();
+    let targets: Vec<u32> = (0..16)
+        .map(|_| numbers.below(length as u64 + 1) as u32)
+        .collect();
+    while out.len() < length {
+        match numbers.below(5) {
+            0 => {
+                let target = *numbers.choose(&targets);
+                let after = out.len() as u32 + 5;
+                out.push(0xe8);
+                out.extend(target.wrapping_sub(after).to_le_bytes());
+            }
+            1 => out.extend([0x48, 0x89, 0xe5]),
+            2 => out.extend([
+                0x48,
+                0x8b,
+                0x45,
+                0xf8u8.wrapping_sub(numbers.below(8) as u8 * 8),
+            ]),
+            3 => out.extend([0x83, 0xc0, numbers.below(16) as u8]),
+            _ => out.extend([0x55, 0xc3]),
+        }
+    }
+    out.truncate(length);
+    out
+}
+
+/// Every kind of data above at about `length` bytes, with a name: for tests that run over all of them.
+#[must_use]
+pub fn all_kinds(length: usize, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
+    let quarter = length / 4;
+    let tree = source_tree(20, seed);
+    let mut two_trees = joined(&tree);
+    two_trees.extend(joined(&next_version(&tree, seed + 1)));
+    two_trees.truncate(length);
+    vec![
+        ("empty", Vec::new()),
+        ("one byte", vec![seed as u8]),
+        ("random", random(length, seed)),
+        ("zeros", zeros(length)),
+        ("period 1", periodic(length, 1, seed)),
+        ("period 7", periodic(length, 7, seed)),
+        ("period 64", periodic(length, 64, seed)),
+        ("period 1000", periodic(length, 1000, seed)),
+        ("text", text(length, seed)),
+        ("source code", source_code(length, seed)),
+        ("two trees", two_trees),
+        ("versions", versions(quarter, 4, 5, seed)),
+        ("far duplicates", far_duplicates(length, 300, seed)),
+        ("sparse", sparse(length, seed)),
+        ("executable", executable(length, seed)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_data() {
+        assert_eq!(all_kinds(20_000, 5), all_kinds(20_000, 5));
+        assert_ne!(random(100, 1), random(100, 2));
+    }
+
+    #[test]
+    fn data_is_what_it_says() {
+        assert_eq!(text(1000, 1).len(), 1000);
+        assert!(text(1000, 1).is_ascii());
+        let image = sparse(1 << 20, 3);
+        assert!(image.iter().filter(|&&byte| byte == 0).count() > image.len() / 2);
+        let period = periodic(1000, 7, 2);
+        assert!(period.windows(8).all(|window| window[0] == window[7]));
+        let tree = source_tree(30, 4);
+        let next = next_version(&tree, 5);
+        let kept = next.iter().filter(|file| tree.contains(file)).count();
+        assert!(kept > 15 && kept < next.len());
+        let calls = executable(10_000, 6)
+            .iter()
+            .filter(|&&byte| byte == 0xe8)
+            .count();
+        assert!(calls > 200);
+    }
+}

@@ -1,0 +1,19 @@
+//! What tests are made of: seeded data, random valid archives, broken archives, and slow models that say what is right.
+//!
+//! Everything is a pure function of a seed: the same seed gives the same bytes on every machine. For development only.
+#![forbid(unsafe_code)]
+// A test's own tools may stop the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod archives;
+pub mod data;
+pub mod model;
+pub mod mutations;
+pub mod numbers;
+
+pub use archives::{SampleArchive, SampleMember, sample_archive};
+pub use model::{ModelMember, decode_model, decode_model_by_index};
+pub use mutations::{
+    Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,
+};
+pub use numbers::Numbers;

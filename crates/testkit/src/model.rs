@@ -1,0 +1,214 @@
+//! The slow twin of a reader: decodes an uncoded archive with everything in memory, one frame after the other.
+
+use refrain_format::content_hash;
+use refrain_format::{
+    CODEC_NONE, Coding, END_FRAME_BYTES, EndHead, Entry, EpochSums, Extent, Index, Limits, MAGIC,
+    Payload, StreamChecker, check_magic, read_frame, unpack_entries, unpack_extents,
+};
+
+use crate::archives::SampleMember;
+
+/// What the model reads has the same form as what was written.
+pub type ModelMember = SampleMember;
+
+/// The model gives up beyond this much content (a forged fill may be long).
+const CONTENT_BYTES_MAX: u64 = 1 << 24;
+
+#[derive(Default)]
+struct State {
+    store: Vec<u8>,
+    content: Vec<u8>,
+    store_shown: usize,
+    starts: Vec<(Vec<u8>, u64)>,
+    entries: Vec<Vec<Entry>>,
+    members: Vec<ModelMember>,
+}
+
+/// Reads an archive whose blocks and sections are stored uncoded.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn decode_model(archive: &[u8]) -> Result<Vec<ModelMember>, String> {
+    let limits = Limits::default();
+    check_magic(archive).map_err(|error| error.to_string())?;
+    let mut checker = StreamChecker::new(&limits);
+    let mut state = State::default();
+    while checker.offset() < archive.len() as u64 {
+        step(archive, &limits, &mut checker, &mut state)
+            .map_err(|error| format!("frame at {}: {error}", checker.offset()))?;
+    }
+    match checker.is_complete() {
+        true => Ok(state.members),
+        false => Err("the archive has no end".to_owned()),
+    }
+}
+
+fn step(
+    archive: &[u8],
+    limits: &Limits,
+    checker: &mut StreamChecker,
+    state: &mut State,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let offset = checker.offset() as usize;
+    debug_assert!(offset >= MAGIC.len());
+    checker.check_not_ended(&archive[offset..])?;
+    let (header, payload) = read_frame(archive, offset, limits)?;
+    checker.feed(&header, &payload)?;
+    match payload {
+        Payload::Block { head, data } => {
+            uncoded(&head.coding)?;
+            head.check_raw(data)?;
+            state.store.extend_from_slice(data);
+        }
+        Payload::Extents { head, data } => {
+            uncoded(&head.coding)?;
+            let extents = unpack_extents(&head, data, limits)?;
+            checker.observe_epoch(&EpochSums::of(&extents))?;
+            if head.content_end() > CONTENT_BYTES_MAX {
+                return Err("more content than the model holds".into());
+            }
+            extents.iter().for_each(|extent| replay(extent, state));
+        }
+        Payload::MemberStart(start) => {
+            state.starts.push((start.name, start.content_start));
+            state.entries.push(Vec::new());
+        }
+        Payload::Entries { head, data } => {
+            uncoded(&head.coding)?;
+            state.entries[head.member_id as usize].extend(unpack_entries(&head, data)?);
+        }
+        Payload::MemberEnd(end) => {
+            let id = end.member_id as usize;
+            let (name, content_start) = state.starts[id].clone();
+            let from = content_start as usize;
+            let content = state.content[from..from + end.content_bytes as usize].to_vec();
+            if content_hash(&content) != end.blake3 {
+                return Err("the content's hash differs".into());
+            }
+            let entries = std::mem::take(&mut state.entries[id]);
+            state.members.push(ModelMember {
+                name,
+                content,
+                entries,
+            });
+        }
+        Payload::Archive(_) | Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
+    }
+    Ok(())
+}
+
+fn uncoded(coding: &Coding) -> Result<(), String> {
+    match coding.codec() == CODEC_NONE && coding.filters().is_empty() {
+        true => Ok(()),
+        false => Err(format!("codec {} is beyond the model", coding.codec())),
+    }
+}
+
+fn replay(extent: &Extent, state: &mut State) {
+    let from = state.content.len();
+    let length = extent.length() as usize;
+    match extent {
+        Extent::Fresh { .. } => {
+            let source = state.store_shown;
+            state.store_shown += length;
+            let piece = &state.store[source..source + length];
+            state.content.extend_from_slice(piece);
+        }
+        Extent::Copy {
+            offset_in_store, ..
+        } => {
+            let source = *offset_in_store as usize;
+            let piece = &state.store[source..source + length];
+            state.content.extend_from_slice(piece);
+        }
+        Extent::Fill { pattern, .. } => {
+            state.content.resize(from + length, 0);
+            let period = pattern.as_bytes();
+            for (index, byte) in state.content[from..].iter_mut().enumerate() {
+                *byte = period[index % period.len()];
+            }
+        }
+    }
+}
+
+/// The same through the End frame and the index, without looking at anything else: the way of a reader that can seek.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn decode_model_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, String> {
+    read_by_index(archive).map_err(|error| error.to_string())
+}
+
+fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error::Error>> {
+    let limits = Limits::default();
+    check_magic(archive)?;
+    let (_, Payload::Archive(_)) = read_frame(archive, MAGIC.len(), &limits)? else {
+        return Err("the first frame is not Archive".into());
+    };
+    let end_at = archive.len().saturating_sub(END_FRAME_BYTES);
+    let end = EndHead::from_end_of_file(&archive[end_at..], archive.len() as u64)?;
+    if end.content_bytes > CONTENT_BYTES_MAX {
+        return Err("more content than the model holds".into());
+    }
+    let (header, payload) = read_frame(archive, end.index_frame_offset as usize, &limits)?;
+    let Payload::Index(index) = payload else {
+        return Err("the index frame is something else".into());
+    };
+    if header.frame_bytes() != end.index_frame_bytes {
+        return Err("the index frame's length differs".into());
+    }
+    index.check(&end)?;
+    let mut state = State::default();
+    for (id, row) in index.blocks.iter().enumerate() {
+        let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
+        let Payload::Block { head, data } = payload else {
+            return Err("the index names something else a block".into());
+        };
+        index.check_block(id, &header, &head)?;
+        uncoded(&head.coding)?;
+        head.check_raw(data)?;
+        state.store.extend_from_slice(data);
+    }
+    for (id, row) in index.epochs.iter().enumerate() {
+        let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
+        let Payload::Extents { head, data } = payload else {
+            return Err("the index names something else an epoch".into());
+        };
+        index.check_epoch(id, &header, &head)?;
+        uncoded(&head.coding)?;
+        let extents = unpack_extents(&head, data, &limits)?;
+        extents.iter().for_each(|extent| replay(extent, &mut state));
+    }
+    (0..index.members.len())
+        .map(|id| member_by_index(archive, &index, id, &state.content))
+        .collect()
+}
+
+fn member_by_index(
+    archive: &[u8],
+    index: &Index,
+    id: usize,
+    content: &[u8],
+) -> Result<ModelMember, Box<dyn std::error::Error>> {
+    let member = &index.members[id];
+    let from = member.start.content_start as usize;
+    let content = content[from..from + member.end.content_bytes as usize].to_vec();
+    if content_hash(&content) != member.end.blake3 {
+        return Err("the content's hash differs".into());
+    }
+    let mut entries = Vec::new();
+    for (batch, row) in member.entries.iter().enumerate() {
+        let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
+        let Payload::Entries { head, data } = payload else {
+            return Err("the index names something else a batch of entries".into());
+        };
+        index.check_entries(id, batch, &header, &head)?;
+        uncoded(&head.coding)?;
+        entries.extend(unpack_entries(&head, data)?);
+    }
+    Ok(ModelMember {
+        name: member.start.name.clone(),
+        content,
+        entries,
+    })
+}

@@ -1,0 +1,43 @@
+//! Door: any bytes taken for a block of any codec, with any filters, parameters and lengths.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain_codec::property::decode_survives;
+use refrain_codec::{UntrustedBlockDescription, Workspace, codecs};
+
+/// Longest block that is tried: beyond the input's size nothing new is learnt but the price of memory.
+const RAW_BYTES_MAX: u64 = 1 << 20;
+
+#[derive(Debug, arbitrary::Arbitrary)]
+struct Block<'a> {
+    codec: u16,
+    filters: Vec<(u8, u8)>,
+    params: &'a [u8],
+    fallback: u8,
+    raw_length_bytes: u32,
+    want_bytes: u32,
+    data: &'a [u8],
+}
+
+fuzz_target!(|block: Block<'_>| {
+    // Mostly codecs that exist; sometimes any number at all.
+    let known: Vec<_> = codecs().collect();
+    let codec = match block.codec {
+        0xff00.. => block.codec,
+        number => known[usize::from(number) % known.len()].describe().id.0,
+    };
+    let untrusted = UntrustedBlockDescription {
+        codec,
+        filters: &block.filters,
+        params: block.params,
+        fallback: block.fallback,
+    };
+    let raw_length_bytes = u64::from(block.raw_length_bytes) % (RAW_BYTES_MAX + 1);
+    decode_survives(
+        &mut Workspace::new(),
+        &untrusted,
+        block.data,
+        raw_length_bytes,
+        u64::from(block.want_bytes) % (RAW_BYTES_MAX + 1),
+    );
+});

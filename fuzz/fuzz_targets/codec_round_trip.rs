@@ -1,0 +1,25 @@
+//! Every codec gives back what it was given, whole and by prefixes; so do filters.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain_codec::property::{filters_are_reversible, round_trip};
+use refrain_codec::{Plan, Workspace, codecs};
+use refrain_fuzz::{Part, content};
+
+fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
+    let (codec, level, filter_trial, filters, parts) = input;
+    let raw = content(&parts);
+    if raw.is_empty() {
+        return;
+    }
+    let known: Vec<_> = codecs().collect();
+    let described = known[usize::from(codec) % known.len()].describe();
+    let (least, most) = (*described.levels.start(), *described.levels.end());
+    let level = least + i32::from(level) % (most - least + 1);
+    let plan = Plan {
+        filter_trial,
+        ..Plan::plain(described.id, level)
+    };
+    round_trip(&mut Workspace::new(), &raw, &plan);
+    filters_are_reversible(&raw, &filters);
+});

@@ -1,0 +1,116 @@
+//! Door: the packed section of an Extents frame whose checksum is right: any bytes, or a valid section with edits.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain_format::property::extents_from_seed;
+use refrain_format::{
+    Coding, Extent, ExtentsHead, FRAME_HEADER_BYTES, Limits, pack_extents, unpack_extents,
+};
+use refrain_protect::checksum64;
+
+#[derive(Debug, arbitrary::Arbitrary)]
+enum Section<'a> {
+    Any {
+        content_bytes: u64,
+        store_start: u64,
+        fresh_bytes: u64,
+        extent_count: u16,
+        raw: &'a [u8],
+    },
+    Edited {
+        seed: u64,
+        count: u8,
+        edits: Vec<(u16, u8)>,
+        content_more: u8,
+        fresh_more: u8,
+        count_more: u8,
+    },
+}
+
+/// The section's raw bytes and a head that says of them what the input wants said.
+fn section(input: Section<'_>) -> (ExtentsHead, Vec<u8>) {
+    let (content_bytes, store_start, fresh_bytes, extent_count, raw) = match input {
+        Section::Any {
+            content_bytes,
+            store_start,
+            fresh_bytes,
+            extent_count,
+            raw,
+        } => (
+            content_bytes,
+            store_start,
+            fresh_bytes,
+            u64::from(extent_count),
+            raw.to_vec(),
+        ),
+        Section::Edited {
+            seed,
+            count,
+            edits,
+            content_more,
+            fresh_more,
+            count_more,
+        } => {
+            let (store_start, extents) = extents_from_seed(seed, 1 + usize::from(count));
+            let packed = pack_extents(store_start, &extents).expect("valid extents");
+            let mut raw = packed.raw;
+            for (at, change) in edits {
+                let at = usize::from(at) % raw.len();
+                raw[at] ^= change;
+            }
+            let content_bytes = packed.content_bytes + u64::from(content_more);
+            let fresh_bytes = packed.fresh_bytes + u64::from(fresh_more);
+            (
+                content_bytes,
+                store_start,
+                fresh_bytes,
+                packed.extent_count + u64::from(count_more),
+                raw,
+            )
+        }
+    };
+    let head = ExtentsHead {
+        epoch_id: 0,
+        content_start: 0,
+        content_bytes,
+        store_start,
+        fresh_bytes,
+        extent_count,
+        packed_raw_bytes: raw.len() as u64,
+        packed_checksum: checksum64(&raw),
+        coding: Coding::none(),
+    };
+    (head, raw)
+}
+
+fuzz_target!(|input: Section<'_>| {
+    let (head, raw) = section(input);
+    // Through the frame and back, as a reader meets it: a head that `parse` would refuse never gets here.
+    let mut builder = ExtentsHead::builder(Vec::new());
+    builder.payload().extend_from_slice(&raw);
+    let Ok(frame) = head.finish(builder) else {
+        return;
+    };
+    let limits = Limits::default();
+    let (head, raw) = ExtentsHead::parse(&frame[FRAME_HEADER_BYTES..], &limits)
+        .expect("what was written is accepted");
+    let Ok(extents) = unpack_extents(&head, raw, &limits) else {
+        return;
+    };
+    let content: u64 = extents.iter().map(Extent::length).sum();
+    assert_eq!(content, head.content_bytes);
+    let mut shown = head.store_start;
+    for extent in &extents {
+        match *extent {
+            Extent::Fresh { length } => shown += length,
+            Extent::Copy {
+                length,
+                offset_in_store,
+            } => assert!(offset_in_store + length <= shown),
+            Extent::Fill { .. } => {}
+        }
+    }
+    assert_eq!(shown, head.store_start + head.fresh_bytes);
+    let packed = pack_extents(head.store_start, &extents).expect("what was read can be written");
+    assert_eq!(packed.raw, raw, "two spellings of the same extents");
+});

@@ -1,0 +1,40 @@
+//! Extents of any content give it back, are well formed, and are those that the slow twin finds.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain_fuzz::{Part, content};
+use refrain_longmatch::Rules;
+use refrain_longmatch::property::matches_replay_and_agree_with_the_twin;
+
+#[derive(Debug, arbitrary::Arbitrary)]
+struct Cut {
+    segment_bytes: u16,
+    epoch_segments: u8,
+    anchor_bits: u8,
+    far_min: u8,
+    near_min: u16,
+    near_window: u16,
+    run_min: u16,
+}
+
+fuzz_target!(|input: (Cut, Vec<Part>)| {
+    let (cut, parts) = input;
+    let rules = Rules {
+        anchor_bits: 4 + u32::from(cut.anchor_bits) % 5,
+        far_min: 64 + u32::from(cut.far_min),
+        near_min: 64 + u32::from(cut.near_min),
+        near_window: u64::from(cut.near_window),
+        block_bytes: 8192,
+        run_min: 64 + u32::from(cut.run_min),
+    };
+    // The twin is slow; a part of the content is enough.
+    let mut content = content(&parts);
+    content.truncate(128 << 10);
+    let segment_bytes = 100 + usize::from(cut.segment_bytes);
+    matches_replay_and_agree_with_the_twin(
+        &content,
+        segment_bytes,
+        1 + usize::from(cut.epoch_segments) % 8,
+        rules,
+    );
+});
