@@ -48,7 +48,8 @@ pub struct Match {
 /// Anchors whose index entries are asked for at once, so that their cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
-/// Finds the repeats of segment number `segment` of the epoch. `candidates` is its list from
+/// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from `store_floor` on.
+/// `candidates` is its list from
 /// [`find_in_epoch`](crate::find_in_epoch). The matches come in order and do not overlap, neither each other nor a run.
 pub fn match_segment(
     epoch: &Epoch<'_>,
@@ -56,6 +57,7 @@ pub fn match_segment(
     candidates: &[u32],
     index: &Index,
     history: &dyn History,
+    store_floor: u64,
     rules: &Rules,
 ) -> Vec<Match> {
     let this = &epoch.segments()[segment];
@@ -65,6 +67,7 @@ pub fn match_segment(
         epoch: *epoch,
         history: Cursor {
             history,
+            floor: store_floor,
             chunk: None,
         },
         rules,
@@ -278,6 +281,8 @@ const ANCHOR_TRUST: usize = 8;
 /// Remembers the chunk that was used last: neighbours are asked for next.
 struct Cursor<'a> {
     history: &'a dyn History,
+    /// What lies below must not be referred to.
+    floor: u64,
     chunk: Option<Chunk>,
 }
 
@@ -302,12 +307,19 @@ impl Cursor<'_> {
 
     /// Bytes of the store from `offset` on, to the end of their chunk; never empty.
     fn from(&mut self, offset: u64) -> Option<&[u8]> {
+        if offset < self.floor {
+            return None;
+        }
         self.seek(offset).map(|(bytes, at)| &bytes[at..])
     }
 
     /// Bytes of the store that end at `offset`, from the start of their chunk on; never empty.
     fn up_to(&mut self, offset: u64) -> Option<&[u8]> {
-        let last = offset.checked_sub(1)?;
-        self.seek(last).map(|(bytes, at)| &bytes[..=at])
+        let last = offset.checked_sub(1).filter(|&last| last >= self.floor)?;
+        let floor = self.floor;
+        self.seek(last).map(|(bytes, at)| {
+            let below_floor = floor.saturating_sub(last - at as u64) as usize;
+            &bytes[below_floor..=at]
+        })
     }
 }

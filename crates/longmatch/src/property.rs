@@ -79,6 +79,7 @@ impl Matcher {
                     &candidates[number],
                     &self.index,
                     &self.history,
+                    0,
                     &self.rules,
                 )
             })

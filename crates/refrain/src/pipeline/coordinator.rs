@@ -401,6 +401,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                             &candidates[number],
                             &state.index,
                             &state.history,
+                            reach_floor,
                             rules,
                         )
                     };

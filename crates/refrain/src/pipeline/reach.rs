@@ -120,7 +120,7 @@ mod tests {
     fn the_floor_depends_on_epochs_and_not_on_when_blocks_are_encoded() {
         const BLOCK: u64 = 4 << 20;
         let floor = |encode_late: bool| {
-            let mut reach = ReachTracker::new(64 << 20, 1 << 20);
+            let mut reach = ReachTracker::new(32 << 20, 1 << 20);
             let mut floors = vec![];
             for epoch in 0..40 {
                 reach.filled(epoch, epoch * BLOCK, BLOCK);
