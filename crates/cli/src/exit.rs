@@ -23,8 +23,13 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// The codes as the manual shows them.
-pub const EXIT_CODES_TEXT: &str = "\
+/// What a verb's help ends with: its own words, then the codes. (A macro, because `concat!` takes
+/// literals only.)
+macro_rules! with_exit_codes {
+    ($text:literal) => {
+        concat!(
+            $text,
+            "\
 Exit codes:
     0  done (also when the reader of our output went away)
     1  usage: the command line makes no sense
@@ -34,7 +39,14 @@ Exit codes:
     5  limit: memory or a count would exceed its limit
    70  a bug in this program
   130  interrupted
-With several files, work goes on after a failure and the code is that of the first failure.";
+With several files, work goes on after a failure and the code is that of the first failure."
+        )
+    };
+}
+pub(crate) use with_exit_codes;
+
+/// The codes alone.
+pub const EXIT_CODES_TEXT: &str = with_exit_codes!("");
 
 impl Exit {
     /// The name used in JSON documents.
@@ -83,3 +95,28 @@ const _: () = {
     assert!(Exit::Internal as i32 == ErrorKind::Internal as i32);
     assert!(Exit::Interrupted as i32 == ErrorKind::Cancelled as i32);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_tells_every_code() {
+        use Exit::*;
+        let exits = [
+            Done,
+            Usage,
+            Damaged,
+            Unsupported,
+            Io,
+            Limit,
+            Internal,
+            Interrupted,
+        ];
+        let numbers: Vec<i32> = EXIT_CODES_TEXT
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        assert_eq!(numbers, exits.map(|exit| exit as i32));
+    }
+}

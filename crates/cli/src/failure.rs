@@ -80,6 +80,18 @@ impl Failure {
         }
     }
 
+    /// The file it is about, if that is known apart from the message.
+    fn file(&self) -> Option<&str> {
+        match self {
+            Failure::Engine(error) => error.place.file.as_deref(),
+            Failure::Usage { file, .. } if file.is_empty() => None,
+            Failure::Usage { file, .. } | Failure::Io { file, .. } | Failure::Exists { file } => {
+                Some(file)
+            }
+            Failure::Storage(_) => None,
+        }
+    }
+
     /// The failure as a JSON object.
     pub fn to_json(&self) -> Value {
         let mut object = json!({
@@ -87,6 +99,9 @@ impl Failure {
             "exit": self.exit() as u8,
             "message": self.to_string(),
         });
+        if let Some(file) = self.file() {
+            object["file"] = json!(file);
+        }
         if let Failure::Engine(error) = self {
             object["archive_offset"] = json!(error.place.archive_offset);
             object["block"] = json!(error.place.block);
@@ -106,7 +121,7 @@ impl fmt::Display for Failure {
                 file,
                 action,
                 error,
-            } => write!(f, "{}: {action}: {error}", shown(file)),
+            } => write!(f, "cannot {action} {}: {error}", shown(file)),
             Failure::Storage(error) => write!(f, "{}", shown(&error.to_string())),
             Failure::Exists { file } => {
                 write!(f, "{}: {EXISTS_TEXT}", shown(file))

@@ -19,9 +19,9 @@ pub fn line(text: &str) {
 /// Prints what the argument parser has to say: help and version on standard output (done),
 /// complaints on standard error (usage; the parser's own code for them would be 2).
 pub fn parser(error: &clap::Error) -> Exit {
-    let _ = error.print();
-    match error.use_stderr() {
-        true => Exit::Usage,
-        false => Exit::Done,
+    match (error.use_stderr(), error.print()) {
+        (true, _) => Exit::Usage,
+        (false, Err(why)) if why.kind() != io::ErrorKind::BrokenPipe => Exit::Io,
+        (false, _) => Exit::Done,
     }
 }

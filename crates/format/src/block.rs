@@ -6,10 +6,10 @@
 use crate::archive::check_positive;
 use crate::bytes::Reader;
 use crate::coding::{CODING_BYTES, Coding};
-use crate::error::Result;
+use crate::error::{FormatError, Result};
 use crate::frame::{FrameBuilder, FrameKind};
 use crate::limits::{Limits, check_limit, check_range};
-use refrain_protect::checksum64;
+use refrain_protect::{checksum64, pieces_checksum};
 
 /// Bytes of the head; the coded data follows.
 pub const BLOCK_HEAD_BYTES: usize = 64;
@@ -25,7 +25,7 @@ pub struct BlockHead {
     pub store_start: u64,
     /// Bytes of the block in the store.
     pub raw_bytes: u64,
-    /// XXH3-64 of the raw bytes: what the codec gives back is checked too, not only what it is given.
+    /// [`pieces_checksum`] of the raw bytes: what the codec gives back is checked too, not only what it is given.
     pub raw_checksum: u64,
     /// How the data is coded.
     pub coding: Coding,
@@ -61,7 +61,8 @@ impl BlockHead {
     /// # Errors
     /// The length or the checksum differs.
     pub fn check_raw(&self, raw: &[u8]) -> Result<()> {
-        check_raw("block", raw, self.raw_bytes, self.raw_checksum)
+        check_raw_length(raw, self.raw_bytes)?;
+        compare_checksum("block", pieces_checksum(raw), self.raw_checksum)
     }
 
     /// A frame with room for this head; append the coded data with [`FrameBuilder::payload`].
@@ -105,21 +106,28 @@ pub(crate) fn check_raw(
     raw_bytes: u64,
     raw_checksum: u64,
 ) -> Result<()> {
-    use crate::error::FormatError;
-    if raw.len() as u64 != raw_bytes {
-        return Err(FormatError::Mismatch {
+    check_raw_length(raw, raw_bytes)?;
+    compare_checksum(what, checksum64(raw), raw_checksum)
+}
+
+fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
+    match raw.len() as u64 == raw_bytes {
+        true => Ok(()),
+        false => Err(FormatError::Mismatch {
             what: "length in bytes of decoded data",
             found: raw.len() as u64,
             expected: raw_bytes,
-        });
+        }),
     }
-    let found = checksum64(raw);
-    match found == raw_checksum {
+}
+
+fn compare_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
+    match found == expected {
         true => Ok(()),
         false => Err(FormatError::Checksum {
             what,
             found,
-            expected: raw_checksum,
+            expected,
         }),
     }
 }
@@ -127,7 +135,7 @@ pub(crate) fn check_raw(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{ErrorClass, FormatError};
+    use crate::error::ErrorClass;
     use crate::frame::{FRAME_HEADER_BYTES, UntrustedFrameHeader, seal};
 
     fn head(raw: &[u8], coding: Coding) -> BlockHead {
@@ -135,7 +143,7 @@ mod tests {
             block_id: 3,
             store_start: 1000,
             raw_bytes: raw.len() as u64,
-            raw_checksum: checksum64(raw),
+            raw_checksum: pieces_checksum(raw),
             coding,
         }
     }

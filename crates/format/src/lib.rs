@@ -63,4 +63,4 @@ pub use member::{Digest, MemberEnd, MemberKind, MemberStart, Timestamp};
 pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame, walk_archive};
 /// What the checksum and hash fields hold.
-pub use refrain_protect::{checksum64, content_hash};
+pub use refrain_protect::{checksum64, content_hash, pieces_checksum};

@@ -5,8 +5,8 @@
 use refrain_format::{
     ArchiveAssembler, ArchiveHead, BlockHead, Coding, EpochSums, Extent, ExtentsHead, FORMAT_MAJOR,
     FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
-    Pattern, REACH_UNLIMITED, Timestamp, UntrustedFrameHeader, checksum64, content_hash,
-    pack_extents, walk_archive,
+    Pattern, REACH_UNLIMITED, Timestamp, UntrustedFrameHeader, content_hash, pack_extents,
+    pieces_checksum, walk_archive,
 };
 use std::fmt::Write;
 
@@ -137,7 +137,7 @@ fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         block_id: 0,
         store_start: 0,
         raw_bytes: STORE.len() as u64,
-        raw_checksum: checksum64(STORE),
+        raw_checksum: pieces_checksum(STORE),
         coding: Coding::none(),
     };
     let mut builder = BlockHead::builder(Vec::new());

@@ -111,6 +111,7 @@ struct Anchors<'a> {
 
 impl Anchors<'_> {
     /// The candidates of one anchor: an offset in the store, and a position in the epoch.
+    #[inline(never)]
     fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
         if !self.window.contains(&anchor) {
             self.window = anchor..self.scan.fingerprints.len().min(anchor + LOOKAHEAD);

@@ -30,37 +30,37 @@ pub struct FlatEpoch {
 }
 
 impl FlatEpoch {
-    /// The store offset of byte `position` of the epoch and how many bytes from it on are in the same fresh
-    /// extent; `None` if the byte is not fresh.
-    fn fresh_at(&self, extent: usize, position: u32) -> Option<(u64, u64)> {
-        let Extent::Fresh { length } = self.extents[extent] else {
-            return None;
-        };
-        let inside = u64::from(position - self.starts[extent]);
-        Some((self.offsets[extent] + inside, length - inside))
-    }
-
     /// Calls `each(segment, anchor, offset_in_store)` for every anchor whose whole window of `window` bytes is fresh.
     pub(crate) fn fresh_anchors(
         &self,
         epoch: &Epoch<'_>,
-        window: u64,
+        window: u32,
         mut each: impl FnMut(usize, usize, u64),
     ) {
         let mut extent = 0;
         for (number, segment) in epoch.segments().iter().enumerate() {
-            for (anchor, &position) in segment.scan.positions.iter().enumerate() {
-                let position = segment.start + position;
-                while extent + 1 < self.starts.len() && self.starts[extent + 1] <= position {
-                    extent += 1;
+            let positions = &segment.scan.positions;
+            let mut anchor = 0;
+            while let Some(&start) = self.starts.get(extent)
+                && start < segment.end()
+            {
+                if let Extent::Fresh { length } = self.extents[extent] {
+                    // Positions in the segment that are fresh with their windows: from `low` to before `high`.
+                    let low = start.saturating_sub(segment.start);
+                    let high = (start + length as u32 + 1).saturating_sub(segment.start + window);
+                    anchor += positions[anchor..].partition_point(|&position| position < low);
+                    while let Some(&position) = positions.get(anchor)
+                        && position < high
+                    {
+                        let inside = u64::from(segment.start + position - start);
+                        each(number, anchor, self.offsets[extent] + inside);
+                        anchor += 1;
+                    }
                 }
-                if let Some((offset, left)) = self
-                    .fresh_at(extent, position)
-                    .filter(|&(_, left)| left >= window)
-                {
-                    debug_assert!(left > 0);
-                    each(number, anchor, offset);
+                if start + self.extents[extent].length() as u32 > segment.end() {
+                    break;
                 }
+                extent += 1;
             }
         }
     }

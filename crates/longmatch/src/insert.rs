@@ -16,7 +16,7 @@ pub fn insert_epoch(index: &mut Index, epoch: &Epoch<'_>, flat: &FlatEpoch, stor
     let mut count = 0;
     flat.fresh_anchors(
         epoch,
-        FINGERPRINT_BYTES as u64,
+        FINGERPRINT_BYTES as u32,
         |segment, anchor, offset| {
             waiting[count] = (epoch.segments()[segment].scan.fingerprints[anchor], offset);
             count += 1;
@@ -30,6 +30,7 @@ pub fn insert_epoch(index: &mut Index, epoch: &Epoch<'_>, flat: &FlatEpoch, stor
     index.settle(store_end);
 }
 
+#[inline(never)]
 fn insert_all(index: &mut Index, entries: &[(u64, u64)]) {
     let touched = entries
         .iter()

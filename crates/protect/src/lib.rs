@@ -15,7 +15,7 @@ pub use hash::blake3::{
     ContentHash, ContentHasher, HASH_BYTES, SEGMENT_BYTES, SegmentError, SegmentHash, content_hash,
     segment_hash,
 };
-pub use hash::xxh3::{Checksum64, checksum64};
+pub use hash::xxh3::{Checksum64, PIECE_BYTES, checksum64, join_piece_checksums, pieces_checksum};
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;

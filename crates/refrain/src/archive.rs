@@ -154,7 +154,8 @@ impl Archive {
             );
             Error::new(ErrorKind::Usage, message)
         })?;
-        let left = row.end.content_bytes.saturating_sub(offset);
+        let offset = offset.min(row.end.content_bytes);
+        let left = row.end.content_bytes - offset;
         let count = usize::try_from(left)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
@@ -218,7 +219,7 @@ impl Archive {
             Ok(self
                 .store
                 .workspaces()
-                .with(|workspace| EpochMap::open(workspace, &head, data))?
+                .with(|space| EpochMap::open(&mut space.codec, &head, data))?
                 .0)
         };
         let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);

@@ -18,7 +18,7 @@ use crate::pipeline::assemble::Assembler;
 use crate::pipeline::budget::Budget;
 use crate::pipeline::coordinator::{Assembly, Coordinator, EncodeJob, Event, Shared, submit};
 use crate::pipeline::encode::Workspaces;
-use crate::pipeline::history::StoreHistory;
+use crate::pipeline::history::{PAGE_BYTES, StoreHistory};
 use crate::pipeline::intake::{Feed, Intake, IntakeMember};
 use crate::pipeline::members::{OutMember, TakeEntries};
 use crate::pipeline::output::Output;
@@ -256,29 +256,30 @@ impl Run<'_> {
         let workspaces = Arc::new(Workspaces::default());
         let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
         let all_reread = sources.iter().all(Option::is_some);
+        let pages_kept = (self.budget.cache_bytes / PAGE_BYTES as u64) as usize;
         let history = StoreHistory::new(
             self.budget.cache_bytes,
             self.budget.recipe_bytes_max,
             sources,
             (!all_reread).then(|| written.clone() as Arc<_>),
-        );
+            Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(8))),
+        )?;
         let shared = Arc::new(Shared {
             tuning: self.tuning,
-            buffers: BufferPool::new(
+            buffers: Arc::new(BufferPool::new(
                 SEGMENT_BYTES,
                 (self.budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize,
-            ),
+            )),
             scans: Lock::default(),
             workspaces,
         });
         let reach = ReachTracker::new(self.reach_bytes, self.reach_margin());
         let output = Output::begin(sink, &self.head())?;
-        let block_bytes = self.tuning.rules.block_bytes;
         let kept = (!all_reread).then(|| written.clone());
         let assembler = Assembler::new(
             output,
             members,
-            block_bytes,
+            shared.clone(),
             reach,
             kept,
             content_bytes_total,
@@ -295,7 +296,7 @@ impl Run<'_> {
             self.watch,
         );
         let (mut assembler, mut state) = coordinator.run()?;
-        assembler.finish_content(state.history.take_last_page(), &mut |job: EncodeJob| {
+        assembler.finish_content(state.history.take_last_page()?, &mut |job: EncodeJob| {
             submit(crew, &shared, job)
         })?;
         drop(state);

@@ -1,5 +1,7 @@
 //! Large memory: lazily touched tables, and byte buffers that are used again.
 
+use std::sync::Arc;
+
 use memmap2::MmapMut;
 
 use crate::{Error, Lock};
@@ -151,9 +153,66 @@ impl BufferPool {
     }
 }
 
+/// A buffer that goes back to its pool when it is dropped.
+#[derive(Debug)]
+pub struct PooledBuffer {
+    bytes: Vec<u8>,
+    pool: Arc<BufferPool>,
+}
+
+impl PooledBuffer {
+    /// An empty buffer of the pool's capacity.
+    ///
+    /// # Errors
+    /// As [`BufferPool::get`].
+    pub fn empty(pool: &Arc<BufferPool>) -> Result<Self, Error> {
+        Ok(PooledBuffer {
+            bytes: pool.get()?,
+            pool: pool.clone(),
+        })
+    }
+}
+
+impl std::ops::Deref for PooledBuffer {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl std::ops::DerefMut for PooledBuffer {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
+impl AsRef<[u8]> for PooledBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        self.pool.put(std::mem::take(&mut self.bytes));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pooled_buffer_goes_back() {
+        let pool = Arc::new(BufferPool::new(100, 1));
+        let mut buffer = PooledBuffer::empty(&pool).unwrap();
+        buffer.extend_from_slice(b"abc");
+        assert_eq!(pool.kept(), 0);
+        drop(buffer);
+        assert_eq!(pool.kept(), 1);
+        assert!(PooledBuffer::empty(&pool).unwrap().is_empty());
+    }
 
     #[test]
     fn huge_buffer_is_zeroed_and_writable() {

@@ -36,7 +36,7 @@ pub mod lock;
 pub mod once;
 mod queue;
 
-pub use buffer::{BufferPool, HugeBuffer};
+pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;
 pub use clock::{Clock, MockClock, RealClock};
 pub use crew::{Crew, Lane, crew};

@@ -12,7 +12,7 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
-    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], bzip2[:1..9], deflate[:1..9]
+    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bzip2[:1..9], deflate[:1..9]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec)]
     pub codec: Option<CodecChoice>,
     /// How far back a decoder may have to look; default: any distance, or a quarter of the memory when the archive goes to a pipe
@@ -44,6 +44,17 @@ mod tests {
             assert!(
                 help.contains(name),
                 "--codec does not mention {name}: {help}"
+            );
+        }
+        let listed = help.rsplit(": ").next().unwrap_or_default();
+        for (name, levels) in listed.split(", ").filter_map(|item| item.split_once("[:")) {
+            let (first, last) = levels.trim_end_matches(']').split_once("..").unwrap();
+            let parses = |level: i64| super::parse_codec(&format!("{name}:{level}")).is_ok();
+            let (first, last): (i64, i64) = (first.parse().unwrap(), last.parse().unwrap());
+            assert!(parses(first) && parses(last), "{name}: {levels} are levels");
+            assert!(
+                !parses(first - 1) && !parses(last + 1),
+                "{name}: {levels} are all levels"
             );
         }
     }

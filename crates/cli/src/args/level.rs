@@ -28,7 +28,8 @@ const FLAG_IDS: [(u8, &str); 9] = [
 fn flag((level, id): (u8, &'static str)) -> Arg {
     let arg = Arg::new(id)
         .short(char::from(b'0' + level))
-        .action(ArgAction::Count)
+        .action(ArgAction::SetTrue)
+        .overrides_with(id) // given twice it means what it means once
         .help(format!("Level {level}"));
     match level {
         1 => arg

@@ -20,9 +20,18 @@ pub struct OutputArgs {
     /// Keep sources (this is the default)
     #[arg(short, long, overrides_with = "rm")]
     pub keep: bool,
+    /// Wait until the output is on the disk, so that it survives a power cut (--rm implies it)
+    #[arg(long)]
+    pub sync: bool,
 }
 
 impl OutputArgs {
+    /// Whether the output has to be on the disk before the run is over. Like gzip, xz and zstd we
+    /// leave that to the system, unless the only other copy is about to go.
+    pub fn is_synced(&self) -> bool {
+        self.sync || self.rm
+    }
+
     /// Whether `-o -` was given.
     pub fn is_stdout(&self) -> bool {
         self.output.as_deref().is_some_and(crate::files::is_dash)

@@ -4,9 +4,6 @@ use clap::Args;
 
 use super::size::Size;
 
-/// Memory that reading an archive may use when nothing else is asked for.
-const READ_MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
-
 /// What a run may use.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Resources")]
@@ -20,7 +17,7 @@ pub struct ResourceArgs {
         hide_default_value = true
     )]
     pub threads: usize,
-    /// Memory budget (256M, 1GiB; powers of 1024); for compression the default is the level's
+    /// Memory budget (256M, 1GiB; powers of 1024); the default is the level's for compressing, 1G for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 }
@@ -38,9 +35,29 @@ impl ResourceArgs {
     pub fn read_options(&self) -> refrain::ReadOptions {
         refrain::ReadOptions {
             threads: self.thread_count(),
-            memory_bytes: self
-                .memory
-                .map_or(READ_MEMORY_BYTES_DEFAULT, |size| size.bytes),
+            memory_bytes: self.memory.map_or(
+                refrain::ReadOptions::default().memory_bytes,
+                |size| size.bytes,
+            ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_tells_the_budget_of_reading() {
+        let bytes = ResourceArgs::default().read_options().memory_bytes;
+        let text = format!("{}G for reading", bytes >> 30);
+        assert_eq!(bytes % (1 << 30), 0, "the help counts in whole units");
+        let mut command = super::super::RefrainArgs::command();
+        let test = command.find_subcommand_mut("test").unwrap();
+        let help = test.render_help().to_string();
+        let one_line = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(&text), "{one_line}");
     }
 }

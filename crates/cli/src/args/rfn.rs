@@ -8,15 +8,19 @@ use super::{
     CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OutputArgs, ReportArgs, ResourceArgs,
     TestArgs, Verb,
 };
-use crate::exit::EXIT_CODES_TEXT;
+use crate::exit::with_exit_codes;
+
+const AFTER_HELP: &str = with_exit_codes!(
+    "Without FILE, standard input is turned into standard output without a word (-v tells more), so
+that `tar -I rfn` works. Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it
+decompresses to standard output.
+
+"
+);
 
 /// Compress or decompress files in place, as gzip, xz and zstd do; `refrain` has more verbs.
-///
-/// Without FILE, standard input is turned into standard output, so that `tar -I rfn` works.
-/// Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it decompresses to standard
-/// output.
 #[derive(Debug, Parser)]
-#[command(name = "rfn", version, after_help = EXIT_CODES_TEXT)]
+#[command(name = "rfn", version, after_help = AFTER_HELP)]
 pub struct RfnArgs {
     /// Files; '-' or nothing is standard input
     #[arg(value_name = "FILE")]
@@ -68,6 +72,11 @@ impl RfnArgs {
         if self.stdout || mode == RfnMode::Cat {
             self.output.output.get_or_insert_with(|| PathBuf::from("-"));
         }
+        // A filter in a pipe is silent, as gzip, xz and zstd are: what it would say is taken for
+        // the words of the program that started it.
+        let is_filter = matches!(self.files.as_slice(), [] | [_] if self.files.iter().all(|path| crate::files::is_dash(path)))
+            && self.output.output.as_deref().is_none_or(crate::files::is_dash);
+        self.report.quiet |= is_filter && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
         if self.test {
             return Verb::Test(TestArgs {

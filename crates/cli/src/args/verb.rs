@@ -34,8 +34,7 @@ pub enum Verb {
     Cat(CatArgs),
     /// Measure against other programs on your own files
     Bench(crate::bench::BenchArgs),
-    /// Write manual pages or completions
-    #[command(hide = true)]
+    /// Write manual pages or completions for shells
     Generate(GenerateArgs),
 }
 

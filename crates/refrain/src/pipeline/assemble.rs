@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
-use crate::pipeline::coordinator::{Assembly, EncodeJob};
+use crate::pipeline::coordinator::{Assembly, EncodeJob, Shared};
 use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, ExtentsJob};
-use crate::pipeline::history::{FilledPage, PAGE_BYTES};
+use crate::pipeline::history::{FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::members::OutMember;
 use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
 use crate::pipeline::reach::ReachTracker;
@@ -37,7 +37,7 @@ struct WaitingExtents {
 struct OpenBlock {
     store_start: u64,
     first_page: u64,
-    pages: Vec<Arc<Vec<u8>>>,
+    pages: Vec<Page>,
     bytes: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Assembler<'a> {
     members_ended: usize,
     watch: &'a dyn Watch,
     content_bytes_total: Option<u64>,
-    block_bytes: u64,
+    shared: Arc<Shared>,
     reach: ReachTracker,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
@@ -76,7 +76,7 @@ impl<'a> Assembler<'a> {
     pub(crate) fn new(
         output: Output<'a>,
         members: Vec<OutMember>,
-        block_bytes: u64,
+        shared: Arc<Shared>,
         reach: ReachTracker,
         written_blocks: Option<Arc<WrittenBlocks>>,
         content_bytes_total: Option<u64>,
@@ -89,7 +89,7 @@ impl<'a> Assembler<'a> {
             members_ended: 0,
             watch,
             content_bytes_total,
-            block_bytes,
+            shared,
             reach,
             written_blocks,
             open_block: OpenBlock::default(),
@@ -138,7 +138,7 @@ impl<'a> Assembler<'a> {
     ) -> Result<()> {
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
-        if self.open_block.bytes + PAGE_BYTES as u64 > self.block_bytes {
+        if self.open_block.bytes + PAGE_BYTES as u64 > self.shared.tuning.rules.block_bytes {
             self.close_block(epoch, start)?;
         }
         Ok(())
@@ -222,8 +222,9 @@ impl<'a> Assembler<'a> {
             first_page,
             page_checksums: checksums,
         } = self.notes.remove(&head.block_id)?;
-        if let Some(blocks) = &self.written_blocks {
-            blocks.add(first_page, checksums.len() as u64, head, offset, &frame);
+        match &self.written_blocks {
+            Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
+            None => self.shared.workspaces.keep_frame(frame),
         }
         Some(EncodedPages {
             first_page,
@@ -278,7 +279,7 @@ impl Assembly for Assembler<'_> {
             self.add_page(page, epoch, start)?;
         }
         if self.waiting.len() > EPOCHS_WAITING_MAX
-            && let Some(page) = settled.state.history.take_last_page()
+            && let Some(page) = settled.state.history.take_last_page()?
         {
             self.add_page(page, epoch, start)?;
             self.close_block(epoch, start)?;

@@ -46,7 +46,7 @@ pub(crate) enum Event {
         matches: Vec<Vec<Match>>,
     },
     /// An epoch became extents.
-    Settled(Box<Settled>),
+    Settled(Result<Box<Settled>>),
     /// A block was encoded.
     Block {
         ticket: Ticket,
@@ -108,7 +108,7 @@ pub(crate) enum EncodeJob {
 /// What workers share.
 pub(crate) struct Shared {
     pub tuning: Tuning,
-    pub buffers: BufferPool,
+    pub buffers: Arc<BufferPool>,
     pub scans: refrain_runtime::Lock<Vec<SegmentScan>>,
     pub workspaces: Arc<Workspaces>,
 }
@@ -125,6 +125,8 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A> {
     /// Epochs being read; the first has number `first_open`.
     open: VecDeque<OpenEpoch>,
     first_open: u64,
+    /// Number of the next epoch that has content.
+    next_epoch: u64,
     /// Epochs that are read, in order.
     waiting: VecDeque<WaitingEpoch>,
     /// Content that is read or being read and not settled, in bytes.
@@ -164,6 +166,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             watch,
             open: VecDeque::new(),
             first_open: 0,
+            next_epoch: 0,
             waiting: VecDeque::new(),
             unsettled_bytes: 0,
             state: Some(Arc::new(state)),
@@ -176,10 +179,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     /// Runs until all content is settled and all that was begun is encoded and written.
     pub(crate) fn run(mut self) -> Result<(A, MatchState)> {
         loop {
-            self.start_reading();
-            self.start_matching()?;
+            // Writing comes first: it makes room for what begins next.
             let written = self.assembly.write_ready()?;
             self.encoded.extend(written);
+            self.start_reading();
+            self.start_matching()?;
             match self.crew.next() {
                 Some(event) => self.take(event?)?,
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
@@ -281,7 +285,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 }
             }
             Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
-            Event::Settled(settled) => self.epoch_settled(*settled)?,
+            Event::Settled(settled) => self.epoch_settled(*settled?)?,
             Event::Block {
                 ticket,
                 first_page,
@@ -327,11 +331,16 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             let Some(open) = self.open.pop_front() else {
                 return;
             };
-            let id = self.first_open;
             self.first_open += 1;
             let planned_bytes = open.planned_bytes();
             let data = Arc::new(EpochData::new(self.in_sequence(open)));
             self.unsettled_bytes -= planned_bytes - data.length_bytes();
+            // A stream that ends where an epoch does leaves one without content.
+            if data.segments.is_empty() {
+                continue;
+            }
+            let id = self.next_epoch;
+            self.next_epoch += 1;
             self.waiting.push_back(WaitingEpoch {
                 id,
                 data: data.clone(),
@@ -416,11 +425,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             batches_left,
             reach_floor,
         });
-        if batches_left == 0 {
-            self.settle()
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 
     fn batch_matched(&mut self, batch: Range<usize>, found: Vec<Vec<Match>>) -> Result<()> {
@@ -454,8 +459,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             encoded: std::mem::take(&mut self.encoded),
             reach_floor: matching.reach_floor,
         };
-        self.crew
-            .submit(Lane::Urgent, move || Event::Settled(Box::new(settle(step))));
+        self.crew.submit(Lane::Urgent, move || {
+            Event::Settled(settle(step).map(Box::new))
+        });
         Ok(())
     }
 
@@ -485,9 +491,7 @@ pub(crate) fn submit(crew: &Crew<'_, '_, Event>, shared: &Arc<Shared>, job: Enco
             job,
         } => crew.submit(Lane::Background, move || {
             let plan = &shared.tuning.plan;
-            let block = shared
-                .workspaces
-                .with(|workspace| job.encode(workspace, plan));
+            let block = job.encode(&shared.workspaces, plan);
             Event::Block {
                 ticket,
                 first_page,
@@ -495,7 +499,7 @@ pub(crate) fn submit(crew: &Crew<'_, '_, Event>, shared: &Arc<Shared>, job: Enco
             }
         }),
         EncodeJob::Extents { ticket, job } => crew.submit(Lane::Background, move || {
-            let extents = shared.workspaces.with(|workspace| job.encode(workspace));
+            let extents = shared.workspaces.with(|space| job.encode(&mut space.codec));
             Event::Extents {
                 ticket,
                 extents: extents.map(Box::new),

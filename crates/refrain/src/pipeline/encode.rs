@@ -1,27 +1,50 @@
 //! Jobs that turn pages into Block frames and extents into Extents frames.
 
-use std::sync::Arc;
-
 use refrain_codec::{BlockDescription, CodecId, Plan, Workspace, encode_block};
 use refrain_format::{BlockHead, Coding, EpochSums, ExtentsHead, pack_extents};
 use refrain_longmatch::Extent;
-use refrain_protect::{Checksum64, checksum64};
+use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
 use refrain_runtime::Lock;
 
 use crate::error::Result;
+use crate::pipeline::history::{PAGE_BYTES, Page};
 
-/// Workspaces wait here for the next job: as many as ever ran at once.
+/// What one worker needs to encode.
 #[derive(Default)]
-pub(crate) struct Workspaces {
-    idle: Lock<Vec<Workspace>>,
+pub(crate) struct EncodeSpace {
+    pub codec: Workspace,
+    /// A block's pages, joined.
+    joined: Vec<u8>,
 }
 
+/// Workspaces and buffers wait here for the next job: as many as ever ran at once.
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    idle: Lock<Vec<EncodeSpace>>,
+    frames: Lock<Vec<Vec<u8>>>,
+}
+
+/// Buffers of written frames that are kept for the next ones.
+const FRAMES_KEPT_MAX: usize = 8;
+
 impl Workspaces {
-    pub(crate) fn with<R>(&self, body: impl FnOnce(&mut Workspace) -> R) -> R {
-        let mut workspace = self.idle.lock().pop().unwrap_or_default();
-        let result = body(&mut workspace);
-        self.idle.lock().push(workspace);
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&mut EncodeSpace) -> R) -> R {
+        let mut space = self.idle.lock().pop().unwrap_or_default();
+        let result = body(&mut space);
+        self.idle.lock().push(space);
         result
+    }
+
+    /// Keeps the buffer of a frame that was written.
+    pub(crate) fn keep_frame(&self, frame: Vec<u8>) {
+        let mut frames = self.frames.lock();
+        if frames.len() < FRAMES_KEPT_MAX {
+            frames.push(frame);
+        }
+    }
+
+    fn frame(&self) -> Vec<u8> {
+        self.frames.lock().pop().unwrap_or_default()
     }
 }
 
@@ -29,7 +52,7 @@ impl Workspaces {
 pub(crate) struct BlockJob {
     pub block_id: u64,
     pub store_start: u64,
-    pub pages: Vec<Arc<Vec<u8>>>,
+    pub pages: Vec<Page>,
 }
 
 /// A block that was encoded.
@@ -45,33 +68,15 @@ impl BlockJob {
     }
 
     /// Encodes the block and builds its frame, all but the sequence number.
-    pub(crate) fn encode(self, workspace: &mut Workspace, plan: &Plan) -> Result<EncodedBlock> {
-        let mut builder = BlockHead::builder(Vec::new());
-        let mut checksum = Checksum64::new();
-        let mut page_checksums = Vec::with_capacity(self.pages.len());
-        for page in &self.pages {
-            checksum.update(page);
-            page_checksums.push(checksum64(page));
-        }
-        let raw_bytes = self.raw_bytes();
-        let out = builder.payload();
-        let description = match &self.pages[..] {
-            pages if plan.codec == CodecId::NONE => {
-                out.reserve_exact(raw_bytes as usize);
-                pages.iter().for_each(|page| out.extend_from_slice(page));
-                BlockDescription::stored(None)
-            }
-            [page] => encode_block(workspace, page, plan, out)?,
-            pages => {
-                let joined = join(pages, raw_bytes as usize);
-                encode_block(workspace, &joined, plan, out)?
-            }
-        };
+    pub(crate) fn encode(self, workspaces: &Workspaces, plan: &Plan) -> Result<EncodedBlock> {
+        let mut builder = BlockHead::builder(workspaces.frame());
+        let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
+        let description = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
         let head = BlockHead {
             block_id: self.block_id,
             store_start: self.store_start,
-            raw_bytes,
-            raw_checksum: checksum.value(),
+            raw_bytes: self.raw_bytes(),
+            raw_checksum: join_piece_checksums(&page_checksums),
             coding: coding(&description)?,
         };
         Ok(EncodedBlock {
@@ -80,13 +85,33 @@ impl BlockJob {
             page_checksums,
         })
     }
+
+    fn squeeze(
+        &self,
+        space: &mut EncodeSpace,
+        plan: &Plan,
+        out: &mut Vec<u8>,
+    ) -> Result<BlockDescription> {
+        if plan.codec == CodecId::NONE {
+            out.reserve_exact(self.raw_bytes() as usize);
+            self.pages
+                .iter()
+                .for_each(|page| out.extend_from_slice(page));
+            return Ok(BlockDescription::stored(None));
+        }
+        if let [page] = &self.pages[..] {
+            return Ok(encode_block(&mut space.codec, page, plan, out)?);
+        }
+        space.joined.clear();
+        self.pages
+            .iter()
+            .for_each(|page| space.joined.extend_from_slice(page));
+        Ok(encode_block(&mut space.codec, &space.joined, plan, out)?)
+    }
 }
 
-fn join(pages: &[Arc<Vec<u8>>], raw_bytes: usize) -> Vec<u8> {
-    let mut joined = Vec::with_capacity(raw_bytes);
-    pages.iter().for_each(|page| joined.extend_from_slice(page));
-    joined
-}
+// The checksum of a block is made of those of its pages.
+const _: () = assert!(PAGE_BYTES == PIECE_BYTES);
 
 /// What the codec says of a block, in the archive's words.
 pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {

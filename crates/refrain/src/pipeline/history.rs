@@ -11,11 +11,16 @@ use std::sync::Arc;
 
 use refrain_longmatch::{Chunk, History};
 use refrain_protect::checksum64;
-use refrain_runtime::Lock;
+use refrain_runtime::{BufferPool, Lock, PooledBuffer};
 use refrain_storage::Source;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the store in a page. Blocks are whole pages; only the last page of a block may be shorter.
 pub(crate) const PAGE_BYTES: usize = 1 << 20;
+
+/// The bytes of a page.
+pub(crate) type Page = Arc<PooledBuffer>;
 
 /// A piece of a page and where the same bytes are in a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +59,7 @@ struct ClosedPage {
 
 struct Cache {
     /// Page number → its bytes and when it was last used.
-    pages: HashMap<u64, (Arc<Vec<u8>>, u64)>,
+    pages: HashMap<u64, (Page, u64)>,
     /// Pages that may be dropped, by time of last use. A page that is still being encoded is not here.
     by_use: BTreeMap<u64, u64>,
     clock: u64,
@@ -69,18 +74,20 @@ pub(crate) struct StoreHistory {
     /// Where the page that is being filled begins.
     open_start: u64,
     /// The page that is being filled.
-    open: Arc<Vec<u8>>,
+    open: Page,
     open_pieces: Vec<Piece>,
     cache: Lock<Cache>,
     cache_pages_max: usize,
     recipe_bytes_max: usize,
     sources: Vec<Option<Arc<dyn Source>>>,
     archive: Option<Arc<dyn BlockReader>>,
+    /// Buffers of pages: memory that was touched before is cheap.
+    pool: Arc<BufferPool>,
 }
 
 /// A page that was just filled.
 pub(crate) struct FilledPage {
-    pub bytes: Arc<Vec<u8>>,
+    pub bytes: Page,
 }
 
 impl StoreHistory {
@@ -89,13 +96,14 @@ impl StoreHistory {
         recipe_bytes_max: usize,
         sources: Vec<Option<Arc<dyn Source>>>,
         archive: Option<Arc<dyn BlockReader>>,
-    ) -> StoreHistory {
-        StoreHistory {
+        pool: Arc<BufferPool>,
+    ) -> Result<StoreHistory> {
+        Ok(StoreHistory {
             closed: Vec::new(),
             first_kept: 0,
             recipe_bytes: 0,
             open_start: 0,
-            open: Arc::new(Vec::with_capacity(PAGE_BYTES)),
+            open: Arc::new(PooledBuffer::empty(&pool)?),
             open_pieces: Vec::new(),
             cache: Lock::new(Cache {
                 pages: HashMap::new(),
@@ -106,7 +114,8 @@ impl StoreHistory {
             recipe_bytes_max,
             sources,
             archive,
-        }
+            pool,
+        })
     }
 
     /// Bytes in the store.
@@ -121,11 +130,11 @@ impl StoreHistory {
         member: u32,
         mut offset_in_member: u64,
         filled: &mut Vec<FilledPage>,
-    ) {
+    ) -> Result<()> {
         while !bytes.is_empty() {
             let count = bytes.len().min(PAGE_BYTES - self.open.len());
             let (now, later) = bytes.split_at(count);
-            Arc::make_mut(&mut self.open).extend_from_slice(now);
+            self.open_for_writing()?.extend_from_slice(now);
             self.add_piece(Piece {
                 member,
                 offset_in_member,
@@ -134,9 +143,21 @@ impl StoreHistory {
             bytes = later;
             offset_in_member += count as u64;
             if self.open.len() == PAGE_BYTES {
-                filled.push(self.close_page());
+                filled.push(self.close_page()?);
             }
         }
+        Ok(())
+    }
+
+    /// The open page, ours alone: nobody reads it while the store grows, else a copy is made.
+    fn open_for_writing(&mut self) -> Result<&mut PooledBuffer> {
+        if Arc::get_mut(&mut self.open).is_none() {
+            let mut copy = PooledBuffer::empty(&self.pool)?;
+            copy.extend_from_slice(&self.open);
+            self.open = Arc::new(copy);
+        }
+        let shared = || Error::new(ErrorKind::Internal, "the open page is shared");
+        Arc::get_mut(&mut self.open).ok_or_else(shared)
     }
 
     fn add_piece(&mut self, piece: Piece) {
@@ -153,12 +174,16 @@ impl StoreHistory {
     }
 
     /// Closes the open page as it is: at the end of the store, or because its block must not wait any longer.
-    pub(crate) fn take_last_page(&mut self) -> Option<FilledPage> {
-        (!self.open.is_empty()).then(|| self.close_page())
+    pub(crate) fn take_last_page(&mut self) -> Result<Option<FilledPage>> {
+        if self.open.is_empty() {
+            return Ok(None);
+        }
+        self.close_page().map(Some)
     }
 
-    fn close_page(&mut self) -> FilledPage {
-        let bytes = std::mem::replace(&mut self.open, Arc::new(Vec::with_capacity(PAGE_BYTES)));
+    fn close_page(&mut self) -> Result<FilledPage> {
+        let next = Arc::new(PooledBuffer::empty(&self.pool)?);
+        let bytes = std::mem::replace(&mut self.open, next);
         let pieces = std::mem::take(&mut self.open_pieces);
         let rereadable = |piece: &Piece| {
             self.sources
@@ -181,7 +206,7 @@ impl StoreHistory {
         });
         self.open_start += bytes.len() as u64;
         self.cache.lock().pages.insert(number, (bytes.clone(), 0));
-        FilledPage { bytes }
+        Ok(FilledPage { bytes })
     }
 
     /// Forgets old pages while their recipes take more memory than allowed, and all below `floor`. Returns the store
@@ -220,7 +245,7 @@ impl StoreHistory {
     }
 
     /// Reads a page that is no longer in memory, from the sources or from the archive.
-    fn fetch(&self, page: u64) -> Option<Arc<Vec<u8>>> {
+    fn fetch(&self, page: u64) -> Option<Page> {
         let closed = self.closed.get(page as usize)?;
         let expected = closed.checksum?;
         let bytes = match &closed.recipe {
@@ -238,11 +263,13 @@ impl StoreHistory {
     }
 
     /// Opens the page's block; its other pages are likely to be asked for next.
-    fn fetch_block(&self, page: u64) -> Option<Arc<Vec<u8>>> {
+    fn fetch_block(&self, page: u64) -> Option<Page> {
         let (first, bytes) = self.archive.as_ref()?.read_block_of(page)?;
         let mut wanted = None;
         for (number, page_bytes) in (first..).zip(bytes.chunks(PAGE_BYTES)) {
-            let page_bytes = Arc::new(page_bytes.to_vec());
+            let mut copy = PooledBuffer::empty(&self.pool).ok()?;
+            copy.extend_from_slice(page_bytes);
+            let page_bytes = Arc::new(copy);
             if number == page {
                 wanted = Some(page_bytes.clone());
             }
@@ -253,9 +280,9 @@ impl StoreHistory {
         wanted
     }
 
-    fn read_sources(&self, packed: &[u8]) -> Option<Vec<u8>> {
+    fn read_sources(&self, packed: &[u8]) -> Option<PooledBuffer> {
         let pieces = unpack(packed);
-        let mut page = Vec::with_capacity(PAGE_BYTES);
+        let mut page = PooledBuffer::empty(&self.pool).ok()?;
         let mut scratch = Vec::new();
         let mut at = 0;
         while at < pieces.len() {
@@ -311,7 +338,7 @@ impl History for StoreHistory {
             return None;
         }
         let found = self.cache.lock().get(page as u64);
-        let bytes: Arc<Vec<u8>> = found.or_else(|| self.fetch(page as u64))?;
+        let bytes: Page = found.or_else(|| self.fetch(page as u64))?;
         Some(Chunk {
             offset_in_store: self.closed[page].start,
             bytes,
@@ -320,7 +347,7 @@ impl History for StoreHistory {
 }
 
 impl Cache {
-    fn get(&mut self, page: u64) -> Option<Arc<Vec<u8>>> {
+    fn get(&mut self, page: u64) -> Option<Page> {
         let (bytes, used) = self.pages.get_mut(&page)?;
         if *used != 0 {
             self.by_use.remove(used);
@@ -331,7 +358,7 @@ impl Cache {
         Some(bytes.clone())
     }
 
-    fn put(&mut self, page: u64, bytes: Arc<Vec<u8>>, pages_max: usize) {
+    fn put(&mut self, page: u64, bytes: Page, pages_max: usize) {
         self.clock += 1;
         if let Some((_, used)) = self.pages.insert(page, (bytes, self.clock)) {
             self.by_use.remove(&used);
@@ -452,11 +479,15 @@ mod tests {
             1 << 20,
             vec![Some(source)],
             None,
-        );
+            Arc::new(BufferPool::new(PAGE_BYTES, 8)),
+        )
+        .expect("memory");
         let (mut filled, mut store) = (vec![], vec![]);
         for start in (0..content.len()).step_by(2048) {
             let bytes = &content[start..start + 1024];
-            history.append(bytes, 0, start as u64, &mut filled);
+            history
+                .append(bytes, 0, start as u64, &mut filled)
+                .expect("memory");
             store.extend_from_slice(bytes);
         }
         let sums: Vec<_> = filled.iter().map(|page| checksum64(&page.bytes)).collect();

@@ -1,7 +1,6 @@
 //! Frames in their order: workers finish when they like, the archive's bytes do not care.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHead, BlockHead, EntriesHead, EpochSums, ExtentsHead, Index,
@@ -24,7 +23,7 @@ pub(crate) enum Frame {
 pub(crate) struct WrittenBlock {
     pub head: BlockHead,
     pub offset: u64,
-    pub frame: Arc<Vec<u8>>,
+    pub frame: Vec<u8>,
 }
 
 /// What was written.
@@ -132,7 +131,7 @@ impl<'a> Output<'a> {
                 return Ok(Written::Block(WrittenBlock {
                     head,
                     offset,
-                    frame: Arc::new(bytes),
+                    frame: bytes,
                 }));
             }
         }

@@ -53,14 +53,14 @@ impl WrittenBlocks {
         pages: u64,
         head: BlockHead,
         offset: u64,
-        frame: &Arc<Vec<u8>>,
+        frame: Vec<u8>,
     ) {
         let place = match self.archive {
             Some(_) => Place::Archive {
                 offset,
                 frame_bytes: frame.len() as u64,
             },
-            None => Place::Memory(frame.clone()),
+            None => Place::Memory(Arc::new(frame)),
         };
         self.blocks.lock().push_back(KeptBlock {
             first_page,
@@ -109,9 +109,15 @@ impl BlockReader for WrittenBlocks {
         let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEAD_BYTES..)?;
         let description = description(&head.coding, head.raw_bytes).ok()?;
         let mut raw = Vec::new();
-        let opened = self
-            .workspaces
-            .with(|workspace| decode(workspace, &description, data, head.raw_bytes, &mut raw));
+        let opened = self.workspaces.with(|space| {
+            decode(
+                &mut space.codec,
+                &description,
+                data,
+                head.raw_bytes,
+                &mut raw,
+            )
+        });
         opened.ok()?;
         head.check_raw(&raw).ok()?;
         Some((first_page, raw))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_longmatch::{Extent, FlatEpoch, Index, Match, Rules, Words, flatten, insert_epoch};
 use refrain_runtime::HugeBuffer;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pipeline::history::{FilledPage, StoreHistory};
 use crate::pipeline::segments::EpochData;
 
@@ -66,7 +66,7 @@ pub(crate) struct Settled {
     pub fresh_bytes: u64,
 }
 
-pub(crate) fn settle(step: Settle) -> Settled {
+pub(crate) fn settle(step: Settle) -> Result<Settled> {
     let Settle {
         mut state,
         data,
@@ -85,25 +85,26 @@ pub(crate) fn settle(step: Settle) -> Settled {
         let flat = flatten(epoch, &matches, store_start, block_start, &rules);
         for range in &flat.fresh {
             for piece in data.pieces(range.clone()) {
-                state.history.append(
+                let history = &mut state.history;
+                history.append(
                     piece.bytes,
                     piece.member,
                     piece.offset_in_member,
                     &mut filled,
-                );
+                )?;
             }
         }
         insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
-        flat
-    });
+        Ok::<_, Error>(flat)
+    })?;
     let floor = state.history.forget(reach_floor);
     state.index.forget_below(floor);
-    Settled {
+    Ok(Settled {
         state,
         extents: flat.extents,
         filled,
         content_bytes: data.length_bytes(),
         store_start,
         fresh_bytes: flat.fresh_bytes,
-    }
+    })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use refrain_codec::{Workspace, decode, decode_memory_bytes, decode_prefix};
+use refrain_codec::{decode, decode_memory_bytes, decode_prefix};
 use refrain_format::{BlockHead, Limits};
 use refrain_runtime::{Lock, OnceValue};
 
@@ -175,7 +175,8 @@ impl StoreReader {
                 self.memory_bytes
             )));
         }
-        self.workspaces.with(|workspace: &mut Workspace| {
+        self.workspaces.with(|space| {
+            let workspace = &mut space.codec;
             let mut raw = Vec::new();
             if wanted < head.raw_bytes {
                 decode_prefix(

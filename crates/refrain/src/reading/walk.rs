@@ -89,19 +89,23 @@ impl SeenBlocks {
         }
     }
 
-    /// Forgets blocks that begin before `archive_offset`, for a pipe. Returns the bytes that are kept.
-    fn forget_before(&self, archive_offset: u64) -> u64 {
-        if self.source.is_some() {
-            return 0;
-        }
+    /// Forgets blocks that begin before `archive_offset`, for a pipe.
+    fn forget_before(&self, archive_offset: u64) {
         let mut seen = self.seen.lock();
-        while seen
-            .front()
-            .is_some_and(|block| block.place.frame_offset < archive_offset)
+        while self.source.is_none()
+            && seen
+                .front()
+                .is_some_and(|block| block.place.frame_offset < archive_offset)
         {
             seen.pop_front();
         }
-        seen.iter().map(|block| block.frame_bytes).sum()
+    }
+
+    /// The archive's first byte that has to be kept, for a pipe.
+    fn first_kept(&self) -> Option<u64> {
+        let seen = self.seen.lock();
+        let first = seen.front().filter(|_| self.source.is_none());
+        first.map(|block| block.place.frame_offset)
     }
 }
 
@@ -303,7 +307,7 @@ impl Walk<'_, '_, '_> {
             self.read_next();
             match self.crew.next() {
                 Some(event) => self.take(event?.0)?,
-                None if self.at_end && self.next_given == self.next_piece => break,
+                None if self.at_end => break,
                 None => return Err(Error::new(ErrorKind::Internal, "the walk stands still")),
             }
             self.give()?;
@@ -315,6 +319,9 @@ impl Walk<'_, '_, '_> {
         if !self.checker.is_complete() {
             let message = "the archive ends without its End frame: it was cut off";
             return Err(Error::damaged(message).at_offset(self.checker.offset()));
+        }
+        if self.next_given != self.next_piece || !self.open.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, "content was not given away"));
         }
         self.totals.archive_bytes = self.checker.offset();
         Ok(self.totals)

@@ -1,0 +1,300 @@
+//! What the engine's tests share: ways in, ways out, and a watchdog.
+// Every test binary uses its own part of this.
+#![allow(dead_code)]
+
+use std::io::{self, Cursor, Read, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use refrain::storage::{MemorySink, MemorySource, Sink, Source, StreamSink};
+use refrain::{
+    Archive, CodecChoice, CompressOptions, CompressSummary, Content, Error, Level, Member,
+    MemberInput, MemberStart, ReadOptions, Result, Targets, Unwatched, Watch,
+};
+
+pub mod heap;
+
+pub const MIB: usize = 1 << 20;
+
+/// Options of a level, with that many threads.
+pub fn options(level: u8, threads: usize) -> CompressOptions {
+    CompressOptions {
+        level: Level(level),
+        threads,
+        ..CompressOptions::default()
+    }
+}
+
+/// The fast level with a codec of this name, and the smallest budget.
+pub fn small_options(codec: &str) -> CompressOptions {
+    CompressOptions {
+        codec: Some(CodecChoice {
+            name: codec.into(),
+            level: None,
+        }),
+        memory_bytes: Some(refrain::MEMORY_BYTES_MIN),
+        ..options(1, 2)
+    }
+}
+
+pub fn source(bytes: &[u8]) -> Arc<dyn Source> {
+    Arc::new(MemorySource::new(bytes.to_vec()))
+}
+
+pub fn member(name: &str, content: Content) -> MemberInput {
+    MemberInput {
+        name: name.into(),
+        mode: None,
+        modified: None,
+        content,
+    }
+}
+
+/// A member that is read as a file.
+pub fn file(name: &str, bytes: &[u8]) -> MemberInput {
+    member(name, Content::Source(source(bytes)))
+}
+
+/// A member that is read as a pipe.
+pub fn pipe(name: &str, bytes: &[u8]) -> MemberInput {
+    member(name, Content::Stream(Box::new(Cursor::new(bytes.to_vec()))))
+}
+
+/// The archive, written to something that can be read back, as a file can.
+pub fn archive_of(
+    members: Vec<MemberInput>,
+    options: &CompressOptions,
+) -> (Vec<u8>, CompressSummary) {
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    let summary =
+        refrain::compress(members, &mut sink, options, &Unwatched).expect("it compresses");
+    (output.published().expect("it is published"), summary)
+}
+
+/// A writer whose bytes can be looked at while a sink owns it.
+#[derive(Clone, Default)]
+pub struct SharedBytes(Arc<Mutex<Vec<u8>>>);
+
+impl SharedBytes {
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().expect("no writer panicked"))
+    }
+}
+
+impl Write for SharedBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = self.0.lock().expect("no writer panicked");
+        all.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The archive, written to a pipe.
+pub fn piped_archive_of(
+    members: Vec<MemberInput>,
+    options: &CompressOptions,
+) -> (Vec<u8>, CompressSummary) {
+    let bytes = SharedBytes::default();
+    let mut sink = StreamSink::new(bytes.clone(), "pipe");
+    let summary =
+        refrain::compress(members, &mut sink, options, &Unwatched).expect("it compresses");
+    (bytes.take(), summary)
+}
+
+/// A member as it was published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    pub name: String,
+    pub content: Vec<u8>,
+}
+
+pub fn published(name: &str, content: &[u8]) -> Published {
+    Published {
+        name: name.into(),
+        content: content.to_vec(),
+    }
+}
+
+/// Takes members into memory. Only what was closed counts as published.
+#[derive(Default)]
+pub struct Collect {
+    pub published: Vec<Published>,
+    /// Refuses members longer than this: a forged fill can be endless.
+    pub limit_bytes: Option<u64>,
+    pub open: Option<refrain::storage::MemoryOutput>,
+}
+
+impl Targets for Collect {
+    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+        let sink = MemorySink::with_limit(self.limit_bytes.unwrap_or(u64::MAX));
+        self.open = Some(sink.output());
+        Ok(Some(Box::new(sink)))
+    }
+
+    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
+        sink.expect("the sink that was opened").publish()?;
+        let output = self.open.take().expect("the member that was opened");
+        self.published.push(Published {
+            name: member.name.clone(),
+            content: output.published().expect("it is published"),
+        });
+        Ok(())
+    }
+}
+
+/// Everything, by the verb for files.
+pub fn extracted(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
+    let mut targets = Collect::default();
+    let summary = refrain::extract(source(archive), &mut targets, options, &Unwatched)?;
+    assert_eq!(summary.members, targets.published.len());
+    assert_eq!(summary.archive_bytes, archive.len() as u64);
+    Ok(targets.published)
+}
+
+/// Everything, by the verb for pipes.
+pub fn extracted_from_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
+    let mut targets = Collect::default();
+    let stream = Box::new(Cursor::new(archive.to_vec()));
+    let summary = refrain::extract_stream(stream, &mut targets, options, &Unwatched)?;
+    assert_eq!(summary.members, targets.published.len());
+    assert_eq!(summary.archive_bytes, archive.len() as u64);
+    Ok(targets.published)
+}
+
+/// Everything, by the index, each member with one read.
+pub fn read_by_index(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
+    let archive = Archive::open(source(archive), options)?;
+    let members = archive.members().to_vec();
+    let read = |(index, member): (usize, &Member)| {
+        let mut content = vec![0; member.content_bytes as usize];
+        assert_eq!(
+            archive.read_at(index, 0, &mut content)? as u64,
+            member.content_bytes
+        );
+        Ok(Published {
+            name: member.name.clone(),
+            content,
+        })
+    };
+    members.iter().enumerate().map(read).collect()
+}
+
+/// Fails unless the archive gives `expected` by every way of reading.
+#[track_caller]
+pub fn assert_reads(archive: &[u8], expected: &[Published], what: &str) {
+    let options = read_options(2);
+    let ways = [
+        ("file", extracted(archive, &options)),
+        ("pipe", extracted_from_pipe(archive, &options)),
+        ("index", read_by_index(archive, &options)),
+    ];
+    for (way, read) in ways {
+        let read = read.unwrap_or_else(|error| panic!("{what}, by {way}: {error}"));
+        assert_eq!(read.len(), expected.len(), "{what}, by {way}: members");
+        for (read, expected) in read.iter().zip(expected) {
+            assert_eq!(read.name, expected.name, "{what}, by {way}");
+            // Not assert_eq: nobody wants to see the bytes.
+            assert!(
+                read.content == expected.content,
+                "{what}, by {way}: content of {} differs from byte {:?} on; {} bytes, expected {}",
+                read.name,
+                first_difference(&read.content, &expected.content),
+                read.content.len(),
+                expected.content.len()
+            );
+        }
+    }
+}
+
+pub fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    one.iter().zip(other).position(|(one, other)| one != other)
+}
+
+pub fn read_options(threads: usize) -> ReadOptions {
+    ReadOptions {
+        threads,
+        ..ReadOptions::default()
+    }
+}
+
+/// Remembers the notices.
+#[derive(Default)]
+pub struct Notices(pub Mutex<Vec<String>>);
+
+impl Watch for Notices {
+    fn notice(&self, notice: &str) {
+        let mut notices = self.0.lock().expect("nobody panicked");
+        notices.push(notice.into());
+    }
+}
+
+/// Runs `case` on a thread of its own and gives its result; fails if it panics, or is not done in time.
+#[track_caller]
+pub fn within<R: Send + 'static>(
+    seconds: u64,
+    what: &str,
+    case: impl FnOnce() -> R + Send + 'static,
+) -> R {
+    let (done, wait) = channel();
+    let thread = std::thread::spawn(move || {
+        // The receiver is gone only if time ran out, and then the test has failed.
+        let _ = done.send(case());
+    });
+    match wait.recv_timeout(Duration::from_secs(seconds)) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("{what}: not done after {seconds} seconds"),
+        Err(RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => panic!("{what}: no result"),
+        },
+    }
+}
+
+/// A stream that is generated while it is read: `piece(n)` gives the n-th piece, `None` the end.
+pub struct Generated<F> {
+    piece: F,
+    number: u64,
+    left: Cursor<Vec<u8>>,
+}
+
+impl<F: FnMut(u64) -> Option<Vec<u8>>> Generated<F> {
+    pub fn new(piece: F) -> Self {
+        Generated {
+            piece,
+            number: 0,
+            left: Cursor::default(),
+        }
+    }
+}
+
+impl<F: FnMut(u64) -> Option<Vec<u8>>> Read for Generated<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.left.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let Some(piece) = (self.piece)(self.number) else {
+                return Ok(0);
+            };
+            self.number += 1;
+            self.left = Cursor::new(piece);
+        }
+    }
+}
+
+/// Fails unless the error says where.
+#[track_caller]
+pub fn assert_has_place(error: &Error, what: &str) {
+    let place = &error.place;
+    let known = place.archive_offset.is_some()
+        || place.block.is_some()
+        || place.content_offset.is_some()
+        || place.file.is_some();
+    assert!(known, "{what}: no place in: {error}");
+}
