@@ -79,17 +79,19 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Seals a frame that [`BlockHead::finish`] has made of `head`.
+    /// Seals a frame that [`BlockHead::finish`] has made of `head`; or, with `detached_bytes` of data to be written after
+    /// it, [`BlockHead::finish_detached`].
     ///
     /// # Errors
     /// It may not stand here.
-    pub fn block(&mut self, head: &BlockHead, frame: &mut [u8]) -> Result<()> {
-        let place = self.seal(frame);
+    pub fn block(&mut self, head: &BlockHead, frame: &mut [u8], detached_bytes: u64) -> Result<()> {
+        let (frame_offset, head_bytes) = self.seal(frame);
+        let place = (frame_offset, head_bytes.saturating_add(detached_bytes));
         let payload = Payload::Block {
             head: *head,
             data: &[],
         };
-        self.feed(frame, &payload)?;
+        self.feed_detached(frame, detached_bytes, &payload)?;
         let coding = &head.coding;
         self.index
             .push_block(place, head.raw_bytes, coding.codec(), coding.filter_ids());
@@ -223,7 +225,16 @@ impl ArchiveAssembler {
     }
 
     fn feed(&mut self, frame: &[u8], payload: &Payload<'_>) -> Result<()> {
-        let left = frame.len().saturating_sub(FRAME_HEADER_BYTES) as u64;
+        self.feed_detached(frame, 0, payload)
+    }
+
+    fn feed_detached(
+        &mut self,
+        frame: &[u8],
+        detached_bytes: u64,
+        payload: &Payload<'_>,
+    ) -> Result<()> {
+        let left = (frame.len() as u64 + detached_bytes).saturating_sub(FRAME_HEADER_BYTES as u64);
         let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), Some(left))?;
         if header.payload_bytes != left {
             return Err(FormatError::Trailing {

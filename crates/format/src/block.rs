@@ -77,13 +77,30 @@ impl BlockHead {
     /// What [`parse`](Self::parse) would refuse under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
+        Ok(builder.finish_with_head(&self.to_bytes()))
+    }
+
+    /// The frame without its data, which is `parts`, one after the other: for stored blocks, whose bytes need not be
+    /// copied to be written.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_detached(&self, parts: &[&[u8]]) -> Result<Vec<u8>> {
+        self.check(
+            parts.iter().map(|part| part.len()).sum(),
+            &Limits::default(),
+        )?;
+        Ok(Self::builder(Vec::new()).finish_detached(&self.to_bytes(), parts))
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
         let mut head = Vec::with_capacity(BLOCK_HEAD_BYTES);
         head.extend(self.block_id.to_le_bytes());
         head.extend(self.store_start.to_le_bytes());
         head.extend(self.raw_bytes.to_le_bytes());
         head.extend(self.raw_checksum.to_le_bytes());
         self.coding.write(&mut head);
-        Ok(builder.finish_with_head(&head))
+        head
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
@@ -173,6 +190,17 @@ mod tests {
         parsed.check_raw(data).unwrap();
         assert!(parsed.check_raw(b"the unique bytez").is_err());
         assert!(parsed.check_raw(b"short").is_err());
+    }
+
+    #[test]
+    fn a_detached_frame_and_its_parts_are_the_frame() {
+        let raw = b"the unique bytes";
+        let mut detached = head(raw, Coding::none())
+            .finish_detached(&[&raw[..3], &raw[3..]])
+            .unwrap();
+        seal(&mut detached, 4);
+        detached.extend_from_slice(raw);
+        assert_eq!(detached, frame(raw));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::bytes::Reader;
 use crate::error::{FormatError, Result};
 use crate::limits::{INDEX_BYTES_MAX, Limits};
 use crate::{archive, block, end, entries, extents, member};
-use refrain_protect::checksum64;
+use refrain_protect::{Checksum64, checksum64};
 
 /// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in any encoding, and the
 /// line ends and ^Z show at once whether a transfer "converted" the file.
@@ -419,6 +419,19 @@ impl FrameBuilder {
         let checksum = checksum64(payload);
         self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
         self.patch(PAYLOAD_CHECKSUM_AT, &checksum.to_le_bytes());
+        self.bytes
+    }
+
+    /// As [`finish_with_head`](Self::finish_with_head) for a payload that goes on with `parts`, which stay where they are.
+    pub(crate) fn finish_detached(mut self, head: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+        self.patch(FRAME_HEADER_BYTES, head);
+        let mut checksum = Checksum64::new();
+        checksum.update(self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default());
+        parts.iter().for_each(|part| checksum.update(part));
+        let detached_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let payload_bytes = (self.bytes.len() + detached_bytes).saturating_sub(FRAME_HEADER_BYTES);
+        self.patch(PAYLOAD_BYTES_AT, &(payload_bytes as u64).to_le_bytes());
+        self.patch(PAYLOAD_CHECKSUM_AT, &checksum.value().to_le_bytes());
         self.bytes
     }
 

@@ -143,7 +143,7 @@ fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
     let mut builder = BlockHead::builder(Vec::new());
     builder.payload().extend_from_slice(STORE);
     let mut frame = head.finish(builder).unwrap();
-    assembler.block(&head, &mut frame).unwrap();
+    assembler.block(&head, &mut frame, 0).unwrap();
     frame
 }
 

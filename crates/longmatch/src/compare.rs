@@ -5,7 +5,7 @@
 const WIDE: usize = 32;
 
 /// Length of the longest common prefix of `a` and `b`.
-#[inline(never)]
+#[inline]
 pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
     let wide = a
         .as_chunks::<WIDE>()
@@ -23,7 +23,7 @@ pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Length of the longest common suffix of `a` and `b`.
-#[inline(never)]
+#[inline]
 pub(crate) fn equal_backward(a: &[u8], b: &[u8]) -> usize {
     let (left, right) = (a.as_rchunks::<WIDE>().1, b.as_rchunks::<WIDE>().1);
     let wide = left

@@ -45,7 +45,7 @@ pub struct Match {
     pub source: MatchSource,
 }
 
-/// Anchors whose index entries are asked for at once, so that their cache misses overlap.
+/// Anchors whose index entries are asked for at once, at most, so that their cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
 /// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from `store_floor` on.
@@ -79,6 +79,7 @@ pub fn match_segment(
         index,
         looked_up: [None; LOOKAHEAD],
         window: 0..0,
+        ahead: 1,
     };
     let mut anchor = 0;
     for (gap_start, gap_end) in this.scan.gaps(this.bytes.len()) {
@@ -107,14 +108,21 @@ struct Anchors<'a> {
     index: &'a Index,
     looked_up: [Option<u64>; LOOKAHEAD],
     window: std::ops::Range<usize>,
+    ahead: usize,
 }
 
 impl Anchors<'_> {
     /// The candidates of one anchor: an offset in the store, and a position in the epoch.
-    #[inline(never)]
     fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
         if !self.window.contains(&anchor) {
-            self.window = anchor..self.scan.fingerprints.len().min(anchor + LOOKAHEAD);
+            // Behind a repeat the next anchor is often one again, and the ones after it are covered by it: begin small.
+            let is_next = anchor == self.window.end && anchor != 0;
+            self.ahead = if is_next {
+                (self.ahead * 2).min(LOOKAHEAD)
+            } else {
+                1
+            };
+            self.window = anchor..self.scan.fingerprints.len().min(anchor + self.ahead);
             let fingerprints = &self.scan.fingerprints[self.window.clone()];
             // Two passes: the loads of the first are independent and miss the cache together.
             let touched = fingerprints

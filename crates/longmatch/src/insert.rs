@@ -30,7 +30,6 @@ pub fn insert_epoch(index: &mut Index, epoch: &Epoch<'_>, flat: &FlatEpoch, stor
     index.settle(store_end);
 }
 
-#[inline(never)]
 fn insert_all(index: &mut Index, entries: &[(u64, u64)]) {
     let touched = entries
         .iter()

@@ -269,7 +269,9 @@ impl<'a> Writer<'a> {
             let mut builder = BlockHead::builder(Vec::new());
             builder.payload().extend_from_slice(raw);
             let mut frame = head.finish(builder).expect("a valid head");
-            self.assembler.block(&head, &mut frame).expect("in order");
+            self.assembler
+                .block(&head, &mut frame, 0)
+                .expect("in order");
             self.bytes.extend_from_slice(&frame);
             self.store_written += length;
             self.block_count += 1;

@@ -217,14 +217,14 @@ impl<'a> Assembler<'a> {
             frame,
         } = block;
         self.watch
-            .block(&BlockInfo::new(&head, (offset, frame.len() as u64)));
+            .block(&BlockInfo::new(&head, (offset, frame.frame_bytes())));
         let BlockNote {
             first_page,
             page_checksums: checksums,
         } = self.notes.remove(&head.block_id)?;
         match &self.written_blocks {
             Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
-            None => self.shared.workspaces.keep_frame(frame),
+            None => self.shared.workspaces.keep_frame(frame.bytes),
         }
         Some(EncodedPages {
             first_page,
@@ -293,7 +293,7 @@ impl Assembly for Assembler<'_> {
             head,
             page_checksums,
         } = block;
-        self.reach.encoded(head.block_id, frame.len() as u64);
+        self.reach.encoded(head.block_id, frame.frame_bytes());
         self.notes.insert(
             head.block_id,
             BlockNote {

@@ -29,7 +29,7 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(tuning: &Tuning, threads: usize) -> Result<Budget> {
         let memory = tuning.memory_bytes;
-        let index_bytes = prev_power_of_two(memory / 4).max(INDEX_WORDS_MIN * 8);
+        let index_bytes = index_bytes(memory);
         let recipe_bytes = memory / 16;
         // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so.
         let epoch_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
@@ -51,6 +51,17 @@ impl Budget {
             blocks_in_flight: blocks as usize,
         })
     }
+}
+
+/// An eighth of the budget; of a small budget a quarter.
+///
+/// First touch of the index costs more than anything else at the start of a run, and a small one stays in the cache.
+fn index_bytes(memory: u64) -> u64 {
+    const SMALL_BYTES: u64 = 128 << 20;
+    let small = prev_power_of_two(memory / 4).min(SMALL_BYTES);
+    prev_power_of_two(memory / 8)
+        .max(small)
+        .max(INDEX_WORDS_MIN * 8)
 }
 
 fn encode_memory(plan: &Plan, block_bytes: u64) -> Result<u64> {

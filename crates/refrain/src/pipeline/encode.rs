@@ -55,9 +55,34 @@ pub(crate) struct BlockJob {
     pub pages: Vec<Page>,
 }
 
+/// The frame of a block: in one piece, or, if the block is stored as it is, its heads and its pages.
+pub(crate) struct BlockFrame {
+    pub bytes: Vec<u8>,
+    pub stored: Vec<Page>,
+}
+
+impl BlockFrame {
+    /// Bytes that are not in `bytes`.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.stored.iter().map(|page| page.len() as u64).sum()
+    }
+
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.stored_bytes()
+    }
+
+    /// The frame in one piece.
+    pub(crate) fn joined(mut self) -> Vec<u8> {
+        self.stored
+            .iter()
+            .for_each(|page| self.bytes.extend_from_slice(page));
+        self.bytes
+    }
+}
+
 /// A block that was encoded.
 pub(crate) struct EncodedBlock {
-    pub frame: Vec<u8>,
+    pub frame: BlockFrame,
     pub head: BlockHead,
     pub page_checksums: Vec<u64>,
 }
@@ -69,18 +94,31 @@ impl BlockJob {
 
     /// Encodes the block and builds its frame, all but the sequence number.
     pub(crate) fn encode(self, workspaces: &Workspaces, plan: &Plan) -> Result<EncodedBlock> {
-        let mut builder = BlockHead::builder(workspaces.frame());
         let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
-        let description = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
-        let head = BlockHead {
+        let mut head = BlockHead {
             block_id: self.block_id,
             store_start: self.store_start,
             raw_bytes: self.raw_bytes(),
             raw_checksum: join_piece_checksums(&page_checksums),
-            coding: coding(&description)?,
+            coding: Coding::none(),
+        };
+        let frame = if plan.codec == CodecId::NONE {
+            let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
+            BlockFrame {
+                bytes: head.finish_detached(&parts)?,
+                stored: self.pages,
+            }
+        } else {
+            let mut builder = BlockHead::builder(workspaces.frame());
+            let squeezed = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
+            head.coding = coding(&squeezed)?;
+            BlockFrame {
+                bytes: head.finish(builder)?,
+                stored: vec![],
+            }
         };
         Ok(EncodedBlock {
-            frame: head.finish(builder)?,
+            frame,
             head,
             page_checksums,
         })
@@ -92,13 +130,6 @@ impl BlockJob {
         plan: &Plan,
         out: &mut Vec<u8>,
     ) -> Result<BlockDescription> {
-        if plan.codec == CodecId::NONE {
-            out.reserve_exact(self.raw_bytes() as usize);
-            self.pages
-                .iter()
-                .for_each(|page| out.extend_from_slice(page));
-            return Ok(BlockDescription::stored(None));
-        }
         if let [page] = &self.pages[..] {
             return Ok(encode_block(&mut space.codec, page, plan, out)?);
         }

@@ -79,9 +79,8 @@ impl Frame {
         match self {
             Frame::MemberStart(start) => HEADS + start.name.len() as u64,
             Frame::MemberEnd(end) => HEADS + end.digests.len() as u64 * 80,
-            Frame::Entries(_, bytes) | Frame::Block(_, bytes) | Frame::Extents(_, _, bytes) => {
-                bytes.len() as u64
-            }
+            Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes.len() as u64,
+            Frame::Block(_, frame) => frame.frame_bytes(),
         }
     }
 }

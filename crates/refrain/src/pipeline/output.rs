@@ -9,13 +9,14 @@ use refrain_format::{
 use refrain_storage::Sink;
 
 use crate::error::{Error, Result};
+use crate::pipeline::encode::BlockFrame;
 
 /// A frame to be written: sealed when its turn comes.
 pub(crate) enum Frame {
     MemberStart(MemberStart),
     Entries(EntriesHead, Vec<u8>),
     MemberEnd(MemberEnd),
-    Block(BlockHead, Vec<u8>),
+    Block(BlockHead, BlockFrame),
     Extents(ExtentsHead, EpochSums, Vec<u8>),
 }
 
@@ -23,7 +24,7 @@ pub(crate) enum Frame {
 pub(crate) struct WrittenBlock {
     pub head: BlockHead,
     pub offset: u64,
-    pub frame: Vec<u8>,
+    pub frame: BlockFrame,
 }
 
 /// What was written.
@@ -125,13 +126,18 @@ impl<'a> Output<'a> {
                 self.sink.write_all(&bytes)?;
                 return Ok(Written::Extents);
             }
-            Frame::Block(head, mut bytes) => {
-                self.archive.block(&head, &mut bytes)?;
-                self.sink.write_all(&bytes)?;
+            Frame::Block(head, mut frame) => {
+                let detached_bytes = frame.stored_bytes();
+                self.archive
+                    .block(&head, &mut frame.bytes, detached_bytes)?;
+                self.sink.write_all(&frame.bytes)?;
+                for page in &frame.stored {
+                    self.sink.write_all(page)?;
+                }
                 return Ok(Written::Block(WrittenBlock {
                     head,
                     offset,
-                    frame: bytes,
+                    frame,
                 }));
             }
         }

@@ -8,7 +8,7 @@ use refrain_format::{BLOCK_HEAD_BYTES, BlockHead, Coding, FRAME_HEADER_BYTES};
 use refrain_runtime::Lock;
 use refrain_storage::Source;
 
-use crate::pipeline::encode::Workspaces;
+use crate::pipeline::encode::{BlockFrame, Workspaces};
 use crate::pipeline::history::BlockReader;
 
 /// Where a block's frame is.
@@ -53,14 +53,14 @@ impl WrittenBlocks {
         pages: u64,
         head: BlockHead,
         offset: u64,
-        frame: Vec<u8>,
+        frame: BlockFrame,
     ) {
         let place = match self.archive {
             Some(_) => Place::Archive {
                 offset,
-                frame_bytes: frame.len() as u64,
+                frame_bytes: frame.frame_bytes(),
             },
-            None => Place::Memory(Arc::new(frame)),
+            None => Place::Memory(Arc::new(frame.joined())),
         };
         self.blocks.lock().push_back(KeptBlock {
             first_page,
