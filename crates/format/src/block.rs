@@ -7,7 +7,7 @@ use crate::archive::check_positive;
 use crate::bytes::Reader;
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::{FormatError, Result};
-use crate::frame::{FrameBuilder, FrameKind};
+use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder, FrameKind};
 use crate::limits::{Limits, check_limit, check_range};
 use refrain_protect::{checksum64, pieces_checksum};
 
@@ -15,6 +15,8 @@ use refrain_protect::{checksum64, pieces_checksum};
 pub const BLOCK_HEAD_BYTES: usize = 64;
 
 const _: () = assert!(BLOCK_HEAD_BYTES == 4 * 8 + CODING_BYTES);
+// The sums of a stored block's pieces are also those of its payload's.
+const _: () = assert!(BLOCK_HEAD_BYTES == CHECKSUM_HEAD_BYTES);
 
 /// Head of a Block frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,17 +82,15 @@ impl BlockHead {
         Ok(builder.finish_with_head(&self.to_bytes()))
     }
 
-    /// The frame without its data, which is `parts`, one after the other: for stored blocks, whose bytes need not be
-    /// copied to be written.
+    /// The frame without its data, for a stored block whose bytes need not be copied to be written after it. `sums` are the
+    /// checksums of its pieces, those that [`raw_checksum`](Self::raw_checksum) is made of.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub fn finish_detached(&self, parts: &[&[u8]]) -> Result<Vec<u8>> {
-        self.check(
-            parts.iter().map(|part| part.len()).sum(),
-            &Limits::default(),
-        )?;
-        Ok(Self::builder(Vec::new()).finish_detached(&self.to_bytes(), parts))
+    pub fn finish_detached(&self, sums: &[u64]) -> Result<Vec<u8>> {
+        let length = usize::try_from(self.raw_bytes).unwrap_or(usize::MAX);
+        self.check(length, &Limits::default())?;
+        Ok(Self::builder(Vec::new()).finish_detached(&self.to_bytes(), self.raw_bytes, sums))
     }
 
     fn to_bytes(self) -> Vec<u8> {
@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_frame_and_its_parts_are_the_frame() {
+    fn a_detached_frame_and_its_data_are_the_frame() {
         let raw = b"the unique bytes";
         let mut detached = head(raw, Coding::none())
-            .finish_detached(&[&raw[..3], &raw[3..]])
+            .finish_detached(&[checksum64(raw)])
             .unwrap();
         seal(&mut detached, 4);
         detached.extend_from_slice(raw);

@@ -8,7 +8,7 @@ use crate::bytes::Reader;
 use crate::error::{FormatError, Result};
 use crate::limits::{INDEX_BYTES_MAX, Limits};
 use crate::{archive, block, end, entries, extents, member};
-use refrain_protect::{Checksum64, checksum64};
+use refrain_protect::{Checksum64, PIECE_BYTES, checksum64};
 
 /// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in any encoding, and the
 /// line ends and ^Z show at once whether a transfer "converted" the file.
@@ -289,7 +289,7 @@ impl FrameHeader {
                 expected: self.payload_bytes,
             });
         }
-        self.check_payload_checksum(checksum64(payload))
+        self.check_payload_checksum(payload_checksum(payload))
     }
 
     /// The same for a reader that hashed the payload in parts.
@@ -354,6 +354,28 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
     }
 }
 
+/// First bytes of a payload that its checksum takes as they are; longer payloads' rest goes in by pieces.
+pub(crate) const CHECKSUM_HEAD_BYTES: usize = 64;
+
+/// Checksum of a payload: XXH3-64 of its first 64 bytes and the XXH3-64s (little endian) of every [`PIECE_BYTES`] of the rest.
+///
+/// By pieces, because the rest of a stored block is a block: the sums of its pieces are in its own checksum too, and the
+/// bytes are read once for both.
+#[must_use]
+pub fn payload_checksum(payload: &[u8]) -> u64 {
+    let (head, rest) = payload.split_at(payload.len().min(CHECKSUM_HEAD_BYTES));
+    let sums: Vec<u64> = rest.chunks(PIECE_BYTES).map(checksum64).collect();
+    checksum_of_pieces(head, &sums)
+}
+
+fn checksum_of_pieces(head: &[u8], sums: &[u64]) -> u64 {
+    let mut checksum = Checksum64::new();
+    checksum.update(head);
+    sums.iter()
+        .for_each(|sum| checksum.update(&sum.to_le_bytes()));
+    checksum.value()
+}
+
 /// Builds one frame in one buffer.
 #[derive(Debug)]
 pub struct FrameBuilder {
@@ -416,22 +438,27 @@ impl FrameBuilder {
     pub fn finish_payload(mut self) -> Vec<u8> {
         let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let payload_bytes = payload.len() as u64;
-        let checksum = checksum64(payload);
+        let checksum = payload_checksum(payload);
         self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
         self.patch(PAYLOAD_CHECKSUM_AT, &checksum.to_le_bytes());
         self.bytes
     }
 
-    /// As [`finish_with_head`](Self::finish_with_head) for a payload that goes on with `parts`, which stay where they are.
-    pub(crate) fn finish_detached(mut self, head: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    /// As [`finish_with_head`](Self::finish_with_head) for a payload that goes on with `detached_bytes` of data that are not
+    /// here; `sums` are the checksums of their pieces.
+    pub(crate) fn finish_detached(
+        mut self,
+        head: &[u8],
+        detached_bytes: u64,
+        sums: &[u64],
+    ) -> Vec<u8> {
         self.patch(FRAME_HEADER_BYTES, head);
-        let mut checksum = Checksum64::new();
-        checksum.update(self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default());
-        parts.iter().for_each(|part| checksum.update(part));
-        let detached_bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let payload_bytes = (self.bytes.len() + detached_bytes).saturating_sub(FRAME_HEADER_BYTES);
-        self.patch(PAYLOAD_BYTES_AT, &(payload_bytes as u64).to_le_bytes());
-        self.patch(PAYLOAD_CHECKSUM_AT, &checksum.value().to_le_bytes());
+        let payload_bytes = head.len() as u64 + detached_bytes;
+        self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
+        self.patch(
+            PAYLOAD_CHECKSUM_AT,
+            &checksum_of_pieces(head, sums).to_le_bytes(),
+        );
         self.bytes
     }
 

@@ -55,7 +55,7 @@ pub use extents::{
 };
 pub use frame::{
     FRAME_HEADER_BYTES, FrameBuilder, FrameHeader, FrameKind, MAGIC, SYNC, UntrustedFrameHeader,
-    check_magic, find_frame, seal, sealed_frame,
+    check_magic, find_frame, payload_checksum, seal, sealed_frame,
 };
 pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
 pub use limits::Limits;

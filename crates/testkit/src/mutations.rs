@@ -1,10 +1,10 @@
 //! Broken archives from valid ones: cut, bent, reordered, and forged with the checksums made right again.
 
 use crate::numbers::Numbers;
-use refrain_format::checksum64;
 use refrain_format::{
     FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, UntrustedFrameHeader, seal, sealed_frame,
 };
+use refrain_format::{checksum64, payload_checksum, pieces_checksum};
 use std::ops::Range;
 
 /// What a reader must do with a mutation.
@@ -242,7 +242,8 @@ fn forge_payload(frame: &mut [u8], numbers: &mut Numbers) -> String {
 
 /// A byte of the stored data behind a head, with the head's checksum of it made right too. Sample archives only.
 fn forge_packed_section(frame: &mut [u8], numbers: &mut Numbers) -> String {
-    let (head_bytes, checksum_at) = match FrameKind::from_id(frame[4]) {
+    let frame_kind = frame[4];
+    let (head_bytes, checksum_at) = match FrameKind::from_id(frame_kind) {
         FrameKind::Block => (refrain_format::BLOCK_HEAD_BYTES, 24),
         FrameKind::Extents => (refrain_format::EXTENTS_HEAD_BYTES, 56),
         FrameKind::Entries => (refrain_format::ENTRIES_HEAD_BYTES, 32),
@@ -251,14 +252,18 @@ fn forge_packed_section(frame: &mut [u8], numbers: &mut Numbers) -> String {
     let (head, data) = frame[FRAME_HEADER_BYTES..].split_at_mut(head_bytes);
     let at = numbers.length(0, data.len() - 1);
     data[at] = *numbers.choose(&EDGE_VALUES) as u8;
-    let checksum = checksum64(data);
+    // A block's checksum is that of its pieces; it has but one here.
+    let checksum = match FrameKind::from_id(frame_kind) {
+        FrameKind::Block => pieces_checksum(data),
+        _ => checksum64(data),
+    };
     head[checksum_at..checksum_at + 8].copy_from_slice(&checksum.to_le_bytes());
     format!("data byte {at} forged to {}", data[at])
 }
 
 /// Makes the checksums of a forged frame right; the payload's size stays as forged.
 fn reseal(frame: &mut [u8], sequence: u64) {
-    let checksum = checksum64(&frame[FRAME_HEADER_BYTES..]);
+    let checksum = payload_checksum(&frame[FRAME_HEADER_BYTES..]);
     frame[24..32].copy_from_slice(&checksum.to_le_bytes());
     seal(frame, sequence);
 }

@@ -1,6 +1,7 @@
 //! Running checksums over the rows of the index: what was seen and what the index says are compared without keeping either.
 
 use crate::error::Result;
+use crate::frame::payload_checksum;
 use crate::index::{IndexBlock, IndexEntries, IndexEpoch, IndexMember};
 use refrain_protect::checksum64;
 
@@ -58,9 +59,9 @@ impl RowSum {
         }
         self.add([
             row.start_frame_offset,
-            checksum64(&row.start.to_payload()?),
+            payload_checksum(&row.start.to_payload()?),
             row.end_frame_offset,
-            checksum64(&row.end.to_payload()?),
+            payload_checksum(&row.end.to_payload()?),
             entries.0,
         ]);
         Ok(())

@@ -103,9 +103,8 @@ impl BlockJob {
             coding: Coding::none(),
         };
         let frame = if plan.codec == CodecId::NONE {
-            let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
             BlockFrame {
-                bytes: head.finish_detached(&parts)?,
+                bytes: head.finish_detached(&page_checksums)?,
                 stored: self.pages,
             }
         } else {
