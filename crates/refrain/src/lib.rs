@@ -29,3 +29,5 @@ pub use levels::{LevelRow, MEMORY_BYTES_MIN, levels};
 pub use options::{CodecChoice, CompressOptions, Level, ReadOptions, codec_names};
 pub use progress::{Progress, Unwatched, Watch};
 pub use tree::TreeSink;
+#[cfg(feature = "property")]
+pub use tree::property;

@@ -186,6 +186,14 @@ struct PiecePlan {
     offset_in_member: u64,
 }
 
+/// Where an epoch ends.
+struct PlannedEpoch {
+    /// Its pieces have lower numbers.
+    pieces_end: u64,
+    /// Its frame ends here in the archive.
+    archive_offset: u64,
+}
+
 /// What workers share.
 struct Shared {
     store: StoreReader,
@@ -244,6 +252,7 @@ pub(crate) fn walk<'env>(
         reach_bytes: REACH_UNLIMITED,
         content_bytes_total: None,
         plans: VecDeque::new(),
+        epochs: VecDeque::new(),
         maps_bytes: 0,
         starts_bytes: 0,
         made: BTreeMap::new(),
@@ -278,6 +287,8 @@ struct Walk<'a, 'scope, 'env> {
     content_bytes_total: Option<u64>,
     /// Pieces whose making has not begun, in the order of content.
     plans: VecDeque<PiecePlan>,
+    /// Epochs of which pieces may not be made yet; only kept if the reach is limited.
+    epochs: VecDeque<PlannedEpoch>,
     /// Memory of the maps that `plans` hold, and of the names in `open`.
     maps_bytes: u64,
     starts_bytes: u64,
@@ -321,7 +332,10 @@ impl Walk<'_, '_, '_> {
             return Err(Error::damaged(message).at_offset(self.checker.offset()));
         }
         if self.next_given != self.next_piece || !self.open.is_empty() {
-            return Err(Error::new(ErrorKind::Internal, "content was not given away"));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "content was not given away",
+            ));
         }
         self.totals.archive_bytes = self.checker.offset();
         Ok(self.totals)
@@ -378,7 +392,8 @@ impl Walk<'_, '_, '_> {
             Payload::Extents { head, data } => {
                 let (map, sums) = EpochMap::open(&mut self.workspace, &head, data)?;
                 self.checker.observe_epoch(&sums)?;
-                self.epoch(Arc::new(map))?;
+                let frame_end = frame.offset + frame.header.frame_bytes();
+                self.epoch(Arc::new(map), frame_end)?;
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { head, data } => {
@@ -432,12 +447,7 @@ impl Walk<'_, '_, '_> {
             head,
             (frame.offset, frame.header.frame_bytes()),
         ));
-        if self.reach_bytes != REACH_UNLIMITED {
-            self.shared
-                .blocks
-                .forget_before(frame.offset.saturating_sub(self.reach_bytes));
-        }
-        let kept = self.shared.blocks.forget_before(0);
+        let kept = self.forget(frame.offset + frame.header.frame_bytes());
         if kept > self.options.memory_bytes / 2 {
             return Err(Error::limit(format!(
                 "from a pipe this archive needs {kept} bytes of its past in memory, allowed are {}: raise the memory \
@@ -454,8 +464,25 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
+    /// Forgets blocks that are out of reach at `archive_offset`, for a pipe. Returns how many of the archive's latest bytes
+    /// have to be kept.
+    fn forget(&mut self, archive_offset: u64) -> u64 {
+        let blocks = &self.shared.blocks;
+        if self.reach_bytes != REACH_UNLIMITED {
+            let is_given = |epoch: &mut PlannedEpoch| epoch.pieces_end <= self.next_given;
+            while self.epochs.pop_front_if(is_given).is_some() {}
+            // Pieces that are not made yet need what was in reach at their own extents.
+            let oldest = self.epochs.front().map(|epoch| epoch.archive_offset);
+            let from = oldest.unwrap_or(archive_offset);
+            blocks.forget_before(from.saturating_sub(self.reach_bytes));
+        }
+        // What pieces still under way hold is not counted: whether an archive is refused must not depend on timing.
+        let first = blocks.first_kept().unwrap_or(archive_offset);
+        (archive_offset - first).min(self.reach_bytes)
+    }
+
     /// Cuts an epoch into pieces that lie inside segments of their members.
-    fn epoch(&mut self, map: Arc<EpochMap>) -> Result<()> {
+    fn epoch(&mut self, map: Arc<EpochMap>, frame_end: u64) -> Result<()> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_waiting("extents", self.maps_bytes)?;
         let content = map.content();
@@ -479,6 +506,12 @@ impl Walk<'_, '_, '_> {
             self.next_piece += 1;
             self.plans.push_back(plan);
             at = end;
+        }
+        if self.reach_bytes != REACH_UNLIMITED {
+            self.epochs.push_back(PlannedEpoch {
+                pieces_end: self.next_piece,
+                archive_offset: frame_end,
+            });
         }
         Ok(())
     }
@@ -630,8 +663,16 @@ impl Shared {
         offset_in_member: u64,
     ) -> Result<MadePiece> {
         let length_bytes = content.end - content.start;
-        let mut bytes = self.buffers.get_full()?;
-        bytes.truncate(length_bytes as usize);
+        // Only whole segments come out of the pool as they went in: filling up what a short piece left costs more than the piece.
+        let bytes = if length_bytes == SEGMENT_BYTES as u64 {
+            self.buffers.get_full()
+        } else {
+            self.buffers.get().map(|mut bytes| {
+                bytes.resize(length_bytes as usize, 0);
+                bytes
+            })
+        };
+        let mut bytes = bytes?;
         self.store
             .fill(map, content.start, &mut bytes, Depth::Whole)?;
         let hash = segment_hash(offset_in_member, &bytes)
