@@ -95,10 +95,12 @@ pub fn compress(
     for member in members {
         prepared.add(member)?;
     }
+    let is_pipe_to_pipe =
+        sink.read_back().is_none() && prepared.sources.iter().any(Option::is_none);
     let run = Run {
         tuning,
         budget,
-        reach_bytes: reach(options, &tuning, sink)?,
+        reach_bytes: reach(options, &tuning, is_pipe_to_pipe)?,
         watch,
     };
     crew(options.threads.max(1), |crew| {
@@ -106,23 +108,25 @@ pub fn compress(
     })
 }
 
-/// The promise to decoders that cannot seek.
-fn reach(options: &CompressOptions, tuning: &Tuning, sink: &dyn Sink) -> Result<u64> {
-    let default = if sink.read_back().is_some() {
-        REACH_UNLIMITED
-    } else {
-        tuning.memory_bytes / 4
+/// The promise to decoders that cannot seek. What this side can read again, from its sources or its own output, it may
+/// refer to at any distance; from pipe to pipe both sides keep to the memory they were given.
+fn reach(options: &CompressOptions, tuning: &Tuning, is_pipe_to_pipe: bool) -> Result<u64> {
+    let default = match is_pipe_to_pipe {
+        true => tuning.memory_bytes / 4,
+        false => REACH_UNLIMITED,
     };
     let reach = options.reach_bytes.unwrap_or(default);
-    if reach != REACH_UNLIMITED && reach < tuning.rules.block_bytes * 4 {
-        let message = format!(
-            "a reach of {reach} bytes is too small: at least {}",
-            tuning.rules.block_bytes * 4
-        );
-        return Err(Error::new(ErrorKind::Limit, message));
+    let reach_min = tuning.rules.block_bytes * 4;
+    if reach < reach_min {
+        return Err(Error::limit(format!(
+            "a reach of {reach} bytes is too small: at least {reach_min}"
+        )));
     }
     Ok(reach)
 }
+
+/// Old pages that are kept in memory when all of them can be read again, in bytes.
+const REREAD_CACHE_BYTES: u64 = 256 << 20;
 
 /// Remarks that are known only after the run.
 type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
@@ -256,13 +260,18 @@ impl Run<'_> {
         let workspaces = Arc::new(Workspaces::default());
         let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
         let all_reread = sources.iter().all(Option::is_some);
-        let pages_kept = (self.budget.cache_bytes / PAGE_BYTES as u64) as usize;
+        // What can be read again costs little more than a copy; keeping more of it would only touch fresh memory.
+        let cache_bytes = match all_reread {
+            true => self.budget.cache_bytes.min(REREAD_CACHE_BYTES),
+            false => self.budget.cache_bytes,
+        };
+        let pages_kept = (cache_bytes / PAGE_BYTES as u64) as usize;
         let history = StoreHistory::new(
-            self.budget.cache_bytes,
+            cache_bytes,
             self.budget.recipe_bytes_max,
             sources,
             (!all_reread).then(|| written.clone() as Arc<_>),
-            Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(8))),
+            Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(128))),
         )?;
         let shared = Arc::new(Shared {
             tuning: self.tuning,

@@ -17,7 +17,7 @@ pub fn checksum64(bytes: &[u8]) -> u64 {
 }
 
 /// Bytes of a piece in [`pieces_checksum`]; the last piece may be shorter.
-pub const PIECE_BYTES: usize = 1 << 20;
+pub const PIECE_BYTES: usize = 1 << 16;
 
 /// XXH3-64 of the XXH3-64s (little endian) of the pieces of `bytes`: pieces can be summed by themselves, in any order, and
 /// whoever needs their sums anyway gets this one for nothing.

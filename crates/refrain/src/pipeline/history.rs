@@ -17,7 +17,10 @@ use refrain_storage::Source;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the store in a page. Blocks are whole pages; only the last page of a block may be shorter.
-pub(crate) const PAGE_BYTES: usize = 1 << 20;
+///
+/// Small, because repeats of short passages are scattered over all that was ever stored, and each may cost a page to be
+/// read again: with 1 MiB the second of two kernel trees spent three quarters of its time on that.
+pub(crate) const PAGE_BYTES: usize = 1 << 16;
 
 /// The bytes of a page.
 pub(crate) type Page = Arc<PooledBuffer>;
