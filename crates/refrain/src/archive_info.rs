@@ -188,18 +188,18 @@ pub(crate) fn codec_name(id: u16) -> String {
     CodecId(id).to_string()
 }
 
-/// Names of filters, for people.
+/// Names of filters, for people. The index keeps no parameters, so none is shown.
 pub(crate) fn filters_text(ids: [u8; 2]) -> String {
-    let names = ids.into_iter().filter(|&id| id != 0).map(|id| {
-        // The index keeps no parameters; any valid one gives the name.
+    let name = |id| {
         let step = (0..=u8::MAX).find_map(|parameter| FilterStep::new(id, parameter).ok());
-        let text = step.map_or_else(|| format!("#{id}"), |step| step.to_string());
-        text.split([':', '(', ' '])
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    });
-    names.collect::<Vec<_>>().join("+")
+        match step {
+            Some(FilterStep::Delta { .. }) => "delta".to_owned(),
+            Some(step) => step.to_string(),
+            None => format!("#{id}"),
+        }
+    };
+    let ids = ids.into_iter().filter(|&id| id != 0);
+    ids.map(name).collect::<Vec<_>>().join("+")
 }
 
 fn text(bytes: &[u8]) -> String {

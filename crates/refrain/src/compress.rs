@@ -90,17 +90,18 @@ pub fn compress(
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
     let tuning = Tuning::new(options)?;
-    let budget = Budget::new(&tuning, options.threads)?;
     let mut prepared = Prepared::default();
     for member in members {
         prepared.add(member)?;
     }
     let is_pipe_to_pipe =
         sink.read_back().is_none() && prepared.sources.iter().any(Option::is_none);
+    let reach_bytes = reach(options, &tuning, is_pipe_to_pipe)?;
+    let kept_frames_bytes = if is_pipe_to_pipe { reach_bytes } else { 0 };
     let run = Run {
         tuning,
-        budget,
-        reach_bytes: reach(options, &tuning, is_pipe_to_pipe)?,
+        budget: Budget::new(&tuning, options.threads, kept_frames_bytes)?,
+        reach_bytes,
         watch,
     };
     crew(options.threads.max(1), |crew| {

@@ -54,12 +54,12 @@ static LEVELS: [LevelRow; 9] = [
     row(1, CodecId::ZSTD, 1, 4, 7, 192, 1024),
     row(2, CodecId::ZSTD, 2, 4, 7, 192, 1024),
     row(3, CodecId::ZSTD, 3, 4, 7, 192, 1024),
-    row(4, CodecId::ZSTD, 6, 8, 7, 192, 1024),
-    row(5, CodecId::ZSTD, 9, 16, 7, 192, 1024),
-    row(6, CodecId::ZSTD, 12, 32, 7, 192, 1024),
-    row(7, CodecId::ZSTD, 16, 32, 7, 192, 2048),
-    row(8, CodecId::ZSTD, 19, 64, 7, 192, 2048),
-    row(9, CodecId::PPMD, 9, 64, 6, 192, 4096),
+    row(4, CodecId::ZSTD, 5, 8, 7, 192, 1024),
+    row(5, CodecId::ZSTD, 6, 16, 7, 192, 1024),
+    row(6, CodecId::ZSTD, 8, 32, 7, 192, 1024),
+    row(7, CodecId::ZSTD, 12, 32, 7, 192, 1024),
+    row(8, CodecId::PPMD, 5, 32, 7, 192, 2048),
+    row(9, CodecId::PPMD, 9, 64, 7, 192, 2048),
 ];
 
 /// All levels, fastest first.

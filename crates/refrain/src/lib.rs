@@ -1,6 +1,48 @@
 //! Refrain, the long-range archive engine: the public Rust API.
 //!
-//! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]; [`Archive`] reads any range.
+//! ```
+//! use std::sync::Arc;
+//!
+//! use refrain::storage::{MemorySink, MemorySource};
+//! use refrain::{
+//!     Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress, verify,
+//! };
+//!
+//! // Something in which a long passage comes back.
+//! let passage: Vec<u8> = (0..100_000_u64).flat_map(|i| (i * i * i).to_le_bytes()).collect();
+//! let content = [passage.as_slice(), b" and once more: ", passage.as_slice()].concat();
+//!
+//! let member = MemberInput {
+//!     name: "song".into(),
+//!     mode: None,
+//!     modified: None,
+//!     content: Content::Source(Arc::new(MemorySource::new(content.clone()))),
+//! };
+//! let mut sink = MemorySink::new();
+//! let output = sink.output();
+//! let summary = compress(vec![member], &mut sink, &CompressOptions::default(), &Unwatched)?;
+//! assert!(summary.store_bytes < 900_000, "the passage is stored once");
+//!
+//! // Any range of it, without opening the rest.
+//! let source = Arc::new(MemorySource::new(output.published().unwrap_or_default()));
+//! let archive = Archive::open(source.clone(), &ReadOptions::default())?;
+//! let mut range = [0; 10];
+//! archive.read_at(0, 800_000, &mut range)?;
+//! assert_eq!(&range, b" and once ");
+//!
+//! // Every frame, every block, and the hash of the content.
+//! let checked = verify(source, &ReadOptions::default(), &Unwatched)?;
+//! assert_eq!(checked.content_bytes, content.len() as u64);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]; [`Archive`] reads any range, from many
+//! threads at once, and tells what an archive is made of. Bytes come from a [`storage::Source`] or any [`std::io::Read`] and go to a
+//! [`storage::Sink`]: files, pipes, memory, or your own. A [`Watch`] sees progress and can stop a run. An [`Error`] says what
+//! kind of failure it is and where.
+//!
+//! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for
+//! any size of input. The directory `examples` has a program for each of the above.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +55,8 @@ mod levels;
 mod options;
 mod pipeline;
 mod progress;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
 mod reading;
 mod tree;
 
@@ -29,5 +73,3 @@ pub use levels::{LevelRow, MEMORY_BYTES_MIN, levels};
 pub use options::{CodecChoice, CompressOptions, Level, ReadOptions, codec_names};
 pub use progress::{Progress, Unwatched, Watch};
 pub use tree::TreeSink;
-#[cfg(feature = "property")]
-pub use tree::property;

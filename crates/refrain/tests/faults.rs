@@ -54,7 +54,7 @@ fn the_nth_read_of_a_compressed_file_fails() {
     let sound = faulty(&bytes, FaultPlan::new(1));
     let (result, published) = compressed(Content::Source(sound.clone()), FaultPlan::new(1));
     result.unwrap();
-    let expected = [published_member(&bytes), published("other", b"other")];
+    let expected = [as_published("m", &bytes), as_published("other", b"other")];
     assert_reads(&published.unwrap(), &expected, "without faults");
     assert!(sound.calls() >= 3);
     for call in 0..sound.calls() {
@@ -73,10 +73,6 @@ fn the_nth_read_of_a_compressed_file_fails() {
             }
         }
     }
-}
-
-fn published_member(bytes: &[u8]) -> Published {
-    published("m", bytes)
 }
 
 #[test]
@@ -322,8 +318,8 @@ fn a_source_that_shrinks_or_grows_gives_what_was_read_and_a_notice() {
             "{what}: {read_bytes} bytes"
         );
         let expected = [
-            published("m", &bytes[..read_bytes]),
-            published("other", b"other"),
+            as_published("m", &bytes[..read_bytes]),
+            as_published("other", b"other"),
         ];
         assert_reads(&archive, &expected, &what);
         let told = notices.iter().any(|notice| notice.contains("size changed"));

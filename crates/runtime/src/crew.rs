@@ -5,9 +5,9 @@
 //! coordinator does with events that arrive in any order is the only thing that needs thought for
 //! determinism.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::thread::{Builder, Scope};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crate::JobPanicked;
@@ -46,6 +46,7 @@ pub struct Crew<'scope, 'env: 'scope, E> {
     /// A thread that could not be had once is not asked for again.
     refused: [Cell<bool>; Station::COUNT],
     in_flight: Cell<usize>,
+    handles: RefCell<Vec<ScopedJoinHandle<'scope, ()>>>,
 }
 
 /// Closes the queue when the body is left, also by a panic; else the scope would wait forever.
@@ -78,9 +79,18 @@ where
             workers: Default::default(),
             refused: Default::default(),
             in_flight: Cell::new(0),
+            handles: RefCell::default(),
         };
-        let _close = CloseOnDrop(&crew.queue);
-        body(&crew)
+        let result = {
+            let _close = CloseOnDrop(&crew.queue);
+            body(&crew)
+        };
+        // The scope waits for the closures only; joining waits for the threads, their last destructors included.
+        for handle in crew.handles.take() {
+            // A worker catches the panics of its jobs.
+            let _ = handle.join();
+        }
+        result
     })
 }
 
@@ -109,7 +119,10 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         let queue = Arc::clone(&self.queue);
         let worker = Builder::new().name(format!("{station:?}").to_lowercase());
         match worker.spawn_scoped(self.scope, move || queue.serve(station)) {
-            Ok(_) => self.workers[index].set(self.workers[index].get() + 1),
+            Ok(handle) => {
+                self.handles.borrow_mut().push(handle);
+                self.workers[index].set(self.workers[index].get() + 1);
+            }
             Err(_) => self.refused[index].set(true),
         }
     }

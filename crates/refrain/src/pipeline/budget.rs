@@ -8,8 +8,8 @@ use refrain_codec::{Plan, encode_memory_bytes};
 /// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
 
-/// Bytes for the process itself: code, stacks, lists.
-const OVERHEAD_BYTES: u64 = 16 << 20;
+/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait for their turn.
+const OVERHEAD_BYTES: u64 = 24 << 20;
 
 /// The shares of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +27,23 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(tuning: &Tuning, threads: usize) -> Result<Budget> {
+    /// Shares out the tuning's memory. `kept_frames_bytes` is what frames of older blocks take that are kept in memory.
+    pub(crate) fn new(tuning: &Tuning, threads: usize, kept_frames_bytes: u64) -> Result<Budget> {
         let memory = tuning.memory_bytes;
         let index_bytes = index_bytes(memory);
         let recipe_bytes = memory / 16;
-        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so.
-        let epoch_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
-        let mut left =
-            memory.saturating_sub(index_bytes + recipe_bytes + OVERHEAD_BYTES + epoch_bytes);
-        // A second epoch lets scanning overlap matching, a third smooths it.
-        let ahead = (left / 3).clamp(epoch_bytes / 2, 2 * epoch_bytes);
+        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so. All of an
+        // epoch may be fresh: then its pages are filled before its segments are given back.
+        let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
+        let fixed = index_bytes
+            + recipe_bytes
+            + OVERHEAD_BYTES
+            + segments_bytes
+            + EPOCH_BYTES
+            + kept_frames_bytes;
+        let mut left = memory.saturating_sub(fixed);
+        // A second epoch lets scanning overlap matching, more smooth it.
+        let ahead = (left / 3).clamp(segments_bytes / 2, 4 * segments_bytes);
         left = left.saturating_sub(ahead);
         let block_bytes = tuning.rules.block_bytes;
         // Raw pages, the joined block, the coded block, and what the codec works with.

@@ -25,7 +25,7 @@ pub(crate) struct Workspaces {
 }
 
 /// Buffers of written frames that are kept for the next ones.
-const FRAMES_KEPT_MAX: usize = 8;
+const FRAMES_KEPT_MAX: usize = 2;
 
 impl Workspaces {
     pub(crate) fn with<R>(&self, body: impl FnOnce(&mut EncodeSpace) -> R) -> R {

@@ -300,6 +300,14 @@ impl StoreHistory {
     fn read_run(&self, pieces: &[Piece], scratch: &mut Vec<u8>, page: &mut Vec<u8>) -> Option<()> {
         let (first, last) = (pieces.first()?, pieces.last()?);
         let source = self.sources.get(first.member as usize)?.as_ref()?;
+        if let [only] = pieces {
+            let start = page.len();
+            page.resize(start + only.length_bytes as usize, 0);
+            let count = source
+                .read_at(only.offset_in_member, &mut page[start..])
+                .ok()?;
+            return (count == only.length_bytes as usize).then_some(());
+        }
         let span = last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member;
         scratch.resize(span as usize, 0);
         let count = source.read_at(first.offset_in_member, scratch).ok()?;

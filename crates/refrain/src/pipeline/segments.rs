@@ -6,7 +6,10 @@ use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
 use refrain_protect::SegmentHash;
 
 /// An epoch is full when it holds this much content, in bytes.
-pub(crate) const EPOCH_BYTES: u64 = 32 << 20;
+///
+/// Up to three times as much is in memory when an epoch is settled: its segments, its fresh pages, and what is read ahead. So a
+/// larger one would not fit a small budget, and a smaller one would leave many cores without work between the serial steps.
+pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 
 /// An epoch is full when it has this many segments: members may be tiny.
 pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;

@@ -152,7 +152,8 @@ enum Kind {
         reader: Box<FrameReader>,
         frame: Result<Option<CheckedFrame>>,
     },
-    Block(Result<u64>),
+    /// A block was opened: its number and its bytes.
+    Block(Result<(u64, u64)>),
     Piece {
         piece: u64,
         made: Result<MadePiece>,
@@ -217,6 +218,36 @@ pub(crate) struct WalkOptions {
     pub limits: Limits,
 }
 
+/// How the memory of a walk is shared out.
+struct Share {
+    /// Pieces being made or waiting to be given away, each up to a segment.
+    pieces_max: u64,
+    /// Blocks being opened.
+    blocks_max: u64,
+    /// Bytes of theirs from which on no further one is read.
+    pending_bytes_max: u64,
+    /// Opened blocks.
+    cache_bytes: u64,
+}
+
+impl Share {
+    fn new(options: &WalkOptions, reads_again: bool) -> Share {
+        let memory_bytes = options.memory_bytes;
+        let threads = options.threads as u64;
+        let pieces_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
+        let pending_bytes_max = memory_bytes / 16;
+        // A sixteenth each for maps of extents and for what the codecs work with; and a pipe's past takes a half.
+        let others = memory_bytes / 8 + if reads_again { 0 } else { memory_bytes / 2 };
+        let used = pieces_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
+        Share {
+            pieces_max,
+            blocks_max: 2 * threads + 2,
+            pending_bytes_max,
+            cache_bytes: memory_bytes.saturating_sub(used),
+        }
+    }
+}
+
 /// Walks over an archive. See the module's text.
 pub(crate) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
@@ -226,20 +257,17 @@ pub(crate) fn walk<'env>(
     visitor: &mut dyn Visitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
-    let pieces_max =
-        (options.memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * options.threads as u64 + 8);
-    let blocks = Arc::new(SeenBlocks::new(source.clone(), options.limits));
-    // Of the rest, half for opened blocks; a pipe keeps frames in the other half.
-    let cache_bytes = options.memory_bytes / if source.is_some() { 4 } else { 8 } * 3;
+    let share = Share::new(options, source.is_some());
+    let blocks = Arc::new(SeenBlocks::new(source, options.limits));
     let shared = Arc::new(Shared {
         store: StoreReader::new(
             blocks.clone(),
             options.limits,
             options.memory_bytes / 2,
-            cache_bytes,
+            share.cache_bytes,
         ),
         blocks,
-        buffers: BufferPool::new(SEGMENT_BYTES, pieces_max as usize),
+        buffers: BufferPool::new(SEGMENT_BYTES, share.pieces_max as usize),
     });
     let mut walk = Walk {
         crew,
@@ -258,10 +286,10 @@ pub(crate) fn walk<'env>(
         made: BTreeMap::new(),
         next_piece: 0,
         next_given: 0,
-        pieces_max,
+        share,
         pieces_in_flight: 0,
         blocks_pending: 0,
-        blocks_max: 2 * options.threads as u64 + 2,
+        pending_bytes: 0,
         begun: VecDeque::new(),
         open: VecDeque::new(),
         ends: VecDeque::new(),
@@ -296,11 +324,12 @@ struct Walk<'a, 'scope, 'env> {
     made: BTreeMap<u64, MadePiece>,
     next_piece: u64,
     next_given: u64,
-    pieces_max: u64,
+    share: Share,
     /// Pieces being made, or made and not given away.
     pieces_in_flight: u64,
+    /// Blocks being opened, and their bytes when open.
     blocks_pending: u64,
-    blocks_max: u64,
+    pending_bytes: u64,
     /// Where members begin in the content space, from the one that is being cut into pieces on.
     begun: VecDeque<u64>,
     /// Members that have begun and were not given away whole, in order.
@@ -343,7 +372,9 @@ impl Walk<'_, '_, '_> {
 
     /// Lets the next frame be read, if there is room for what may come of it, or if nothing can be given away before it comes.
     fn read_next(&mut self) {
-        let has_room = self.plans.is_empty() && self.blocks_pending < self.blocks_max;
+        let has_room = self.plans.is_empty()
+            && self.blocks_pending < self.share.blocks_max
+            && (self.blocks_pending == 0 || self.pending_bytes < self.share.pending_bytes_max);
         if self.at_end || !(has_room || self.waits_for_end()) {
             return;
         }
@@ -369,8 +400,10 @@ impl Walk<'_, '_, '_> {
                 }
             }
             Kind::Block(block) => {
+                let (block, raw_bytes) = block?;
                 self.blocks_pending -= 1;
-                self.shared.blocks.opened(block?);
+                self.pending_bytes -= raw_bytes;
+                self.shared.blocks.opened(block);
             }
             Kind::Piece { piece, made } => {
                 self.made.insert(piece, made?);
@@ -457,9 +490,10 @@ impl Walk<'_, '_, '_> {
         }
         let shared = self.shared.clone();
         self.blocks_pending += 1;
+        self.pending_bytes += place.raw_bytes;
         self.crew.submit(Lane::Normal, move || {
             let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
-            Event(Kind::Block(opened.map(|_| place.block)))
+            Event(Kind::Block(opened.map(|_| (place.block, place.raw_bytes))))
         });
         Ok(())
     }
@@ -518,7 +552,7 @@ impl Walk<'_, '_, '_> {
 
     /// Lets pieces be made, as many as there is room for.
     fn start_pieces(&mut self) {
-        while self.pieces_in_flight < self.pieces_max {
+        while self.pieces_in_flight < self.share.pieces_max {
             let Some(PiecePlan {
                 piece,
                 map,

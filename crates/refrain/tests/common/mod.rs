@@ -113,7 +113,7 @@ pub struct Published {
     pub content: Vec<u8>,
 }
 
-pub fn published(name: &str, content: &[u8]) -> Published {
+pub fn as_published(name: &str, content: &[u8]) -> Published {
     Published {
         name: name.into(),
         content: content.to_vec(),

@@ -1,0 +1,69 @@
+//! Restores every member of an archive below a directory: `extract_archive ARCHIVE DIRECTORY`.
+#![allow(clippy::print_stdout)]
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use refrain::storage::{AtomicFile, FileSource, OutputOptions, Sink};
+use refrain::{
+    Error, ErrorKind, Member, MemberKind, MemberStart, ReadOptions, Targets, TreeSink, Unwatched,
+    extract,
+};
+
+/// Puts members below a directory.
+struct Below {
+    directory: PathBuf,
+}
+
+impl Below {
+    /// A name in an archive is whatever its maker wrote: only plain names may become paths.
+    fn path_of(&self, name: &str) -> refrain::Result<PathBuf> {
+        let name = Path::new(name);
+        match name.components().collect::<Vec<_>>()[..] {
+            [Component::Normal(_)] => Ok(self.directory.join(name)),
+            _ => Err(Error::new(
+                ErrorKind::Usage,
+                format!("{} is not a plain file name", name.display()),
+            )),
+        }
+    }
+}
+
+impl Targets for Below {
+    fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
+        let path = self.path_of(&member.name)?;
+        if member.kind == MemberKind::Tree {
+            return Ok(Some(Box::new(TreeSink::create(&path, false)?)));
+        }
+        let options = OutputOptions {
+            mode: member.mode,
+            modified: member.modified,
+            ..OutputOptions::default()
+        };
+        Ok(Some(Box::new(AtomicFile::create(&path, &options)?)))
+    }
+
+    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
+        // Only now, when all bytes are there and their hash is right, does the file get its name.
+        if let Some(mut sink) = sink {
+            sink.publish()?;
+        }
+        println!("{} bytes  {}", member.content_bytes, member.name);
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, archive, directory] = &arguments[..] else {
+        return Err("usage: extract_archive ARCHIVE DIRECTORY".into());
+    };
+    std::fs::create_dir_all(directory)?;
+    let mut targets = Below {
+        directory: PathBuf::from(directory),
+    };
+    let source = Arc::new(FileSource::open(archive)?);
+    let summary = extract(source, &mut targets, &ReadOptions::default(), &Unwatched)?;
+    println!("{summary:?}");
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Properties of the whole engine, from arbitrary bytes: shared by property tests and fuzz targets.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
+use crate::{
+    Archive, CodecChoice, CompressOptions, Content, Level, Member, MemberInput, MemberStart,
+    ReadOptions, Result, Targets, Unwatched, codec_names, extract, extract_stream,
+};
+
+pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
+
+/// Content that is taken from one archive of arbitrary bytes, in bytes: forged fills can be endless.
+const CONTENT_BYTES_MAX: u64 = 8 << 20;
+
+/// Content that is made for one round trip, in bytes: the interest lies in structure, not in size.
+const MADE_BYTES_MAX: usize = 3 << 20;
+
+/// Members that are made for one round trip.
+const MEMBERS_MAX: usize = 8;
+
+/// What a reader of arbitrary bytes is allowed: little, so that what exceeds it shows.
+fn small() -> ReadOptions {
+    ReadOptions {
+        threads: 1,
+        memory_bytes: 32 << 20,
+    }
+}
+
+/// Members as they were closed; refuses more than [`CONTENT_BYTES_MAX`].
+#[derive(Default)]
+struct Taken {
+    members: Vec<(Member, Vec<u8>)>,
+    open: Option<MemoryOutput>,
+    bytes: u64,
+}
+
+impl Targets for Taken {
+    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+        let sink = MemorySink::with_limit(CONTENT_BYTES_MAX - self.bytes);
+        self.open = Some(sink.output());
+        Ok(Some(Box::new(sink)))
+    }
+
+    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
+        if let Some(mut sink) = sink {
+            sink.publish()?;
+        }
+        let content = self.open.take().and_then(|output| output.published());
+        let content = content.unwrap_or_default();
+        self.bytes += content.len() as u64;
+        self.members.push((member.clone(), content));
+        Ok(())
+    }
+}
+
+/// What a walk published, and whether it was satisfied with the archive.
+fn walked(archive: &[u8], as_pipe: bool) -> (Vec<(Member, Vec<u8>)>, bool) {
+    let mut taken = Taken::default();
+    let result = if as_pipe {
+        let stream = Box::new(Cursor::new(archive.to_vec()));
+        extract_stream(stream, &mut taken, &small(), &Unwatched)
+    } else {
+        let source = Arc::new(MemorySource::new(archive.to_vec()));
+        extract(source, &mut taken, &small(), &Unwatched)
+    };
+    (taken.members, result.is_ok())
+}
+
+/// Any bytes, taken for an archive, are read or refused, by every way of reading; and the ways agree on what they read.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn archive_survives(bytes: &[u8]) {
+    let (by_file, file_is_sound) = walked(bytes, false);
+    let (by_pipe, pipe_is_sound) = walked(bytes, true);
+    // A pipe may need more memory for the archive's past, but it never takes what a file does not.
+    assert!(file_is_sound || !pipe_is_sound);
+    if pipe_is_sound {
+        assert!(by_file == by_pipe, "file and pipe differ");
+    }
+    let source = Arc::new(MemorySource::new(bytes.to_vec()));
+    let Ok(archive) = Archive::open(source, &small()) else {
+        assert!(!file_is_sound, "a sound archive cannot be opened");
+        return;
+    };
+    let _ = archive.info();
+    let _ = archive.blocks();
+    if file_is_sound {
+        assert_eq!(archive.members().len(), by_file.len());
+    }
+    for (index, member) in archive.members().iter().enumerate().take(64) {
+        let _ = archive.entries(index);
+        let mut content = vec![0; member.content_bytes.min(1 << 16) as usize];
+        for offset in [0, member.content_bytes / 3, member.content_bytes, u64::MAX] {
+            let read = archive.read_at(index, offset, &mut content);
+            if file_is_sound {
+                let known = &by_file[index].1;
+                let start = known
+                    .len()
+                    .min(usize::try_from(offset).unwrap_or(usize::MAX));
+                let count = read.unwrap_or(usize::MAX);
+                assert!(
+                    known.get(start..).and_then(|rest| rest.get(..count)) == content.get(..count),
+                    "member {index} differs from {offset} on"
+                );
+            }
+        }
+    }
+}
+
+/// Takes instructions from arbitrary bytes; zeros when there are no more.
+struct Instructions<'a>(&'a [u8]);
+
+impl Instructions<'_> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        *first
+    }
+
+    fn number(&mut self) -> usize {
+        usize::from(self.byte()) << 8 | usize::from(self.byte())
+    }
+
+    /// A stretch of content that may repeat what stands before it.
+    fn append_part(&mut self, content: &mut Vec<u8>) {
+        let kind = self.byte();
+        let length = self.number() << (kind >> 6).min(2);
+        let length = length.min(MADE_BYTES_MAX.saturating_sub(content.len()));
+        match kind % 5 {
+            0 => {
+                let (literal, rest) = self.0.split_at(self.0.len().min(length));
+                self.0 = rest;
+                content.extend_from_slice(literal);
+            }
+            1 => content.extend(noise(length, self.byte())),
+            2 => {
+                let period: Vec<u8> = (0..1 + self.byte() % 80).map(|_| self.byte()).collect();
+                content.extend(period.iter().cycle().take(length));
+            }
+            _ if content.is_empty() => {}
+            kind => {
+                let from = (self.number() * 53) % content.len();
+                let end = content.len().min(from + length);
+                let mut copy = content[from..end].to_vec();
+                if kind == 4 {
+                    let step = self.number() + 1;
+                    copy.iter_mut().step_by(step).for_each(|byte| *byte ^= 1);
+                }
+                content.extend(copy);
+            }
+        }
+    }
+}
+
+/// Bytes without repeats. The same seed gives the same bytes, and so far repeats.
+fn noise(length: usize, seed: u8) -> impl Iterator<Item = u8> {
+    let mut state = u64::from(seed) + 1;
+    (0..length).map(move |_| {
+        // Knuth's MMIX generator; its upper bits are good enough.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+}
+
+/// Contents and options that arbitrary bytes describe come back from the archive by every way of reading, and neither the
+/// number of threads nor a second run changes a byte of it.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn round_trips(bytes: &[u8]) {
+    let mut instructions = Instructions(bytes);
+    let options = options_from(instructions.byte());
+    let pipes = instructions.byte();
+    let (mut content, mut cuts) = (vec![], vec![0]);
+    while !instructions.0.is_empty() {
+        instructions.append_part(&mut content);
+        if instructions.byte() % 4 == 0 && cuts.len() < MEMBERS_MAX {
+            cuts.push(content.len());
+        }
+    }
+    cuts.push(content.len());
+    let contents: Vec<&[u8]> = cuts
+        .windows(2)
+        .map(|cut| &content[cut[0]..cut[1]])
+        .collect();
+
+    let archive = made(&contents, pipes, &options);
+    let threads = 3;
+    let again = made(&contents, pipes, &CompressOptions { threads, ..options });
+    assert!(archive == again, "threads change the archive");
+    for as_pipe in [false, true] {
+        let (members, is_sound) = walked(&archive, as_pipe);
+        assert!(is_sound, "a fresh archive is refused");
+        let read = members.iter().map(|(_, content)| &content[..]);
+        assert!(read.eq(contents.iter().copied()), "content differs");
+    }
+    archive_survives(&archive);
+}
+
+fn options_from(choice: u8) -> CompressOptions {
+    let names: Vec<_> = codec_names().collect();
+    let codec = (choice & 8 != 0).then(|| CodecChoice {
+        name: names[usize::from(choice >> 4) % names.len()].to_owned(),
+        level: None,
+    });
+    CompressOptions {
+        level: Level(1 + choice % 8 % 4),
+        codec,
+        threads: 1,
+        memory_bytes: Some(crate::MEMORY_BYTES_MIN),
+        reach_bytes: None,
+    }
+}
+
+fn made(contents: &[&[u8]], pipes: u8, options: &CompressOptions) -> Vec<u8> {
+    let member = |(index, content): (usize, &&[u8])| MemberInput {
+        name: format!("member {index}"),
+        mode: None,
+        modified: None,
+        content: match pipes >> (index % 8) & 1 {
+            0 => Content::Source(Arc::new(MemorySource::new(content.to_vec()))),
+            _ => Content::Stream(Box::new(Cursor::new(content.to_vec()))),
+        },
+    };
+    let members = contents.iter().enumerate().map(member).collect();
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    let result = crate::compress(members, &mut sink, options, &Unwatched);
+    assert!(result.is_ok(), "{result:?}");
+    output.published().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use refrain_testkit::{mutations, sample_archive};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn any_content_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            round_trips(&bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            archive_survives(&bytes);
+        }
+
+        #[test]
+        fn broken_samples_are_survived(seed in 0_u64..1000, skip in 0_usize..100) {
+            let sample = sample_archive(seed);
+            archive_survives(&sample.bytes);
+            for mutation in mutations(&sample.bytes, seed).skip(skip).step_by(100) {
+                archive_survives(&mutation.bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Golden archives: what was written once is read for ever, and this version writes what it wrote. See `golden/README.md`.
+
+// Helpers of tests, where a failure is to be loud.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::*;
+use refrain::storage::Timestamp;
+use refrain::{
+    Archive, CodecChoice, CompressOptions, Content, Error, ErrorKind, Member, MemberInput, Result,
+    Unwatched,
+};
+use refrain_format::content_hash;
+use refrain_testkit::{data, mutations};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden")
+}
+
+/// Where this version's own archives are.
+fn own() -> PathBuf {
+    golden().join("archives").join(env!("CARGO_PKG_VERSION"))
+}
+
+/// How a golden archive is made.
+struct Recipe {
+    name: String,
+    members: Vec<MemberInput>,
+    options: CompressOptions,
+    to_pipe: bool,
+}
+
+impl Recipe {
+    fn new(name: &str, members: Vec<MemberInput>, options: CompressOptions) -> Recipe {
+        Recipe {
+            name: name.into(),
+            members,
+            options,
+            to_pipe: false,
+        }
+    }
+
+    fn bytes(self) -> (String, Vec<u8>) {
+        let archive = if self.to_pipe {
+            piped_archive_of(self.members, &self.options)
+        } else {
+            archive_of(self.members, &self.options)
+        };
+        (self.name, archive.0)
+    }
+}
+
+/// Something for every codec, filter and kind of extent, in some tens of KiB.
+fn mixture() -> Vec<u8> {
+    let mut all = data::versions(3_000, 3, 2, 1);
+    all.extend(data::executable(20_000, 2));
+    all.extend(data::zeros(10_000));
+    all.extend(data::periodic(5_000, 7, 3));
+    all.extend(data::text(20_000, 4));
+    all.extend_from_within(100..8_000);
+    all
+}
+
+/// Recipes whose bytes depend on nothing but this version. A change of archive bytes shows here.
+fn recipes() -> Vec<Recipe> {
+    let mixture = mixture();
+    let mut recipes = vec![];
+    for codec in refrain::codec_names() {
+        let choice = CodecChoice {
+            name: codec.into(),
+            level: None,
+        };
+        let options = CompressOptions {
+            codec: Some(choice),
+            ..options(1, 1)
+        };
+        let name = format!("codec-{codec}");
+        recipes.push(Recipe::new(&name, vec![file("mixture", &mixture)], options));
+    }
+    for level in refrain::levels() {
+        let name = format!("level-{}", level.number);
+        let members = vec![file("mixture", &mixture)];
+        recipes.push(Recipe::new(&name, members, options(level.number, 2)));
+    }
+    // Filters are tried on blocks of 64 KiB and more.
+    let ramp = |at: u32| ((at * at / 512) as u16).to_le_bytes();
+    let samples: Vec<u8> = (0..40_000).flat_map(ramp).collect();
+    for (name, bytes) in [("x86", data::executable(70_000, 7)), ("delta", samples)] {
+        let lzma = CompressOptions {
+            codec: "lzma".parse().ok(),
+            ..options(1, 1)
+        };
+        let members = vec![file("m", &bytes)];
+        recipes.push(Recipe::new(&format!("filter-{name}"), members, lzma));
+    }
+    let dated = MemberInput {
+        mode: Some(0o640),
+        modified: Some(Timestamp {
+            seconds: -86_400,
+            nanoseconds: 999_999_999,
+        }),
+        ..file("with mode and time", b"old")
+    };
+    let members = vec![
+        dated,
+        file("", b""),
+        pipe("pipe", &mixture[..5_000]),
+        file(
+            "name with a \u{fc} and\na line feed",
+            &mixture[2_000..9_000],
+        ),
+        pipe("empty pipe", b""),
+    ];
+    recipes.push(Recipe::new("members", members, options(3, 2)));
+    recipes.push(Recipe::new("nothing", vec![], options(3, 1)));
+    // Two epochs and several blocks, which cost next to nothing.
+    let mut long = data::periodic(9 * MIB, 3_000, 5);
+    long.extend(data::zeros(28 * MIB));
+    long.extend_from_within(MIB..2 * MIB);
+    let small = small_options("zstd");
+    recipes.push(Recipe::new(
+        "epochs-and-blocks",
+        vec![file("long", &long)],
+        small.clone(),
+    ));
+    recipes.push(Recipe {
+        to_pipe: true,
+        ..Recipe::new("limited-reach", vec![pipe("long", &long)], small)
+    });
+    recipes
+}
+
+/// Not among the recipes: the tar stream records who owns the files, which differs between machines.
+fn tree() -> (String, Vec<u8>) {
+    let root = tempfile::tempdir().unwrap();
+    let sub = root.path().join("sub");
+    fs::create_dir(&sub).unwrap();
+    for (number, (_, content)) in data::source_tree(5, 6).iter().enumerate() {
+        fs::write(sub.join(format!("file-{number}.rs")), content).unwrap();
+    }
+    std::os::unix::fs::symlink("sub/file-1.rs", root.path().join("link")).unwrap();
+    fs::hard_link(sub.join("file-2.rs"), root.path().join("again")).unwrap();
+    let members = vec![member("tree", Content::Directory(root.path().into()))];
+    Recipe::new("tree", members, options(3, 1)).bytes()
+}
+
+/// What is known of an archive: a line for each member and entry.
+fn described(archive: &[u8]) -> String {
+    let archive = Archive::open(source(archive), &read_options(1)).unwrap();
+    let mut lines = String::new();
+    for (index, member) in archive.members().iter().enumerate() {
+        lines += &member_line(member);
+        for entry in archive.entries(index).unwrap() {
+            let link = entry.link_target.as_deref().unwrap_or("-");
+            lines += &format!(
+                "  {:?} {:o} {} at {} {:?} {link:?}\n",
+                entry.kind, entry.mode, entry.size_bytes, entry.content_offset, entry.path
+            );
+        }
+    }
+    lines
+}
+
+fn member_line(member: &Member) -> String {
+    let hash: String = member
+        .blake3
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mode = member.mode.map_or("-".into(), |mode| format!("{mode:o}"));
+    let modified = member.modified.map_or("-".into(), |modified| {
+        format!("{}+{:09}ns", modified.seconds, modified.nanoseconds)
+    });
+    format!(
+        "{hash} {} {:?} {mode} {modified} {:?}\n",
+        member.content_bytes, member.kind, member.name
+    )
+}
+
+fn files_of(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_golden_archive_is_read() {
+    let mut count = 0;
+    for version in fs::read_dir(golden().join("archives")).unwrap() {
+        for path in files_of(&version.unwrap().path(), "rfn") {
+            let archive = fs::read(&path).unwrap();
+            let known = fs::read_to_string(path.with_extension("members")).unwrap();
+            assert_eq!(described(&archive), known, "{path:?}");
+            let options = read_options(2);
+            let by_file = extracted(&archive, &options).unwrap();
+            assert_reads(&archive, &by_file, &format!("{path:?}"));
+            let opened = Archive::open(source(&archive), &options).unwrap();
+            for (index, (member, read)) in opened.members().iter().zip(&by_file).enumerate() {
+                assert_eq!(content_hash(&read.content), member.blake3, "{path:?}");
+                let start = read.content.len() / 3;
+                let mut range = vec![0; (read.content.len() - start).min(1_000)];
+                opened.read_at(index, start as u64, &mut range).unwrap();
+                assert!(
+                    range == read.content[start..start + range.len()],
+                    "{path:?}"
+                );
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} archives");
+    for filter in ["x86", "delta"] {
+        let filtered = fs::read(own().join(format!("filter-{filter}.rfn"))).unwrap();
+        let opened = Archive::open(source(&filtered), &read_options(1)).unwrap();
+        assert_eq!(opened.info().codecs[0].filters, filter);
+    }
+}
+
+#[test]
+fn this_version_writes_the_bytes_that_it_wrote() {
+    let recipes = recipes();
+    let own_files = files_of(&own(), "rfn").len();
+    assert_eq!(own_files, recipes.len() + 1, "recipes and the tree");
+    for recipe in recipes {
+        let (name, bytes) = recipe.bytes();
+        let path = own().join(format!("{name}.rfn"));
+        let known = fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let differs = first_difference(&bytes, &known);
+        assert!(
+            bytes == known,
+            "{name}: {} bytes, {} known, differ from {differs:?} on: see golden/README.md",
+            bytes.len(),
+            known.len()
+        );
+    }
+}
+
+#[test]
+fn every_broken_archive_is_refused_by_its_name() {
+    let files = files_of(&golden().join("broken"), "rfn");
+    assert!(files.len() >= 5);
+    for path in files {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let kind = match name.split('-').next() {
+            Some("damaged") => ErrorKind::Damaged,
+            Some("unsupported") => ErrorKind::Unsupported,
+            Some("limit") => ErrorKind::Limit,
+            other => panic!("{name}: what is {other:?}?"),
+        };
+        let archive = fs::read(&path).unwrap();
+        let by_file: Result<_> = extracted(&archive, &read_options(1));
+        let by_pipe = extracted_from_pipe(&archive, &read_options(1));
+        let verified = refrain::verify(source(&archive), &read_options(1), &Unwatched);
+        let errors: [Error; 3] = [
+            by_file.unwrap_err(),
+            by_pipe.unwrap_err(),
+            verified.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind, kind, "{name}: {error}");
+            assert_has_place(&error, &name);
+        }
+    }
+}
+
+/// Broken forms of a small archive, by the name of their file.
+fn broken() -> Vec<(String, Vec<u8>)> {
+    let members = vec![file("mixture", &mixture()[..8_000]), file("b", b"second")];
+    let (archive, _) = archive_of(members, &options(1, 1));
+    let futures = [
+        ("major version 2", "unsupported-version-2"),
+        ("unknown required feature", "unsupported-feature"),
+        ("an encrypted frame", "unsupported-envelope"),
+        ("a byte behind the end", "damaged-byte-behind-the-end"),
+        ("the archive twice", "damaged-twice"),
+    ];
+    let all: Vec<_> = mutations(&archive, 1).collect();
+    let find = |what: &str| all.iter().find(|found| found.description == what).unwrap();
+    let mut broken: Vec<_> = futures
+        .iter()
+        .map(|(what, name)| ((*name).to_owned(), find(what).bytes.clone()))
+        .collect();
+    broken.push((
+        "damaged-cut-off".into(),
+        archive[..archive.len() - 1].to_vec(),
+    ));
+    let mut flipped = archive.clone();
+    flipped[archive.len() / 2] ^= 1;
+    broken.push(("damaged-bit".into(), flipped));
+    broken
+}
+
+/// Writes the files of this version that do not exist. Not a test; `golden/README.md` says when to use it.
+#[test]
+#[ignore = "writes golden files"]
+fn make_golden() {
+    let write = |path: PathBuf, bytes: &[u8]| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // What was written once is never changed.
+        if !path.exists() {
+            fs::write(path, bytes).unwrap();
+        }
+    };
+    let archives = recipes().into_iter().map(Recipe::bytes).chain([tree()]);
+    for (name, bytes) in archives {
+        write(
+            own().join(format!("{name}.members")),
+            described(&bytes).as_bytes(),
+        );
+        write(own().join(format!("{name}.rfn")), &bytes);
+    }
+    for (name, bytes) in broken() {
+        write(golden().join("broken").join(format!("{name}.rfn")), &bytes);
+    }
+}

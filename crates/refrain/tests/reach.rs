@@ -1,0 +1,105 @@
+//! From pipe to pipe: how much of the past a decoder has to keep, and that the promise is kept.
+
+// Helpers of tests, where a failure is to be loud.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use refrain::{Archive, CompressOptions, ErrorKind, ReadOptions};
+use refrain_testkit::data;
+
+const REACH_BYTES: u64 = 64 << 20;
+
+/// The passage that comes again, first far away and then near.
+const PASSAGE_BYTES: usize = 4 * MIB;
+
+/// Incompressible content whose first passage comes again beyond the reach, and then once more right behind that.
+fn content() -> Vec<u8> {
+    let mut bytes = data::random(72 * MIB, 1);
+    bytes.extend_from_within(..PASSAGE_BYTES);
+    bytes.extend(data::random(2 * MIB, 2));
+    bytes.extend_from_within(72 * MIB..72 * MIB + PASSAGE_BYTES);
+    bytes
+}
+
+fn options(threads: usize, reach_bytes: Option<u64>) -> CompressOptions {
+    CompressOptions {
+        threads,
+        reach_bytes,
+        ..small_options("none")
+    }
+}
+
+fn reading_with(memory_bytes: u64) -> ReadOptions {
+    ReadOptions {
+        threads: 2,
+        memory_bytes,
+    }
+}
+
+#[test]
+fn a_limited_reach_is_kept_and_changes_no_content() {
+    let bytes = content();
+    let (archive, summary) =
+        piped_archive_of(vec![pipe("m", &bytes)], &options(2, Some(REACH_BYTES)));
+    let info = Archive::open(source(&archive), &read_options(1))
+        .unwrap()
+        .info();
+    assert!(info.reach_bytes <= REACH_BYTES, "{}", info.reach_bytes);
+    assert_eq!(info.reach_bytes, summary.reach_bytes);
+    // The far repeat is out of reach, the near one is not.
+    let matched = summary.matched_bytes as usize;
+    assert!(
+        (PASSAGE_BYTES * 9 / 10..=PASSAGE_BYTES * 11 / 10).contains(&matched),
+        "{matched}"
+    );
+
+    // Half of a reader's memory may hold the past.
+    let read = extracted_from_pipe(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
+    assert!(read[0].content == bytes);
+    let read = extracted(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
+    assert!(read[0].content == bytes);
+    let error = extracted_from_pipe(&archive, &reading_with(REACH_BYTES)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Limit, "{error}");
+
+    for threads in [1, 7] {
+        let options = options(threads, Some(REACH_BYTES));
+        let (again, _) = piped_archive_of(vec![pipe("m", &bytes)], &options);
+        assert!(again == archive, "{threads} threads change the bytes");
+    }
+}
+
+#[test]
+fn without_a_limit_far_repeats_are_found() {
+    let bytes = content();
+    let unlimited = options(2, Some(u64::MAX));
+    let (archive, summary) = piped_archive_of(vec![pipe("m", &bytes)], &unlimited);
+    let matched = summary.matched_bytes as usize;
+    assert!(matched > 2 * PASSAGE_BYTES * 9 / 10, "{matched}");
+    assert!(summary.reach_bytes > REACH_BYTES);
+    let (by_file, _) = archive_of(vec![pipe("m", &bytes)], &options(2, None));
+    assert!(
+        by_file == archive,
+        "where the archive goes changes its bytes"
+    );
+    let read = extracted_from_pipe(&archive, &reading_with(4 * REACH_BYTES)).unwrap();
+    assert!(read[0].content == bytes);
+}
+
+#[test]
+fn a_pipe_promises_a_reach_by_itself() {
+    let (archive, _) =
+        piped_archive_of(vec![pipe("m", &data::text(100_000, 1))], &options(1, None));
+    // Bytes 48 to 56 of the payload of the Archive frame, which follows the magic.
+    let promise = u64::from_le_bytes(archive[8 + 40 + 48..][..8].try_into().unwrap());
+    assert_eq!(promise, refrain::MEMORY_BYTES_MIN / 4);
+}
+
+#[test]
+fn a_reach_that_holds_too_little_is_refused() {
+    let mut sink = refrain::storage::NullSink::new();
+    let options = options(1, Some(1 << 20));
+    let error = refrain::compress(vec![], &mut sink, &options, &refrain::Unwatched).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Limit);
+}
