@@ -1,22 +1,12 @@
 //! What several fuzz targets share: contents that repeat themselves, and archives whose checksums are right although
 //! their bytes are not.
 
-use std::sync::Arc;
-
 use arbitrary::Arbitrary;
-use refrain::{CompressOptions, Content, MemberInput, ReadOptions, Sink, Unwatched};
 use refrain_codec::property::noise;
 use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, sealed_frame};
-use refrain_storage::{MemorySink, MemorySource};
 
 /// Largest content of one run; the interest lies in structure, not in size.
 const CONTENT_BYTES_MAX: usize = 1 << 20;
-
-/// Memory for reading, small enough that exceeding it shows under libFuzzer's own limit.
-pub const READ_OPTIONS: ReadOptions = ReadOptions {
-    threads: 2,
-    memory_bytes: 256 << 20,
-};
 
 /// A piece of content, by how it comes about.
 #[derive(Debug, Arbitrary)]
@@ -71,29 +61,6 @@ fn again(content: &mut Vec<u8>, from: u32, length: u16, edit_every: u16) {
             .for_each(|byte| *byte ^= 1);
     }
     content.extend(copy);
-}
-
-/// Compresses `content` as one member into memory.
-pub fn compressed(content: Content, options: &CompressOptions) -> Vec<u8> {
-    let member = MemberInput {
-        name: "content".into(),
-        mode: None,
-        modified: None,
-        content,
-    };
-    let mut sink = MemorySink::new();
-    let output = sink.output();
-    refrain::compress(vec![member], &mut sink, options, &Unwatched)
-        .expect("any content can be compressed");
-    output.published().unwrap_or_else(|| {
-        sink.publish().expect("memory can be published");
-        output.published().expect("published")
-    })
-}
-
-/// A source of these bytes.
-pub fn source(bytes: Vec<u8>) -> Arc<MemorySource<Vec<u8>>> {
-    Arc::new(MemorySource::new(bytes))
 }
 
 /// Takes `data` for an archive with wrong checksums and sequence numbers and sets them right, so that what lies behind

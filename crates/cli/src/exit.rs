@@ -23,13 +23,8 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// What a verb's help ends with: its own words, then the codes. (A macro, because `concat!` takes
-/// literals only.)
-macro_rules! with_exit_codes {
-    ($text:literal) => {
-        concat!(
-            $text,
-            "\
+/// The codes as the help and the manual pages show them.
+pub const EXIT_CODES_TEXT: &str = "\
 Exit codes:
     0  done (also when the reader of our output went away)
     1  usage: the command line makes no sense
@@ -39,14 +34,8 @@ Exit codes:
     5  limit: memory or a count would exceed its limit
    70  a bug in this program
   130  interrupted
-With several files, work goes on after a failure and the code is that of the first failure."
-        )
-    };
-}
-pub(crate) use with_exit_codes;
 
-/// The codes alone.
-pub const EXIT_CODES_TEXT: &str = with_exit_codes!("");
+With several files, work goes on after a failure and the code is that of the first failure.";
 
 impl Exit {
     /// The name used in JSON documents.

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use refrain::Timestamp;
 use refrain::storage::{
-    FileSource, OutputOptions, Overwrite, Sink, Source, StreamSink, create_output,
+    Durability, FileSource, OutputOptions, Overwrite, Sink, Source, StreamSink, create_output,
 };
 
 use crate::failure::{Failure, Result};
+use crate::patience::PatientReader;
+use crate::session::Session;
 
 /// Where standard input can be opened anew, with an offset of its own, when it is a file.
 const STDIN_PATH: &str = "/dev/stdin";
@@ -19,6 +21,11 @@ const STDIN_PATH: &str = "/dev/stdin";
 /// Whether a path stands for standard input or output.
 pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Whether a path is, or is to be, a directory.
+pub fn is_directory(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// The name of a path in messages.
@@ -60,15 +67,18 @@ pub fn metadata(path: &Path) -> Result<Metadata> {
     fs::metadata(path).map_err(io_failure(path, "open"))
 }
 
-/// Standard input as a stream.
-pub fn stdin_stream() -> Box<dyn Read + Send> {
-    Box::new(io::stdin())
+/// Standard input as a stream, from where it stands.
+pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
+    let path = Path::new("-");
+    let descriptor = io::stdin().as_fd().try_clone_to_owned();
+    let file = File::from(descriptor.map_err(io_failure(path, "open"))?);
+    Ok(Box::new(PatientReader::new(file, session)))
 }
 
 /// A file that can only be read forward (a FIFO, a character device).
-pub fn file_stream(path: &Path) -> Result<Box<dyn Read + Send>> {
+pub fn file_stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
     let file = File::open(path).map_err(io_failure(path, "open"))?;
-    Ok(Box::new(file))
+    Ok(Box::new(PatientReader::new(file, session)))
 }
 
 /// A file that can be read at any offset; `-` is standard input if that is a file.
@@ -77,6 +87,13 @@ pub fn source(path: &Path) -> Result<Arc<dyn Source>> {
         return open_source(path);
     }
     match fs::metadata(STDIN_PATH) {
+        // Opened anew it begins at its beginning, which is what was meant only if it stands there.
+        Ok(metadata) if metadata.is_file() && rustix::fs::tell(io::stdin()) != Ok(0) => {
+            Err(Failure::usage(
+                label(path),
+                "was read from already; this verb needs an archive from its first byte on",
+            ))
+        }
         Ok(metadata) if metadata.is_file() => open_source(Path::new(STDIN_PATH)),
         _ => Err(Failure::usage(
             label(path),
@@ -116,6 +133,8 @@ pub struct NewFile {
     pub mode: Option<u32>,
     /// Time of modification.
     pub modified: Option<Timestamp>,
+    /// Wait until it is on the disk.
+    pub synced: bool,
 }
 
 /// Standard output. Terminals are refused unless `force`: archives and contents are binary.
@@ -174,8 +193,8 @@ pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<&'static str
     Ok(None)
 }
 
-/// Waits until a restored directory is on the disk, before its archive is removed. (Files wait for
-/// the disk when they are published; a tree of many would take too long one by one.)
+/// Waits until a restored directory is on the disk. (Files wait for the disk when they are
+/// published; a tree of many would take too long one by one.)
 pub fn sync_tree(path: &Path) -> Result<()> {
     let directory = File::open(path).map_err(io_failure(path, "sync"))?;
     #[cfg(target_os = "linux")]
@@ -207,6 +226,11 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
             Overwrite::Replace
         } else {
             Overwrite::Refuse
+        },
+        durability: if new.synced {
+            Durability::Synced
+        } else {
+            Durability::Unsynced
         },
         sparse: true,
         mode: new.mode,

@@ -8,7 +8,7 @@ use clap::Command;
 use clap_complete::Shell;
 
 use crate::args::{GenerateArgs, GenerateWhat};
-use crate::exit::Exit;
+use crate::exit::{EXIT_CODES_TEXT, Exit};
 use crate::faces;
 use crate::failure::{Failure, Result};
 use crate::messages;
@@ -33,14 +33,52 @@ fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
         faces::commands()
             .into_iter()
             .try_for_each(|command| match what {
-                GenerateWhat::Man => clap_mangen::generate_to(command, directory),
+                GenerateWhat::Man => manual(with_codes(command), directory),
                 GenerateWhat::Completions => completions(command, directory),
             })
     });
     result.map_err(|error| Failure::Io {
         file: directory.to_string_lossy().into_owned(),
-        action: "write",
+        action: "write to",
         error,
+    })
+}
+
+/// One page for the command and one for each verb below it.
+fn manual(command: Command, directory: &Path) -> io::Result<()> {
+    clap_mangen::generate_to(command.clone(), directory)?;
+    for (stem, _) in pages(&command, "") {
+        let path = directory.join(format!("{stem}.1"));
+        let page = fs::read_to_string(&path)?;
+        fs::write(&path, with_usual_sections(&page))?;
+    }
+    Ok(())
+}
+
+/// Every visible command with the stem of its manual page.
+fn pages(command: &Command, prefix: &str) -> Vec<(String, Command)> {
+    let stem = format!("{prefix}{}", command.get_name());
+    let below = command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .flat_map(|c| pages(c, &format!("{stem}-")));
+    below.chain([(stem.clone(), command.clone())]).collect()
+}
+
+/// What stands below the flags in the help has a section of no name in clap's pages; manuals have
+/// names for it (man-pages(7)).
+fn with_usual_sections(page: &str) -> String {
+    page.replace(".SH EXTRA\nExit codes:\n", ".SH \"EXIT STATUS\"\n")
+        .replace("\nExit codes:\n", "\n.SH \"EXIT STATUS\"\n")
+        .replace(".SH EXTRA\n", ".SH NOTES\n")
+}
+
+/// Every page tells the exit codes; in the help of the verbs they would be in the way.
+fn with_codes(command: Command) -> Command {
+    command.mut_subcommands(|verb| {
+        let own_words = verb.get_after_help().map(|text| format!("{text}\n\n"));
+        let text = format!("{}{EXIT_CODES_TEXT}", own_words.unwrap_or_default());
+        verb.after_help(text)
     })
 }
 
@@ -54,16 +92,6 @@ fn completions(mut command: Command, directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Every visible command of a face with the stem of its manual page.
-    fn pages(command: &Command, prefix: &str) -> Vec<(String, Command)> {
-        let stem = format!("{prefix}{}", command.get_name());
-        let below = command
-            .get_subcommands()
-            .filter(|c| !c.is_hide_set())
-            .flat_map(|c| pages(c, &format!("{stem}-")));
-        below.chain([(stem.clone(), command.clone())]).collect()
-    }
 
     fn visible_flags(command: &Command) -> Vec<String> {
         let visible = command.get_arguments().filter(|a| !a.is_hide_set());
@@ -85,6 +113,11 @@ mod tests {
         let mut count = 0;
         for (stem, command) in faces::commands().iter().flat_map(|c| pages(c, "")) {
             let page = fs::read_to_string(directory.join(format!("{stem}.1"))).unwrap();
+            assert!(!page.contains("SH EXTRA"), "{stem}.1");
+            assert!(
+                page.contains(".SH \"EXIT STATUS\"\n    0  done"),
+                "{stem}.1 lacks the exit codes"
+            );
             for flag in visible_flags(&command) {
                 let roff = format!("\\-\\-{}", flag.replace('-', "\\-"));
                 assert!(page.contains(&roff), "{stem}.1 lacks --{flag}");

@@ -1,10 +1,12 @@
 //! The progress line on a terminal, and remarks of the engine on standard error.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refrain::{BlockInfo, Progress, Watch};
+use serde_json::{Value, json};
 
 use crate::args::ReportArgs;
 use crate::messages;
@@ -28,6 +30,8 @@ pub struct Meter<'a> {
     draws: bool,
     tells_notices: bool,
     tells_blocks: bool,
+    /// For the JSON document, where it is to tell them.
+    kept_blocks: Option<RefCell<Vec<Value>>>,
     last_drawn_milliseconds: AtomicU64,
     is_drawn: AtomicBool,
 }
@@ -43,8 +47,16 @@ impl<'a> Meter<'a> {
             draws: speaks && io::stderr().is_terminal(),
             tells_notices: !args.quiet,
             tells_blocks: speaks && args.verbose >= 2,
+            kept_blocks: (args.json && args.verbose >= 2).then(RefCell::default),
             last_drawn_milliseconds: AtomicU64::new(0),
             is_drawn: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds what was seen of the blocks to a result, if it is to tell them.
+    pub fn add_blocks(&self, result: &mut Value) {
+        if let Some(blocks) = &self.kept_blocks {
+            result["blocks"] = Value::from(blocks.take());
         }
     }
 
@@ -104,6 +116,9 @@ impl Watch for Meter<'_> {
         if self.tells_blocks {
             self.erase();
             messages::line(&block_line(block));
+        }
+        if let Some(blocks) = &self.kept_blocks {
+            blocks.borrow_mut().push(block_json(block));
         }
     }
 
@@ -173,6 +188,20 @@ pub fn block_line(block: &BlockInfo) -> String {
         block.stored_bytes,
         block.codec,
     )
+}
+
+/// One block, for scripts.
+pub fn block_json(block: &BlockInfo) -> Value {
+    json!({
+        "block": block.block,
+        "archive_offset": block.archive_offset,
+        "offset_in_store": block.offset_in_store,
+        "raw_bytes": block.raw_bytes,
+        "stored_bytes": block.stored_bytes,
+        "codec": block.codec,
+        "filters": block.filters,
+        "fallback": block.fallback,
+    })
 }
 
 #[cfg(test)]

@@ -61,6 +61,11 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// The run that is reported.
+    pub fn session(&self) -> &'a Session {
+        self.session
+    }
+
     /// A watch for one piece of work.
     pub fn meter(&self, label: &str) -> Meter<'a> {
         Meter::start(label, self.args, self.session)
@@ -121,7 +126,9 @@ impl<'a> Report<'a> {
             return;
         }
         // With JSON on standard error the document must stay alone there.
-        if !(self.args.json && self.data_to == DataTo::Stdout) {
+        if self.session.is_cancelled() {
+            self.remark("interrupted");
+        } else if !(self.args.json && self.data_to == DataTo::Stdout) {
             messages::tell(self.session.program, &failure.to_string());
         }
         self.results.push(json!({ "error": failure.to_json() }));

@@ -18,7 +18,8 @@ pub struct Session {
 
 impl Session {
     /// Starts listening to signals. The first one asks for an orderly end, which drops (and so
-    /// removes) unpublished output; the second one ends the process at once.
+    /// removes) unpublished output, also while we wait for a silent pipe; the second one ends the
+    /// process at once, for whatever else keeps the first from being heard.
     pub fn start(program: &'static str) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -32,6 +33,11 @@ impl Session {
             let _ = flag::register(signal, Arc::clone(&cancelled));
         }
         Session { program, cancelled }
+    }
+
+    /// The flag, to be kept by what outlives this borrow.
+    pub fn shared_cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancelled)
     }
 
     /// The flag that the engine looks at.

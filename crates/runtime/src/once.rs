@@ -27,6 +27,11 @@ impl<T> OnceValue<T> {
         self.value.get()
     }
 
+    /// The value, taken out.
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
     /// The value; `compute` makes it if nobody has yet.
     ///
     /// # Errors

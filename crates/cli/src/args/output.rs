@@ -11,7 +11,7 @@ pub struct OutputArgs {
     /// Write to PATH; '-' is standard output
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Overwrite what exists, write binary to a terminal, compress what ends in .rfn
+    /// Overwrite what exists, write binary to a terminal, compress what ends in .rfn already
     #[arg(short, long)]
     pub force: bool,
     /// Remove each source once its output is in place (regular files only)

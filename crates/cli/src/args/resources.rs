@@ -35,10 +35,11 @@ impl ResourceArgs {
     pub fn read_options(&self) -> refrain::ReadOptions {
         refrain::ReadOptions {
             threads: self.thread_count(),
-            memory_bytes: self.memory.map_or(
-                refrain::ReadOptions::default().memory_bytes,
-                |size| size.bytes,
-            ),
+            memory_bytes: self
+                .memory
+                .map_or(refrain::ReadOptions::default().memory_bytes, |size| {
+                    size.bytes
+                }),
         }
     }
 }

@@ -8,19 +8,17 @@ use super::{
     CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OutputArgs, ReportArgs, ResourceArgs,
     TestArgs, Verb,
 };
-use crate::exit::with_exit_codes;
+use crate::exit::EXIT_CODES_TEXT;
+use crate::files::is_dash;
 
-const AFTER_HELP: &str = with_exit_codes!(
-    "Without FILE, standard input is turned into standard output without a word (-v tells more), so
-that `tar -I rfn` works. Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it
-decompresses to standard output.
-
-"
-);
+const PIPES_TEXT: &str = "\
+Without FILE, standard input is turned into standard output without a word (-v tells more), so that
+`tar -I rfn` works. Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it
+decompresses to standard output.";
 
 /// Compress or decompress files in place, as gzip, xz and zstd do; `refrain` has more verbs.
 #[derive(Debug, Parser)]
-#[command(name = "rfn", version, after_help = AFTER_HELP)]
+#[command(name = "rfn", version, after_help = format!("{PIPES_TEXT}\n\n{EXIT_CODES_TEXT}"))]
 pub struct RfnArgs {
     /// Files; '-' or nothing is standard input
     #[arg(value_name = "FILE")]
@@ -67,6 +65,12 @@ pub enum RfnMode {
 }
 
 impl RfnArgs {
+    /// Whether standard input goes to standard output.
+    fn is_filter(&self) -> bool {
+        let is_output = self.output.output.as_deref().is_none_or(is_dash);
+        is_output && !self.test && !self.list && self.files.iter().all(|path| is_dash(path))
+    }
+
     /// The verb that does what was asked for.
     pub fn into_verb(mut self, mode: RfnMode) -> Verb {
         if self.stdout || mode == RfnMode::Cat {
@@ -74,9 +78,7 @@ impl RfnArgs {
         }
         // A filter in a pipe is silent, as gzip, xz and zstd are: what it would say is taken for
         // the words of the program that started it.
-        let is_filter = matches!(self.files.as_slice(), [] | [_] if self.files.iter().all(|path| crate::files::is_dash(path)))
-            && self.output.output.as_deref().is_none_or(crate::files::is_dash);
-        self.report.quiet |= is_filter && self.report.verbose == 0;
+        self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
         if self.test {
             return Verb::Test(TestArgs {

@@ -62,7 +62,11 @@ pub struct CompressArgs {
 #[command(after_help = "\
 Without -o a single file is restored beside its archive without the suffix .rfn; a packed directory
 beside its archive under its own name; several members below the current directory. Standard input
-goes to standard output. A packed directory that is written to a pipe is a tar stream.")]
+goes to standard output.
+With -o PATH an only member becomes PATH: a file goes below PATH if that is a directory or ends
+in '/', a packed directory is added to PATH if that is there. Several members go below PATH by their
+names. To standard output they are written one after the other, packed directories as tar streams.
+What is restored shows under its name when it is whole and checked.")]
 pub struct DecompressArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
@@ -119,8 +123,10 @@ pub struct ListArgs {
 
 /// `refrain cat`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+PATH is as `refrain list` shows it. Only the blocks that hold the range are read.")]
 pub struct CatArgs {
-    /// The archive
+    /// The archive; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
     /// A member, or an entry of a packed directory; default: the only member

@@ -22,7 +22,7 @@ pub struct BenchArgs {
     #[arg(long = "peer", value_name = "COMMAND")]
     pub peer_commands: Vec<String>,
 
-    /// Ready-made peers with sensible options: zstd, lrzip, xz, 7zz, zpaq, or default for all
+    /// Ready-made peers with sensible options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is all of them
     ///
     /// Those that are not installed are skipped with a note.
     #[arg(long = "peers", value_name = "NAMES", value_delimiter = ',')]

@@ -307,7 +307,7 @@ impl<'a> Contest<'a> {
             })
         });
         FileResult {
-            file: self.file.display().to_string(),
+            file: short_name(self.file),
             input_bytes: self.input_bytes,
             runs: self.args.runs,
             threads: self.args.thread_count(),
@@ -363,6 +363,12 @@ fn read_full(reader: &mut impl Read, piece: &mut [u8]) -> std::io::Result<usize>
         }
     }
     Ok(filled)
+}
+
+/// The name without its folders: a table is for others, whose folders are not ours.
+fn short_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    crate::names::shown(&name.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -123,12 +123,12 @@ fn path_input(path: &Path, name: String) -> Result<Input> {
 
 impl Input {
     /// Opens the input as a member.
-    fn open(&self) -> Result<MemberInput> {
+    fn open(&self, session: &Session) -> Result<MemberInput> {
         let content = match &self.metadata {
-            None => Content::Stream(files::stdin_stream()),
+            None => Content::Stream(files::stdin_stream(session)?),
             Some(found) if found.is_dir() => Content::Directory(self.path.clone()),
             Some(found) if can_seek(found) => Content::Source(files::source(&self.path)?),
-            Some(_) => Content::Stream(files::file_stream(&self.path)?),
+            Some(_) => Content::Stream(files::file_stream(&self.path, session)?),
         };
         Ok(MemberInput {
             name: self.name.clone(),
@@ -152,7 +152,7 @@ fn compress(job: Job, args: &CompressArgs, report: &Report) -> Result<Outcome> {
     let members = job
         .inputs
         .iter()
-        .map(Input::open)
+        .map(|input| input.open(report.session()))
         .collect::<Result<Vec<_>>>()?;
     let meter = report.meter(&label);
     let summary = refrain::compress(members, sink.as_mut(), &options(args), &meter)
@@ -196,6 +196,7 @@ impl Job {
             overwrite: args.output.force,
             mode: only.and_then(files::mode),
             modified: only.and_then(files::modified),
+            synced: args.output.is_synced(),
         };
         files::file_sink(output, new)
     }
@@ -264,7 +265,7 @@ fn outcome(
         duration_text(elapsed),
         rate_text(summary.content_bytes, elapsed),
     );
-    let json = json!({
+    let mut json = json!({
         "file": label,
         "output": output.to_string_lossy(),
         "members": summary.members,
@@ -273,9 +274,12 @@ fn outcome(
         "store_bytes": summary.store_bytes,
         "matched_bytes": summary.matched_bytes,
         "run_bytes": summary.run_bytes,
-        "blocks": summary.blocks,
+        "reach_bytes": summary.reach_bytes,
+        "block_count": summary.blocks,
+        "fallbacks": summary.fallbacks,
         "seconds": elapsed.as_secs_f64(),
     });
+    meter.add_blocks(&mut json);
     Outcome {
         summary: line,
         json,

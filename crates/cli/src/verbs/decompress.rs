@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use refrain::{Archive, ExtractSummary, MemberKind};
 use serde_json::json;
 
+use super::growing::Growing;
 use super::restore::{Place, Restore};
 use crate::args::DecompressArgs;
 use crate::exit::Exit;
@@ -50,10 +51,10 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
     if is_stream {
         let place = stream_place(args)?;
         let stream = match before {
-            Some(_) => files::file_stream(path)?,
-            None => files::stdin_stream(),
+            Some(_) => files::file_stream(path, report.session())?,
+            None => files::stdin_stream(report.session())?,
         };
-        restore = Restore::new(&label, place, args.output.force);
+        restore = Restore::new(&label, place, &args.output);
         meter = report.meter(&label);
         summary = refrain::extract_stream(stream, &mut restore, &options, &meter);
     } else {
@@ -62,23 +63,20 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
             let archive = Archive::open(source.clone(), &options).map_err(engine_failure)?;
             file_place(path, &archive, args)?
         };
-        restore = Restore::new(&label, place, args.output.force);
+        restore = Restore::new(&label, place, &args.output);
         meter = report.meter(&label);
         summary = refrain::extract(source, &mut restore, &options, &meter);
     }
     let summary = summary.map_err(engine_failure)?;
+    restore.publish_complete()?;
     meter.erase();
     if let (true, false, Some(read)) = (args.output.rm, restore.is_stdout(), &before) {
-        remove_archive(path, read, &restore, report)?;
+        remove_archive(path, read, report)?;
     }
-    Ok(outcome(&label, restore.restored(), &summary, &meter))
+    Ok(outcome(&label, &restore.restored(), &summary, &meter))
 }
 
-fn remove_archive(path: &Path, read: &Metadata, restore: &Restore, report: &Report) -> Result<()> {
-    let restored = restore.restored().iter().map(Path::new);
-    restored
-        .filter(|restored| restored.is_dir())
-        .try_for_each(files::sync_tree)?;
+fn remove_archive(path: &Path, read: &Metadata, report: &Report) -> Result<()> {
     if let Some(why_not) = files::remove_source(path, read)? {
         report.remark(&format!("{}: {why_not}", names::shown(&files::label(path))));
     }
@@ -90,8 +88,7 @@ fn stream_place(args: &DecompressArgs) -> Result<Place> {
     match &args.output.output {
         None => stdout_place(args),
         Some(output) if files::is_dash(output) => stdout_place(args),
-        Some(output) if is_directory(output) => Ok(Place::OnlyBelow(output.clone())),
-        Some(output) => Ok(Place::Only(output.clone())),
+        Some(output) => Ok(Place::Growing(Growing::at(output)?)),
     }
 }
 
@@ -107,7 +104,13 @@ fn file_place(path: &Path, archive: &Archive, args: &DecompressArgs) -> Result<P
         (Some(output), Some(member)) if member.kind == MemberKind::Tree => {
             Ok(Place::Only(output.clone()))
         }
-        (Some(output), Some(_)) if !is_directory(output) => Ok(Place::Only(output.clone())),
+        (Some(output), Some(_)) if !files::is_directory(output) => Ok(Place::Only(output.clone())),
+        (Some(output), Some(_)) if names::has_suffix(path) => {
+            // As without -o: the only member is called what its archive is called.
+            let name = names::without_suffix(Path::new(path.file_name().unwrap_or_default()))?;
+            files::make_parents(output, &name)?;
+            Ok(Place::Only(output.join(name)))
+        }
         (Some(output), _) => Ok(Place::Below(output.clone())),
         (None, Some(member)) if member.kind == MemberKind::Tree => {
             let name = names::safe_member_path(&files::label(path), &member.name)?;
@@ -124,10 +127,6 @@ fn stdout_place(args: &DecompressArgs) -> Result<Place> {
     files::stdout_sink(args.output.force).map(|_probe| Place::Stdout)
 }
 
-fn is_directory(path: &Path) -> bool {
-    path.is_dir() || path.to_string_lossy().ends_with('/')
-}
-
 fn outcome(label: &str, restored: &[String], summary: &ExtractSummary, meter: &Meter) -> Outcome {
     let elapsed = meter.elapsed();
     let line = format!(
@@ -138,7 +137,7 @@ fn outcome(label: &str, restored: &[String], summary: &ExtractSummary, meter: &M
         duration_text(elapsed),
         rate_text(summary.content_bytes, elapsed),
     );
-    let json = json!({
+    let mut json = json!({
         "file": label,
         "outputs": restored,
         "members": summary.members,
@@ -147,6 +146,7 @@ fn outcome(label: &str, restored: &[String], summary: &ExtractSummary, meter: &M
         "entries": summary.entries,
         "seconds": elapsed.as_secs_f64(),
     });
+    meter.add_blocks(&mut json);
     Outcome {
         summary: line,
         json,

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names::shown;
-use crate::progress::block_line;
+use crate::progress::{block_json, block_line};
 use crate::report::{self, DataTo, Outcome, Report};
 use crate::session::Session;
 use crate::units::{bytes_text, percent_text};
@@ -220,18 +220,5 @@ pub fn member_json(member: &Member) -> Value {
         "modified_nanoseconds": member.modified.map(|time| time.nanoseconds),
         "content_bytes": member.content_bytes,
         "blake3": hex(&member.blake3),
-    })
-}
-
-fn block_json(block: &BlockInfo) -> Value {
-    json!({
-        "block": block.block,
-        "archive_offset": block.archive_offset,
-        "offset_in_store": block.offset_in_store,
-        "raw_bytes": block.raw_bytes,
-        "stored_bytes": block.stored_bytes,
-        "codec": block.codec,
-        "filters": block.filters,
-        "fallback": block.fallback,
     })
 }

@@ -8,4 +8,5 @@ pub mod info;
 pub mod list;
 pub mod test;
 
+mod growing;
 mod restore;

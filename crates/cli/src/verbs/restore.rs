@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use refrain::storage::Sink;
 use refrain::{Error, ErrorKind, Member, MemberKind, MemberStart, Targets, TreeSink};
 
+use super::growing::Growing;
+use crate::args::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::{EXISTS_TEXT, Failure, Result};
 use crate::files::{self, NewFile};
@@ -16,8 +18,8 @@ pub enum Place {
     Stdout,
     /// The only member goes exactly here: a file, or the root of a tree.
     Only(PathBuf),
-    /// Like `Only`, but a file goes below this existing directory under its own name.
-    OnlyBelow(PathBuf),
+    /// Like `Only` as long as one member has come, like `Below` from the second on.
+    Growing(Growing),
     /// Each member goes below this directory under its own name.
     Below(PathBuf),
 }
@@ -27,19 +29,25 @@ pub struct Restore {
     archive: String,
     place: Place,
     overwrite: bool,
+    synced: bool,
     open: Option<PathBuf>,
-    restored: Vec<String>,
+    /// The member that was closed last. It is published when the next one begins or the archive is
+    /// read to its end, so that an archive without an end gives nothing rather than all but nothing.
+    complete: Option<(PathBuf, Box<dyn Sink>)>,
+    restored: Vec<PathBuf>,
 }
 
 impl Restore {
     /// Restores the members of `archive` (a name for messages) to `place`.
-    pub fn new(archive: &str, place: Place, overwrite: bool) -> Restore {
+    pub fn new(archive: &str, place: Place, output: &OutputArgs) -> Restore {
         let archive = archive.to_string();
         Restore {
             archive,
             place,
-            overwrite,
+            overwrite: output.force,
+            synced: output.is_synced(),
             open: None,
+            complete: None,
             restored: Vec::new(),
         }
     }
@@ -50,21 +58,33 @@ impl Restore {
     }
 
     /// The paths that were published.
-    pub fn restored(&self) -> &[String] {
-        &self.restored
+    pub fn restored(&self) -> Vec<String> {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        self.restored.iter().map(text).collect()
     }
 
-    fn path_of(&self, member: &MemberStart) -> Result<PathBuf> {
-        let is_tree = member.kind == MemberKind::Tree;
-        match &self.place {
-            Place::Only(_) | Place::OnlyBelow(_) if member.index > 0 => Err(Failure::usage(
+    /// Publishes what is complete. To be called once more when the whole archive was good.
+    pub fn publish_complete(&mut self) -> Result<()> {
+        let Some((path, mut sink)) = self.complete.take() else {
+            return Ok(());
+        };
+        files::publish(sink.as_mut(), &path)?;
+        if self.synced && path.is_dir() {
+            files::sync_tree(&path)?;
+        }
+        self.restored.push(path);
+        Ok(())
+    }
+
+    fn path_of(&mut self, member: &MemberStart) -> Result<PathBuf> {
+        match &mut self.place {
+            Place::Only(_) if member.index > 0 => Err(Failure::usage(
                 self.archive.as_str(),
-                "has several members, which from a pipe only fit on standard output: \
-                 restore them from a file",
+                "has more members than its index names",
             )),
             Place::Only(path) => Ok(path.clone()),
-            Place::OnlyBelow(path) if is_tree => Ok(path.clone()),
-            Place::OnlyBelow(base) | Place::Below(base) => {
+            Place::Growing(growing) => growing.path_of(&self.archive, member, &mut self.restored),
+            Place::Below(base) => {
                 let relative = names::safe_member_path(&self.archive, &member.name)?;
                 files::make_parents(base, &relative)?;
                 Ok(base.join(relative))
@@ -79,6 +99,7 @@ impl Restore {
             overwrite: self.overwrite,
             mode: member.mode,
             modified: member.modified,
+            synced: self.synced,
         };
         files::file_sink(path, new)
     }
@@ -89,6 +110,7 @@ impl Restore {
     }
 
     fn open_member(&mut self, member: &MemberStart) -> Result<Box<dyn Sink>> {
+        self.publish_complete()?;
         let path = self.path_of(member)?;
         let sink = match (&self.place, member.kind) {
             // Whether a terminal may have it was settled when the place was chosen.
@@ -107,11 +129,7 @@ impl Targets for Restore {
     }
 
     fn close(&mut self, _member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
-        let (Some(path), Some(mut sink)) = (self.open.take(), sink) else {
-            return Ok(());
-        };
-        files::publish(sink.as_mut(), &path).map_err(into_error)?;
-        self.restored.push(path.to_string_lossy().into_owned());
+        self.complete = self.open.take().zip(sink);
         Ok(())
     }
 }
@@ -140,6 +158,10 @@ fn into_error(failure: Failure) -> Error {
 mod tests {
     use super::*;
 
+    fn restore(place: Place) -> Restore {
+        Restore::new("x.rfn", place, &OutputArgs::default())
+    }
+
     fn start(index: usize, name: &str, kind: MemberKind) -> MemberStart {
         let (mode, modified, content_bytes) = (None, None, None);
         MemberStart {
@@ -154,7 +176,7 @@ mod tests {
 
     #[test]
     fn hostile_member_names_stay_out() {
-        let restore = Restore::new("x.rfn", Place::Below(PathBuf::new()), true);
+        let mut restore = restore(Place::Below(PathBuf::new()));
         for name in ["/etc/passwd", "../x", "a/../../x", ""] {
             assert!(
                 restore.path_of(&start(0, name, MemberKind::File)).is_err(),
@@ -169,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_only_place_holds_one_member() {
-        let restore = Restore::new("x.rfn", Place::Only(PathBuf::from("out")), true);
+        let mut restore = restore(Place::Only(PathBuf::from("out")));
         assert_eq!(
             restore
                 .path_of(&start(0, "../evil", MemberKind::File))

@@ -28,11 +28,12 @@ fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
     let options = args.resources.read_options();
     let meter = report.meter(&label);
     let summary = if files::is_dash(path) {
-        refrain::verify_stream(files::stdin_stream(), &options, &meter)
+        refrain::verify_stream(files::stdin_stream(report.session())?, &options, &meter)
     } else if files::metadata(path)?.is_file() {
         refrain::verify(files::source(path)?, &options, &meter)
     } else {
-        refrain::verify_stream(files::file_stream(path)?, &options, &meter)
+        let stream = files::file_stream(path, report.session())?;
+        refrain::verify_stream(stream, &options, &meter)
     };
     let summary = summary.map_err(|error| Failure::engine(&label, error))?;
     meter.erase();
@@ -45,7 +46,7 @@ fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
         duration_text(elapsed),
         rate_text(summary.content_bytes, elapsed),
     );
-    let json = json!({
+    let mut json = json!({
         "file": label,
         "members": summary.members,
         "content_bytes": summary.content_bytes,
@@ -53,6 +54,7 @@ fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
         "entries": summary.entries,
         "seconds": elapsed.as_secs_f64(),
     });
+    meter.add_blocks(&mut json);
     Ok(Outcome {
         summary: line,
         json,

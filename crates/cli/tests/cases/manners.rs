@@ -39,7 +39,7 @@ fn sources_go_only_with_rm_and_only_when_all_went_well() {
     case.write("x.rfn", b"in the way");
     case.fails("compress --rm x", 4);
     assert!(case.exists("x"));
-    case.ok("compress --rm -f x");
+    case.ok("compress --rm --sync -f x");
     assert!(!case.exists("x"));
     case.ok("compress --rm x.rfn -o -");
     assert!(
@@ -123,6 +123,16 @@ fn quiet_is_quiet_and_json_is_json() {
         document["results"][0]["content_bytes"],
         case.read("x").len()
     );
+    for line in [
+        "compress -f -vv --json x",
+        "test -vv --json x.rfn",
+        "info -vv --json x.rfn",
+    ] {
+        let document: Value = serde_json::from_slice(&case.ok(line).stdout).unwrap();
+        let blocks = document["results"][0]["blocks"].as_array().unwrap();
+        let codec = blocks[0]["codec"].as_str();
+        assert!(codec.is_some_and(|codec| !codec.is_empty()), "{line}");
+    }
     let output = case.ok("decompress --json x.rfn -o -");
     assert!(output.stdout == case.read("x"));
     let document: Value = serde_json::from_slice(&output.stderr).unwrap();
@@ -131,6 +141,7 @@ fn quiet_is_quiet_and_json_is_json() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["exit"], 4);
     assert_eq!(document["results"][1]["error"]["kind"], "io");
+    assert_eq!(document["results"][1]["error"]["file"], "missing");
 }
 
 #[test]
@@ -176,6 +187,126 @@ fn a_signal_ends_the_run_and_leaves_nothing() {
         expect(child.wait_with_output().unwrap(), 130, signal);
         assert!(case.names().is_empty(), "left behind: {:?}", case.names());
     }
+}
+
+/// A pipe that nobody writes to and nobody closes must not make the program deaf.
+#[test]
+fn a_silent_pipe_does_not_keep_a_signal_from_being_heard() {
+    let case = Case::new();
+    for line in ["compress - -o out", "decompress - -o out", "test -"] {
+        let mut command = case.command(REFRAIN, line);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let silent = child.stdin.take();
+        std::thread::sleep(Duration::from_millis(200));
+        let kill = Command::new("kill")
+            .args(["-s", "INT", &child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        let asked = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if asked.elapsed() > Duration::from_secs(10) {
+                child.kill().unwrap();
+                panic!("{line}: the signal was not heard");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        expect(child.wait_with_output().unwrap(), 130, line);
+        assert!(case.names().is_empty(), "left behind: {:?}", case.names());
+        drop(silent);
+    }
+}
+
+/// A terminal of our own (a pseudo-terminal), and what the program wrote to it.
+fn on_a_terminal(case: &Case, line: &str) -> (i32, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
+    let mut command = case.command(REFRAIN, line);
+    command.stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap());
+    command.stderr(terminal);
+    let mut child = command.spawn().unwrap();
+    // Our copies of the terminal go, so that reading ends when the child's are closed.
+    drop(command);
+    let mut controller = std::fs::File::from(controller);
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    // The end of a terminal is an error (EIO) on Linux.
+    while let Ok(count @ 1..) = controller.read(&mut piece) {
+        said.extend_from_slice(&piece[..count]);
+    }
+    let code = child.wait().unwrap().code().unwrap();
+    (code, String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_progress_and_a_summary_and_never_binary() {
+    let case = Case::new();
+    case.write("x", &noise(1, 48 << 20));
+    let (code, said) = on_a_terminal(&case, "compress x -T1");
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("of 50.3 MB") && said.contains(" left"),
+        "{said:?}"
+    );
+    let summary = said
+        .trim_end()
+        .rsplit(['\r', '\n'])
+        .next()
+        .unwrap_or_default();
+    assert!(
+        summary.starts_with("\u{1b}[Kx: 50.3 MB -> "),
+        "the summary stands on a line wiped clean: {summary:?}"
+    );
+    let (_, said) = on_a_terminal(&case, "test -q x.rfn");
+    assert!(said.is_empty(), "{said:?}");
+    for line in ["compress x -o -", "decompress x.rfn -o -", "cat x.rfn"] {
+        let (code, said) = on_a_terminal(&case, line);
+        assert_eq!(code, 1, "{line}");
+        assert!(said.contains("is a terminal") && said.len() < 200, "{said}");
+    }
+    let (code, said) = on_a_terminal(&case, "compress");
+    assert_eq!(code, 1);
+    assert!(said.contains("standard input is a terminal"), "{said}");
+    let (code, said) = on_a_terminal(&case, "cat --force x.rfn --range 0..1");
+    assert!(code == 0 && !said.is_empty());
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_lost() {
+    let case = Case::new();
+    case.write("x", &noise(1, 1 << 20));
+    case.ok("compress -q x");
+    for line in [
+        "compress x -o /dev/full",
+        "decompress -f x.rfn -o /dev/full",
+    ] {
+        let message = case.fails(line, 4);
+        assert!(message.contains("/dev/full"), "{message}");
+    }
+    for line in [
+        "cat x.rfn",
+        "info x.rfn",
+        "list x.rfn",
+        "test --json x.rfn",
+        "--help",
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let output = case.command(REFRAIN, line).stdout(full.unwrap()).output();
+        expect(output.unwrap(), 4, line);
+    }
+    assert_eq!(case.names(), ["x", "x.rfn"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Case, mixture, noise};
+use crate::support::{Case, REFRAIN, expect, mixture, noise};
 
 fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
@@ -116,4 +116,22 @@ fn list_names_what_cat_can_reach() {
         document["results"][0]["members"][0]["entries"][5]["size_bytes"],
         50_000
     );
+}
+
+#[test]
+fn a_redirected_archive_is_read_from_its_first_byte_or_not_at_all() {
+    use std::io::Seek;
+    let case = Case::new();
+    case.write("x", b"content");
+    case.ok("compress -q x");
+    for line in ["cat -", "info -", "list -"] {
+        for (skipped, exit) in [(0, 0), (1, 1)] {
+            let mut file = std::fs::File::open(case.path("x.rfn")).unwrap();
+            file.seek(std::io::SeekFrom::Start(skipped)).unwrap();
+            let output = case.command(REFRAIN, line).stdin(file).output().unwrap();
+            let output = expect(output, exit, line);
+            assert_eq!(output.stdout.is_empty(), exit != 0, "{line}");
+        }
+        expect(case.pipe(REFRAIN, line, &case.read("x.rfn")), 1, line);
+    }
 }

@@ -40,7 +40,12 @@ fn pipes_without_arguments() {
     let case = Case::new();
     let data = mixture(100_000);
     let rfn = case.face("rfn");
-    let packed = expect(case.pipe(&rfn, "", &data), 0, "rfn").stdout;
+    let output = expect(case.pipe(&rfn, "", &data), 0, "rfn");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.is_empty(), "a filter is silent: {said}");
+    let packed = output.stdout;
+    let talks = expect(case.pipe(&rfn, "-v", &data), 0, "rfn -v").stderr;
+    assert!(!talks.is_empty());
     for line in ["-d", "-dc", "-d -", "--decompress --stdout"] {
         assert!(expect(case.pipe(&rfn, line, &packed), 0, line).stdout == data);
     }

@@ -122,6 +122,76 @@ fn several_members_are_restored_by_name() {
 }
 
 #[test]
+fn several_members_of_a_pipe_are_restored_as_from_a_file() {
+    let case = Case::new();
+    let (one, two) = (mixture(100_000), noise(3, 70_000));
+    case.write("tree/deep/one", &one);
+    case.write("two", &two);
+    case.write("full/mine", b"stays");
+    std::fs::create_dir(case.path("empty")).unwrap();
+    for (number, inputs) in ["two tree", "tree two"].into_iter().enumerate() {
+        let archive = case.ok(&format!("compress {inputs} -o -")).stdout;
+        let new = format!("new{number}");
+        for place in [new.as_str(), "new/", "empty"] {
+            let line = format!("decompress - -o {place}");
+            expect(case.pipe(REFRAIN, &line, &archive), 0, &line);
+            assert!(case.read(&format!("{place}/tree/deep/one")) == one);
+            assert!(case.read(&format!("{place}/two")) == two);
+            let root = case.path(place);
+            assert_eq!(names_in(&root), ["tree", "two"], "{inputs} to {place}");
+            let mode = std::fs::metadata(&root).unwrap().mode() & 0o777;
+            let usual = std::fs::metadata(case.path("tree")).unwrap().mode() & 0o777;
+            assert_eq!(mode, usual, "{inputs} to {place}");
+            std::fs::remove_dir_all(&root).unwrap();
+            if place == "empty" {
+                std::fs::create_dir(&root).unwrap();
+            }
+        }
+        assert!(
+            !case.names().iter().any(|name| name.starts_with('.')),
+            "left behind: {:?}",
+            case.names()
+        );
+    }
+    // A tree that was added to what was there cannot be told apart from it any more.
+    let archive = case.ok("compress tree two -o -").stdout;
+    let output = expect(
+        case.pipe(REFRAIN, "decompress - -o full", &archive),
+        1,
+        "full",
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("several members"), "{said}");
+    assert_eq!(case.read("full/mine"), b"stays");
+    assert!(case.read("full/deep/one") == one, "what was complete stays");
+}
+
+fn names_in(directory: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_only_file_below_a_directory_is_called_as_its_archive() {
+    let case = Case::new();
+    case.write("x", b"data");
+    let archive = case.ok("compress x -o -").stdout;
+    case.write("backup.rfn", &archive);
+    case.write("no-suffix", &archive);
+    std::fs::create_dir(case.path("out")).unwrap();
+    case.ok("decompress backup.rfn -o out");
+    case.ok("decompress no-suffix -o out");
+    case.ok("decompress backup.rfn -o made/");
+    assert_eq!(case.read("out/backup"), b"data");
+    assert_eq!(case.read("out/x"), b"data");
+    assert_eq!(case.read("made/backup"), b"data");
+}
+
+#[test]
 fn threads_do_not_change_the_bytes() {
     let case = Case::new();
     case.write("x", &mixture(6 << 20));

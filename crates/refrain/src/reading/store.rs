@@ -39,7 +39,13 @@ struct Cache {
     by_use: BTreeMap<u64, u64>,
     clock: u64,
     bytes: u64,
+    bytes_max: u64,
+    /// Memory of blocks that went, for the next ones: first touch of fresh memory is expensive.
+    spare: Vec<Vec<u8>>,
 }
+
+/// Buffers that are kept for the next blocks.
+const SPARE_MAX: usize = 4;
 
 /// Reads the store.
 pub(crate) struct StoreReader {
@@ -47,7 +53,6 @@ pub(crate) struct StoreReader {
     limits: Limits,
     workspaces: Arc<Workspaces>,
     cache: Lock<Cache>,
-    cache_bytes_max: u64,
     memory_bytes: u64,
 }
 
@@ -63,6 +68,8 @@ impl StoreReader {
             by_use: BTreeMap::new(),
             clock: 0,
             bytes: 0,
+            bytes_max: cache_bytes_max,
+            spare: Vec::new(),
         };
         let workspaces = Arc::new(Workspaces::default());
         StoreReader {
@@ -70,9 +77,13 @@ impl StoreReader {
             limits,
             workspaces,
             cache: Lock::new(cache),
-            cache_bytes_max,
             memory_bytes,
         }
+    }
+
+    /// Changes how much of opened blocks is kept, in bytes.
+    pub(crate) fn set_cache_bytes(&self, bytes_max: u64) {
+        self.cache.lock().bytes_max = bytes_max;
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
@@ -140,9 +151,7 @@ impl StoreReader {
         let cell = self.cache.lock().get(place.block, wanted);
         let opened = cell.get_or_try_init(|| {
             let bytes = Arc::new(self.decode(place, wanted)?);
-            self.cache
-                .lock()
-                .grown(place.block, bytes.len() as u64, self.cache_bytes_max);
+            self.cache.lock().shrink(place.block);
             Ok::<_, Error>(bytes)
         });
         Ok(opened
@@ -177,7 +186,7 @@ impl StoreReader {
         }
         self.workspaces.with(|space| {
             let workspace = &mut space.codec;
-            let mut raw = Vec::new();
+            let mut raw = self.cache.lock().spare.pop().unwrap_or_default();
             if wanted < head.raw_bytes {
                 decode_prefix(
                     workspace,
@@ -227,22 +236,28 @@ impl Cache {
     }
 
     /// A block takes its memory now: others may have to go.
-    fn grown(&mut self, block: u64, _bytes: u64, bytes_max: u64) {
-        while self.bytes > bytes_max {
-            let oldest = self
-                .by_use
-                .iter()
-                .map(|(_, &old)| old)
-                .find(|&old| old != block);
-            let Some(oldest) = oldest else { return };
+    fn shrink(&mut self, block: u64) {
+        while self.bytes > self.bytes_max {
+            let mut by_use = self.by_use.values();
+            let Some(&oldest) = by_use.find(|&&old| old != block) else {
+                return;
+            };
             self.remove(oldest);
         }
     }
 
     fn remove(&mut self, block: u64) {
-        if let Some((_, used, bytes)) = self.blocks.remove(&block) {
-            self.by_use.remove(&used);
-            self.bytes -= bytes;
+        let Some((cell, used, bytes)) = self.blocks.remove(&block) else {
+            return;
+        };
+        self.by_use.remove(&used);
+        self.bytes -= bytes;
+        // Nobody else reads it: its memory serves the next block.
+        let opened = Arc::into_inner(cell).and_then(OnceValue::into_inner);
+        if let Some(memory) = opened.and_then(Arc::into_inner)
+            && self.spare.len() < SPARE_MAX
+        {
+            self.spare.push(memory);
         }
     }
 }

@@ -238,6 +238,7 @@ impl Share {
         let pending_bytes_max = memory_bytes / 16;
         // A sixteenth each for maps of extents and for what the codecs work with; and a pipe's past takes a half.
         let others = memory_bytes / 8 + if reads_again { 0 } else { memory_bytes / 2 };
+        // What a pipe's past does not take of its half goes to opened blocks as well; see `Walk::block`.
         let used = pieces_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
         Share {
             pieces_max,
@@ -487,6 +488,12 @@ impl Walk<'_, '_, '_> {
                  limit, or read it from a file",
                 self.options.memory_bytes / 2
             )));
+        }
+        if self.shared.blocks.source.is_none() {
+            let left = (self.options.memory_bytes / 2).saturating_sub(kept);
+            self.shared
+                .store
+                .set_cache_bytes(self.share.cache_bytes + left);
         }
         let shared = self.shared.clone();
         self.blocks_pending += 1;

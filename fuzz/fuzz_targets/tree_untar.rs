@@ -1,0 +1,7 @@
+//! Door: any bytes taken for the tar stream of a tree member, cut into pieces of any length.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain::property::cuts_do_not_matter;
+
+fuzz_target!(|input: (u16, &[u8])| cuts_do_not_matter(input.1, usize::from(input.0)));
