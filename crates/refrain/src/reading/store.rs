@@ -90,6 +90,36 @@ impl StoreReader {
         &self.workspaces
     }
 
+    /// Blocks that are not open and that this map needs much of, as far as a part of the cache holds them, in the order of
+    /// their first use.
+    pub(crate) fn missing(&self, map: &EpochMap) -> Vec<BlockPlace> {
+        /// Less than this of a block is left to whoever comes to it.
+        const MUCH_BYTES: u64 = 64 << 10;
+        let mut needed: Vec<(BlockPlace, u64)> = vec![];
+        for (origin, length) in map.origins(map.content()) {
+            let Origin::Store(offset) = origin else {
+                continue;
+            };
+            let holds = |place: &BlockPlace| {
+                offset >= place.store_start && offset - place.store_start < place.raw_bytes
+            };
+            if let Some((_, bytes)) = needed.iter_mut().rev().find(|(place, _)| holds(place)) {
+                *bytes += length;
+            } else if let Some(place) = self.blocks.locate(offset) {
+                needed.push((place, length));
+            }
+        }
+        let cache = self.cache.lock();
+        let mut room = cache.bytes_max / 4;
+        needed.retain(|(place, bytes)| {
+            let is_missing = *bytes >= MUCH_BYTES && !cache.blocks.contains_key(&place.block);
+            let fits = is_missing && place.raw_bytes <= room;
+            room -= if fits { place.raw_bytes } else { 0 };
+            fits
+        });
+        needed.into_iter().map(|(place, _)| place).collect()
+    }
+
     /// Fills `out` with content from `content_start` on, which lies inside the map.
     pub(crate) fn fill(
         &self,

@@ -3,7 +3,7 @@
 //! The same walk serves files and pipes, extraction and verification. What differs is only where an older block comes from when
 //! it is needed again: from the file, or from frames kept in memory, as many as the archive promises to need.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -153,7 +153,10 @@ enum Kind {
         frame: Result<Option<CheckedFrame>>,
     },
     /// A block was opened: its number and its bytes.
-    Block(Result<(u64, u64)>),
+    Block {
+        opening: u64,
+        place: Result<BlockPlace>,
+    },
     Piece {
         piece: u64,
         made: Result<MadePiece>,
@@ -185,6 +188,8 @@ struct PiecePlan {
     map: Arc<EpochMap>,
     content: Range<u64>,
     offset_in_member: u64,
+    /// Jobs below this number open the blocks that it needs.
+    after_opening: u64,
 }
 
 /// Where an epoch ends.
@@ -289,8 +294,9 @@ pub(crate) fn walk<'env>(
         next_given: 0,
         share,
         pieces_in_flight: 0,
-        blocks_pending: 0,
-        pending_bytes: 0,
+        opening: BTreeSet::new(),
+        opening_bytes: 0,
+        next_opening: 0,
         begun: VecDeque::new(),
         open: VecDeque::new(),
         ends: VecDeque::new(),
@@ -329,8 +335,10 @@ struct Walk<'a, 'scope, 'env> {
     /// Pieces being made, or made and not given away.
     pieces_in_flight: u64,
     /// Blocks being opened, and their bytes when open.
-    blocks_pending: u64,
-    pending_bytes: u64,
+    /// Blocks being opened ahead of the pieces that need them, by the numbers of these jobs.
+    opening: BTreeSet<u64>,
+    opening_bytes: u64,
+    next_opening: u64,
     /// Where members begin in the content space, from the one that is being cut into pieces on.
     begun: VecDeque<u64>,
     /// Members that have begun and were not given away whole, in order.
@@ -373,9 +381,10 @@ impl Walk<'_, '_, '_> {
 
     /// Lets the next frame be read, if there is room for what may come of it, or if nothing can be given away before it comes.
     fn read_next(&mut self) {
-        let has_room = self.plans.is_empty()
-            && self.blocks_pending < self.share.blocks_max
-            && (self.blocks_pending == 0 || self.pending_bytes < self.share.pending_bytes_max);
+        let opening = self.opening.len() as u64;
+        let has_room = (self.plans.len() as u64) < self.share.pieces_max
+            && opening < self.share.blocks_max
+            && (opening == 0 || self.opening_bytes < self.share.pending_bytes_max);
         if self.at_end || !(has_room || self.waits_for_end()) {
             return;
         }
@@ -400,11 +409,11 @@ impl Walk<'_, '_, '_> {
                     None => self.at_end = true,
                 }
             }
-            Kind::Block(block) => {
-                let (block, raw_bytes) = block?;
-                self.blocks_pending -= 1;
-                self.pending_bytes -= raw_bytes;
-                self.shared.blocks.opened(block);
+            Kind::Block { opening, place } => {
+                let place = place?;
+                self.opening.remove(&opening);
+                self.opening_bytes -= place.raw_bytes;
+                self.shared.blocks.opened(place.block);
             }
             Kind::Piece { piece, made } => {
                 self.made.insert(piece, made?);
@@ -495,14 +504,21 @@ impl Walk<'_, '_, '_> {
                 .store
                 .set_cache_bytes(self.share.cache_bytes + left);
         }
-        let shared = self.shared.clone();
-        self.blocks_pending += 1;
-        self.pending_bytes += place.raw_bytes;
+        self.open_ahead(place);
+        Ok(())
+    }
+
+    /// Lets a block be opened that will be needed: a piece that came first would open it too, and others would wait for it.
+    fn open_ahead(&mut self, place: BlockPlace) {
+        let (shared, opening) = (self.shared.clone(), self.next_opening);
+        self.next_opening += 1;
+        self.opening.insert(opening);
+        self.opening_bytes += place.raw_bytes;
         self.crew.submit(Lane::Normal, move || {
             let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
-            Event(Kind::Block(opened.map(|_| (place.block, place.raw_bytes))))
+            let place = opened.map(|_| place);
+            Event(Kind::Block { opening, place })
         });
-        Ok(())
     }
 
     /// Forgets blocks that are out of reach at `archive_offset`, for a pipe. Returns how many of the archive's latest bytes
@@ -526,6 +542,9 @@ impl Walk<'_, '_, '_> {
     fn epoch(&mut self, map: Arc<EpochMap>, frame_end: u64) -> Result<()> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_waiting("extents", self.maps_bytes)?;
+        for place in self.shared.store.missing(&map) {
+            self.open_ahead(place);
+        }
         let content = map.content();
         let mut at = content.start;
         while at < content.end {
@@ -543,6 +562,7 @@ impl Walk<'_, '_, '_> {
                 map: map.clone(),
                 content: at..end,
                 offset_in_member,
+                after_opening: self.next_opening,
             };
             self.next_piece += 1;
             self.plans.push_back(plan);
@@ -560,15 +580,18 @@ impl Walk<'_, '_, '_> {
     /// Lets pieces be made, as many as there is room for.
     fn start_pieces(&mut self) {
         while self.pieces_in_flight < self.share.pieces_max {
-            let Some(PiecePlan {
+            let first_opening = self.opening.first().copied().unwrap_or(u64::MAX);
+            let is_ready = |plan: &mut PiecePlan| plan.after_opening <= first_opening;
+            let Some(plan) = self.plans.pop_front_if(is_ready) else {
+                return;
+            };
+            let PiecePlan {
                 piece,
                 map,
                 content,
                 offset_in_member,
-            }) = self.plans.pop_front()
-            else {
-                return;
-            };
+                ..
+            } = plan;
             if self
                 .plans
                 .front()
