@@ -139,7 +139,7 @@ impl Generator {
 }
 
 /// Peaks are sampled from a counting allocator: a tenth more than the budget is the promise.
-const COMPRESS_PERCENT_MAX: u64 = 110;
+const PERCENT_MAX: u64 = 110;
 
 /// The index is mapped, not on the heap: a quarter of the budget.
 fn index_bytes(memory_bytes: u64) -> u64 {
@@ -236,14 +236,8 @@ fn peaks_stay_within_the_budget() {
     }
     assert!(shares.len() == 12);
     for (number, share) in shares.into_iter().enumerate() {
-        let is_smallest_compressing = number < 3;
-        let most = if is_smallest_compressing {
-            COMPRESS_PERCENT_MAX
-        } else {
-            110
-        };
         assert!(
-            share <= most,
+            share <= PERCENT_MAX,
             "{share} % of the budget were used in run {number}"
         );
     }

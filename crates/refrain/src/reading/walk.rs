@@ -243,7 +243,7 @@ impl Share {
         let pending_bytes_max = memory_bytes / 16;
         // A sixteenth each for maps of extents and for what the codecs work with; and a pipe's past takes a half.
         let others = memory_bytes / 8 + if reads_again { 0 } else { memory_bytes / 2 };
-        // What a pipe's past does not take of its half goes to opened blocks as well; see `Walk::block`.
+        // Of what a pipe's past does not take of its half, some goes to opened blocks as well; see `Walk::block`.
         let used = pieces_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
         Share {
             pieces_max,
