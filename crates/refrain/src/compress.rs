@@ -117,6 +117,13 @@ fn reach(options: &CompressOptions, tuning: &Tuning, is_pipe_to_pipe: bool) -> R
         false => REACH_UNLIMITED,
     };
     let reach = options.reach_bytes.unwrap_or(default);
+    let reach_max = tuning.memory_bytes / 2;
+    if is_pipe_to_pipe && reach > reach_max {
+        return Err(Error::limit(format!(
+            "from pipe to pipe a reach of {reach} bytes is kept in memory, allowed are {reach_max}: \
+             raise the memory limit"
+        )));
+    }
     let reach_min = tuning.rules.block_bytes * 4;
     if reach < reach_min {
         return Err(Error::limit(format!(

@@ -89,7 +89,8 @@ pub struct CompressOptions {
     /// Memory that may be used, in bytes; `None`: the level's fixed default.
     pub memory_bytes: Option<u64>,
     /// How many of the archive's latest bytes a decoder that cannot seek has to keep. `None`: all of them, or, from pipe to
-    /// pipe (a member that cannot be read again, a sink that cannot be read back), a quarter of the memory.
+    /// pipe (a member that cannot be read again, a sink that cannot be read back), a quarter of the memory; more
+    /// than a half of it is refused there.
     pub reach_bytes: Option<u64>,
 }
 

@@ -73,18 +73,25 @@ fn a_limited_reach_is_kept_and_changes_no_content() {
 #[test]
 fn without_a_limit_far_repeats_are_found() {
     let bytes = content();
-    let unlimited = options(2, Some(u64::MAX));
-    let (archive, summary) = piped_archive_of(vec![pipe("m", &bytes)], &unlimited);
+    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &options(2, None));
     let matched = summary.matched_bytes as usize;
     assert!(matched > 2 * PASSAGE_BYTES * 9 / 10, "{matched}");
     assert!(summary.reach_bytes > REACH_BYTES);
-    let (by_file, _) = archive_of(vec![pipe("m", &bytes)], &options(2, None));
-    assert!(
-        by_file == archive,
-        "where the archive goes changes its bytes"
-    );
     let read = extracted_from_pipe(&archive, &reading_with(4 * REACH_BYTES)).unwrap();
     assert!(read[0].content == bytes);
+}
+
+#[test]
+fn from_pipe_to_pipe_a_reach_beyond_the_memory_is_refused() {
+    let mut sink = refrain::storage::StreamSink::new(std::io::sink(), "pipe");
+    let unlimited = options(2, Some(u64::MAX));
+    let result = refrain::compress(
+        vec![pipe("m", b"x")],
+        &mut sink,
+        &unlimited,
+        &refrain::Unwatched,
+    );
+    assert_eq!(result.unwrap_err().kind, refrain::ErrorKind::Limit);
 }
 
 #[test]

@@ -45,7 +45,7 @@ struct Cache {
 }
 
 /// Buffers that are kept for the next blocks.
-const SPARE_MAX: usize = 4;
+const SPARE_MAX: usize = 2;
 
 /// Reads the store.
 pub(crate) struct StoreReader {

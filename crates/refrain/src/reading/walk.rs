@@ -499,7 +499,7 @@ impl Walk<'_, '_, '_> {
             )));
         }
         if self.shared.blocks.source.is_none() {
-            let left = (self.options.memory_bytes / 2).saturating_sub(kept);
+            let left = (self.options.memory_bytes / 8 * 3).saturating_sub(kept);
             self.shared
                 .store
                 .set_cache_bytes(self.share.cache_bytes + left);
