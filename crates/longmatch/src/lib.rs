@@ -14,8 +14,8 @@
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
 //! | C verify and extend | [`match_segment`] | segments | index and store before the epoch, the epoch |
-//! | D flatten | [`flatten`] | serial, about 100 µs per 32 MiB | all matches of the epoch |
-//! | E insert | [`insert_epoch`] | serial, about 1.5 ms per 32 MiB | fresh anchors of the epoch |
+//! | D flatten | [`flatten`] | serial | all matches of the epoch |
+//! | E insert | [`insert_epoch`] | serial | fresh anchors of the epoch |
 //!
 //! A and B do not need the index, so they run ahead of the serial steps. The house's sketch put the index into shards
 //! and looked up and inserted per shard; with read-only lookups per segment and one short insertion per epoch the

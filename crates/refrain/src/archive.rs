@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::reading::frames::{decode_section, limits_for, read_frame_at};
 use crate::reading::map::EpochMap;
+use crate::reading::scan::{ScannedArchive, scan};
 use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader};
 
 /// An archive opened for random access. Many threads may share it.
@@ -34,6 +35,7 @@ pub struct Archive {
     members: Vec<Member>,
     store: StoreReader,
     maps: Lock<Vec<(usize, Arc<EpochMap>)>>,
+    skipped_bytes: u64,
 }
 
 /// Maps of epochs that are kept open.
@@ -46,6 +48,8 @@ const SMALL_READ_BYTES: usize = 256 << 10;
 struct IndexedBlocks {
     source: Arc<dyn Source>,
     index: Arc<Index>,
+    /// Numbers of the blocks where they are not their places in the index: after a scan.
+    block_ids: Vec<u64>,
     limits: Limits,
 }
 
@@ -54,7 +58,7 @@ impl Blocks for IndexedBlocks {
         let number = self.index.block_at(offset_in_store)?;
         let block = self.index.blocks.get(number)?;
         Some(BlockPlace {
-            block: number as u64,
+            block: self.block_ids.get(number).copied().unwrap_or(number as u64),
             store_start: block.store_start,
             raw_bytes: block.raw_bytes,
             frame_offset: block.frame_offset,
@@ -62,11 +66,9 @@ impl Blocks for IndexedBlocks {
     }
 
     fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>> {
-        let frame_bytes = self
-            .index
-            .blocks
-            .get(place.block as usize)
-            .map(|block| block.frame_bytes);
+        let number = self.index.block_at(place.store_start);
+        let block = number.and_then(|number| self.index.blocks.get(number));
+        let frame_bytes = block.map(|block| block.frame_bytes);
         let frame = read_frame_at(
             &*self.source,
             place.frame_offset,
@@ -113,14 +115,71 @@ impl Archive {
         index
             .check(&end)
             .map_err(|error| Error::from(error).at_offset(offset))?;
+        Ok(Self::with_index(
+            source,
+            options,
+            head,
+            end,
+            index,
+            Vec::new(),
+        ))
+    }
+
+    /// Opens what is left of a damaged archive, without its index: reads all of it once, and takes every frame that is whole.
+    /// Ranges whose blocks and extents are there can be read; others fail as `Damaged`. A member whose end is lost has a
+    /// hash of zeros, content whose member is lost belongs to one without a name.
+    ///
+    /// # Errors
+    /// `Damaged` if not one frame with content is found; `Io`.
+    pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let scanned = scan(&*source, &limits_for(options.memory_bytes))?;
+        let ScannedArchive {
+            head,
+            index,
+            block_ids,
+            skipped_bytes,
+        } = scanned;
+        if index.epochs.is_empty() {
+            return Err(Error::damaged("no frame with content was found"));
+        }
+        let archive_bytes = source.size_bytes()?;
+        let end = EndHead {
+            index_frame_offset: 0,
+            index_frame_bytes: 0,
+            frame_count: 0,
+            content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
+            store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
+            archive_bytes,
+            generation: 0,
+        };
+        let mut archive = Self::with_index(source, options, head, end, index, block_ids);
+        archive.skipped_bytes = skipped_bytes;
+        Ok(archive)
+    }
+
+    /// Bytes that belong to no whole frame; known, and possibly not 0, only after [`Archive::open_by_scan`].
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    fn with_index(
+        source: Arc<dyn Source>,
+        options: &ReadOptions,
+        head: ArchiveHead,
+        end: EndHead,
+        index: Index,
+        block_ids: Vec<u64>,
+    ) -> Archive {
+        let limits = limits_for(options.memory_bytes);
         let index = Arc::new(index);
         let blocks = IndexedBlocks {
             source: source.clone(),
             index: index.clone(),
+            block_ids,
             limits,
         };
         let (memory, cache) = (options.memory_bytes / 2, options.memory_bytes / 4);
-        Ok(Archive {
+        Archive {
             members: index
                 .members
                 .iter()
@@ -133,7 +192,8 @@ impl Archive {
             head,
             end,
             index,
-        })
+            skipped_bytes: 0,
+        }
     }
 
     /// The members, in the archive's order.
@@ -317,6 +377,11 @@ fn read_end(source: &dyn Source, size_bytes: u64) -> Result<EndHead> {
     let count = source.read_at(offset, &mut last)?;
     EndHead::from_end_of_file(&last[..count], size_bytes)
         .map_err(|error| Error::from(error).at_offset(offset))
+}
+
+/// Of numbers that nobody has checked against each other.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 fn codec_uses(index: &Index) -> Vec<CodecUse> {

@@ -18,5 +18,5 @@ pub use resources::ResourceArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use verb::{
     CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs, ListArgs,
-    RefrainArgs, TestArgs, Verb,
+    OpeningArgs, RefrainArgs, TestArgs, Verb,
 };

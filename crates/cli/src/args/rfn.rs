@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::{
-    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OutputArgs, ReportArgs, ResourceArgs,
-    TestArgs, Verb,
+    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OpeningArgs, OutputArgs, ReportArgs,
+    ResourceArgs, TestArgs, Verb,
 };
 use crate::exit::EXIT_CODES_TEXT;
 use crate::files::is_dash;
@@ -94,6 +94,7 @@ impl RfnArgs {
                 files
             };
             return Verb::Info(InfoArgs {
+                opening: OpeningArgs::default(),
                 archives,
                 table: true,
                 resources,

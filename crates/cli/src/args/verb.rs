@@ -1,8 +1,11 @@
 //! `refrain VERB`: the verbs and what each takes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use refrain::storage::Source;
+use refrain::{Archive, ReadOptions};
 
 use super::{ByteRange, CompressionArgs, OutputArgs, ReportArgs, ResourceArgs};
 use crate::exit::EXIT_CODES_TEXT;
@@ -91,6 +94,24 @@ pub struct TestArgs {
     pub report: ReportArgs,
 }
 
+/// How an archive is opened for reading parts of it
+#[derive(Debug, Args, Default)]
+pub struct OpeningArgs {
+    /// Look for every frame that is whole instead of trusting the index: for a damaged archive; reads all of it
+    #[arg(long)]
+    pub scan: bool,
+}
+
+impl OpeningArgs {
+    /// Opens `source` as asked.
+    pub fn open(&self, source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<Archive> {
+        match self.scan {
+            true => Archive::open_by_scan(source, options),
+            false => Archive::open(source, options),
+        }
+    }
+}
+
 /// `refrain info`
 #[derive(Debug, Args)]
 pub struct InfoArgs {
@@ -100,6 +121,8 @@ pub struct InfoArgs {
     /// One line per archive: sizes, ratio, name
     #[arg(long)]
     pub table: bool,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -115,6 +138,8 @@ pub struct ListArgs {
     /// Archives; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE", required = true)]
     pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -138,6 +163,8 @@ pub struct CatArgs {
     /// Write to a terminal, whatever the bytes are
     #[arg(short, long)]
     pub force: bool,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

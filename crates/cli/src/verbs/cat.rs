@@ -42,7 +42,10 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
     let engine_failure = |error| Failure::engine(&label, error);
     let mut stdout = files::stdout_sink(args.force)?;
     let source = files::source(&args.archive)?;
-    let archive = Archive::open(source, &args.resources.read_options()).map_err(engine_failure)?;
+    let archive = args
+        .opening
+        .open(source, &args.resources.read_options())
+        .map_err(engine_failure)?;
     let whole = find(&archive, &label, args.path.as_deref())?;
     let range = args
         .range

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use refrain::{Archive, ArchiveInfo, BlockInfo, CodecUse, Member, MemberKind};
+use refrain::{ArchiveInfo, BlockInfo, CodecUse, Member, MemberKind};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
@@ -30,7 +30,10 @@ fn info(path: &Path, args: &InfoArgs, report: &Report) -> Result<Outcome> {
     let label = files::label(path);
     let engine_failure = |error| Failure::engine(&label, error);
     let source = files::source(path)?;
-    let archive = Archive::open(source, &args.resources.read_options()).map_err(engine_failure)?;
+    let archive = args
+        .opening
+        .open(source, &args.resources.read_options())
+        .map_err(engine_failure)?;
     let info = archive.info();
     let blocks = match report.verbosity() {
         0 | 1 => Vec::new(),

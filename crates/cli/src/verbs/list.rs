@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use refrain::{Archive, Entry, EntryKind, Member, MemberKind, Timestamp};
+use refrain::{Entry, EntryKind, Member, MemberKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::info::{kind_name, member_json};
@@ -25,7 +25,10 @@ fn list(path: &Path, args: &ListArgs, report: &Report) -> Result<Outcome> {
     let label = files::label(path);
     let engine_failure = |error| Failure::engine(&label, error);
     let source = files::source(path)?;
-    let archive = Archive::open(source, &args.resources.read_options()).map_err(engine_failure)?;
+    let archive = args
+        .opening
+        .open(source, &args.resources.read_options())
+        .map_err(engine_failure)?;
     let mut lines = Lines {
         is_long: report.verbosity() > 0,
         text: String::new(),

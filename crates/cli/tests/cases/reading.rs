@@ -135,3 +135,24 @@ fn a_redirected_archive_is_read_from_its_first_byte_or_not_at_all() {
         expect(case.pipe(REFRAIN, line, &case.read("x.rfn")), 1, line);
     }
 }
+
+#[test]
+fn a_scan_reads_what_an_index_cannot() {
+    let case = Case::new();
+    let data = mixture(300_000);
+    case.write("x", &data);
+    case.ok("compress -q x");
+    let archive = case.read("x.rfn");
+    // The End frame and a part of the index are gone.
+    case.write("cut.rfn", &archive[..archive.len() - 120]);
+    for verb in ["cat", "info", "list"] {
+        assert_eq!(
+            case.run(&format!("{verb} cut.rfn")).status.code(),
+            Some(2),
+            "{verb}"
+        );
+    }
+    assert!(case.ok("cat --scan cut.rfn").stdout == data);
+    case.ok("info --scan cut.rfn");
+    case.ok("list --scan cut.rfn");
+}

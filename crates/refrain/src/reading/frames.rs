@@ -138,6 +138,24 @@ pub(crate) fn read_frame_at(
     frame_bytes: Option<u64>,
     limits: &Limits,
 ) -> Result<CheckedFrame> {
+    let frame = read_any_frame_at(source, offset, limits)?;
+    let found = frame.header.frame_bytes();
+    if frame.header.kind != kind || frame_bytes.is_some_and(|bytes| bytes != found) {
+        let found_kind = frame.header.kind;
+        let expected = frame_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+        let message =
+            format!("a frame {kind}{expected} was expected, {found_kind} of {found} is there");
+        return Err(Error::damaged(message).at_offset(offset));
+    }
+    Ok(frame)
+}
+
+/// Reads the frame at `offset`, whatever it is.
+pub(crate) fn read_any_frame_at(
+    source: &dyn Source,
+    offset: u64,
+    limits: &Limits,
+) -> Result<CheckedFrame> {
     let read = || {
         let mut head = [0; FRAME_HEADER_BYTES];
         let count = source.read_at(offset, &mut head)?;
@@ -145,14 +163,6 @@ pub(crate) fn read_frame_at(
         let bytes_left = source.size_bytes()?.saturating_sub(after);
         let header =
             UntrustedFrameHeader::parse(&head[..count])?.check(limits, Some(bytes_left))?;
-        if header.kind != kind || frame_bytes.is_some_and(|bytes| bytes != header.frame_bytes()) {
-            let message = format!(
-                "a frame of kind {kind} and {frame_bytes:?} bytes was expected, {} with {} bytes is there",
-                header.kind,
-                header.frame_bytes()
-            );
-            return Err(Error::damaged(message));
-        }
         // No more than is left in the file, by the check above.
         let mut payload = vec![0; header.payload_bytes as usize];
         let count = source.read_at(after, &mut payload)?;

@@ -2,5 +2,6 @@
 
 pub(crate) mod frames;
 pub(crate) mod map;
+pub(crate) mod scan;
 pub(crate) mod store;
 pub(crate) mod walk;

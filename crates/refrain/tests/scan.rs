@@ -1,0 +1,91 @@
+//! Damaged archives, read as far as their frames are whole.
+
+// Helpers of tests, where a failure is to be loud.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{archive_of, file};
+use refrain::storage::MemorySource;
+use refrain::{Archive, CodecChoice, CompressOptions, ErrorKind, ReadOptions};
+use refrain_testkit::data;
+
+const MEMORY_BYTES: u64 = 128 << 20;
+
+fn open(archive: Vec<u8>) -> refrain::Result<Archive> {
+    let options = ReadOptions {
+        threads: 2,
+        memory_bytes: MEMORY_BYTES,
+    };
+    Archive::open_by_scan(Arc::new(MemorySource::new(archive)), &options)
+}
+
+/// Two members in several blocks and two epochs.
+fn sample() -> (Vec<Vec<u8>>, Vec<u8>) {
+    let contents = vec![data::source_code(11 << 20, 1), data::random(9 << 20, 2)];
+    let options = CompressOptions {
+        codec: "zstd:1".parse::<CodecChoice>().ok(),
+        threads: 2,
+        memory_bytes: Some(MEMORY_BYTES),
+        ..CompressOptions::default()
+    };
+    let members = vec![file("a", &contents[0]), file("b", &contents[1])];
+    let (archive, _) = archive_of(members, &options);
+    (contents, archive)
+}
+
+fn read(archive: &Archive, member: usize, length: usize) -> refrain::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let count = archive.read_at(member, 0, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+#[test]
+fn a_whole_archive_is_read_by_scan_as_by_index() {
+    let (contents, archive) = sample();
+    let scanned = open(archive).unwrap();
+    assert_eq!(scanned.skipped_bytes(), 0);
+    assert_eq!(scanned.members().len(), 2);
+    for (number, content) in contents.iter().enumerate() {
+        assert!(read(&scanned, number, content.len() + 1).unwrap() == *content);
+        assert_eq!(scanned.members()[number].name, ["a", "b"][number]);
+    }
+}
+
+#[test]
+fn without_index_and_end_nothing_of_the_content_is_lost() {
+    let (contents, archive) = sample();
+    // The last hundreds of bytes hold the End frame and a part of the index.
+    let cut = archive[..archive.len() - 150].to_vec();
+    let options = ReadOptions::default();
+    let by_index = Archive::open(Arc::new(MemorySource::new(cut.clone())), &options);
+    assert_eq!(by_index.err().unwrap().kind, ErrorKind::Damaged);
+    let scanned = open(cut).unwrap();
+    assert!(scanned.skipped_bytes() > 0);
+    assert!(read(&scanned, 1, contents[1].len()).unwrap() == contents[1]);
+}
+
+#[test]
+fn around_a_destroyed_part_everything_else_is_there() {
+    let (contents, mut archive) = sample();
+    let whole = open(archive.clone()).unwrap();
+    let blocks = whole.blocks().unwrap();
+    let hit = &blocks[1];
+    let middle = (hit.archive_offset + hit.stored_bytes / 2) as usize;
+    archive[middle..middle + 100].fill(0x55);
+    let scanned = open(archive).unwrap();
+    let error = read(&scanned, 0, contents[0].len()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Damaged);
+    assert!(read(&scanned, 1, contents[1].len()).unwrap() == contents[1]);
+    assert!(read(&scanned, 0, 1 << 20).unwrap() == contents[0][..1 << 20]);
+}
+
+#[test]
+fn what_is_no_archive_gives_an_error() {
+    for bytes in [vec![], b"plain text".to_vec(), data::random(3 << 20, 3)] {
+        assert_eq!(open(bytes).err().unwrap().kind, ErrorKind::Damaged);
+    }
+}
