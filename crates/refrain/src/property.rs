@@ -80,6 +80,7 @@ pub fn archive_survives(bytes: &[u8]) {
     if pipe_is_sound {
         assert!(by_file == by_pipe, "file and pipe differ");
     }
+    scan_survives(bytes);
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open(source, &small()) else {
         assert!(!file_is_sound, "a sound archive cannot be opened");
@@ -106,6 +107,22 @@ pub fn archive_survives(bytes: &[u8]) {
                     "member {index} differs from {offset} on"
                 );
             }
+        }
+    }
+}
+
+/// What a scan finds in arbitrary bytes is read without harm.
+fn scan_survives(bytes: &[u8]) {
+    let source = Arc::new(MemorySource::new(bytes.to_vec()));
+    let Ok(archive) = Archive::open_by_scan(source, &small()) else {
+        return;
+    };
+    let _ = (archive.info(), archive.blocks());
+    let mut content = vec![0; 1 << 16];
+    for (index, member) in archive.members().iter().enumerate().take(16) {
+        let _ = archive.entries(index);
+        for offset in [0, member.content_bytes / 2] {
+            let _ = archive.read_at(index, offset, &mut content);
         }
     }
 }
