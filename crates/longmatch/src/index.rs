@@ -49,7 +49,6 @@ pub struct Index {
     used: usize,
     /// Addresses below this are forgotten: lookups do not return them and insertions take their slots.
     floor: u64,
-    store_end: u64,
 }
 
 impl Index {
@@ -66,7 +65,6 @@ impl Index {
             bucket_shift: 64 - bucket_bits,
             used: 0,
             floor: 0,
-            store_end: 0,
         }
     }
 
@@ -146,7 +144,6 @@ impl Index {
 
     /// To be called between epochs: thins the index if it is nearly full. `store_end` is the store's length.
     pub fn settle(&mut self, store_end: u64) {
-        self.store_end = store_end;
         let capacity = self.memory.words().len();
         let mut cut = store_end / 2;
         while self.used * 100 > capacity * FULL_PERCENT {

@@ -127,7 +127,8 @@ impl Tuning {
             memory_limit_bytes: memory_bytes / 4,
         };
         let rules = Rules {
-            // Without a codec time is what counts: half the anchors, at a few bytes in a thousand.
+            // Without a codec time is what counts: half the anchors. It finds a little less: the store of two kernel
+            // trees grew from 1.11 to 1.17 GB.
             anchor_bits: row.anchor_bits + u32::from(codec == CodecId::NONE),
             far_min: row.far_min,
             near_min: 4096,
@@ -144,7 +145,8 @@ impl Tuning {
     }
 }
 
-fn prev_power_of_two(number: u64) -> u64 {
+/// The largest power of two that is not above `number`; 1 for 0.
+pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 

@@ -40,10 +40,7 @@ pub(crate) fn to_format_entries(entries: Vec<crate::Entry>) -> Vec<refrain_forma
         path: entry.path.into_bytes(),
         kind: kind(entry.kind),
         mode: entry.mode,
-        modified: refrain_format::Timestamp {
-            seconds: entry.modified.seconds,
-            nanoseconds: entry.modified.nanoseconds,
-        },
+        modified: crate::compress::to_format_time(entry.modified),
         size_bytes: entry.size_bytes,
         content_offset: entry.content_offset,
         link_target: entry.link_target.map(String::into_bytes),

@@ -242,7 +242,7 @@ impl<'a> Assembler<'a> {
 }
 
 impl Assembly for Assembler<'_> {
-    fn epoch_read(&mut self, _epoch: u64, data: &EpochData) -> Result<()> {
+    fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
         for segment in &data.segments {
             self.start_members(segment.member);
             self.members[segment.member].push(&segment.hash)?;

@@ -1,7 +1,7 @@
 //! How the memory budget is shared out. What of it changes an archive's bytes depends on the budget alone.
 
 use crate::error::Result;
-use crate::levels::Tuning;
+use crate::levels::{Tuning, prev_power_of_two};
 use crate::pipeline::segments::EPOCH_BYTES;
 use refrain_codec::{Plan, encode_memory_bytes};
 
@@ -73,8 +73,4 @@ fn index_bytes(memory: u64) -> u64 {
 
 fn encode_memory(plan: &Plan, block_bytes: u64) -> Result<u64> {
     Ok(encode_memory_bytes(block_bytes, plan)?)
-}
-
-fn prev_power_of_two(number: u64) -> u64 {
-    1 << number.max(1).ilog2()
 }

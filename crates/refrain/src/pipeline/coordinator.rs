@@ -70,7 +70,7 @@ struct WaitingEpoch {
 /// What receives the archive's parts as they become known, in the order of content.
 pub(crate) trait Assembly {
     /// All segments of an epoch were read.
-    fn epoch_read(&mut self, epoch: u64, data: &EpochData) -> Result<()>;
+    fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
     /// An epoch was settled. Returns jobs through `start`.
     fn epoch_settled(
         &mut self,
@@ -387,7 +387,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {
             return Ok(());
         };
-        self.assembly.epoch_read(epoch.id, &epoch.data)?;
+        self.assembly.epoch_read(&epoch.data)?;
         let reach_floor = self.assembly.reach().floor_for(epoch.id);
         let candidates = epoch.candidates.clone().unwrap_or_default();
         let batches = epoch.data.batches();

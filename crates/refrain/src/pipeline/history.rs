@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// Bytes of the store in a page. Blocks are whole pages; only the last page of a block may be shorter.
 ///
 /// Small, because repeats of short passages are scattered over all that was ever stored, and each may cost a page to be
-/// read again: with 1 MiB the second of two kernel trees spent three quarters of its time on that.
+/// read again: the match stage of two kernel trees took 7.7 s with pages of 1 MiB and 2.6 s with these (caches of 96 and
+/// 128 MiB).
 pub(crate) const PAGE_BYTES: usize = 1 << 16;
 
 /// The bytes of a page.
