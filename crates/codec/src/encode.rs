@@ -45,6 +45,27 @@ pub fn encode_block(
     result
 }
 
+/// Whether a sample of a block, given in `parts`, shows nothing to squeeze, by filters or codecs: for callers that know
+/// from elsewhere that the block holds no repeats between the pieces of the sample, and can then store it as it is.
+///
+/// Blocks below 64 KiB never look so: for them the codec costs less than the look.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn looks_like_noise(
+    workspace: &mut Workspace,
+    parts: &[&[u8]],
+    filter_trial: bool,
+) -> Result<bool> {
+    let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
+    if raw_bytes < look::LOOK_MIN_BYTES {
+        return Ok(false);
+    }
+    look::take_sample(parts, &mut workspace.sample);
+    let may_filter = filter_trial && nominate(&workspace.sample).next().is_some();
+    Ok(!may_filter && look::sample_is_incompressible(workspace)?)
+}
+
 /// Working memory that `encode_block` needs for this plan when nothing falls back, bytes; without
 /// the raw and the compressed bytes.
 ///
@@ -71,7 +92,7 @@ fn encode_checked(
     }
     let mut filters = FilterChain::EMPTY;
     if raw.len() >= look::LOOK_MIN_BYTES {
-        look::take_sample(raw, &mut workspace.sample);
+        look::take_sample(&[raw], &mut workspace.sample);
         if plan.filter_trial {
             filters = choose_filters(workspace)?;
         }

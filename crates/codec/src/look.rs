@@ -1,6 +1,8 @@
 //! A cheap look at a block before any codec runs: a sample of pieces spread over it, the entropy
 //! of its bytes, and what a quick codec makes of it.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::workspace::Workspace;
 use crate::zstd;
@@ -23,19 +25,30 @@ const SURELY_COMPRESSIBLE_BITS: f64 = 7.4;
 /// A saving below 1/64 on the sample counts as nothing.
 const WORTHWHILE_SAVING_LOG: u32 = 6;
 
-/// Copies the sample of `raw` into `sample`; all of `raw` when that is not larger.
-pub(crate) fn take_sample(raw: &[u8], sample: &mut Vec<u8>) {
+/// Copies the sample of a block, given in `parts`, into `sample`; all of the block when that is not larger.
+pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
     sample.clear();
-    let wanted = (raw.len() >> SAMPLE_SHARE_LOG).clamp(SAMPLE_MIN_BYTES, SAMPLE_MAX_BYTES);
-    if raw.len() <= wanted {
-        sample.extend_from_slice(raw);
+    let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let wanted = (raw_bytes >> SAMPLE_SHARE_LOG).clamp(SAMPLE_MIN_BYTES, SAMPLE_MAX_BYTES);
+    if raw_bytes <= wanted {
+        parts.iter().for_each(|part| sample.extend_from_slice(part));
         return;
     }
     let piece = (wanted / PIECES).next_multiple_of(PIECE_ALIGNMENT_BYTES);
-    let stride = (raw.len() - piece) / (PIECES - 1);
+    let stride = (raw_bytes - piece) / (PIECES - 1);
     for index in 0..PIECES {
         let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
-        sample.extend_from_slice(&raw[start..start + piece]);
+        copy_range(parts, start..start + piece, sample);
+    }
+}
+
+/// Appends a range of the block to `out`.
+fn copy_range(parts: &[&[u8]], range: Range<usize>, out: &mut Vec<u8>) {
+    let mut part_start = 0;
+    for part in parts {
+        let inside = |at: usize| at.clamp(part_start, part_start + part.len()) - part_start;
+        out.extend_from_slice(&part[inside(range.start)..inside(range.end)]);
+        part_start += part.len();
     }
 }
 
@@ -165,7 +178,7 @@ mod tests {
             9 << 20,
         ] {
             let raw: Vec<u8> = (0..length).map(|index| (index >> 16) as u8).collect();
-            take_sample(&raw, &mut sample);
+            take_sample(&[&raw], &mut sample);
             assert!(!sample.is_empty() && sample.len() <= SAMPLE_MAX_BYTES);
             assert_eq!(sample.first(), raw.first());
             assert!(sample.last() >= raw.get(length.saturating_sub(64)));
@@ -180,7 +193,7 @@ mod tests {
             (property::text(1 << 20, 5), false),
             (vec![0; 1 << 20], false),
         ] {
-            take_sample(&raw, &mut workspace.sample);
+            take_sample(&[&raw], &mut workspace.sample);
             assert_eq!(sample_is_incompressible(&mut workspace), Ok(expected));
         }
     }

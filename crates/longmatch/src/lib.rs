@@ -34,6 +34,7 @@ mod fingerprint;
 mod flatten;
 mod index;
 mod insert;
+mod noise;
 mod params;
 mod replay;
 mod run;
@@ -44,7 +45,7 @@ pub mod naive;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 
-pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch};
+pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats};
 pub use extent::{Extent, Pattern};
 pub use find::{Chunk, History, Match, MatchSource, match_segment};
 pub use flatten::{FlatEpoch, flatten};

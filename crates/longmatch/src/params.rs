@@ -11,6 +11,15 @@ pub const ANCHOR_WINDOW_BYTES: usize = 8;
 /// Longest period that is stored as a fill extent, in bytes.
 pub const PERIOD_MAX: usize = 64;
 
+/// Largest [`Rules::anchor_bits`]: an anchor's hash has 16 bits.
+pub const ANCHOR_BITS_MAX: u32 = 16;
+
+/// In a segment of noise one position in `2^NOISE_ANCHOR_BITS` times as many is an anchor.
+///
+/// What is compressed or encrypted already repeats as a whole or not at all, so few anchors find its repeats, and the
+/// others would only crowd the index: without this rule 1 GiB of random bytes cost as many entries as 1 GiB of text.
+pub const NOISE_ANCHOR_BITS: u32 = 2;
+
 /// Anchors in one segment are at least this far apart, so that hostile data cannot flood the index:
 /// a segment has at most `length / ANCHOR_SPACING_MIN + 1` of them.
 pub const ANCHOR_SPACING_MIN: usize = 32;
@@ -24,7 +33,7 @@ pub const EPOCH_BYTES_MAX: usize = 1 << 30;
 /// What the match stage looks for and what it accepts. The same rules give the same extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// One position in `2^anchor_bits` is an anchor, on average. 4..=16.
+    /// One position in `2^anchor_bits` is an anchor, on average. 4 to [`ANCHOR_BITS_MAX`].
     pub anchor_bits: u32,
     /// Shortest repeat, in bytes, that is worth an extent when its source is out of the codec's sight.
     ///

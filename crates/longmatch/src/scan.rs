@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use crate::fingerprint::fingerprint;
-use crate::params::{FINGERPRINT_BYTES, Rules};
+use crate::params::{ANCHOR_BITS_MAX, FINGERPRINT_BYTES, NOISE_ANCHOR_BITS, Rules};
 use crate::run::Run;
-use crate::{anchor, run};
+use crate::{anchor, noise, run};
 
 /// Runs and anchors of one segment; positions are relative to the segment.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -47,9 +47,13 @@ pub fn scan_segment(bytes: &[u8], rules: &Rules, scan: &mut SegmentScan) {
     );
     scan.clear();
     run::find(bytes, rules.run_min, &mut scan.runs);
+    let anchor_bits = match noise::is_noise(bytes) {
+        true => (rules.anchor_bits + NOISE_ANCHOR_BITS).min(ANCHOR_BITS_MAX),
+        false => rules.anchor_bits,
+    };
     let mut positions = std::mem::take(&mut scan.positions);
     for (start, end) in scan.gaps(bytes.len()) {
-        anchor::find(bytes, start..end, rules.anchor_bits, |position| {
+        anchor::find(bytes, start..end, anchor_bits, |position| {
             positions.push(position as u32)
         });
     }

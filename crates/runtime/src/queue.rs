@@ -58,11 +58,22 @@ struct State<'env, E> {
     /// Workers asleep per station that nobody has woken yet. May count too many after a spurious
     /// wake-up (the cost is a wake-up of nobody), never too few (the cost would be a lost one).
     sleeping: [usize; Station::COUNT],
+    /// Workers per station.
+    staff: [usize; Station::COUNT],
     coordinator_waits: bool,
     closed: bool,
 }
 
+/// So many outcomes wait for the coordinator, at most, before it is woken.
+const OUTCOMES_WAITING_MAX: usize = 8;
+
 impl<'env, E> State<'env, E> {
+    /// Jobs of a station that no worker has started.
+    fn waiting(&self, station: Station) -> usize {
+        let lanes = station.lanes().iter();
+        lanes.map(|&lane| self.lanes[lane as usize].len()).sum()
+    }
+
     fn take(&mut self, station: Station) -> Option<(Lane, Job<'env, E>)> {
         let lanes = station.lanes().iter();
         lanes.copied().find_map(|lane| {
@@ -86,6 +97,7 @@ impl<'env, E> Queue<'env, E> {
                 lanes: std::array::from_fn(|_| VecDeque::new()),
                 outcomes: VecDeque::new(),
                 sleeping: [0; Station::COUNT],
+                staff: [0; Station::COUNT],
                 coordinator_waits: false,
                 closed: false,
             }),
@@ -120,9 +132,10 @@ impl<'env, E> Queue<'env, E> {
 
     /// A worker's life: serve one station until the queue closes.
     pub(crate) fn serve(&self, station: Station) {
+        self.lock().staff[station as usize] += 1;
         while let Some((lane, job)) = self.wait_for_job(station) {
             let outcome = run(lane, job);
-            self.deliver(outcome);
+            self.deliver(station, outcome);
         }
     }
 
@@ -136,16 +149,28 @@ impl<'env, E> Queue<'env, E> {
                 return Some(found);
             }
             state.sleeping[station as usize] += 1;
+            if !state.outcomes.is_empty() && std::mem::take(&mut state.coordinator_waits) {
+                self.outcome.notify_one();
+            }
             state = self.work[station as usize]
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn deliver(&self, outcome: Outcome<E>) {
+    /// Leaves an outcome for the coordinator, and wakes it if that cannot wait.
+    ///
+    /// A compute outcome can while there is a next job for every worker: each wake-up takes a processor from one of
+    /// them, so the coordinator rather comes for a few outcomes at once. A worker that finds no job wakes it in any case.
+    /// Blocking jobs take long and may wait for the world outside; nothing waits behind them.
+    fn deliver(&self, station: Station, outcome: Outcome<E>) {
         let mut state = self.lock();
         state.outcomes.push_back(outcome);
-        let wake = std::mem::take(&mut state.coordinator_waits);
+        let is_busy =
+            station == Station::Compute && state.waiting(station) >= state.staff[station as usize];
+        let wake =
+            state.coordinator_waits && (!is_busy || state.outcomes.len() >= OUTCOMES_WAITING_MAX);
+        state.coordinator_waits &= !wake;
         drop(state);
         if wake {
             self.outcome.notify_one();

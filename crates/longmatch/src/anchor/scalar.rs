@@ -5,14 +5,13 @@ use super::window_hash;
 use crate::params::ANCHOR_WINDOW_BYTES;
 
 /// As `super::positions`, from position `from` on.
-pub(super) fn positions(bytes: &[u8], from: usize, threshold: i32, found: &mut impl FnMut(usize)) {
+pub(super) fn positions(bytes: &[u8], from: usize, threshold: i16, found: &mut impl FnMut(usize)) {
     let Some(tail) = bytes.get(from..) else {
         return;
     };
     for (position, window) in tail.windows(ANCHOR_WINDOW_BYTES).enumerate() {
-        let low = u32::from_le_bytes([window[0], window[1], window[2], window[3]]);
-        let high = u32::from_le_bytes([window[4], window[5], window[6], window[7]]);
-        if window_hash(low, high) < threshold {
+        let word = |at: usize| u16::from_le_bytes([window[at], window[at + 1]]);
+        if window_hash([word(0), word(2), word(4), word(6)]) < threshold {
             found(from + position);
         }
     }

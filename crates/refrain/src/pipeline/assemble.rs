@@ -6,17 +6,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use refrain_codec::FallbackReason;
+
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
 use crate::pipeline::coordinator::{Assembly, EncodeJob, Shared};
 use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, ExtentsJob};
-use crate::pipeline::history::{FilledPage, PAGE_BYTES, Page};
+use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::members::OutMember;
 use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
 use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::reread::WrittenBlocks;
 use crate::pipeline::segments::EpochData;
-use crate::pipeline::settle::{EncodedPages, Settled};
+use crate::pipeline::settle::Settled;
 use crate::progress::{Progress, Watch};
 
 /// A block waits for its last pages at most so many epochs: extents that need it wait as long.
@@ -39,6 +41,7 @@ struct OpenBlock {
     first_page: u64,
     pages: Vec<Page>,
     bytes: u64,
+    has_repeats: bool,
 }
 
 /// What the assembly learns about a block between filling and writing.
@@ -59,6 +62,8 @@ pub(crate) struct Assembler<'a> {
     reach: ReachTracker,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
+    /// Whether the last epoch and the one before it, whose end may be in the same page, had repeats.
+    repeats: [bool; 2],
     next_block: u64,
     next_epoch: u64,
     blocks_in_flight: usize,
@@ -93,6 +98,7 @@ impl<'a> Assembler<'a> {
             reach,
             written_blocks,
             open_block: OpenBlock::default(),
+            repeats: [false; 2],
             next_block: 0,
             next_epoch: 0,
             blocks_in_flight: 0,
@@ -136,6 +142,7 @@ impl<'a> Assembler<'a> {
         epoch: u64,
         start: &mut dyn FnMut(EncodeJob),
     ) -> Result<()> {
+        self.open_block.has_repeats |= self.repeats.contains(&true);
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
         if self.open_block.bytes + PAGE_BYTES as u64 > self.shared.tuning.rules.block_bytes {
@@ -146,6 +153,8 @@ impl<'a> Assembler<'a> {
 
     fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(EncodeJob)) -> Result<()> {
         let next = OpenBlock {
+            // Its first page may have begun in the same epoch.
+            has_repeats: self.repeats.contains(&true),
             store_start: self.open_block.store_start + self.open_block.bytes,
             first_page: self.open_block.first_page + self.open_block.pages.len() as u64,
             ..OpenBlock::default()
@@ -158,6 +167,7 @@ impl<'a> Assembler<'a> {
             block_id: self.next_block,
             store_start: block.store_start,
             pages: block.pages,
+            has_repeats: block.has_repeats,
         };
         self.reach.filled(epoch, block.store_start, block.bytes);
         self.next_block += 1;
@@ -222,6 +232,7 @@ impl<'a> Assembler<'a> {
             first_page,
             page_checksums: checksums,
         } = self.notes.remove(&head.block_id)?;
+        let is_noise = head.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
             Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
             None => self.shared.workspaces.keep_frame(frame.bytes),
@@ -229,6 +240,7 @@ impl<'a> Assembler<'a> {
         Some(EncodedPages {
             first_page,
             checksums,
+            is_noise,
         })
     }
 
@@ -263,6 +275,7 @@ impl Assembly for Assembler<'_> {
             return Ok(());
         }
         self.content_settled += settled.content_bytes;
+        self.repeats = [settled.has_repeats, self.repeats[0]];
         let job = ExtentsJob {
             epoch_id: epoch,
             content_start: self.content_settled - settled.content_bytes,

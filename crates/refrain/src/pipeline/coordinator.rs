@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_longmatch::{Match, SegmentScan, find_in_epoch, match_segment, scan_segment};
+use refrain_longmatch::{
+    Match, SegmentScan, find_in_epoch, has_repeats, match_segment, scan_segment,
+};
 use refrain_protect::{SEGMENT_BYTES, segment_hash};
 use refrain_runtime::{BufferPool, Crew, Lane};
 
@@ -12,11 +14,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::levels::Tuning;
 use crate::pipeline::budget::Budget;
 use crate::pipeline::encode::{EncodedBlock, EncodedExtents, Workspaces};
+use crate::pipeline::history::EncodedPages;
 use crate::pipeline::intake::{Feed, Intake, Next, SegmentPlan, read_full};
 use crate::pipeline::output::Ticket;
 use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
-use crate::pipeline::settle::{EncodedPages, MatchState, Settle, Settled, settle};
+use crate::pipeline::settle::{MatchState, Settle, Settled, settle};
 use crate::progress::{Watch, is_cancelled};
 
 /// What a job reports.
@@ -457,6 +460,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             block_start: self.assembly.block_start(),
             rules: self.shared.tuning.rules,
             encoded: std::mem::take(&mut self.encoded),
+            has_repeats: (matching.epoch.candidates.as_deref())
+                .is_some_and(|candidates| has_repeats(candidates)),
             reach_floor: matching.reach_floor,
         };
         self.crew.submit(Lane::Urgent, move || {

@@ -1,6 +1,8 @@
 //! Jobs that turn pages into Block frames and extents into Extents frames.
 
-use refrain_codec::{BlockDescription, CodecId, Plan, Workspace, encode_block};
+use refrain_codec::{
+    BlockDescription, CodecId, FallbackReason, Plan, Workspace, encode_block, looks_like_noise,
+};
 use refrain_format::{BlockHead, Coding, EpochSums, ExtentsHead, pack_extents};
 use refrain_longmatch::Extent;
 use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
@@ -53,6 +55,8 @@ pub(crate) struct BlockJob {
     pub block_id: u64,
     pub store_start: u64,
     pub pages: Vec<Page>,
+    /// The match stage saw repeats around here that it may have left to the codec.
+    pub has_repeats: bool,
 }
 
 /// The frame of a block: in one piece, or, if the block is stored as it is, its heads and its pages.
@@ -102,7 +106,12 @@ impl BlockJob {
             raw_checksum: join_piece_checksums(&page_checksums),
             coding: Coding::none(),
         };
-        let frame = if plan.codec == CodecId::NONE {
+        let is_stored = plan.codec == CodecId::NONE || self.is_noise(workspaces, plan)?;
+        let frame = if is_stored {
+            if plan.codec != CodecId::NONE {
+                let reason = Some(FallbackReason::Incompressible);
+                head.coding = coding(&BlockDescription::stored(reason))?;
+            }
             BlockFrame {
                 bytes: head.finish_detached(&page_checksums)?,
                 stored: self.pages,
@@ -121,6 +130,18 @@ impl BlockJob {
             head,
             page_checksums,
         })
+    }
+
+    /// Whether no codec would find anything. The match stage has seen the whole, so a sample is enough; and what is stored is
+    /// neither joined nor copied.
+    fn is_noise(&self, workspaces: &Workspaces, plan: &Plan) -> Result<bool> {
+        if self.has_repeats {
+            return Ok(false);
+        }
+        let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
+        let look =
+            |space: &mut EncodeSpace| looks_like_noise(&mut space.codec, &parts, plan.filter_trial);
+        Ok(workspaces.with(look)?)
     }
 
     fn squeeze(

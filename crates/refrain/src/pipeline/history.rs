@@ -6,7 +6,7 @@
 //! was made of, or the archive's own block, opened again. Both are checked against the page's checksum: a source that
 //! changed while it was read must not lead to references to bytes that the store does not hold.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_longmatch::{Chunk, History};
@@ -15,6 +15,8 @@ use refrain_runtime::{BufferPool, Lock, PooledBuffer};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::page_cache::PageCache;
+use crate::pipeline::recipe::{Piece, Recipe, read_sources};
 
 /// Bytes of the store in a page. Blocks are whole pages; only the last page of a block may be shorter.
 ///
@@ -25,22 +27,6 @@ pub(crate) const PAGE_BYTES: usize = 1 << 16;
 
 /// The bytes of a page.
 pub(crate) type Page = Arc<PooledBuffer>;
-
-/// A piece of a page and where the same bytes are in a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub member: u32,
-    pub offset_in_member: u64,
-    pub length_bytes: u32,
-}
-
-/// Where a page's bytes can be had once more.
-pub(crate) enum Recipe {
-    /// Its pieces in the sources, packed by [`pack`].
-    Sources(Box<[u8]>),
-    /// The archive's blocks.
-    Archive,
-}
 
 /// Opens the store's pages from the archive's blocks.
 pub(crate) trait BlockReader: Send + Sync {
@@ -61,32 +47,40 @@ struct ClosedPage {
     checksum: Option<u64>,
 }
 
-struct Cache {
-    /// Page number → its bytes and when it was last used.
-    pages: HashMap<u64, (Page, u64)>,
-    /// Pages that may be dropped, by time of last use. A page that is still being encoded is not here.
-    by_use: BTreeMap<u64, u64>,
-    clock: u64,
+impl ClosedPage {
+    /// Memory taken by what is known of the page; its bytes are not counted.
+    fn memory_bytes(&self) -> usize {
+        size_of::<ClosedPage>() + PageCache::BYTES_PER_PAGE + self.recipe.heap_bytes()
+    }
 }
 
 /// The store as the match stage sees it.
 pub(crate) struct StoreHistory {
-    closed: Vec<ClosedPage>,
-    /// Pages below this are forgotten: their recipes took too much memory, or they are out of the decoder's reach.
-    first_kept: usize,
-    recipe_bytes: usize,
+    /// The closed pages from number `first_kept` on. Older ones are forgotten: what is known of them took too much memory, or
+    /// they are out of the decoder's reach.
+    closed: VecDeque<ClosedPage>,
+    first_kept: u64,
+    /// Memory that `closed` takes.
+    known_bytes: usize,
+    known_bytes_max: usize,
     /// Where the page that is being filled begins.
     open_start: u64,
     /// The page that is being filled.
     open: Page,
     open_pieces: Vec<Piece>,
-    cache: Lock<Cache>,
-    cache_pages_max: usize,
-    recipe_bytes_max: usize,
+    cache: Lock<PageCache>,
     sources: Vec<Option<Arc<dyn Source>>>,
     archive: Option<Arc<dyn BlockReader>>,
     /// Buffers of pages: memory that was touched before is cheap.
     pool: Arc<BufferPool>,
+}
+
+/// Pages of a block that was encoded.
+pub(crate) struct EncodedPages {
+    pub first_page: u64,
+    pub checksums: Vec<u64>,
+    /// Stored, because there is nothing to squeeze.
+    pub is_noise: bool,
 }
 
 /// A page that was just filled.
@@ -97,25 +91,20 @@ pub(crate) struct FilledPage {
 impl StoreHistory {
     pub(crate) fn new(
         cache_bytes: u64,
-        recipe_bytes_max: usize,
+        known_bytes_max: usize,
         sources: Vec<Option<Arc<dyn Source>>>,
         archive: Option<Arc<dyn BlockReader>>,
         pool: Arc<BufferPool>,
     ) -> Result<StoreHistory> {
         Ok(StoreHistory {
-            closed: Vec::new(),
+            closed: VecDeque::new(),
             first_kept: 0,
-            recipe_bytes: 0,
+            known_bytes: 0,
+            known_bytes_max,
             open_start: 0,
             open: Arc::new(PooledBuffer::empty(&pool)?),
             open_pieces: Vec::new(),
-            cache: Lock::new(Cache {
-                pages: HashMap::new(),
-                by_use: BTreeMap::new(),
-                clock: 0,
-            }),
-            cache_pages_max: (cache_bytes / PAGE_BYTES as u64) as usize,
-            recipe_bytes_max,
+            cache: Lock::new(PageCache::new((cache_bytes / PAGE_BYTES as u64) as usize)),
             sources,
             archive,
             pool,
@@ -188,47 +177,34 @@ impl StoreHistory {
     fn close_page(&mut self) -> Result<FilledPage> {
         let next = Arc::new(PooledBuffer::empty(&self.pool)?);
         let bytes = std::mem::replace(&mut self.open, next);
-        let pieces = std::mem::take(&mut self.open_pieces);
-        let rereadable = |piece: &Piece| {
-            self.sources
-                .get(piece.member as usize)
-                .is_some_and(Option::is_some)
-        };
-        let recipe = if pieces.iter().all(rereadable) {
-            Recipe::Sources(pack(&pieces))
-        } else {
-            Recipe::Archive
-        };
-        if let Recipe::Sources(packed) = &recipe {
-            self.recipe_bytes += packed.len();
-        }
-        let number = self.closed.len() as u64;
-        self.closed.push(ClosedPage {
+        let recipe = Recipe::new(&self.open_pieces, &self.sources);
+        self.open_pieces.clear();
+        let page = ClosedPage {
             start: self.open_start,
             recipe,
             checksum: None,
-        });
+        };
+        self.known_bytes += page.memory_bytes();
+        self.closed.push_back(page);
         self.open_start += bytes.len() as u64;
-        self.cache.lock().pages.insert(number, (bytes.clone(), 0));
+        self.cache.lock().push(bytes.clone());
         Ok(FilledPage { bytes })
     }
 
-    /// Forgets old pages while their recipes take more memory than allowed, and all below `floor`. Returns the store
-    /// offset from which on everything can be read.
+    /// Forgets old pages while what is known of all takes more memory than allowed, and all below `floor`. Returns the
+    /// store offset from which on everything can be read.
     pub(crate) fn forget(&mut self, floor: u64) -> u64 {
-        let floor_page = self.closed.partition_point(|page| page.start < floor);
-        while self.first_kept < self.closed.len()
-            && (self.recipe_bytes > self.recipe_bytes_max || self.first_kept < floor_page)
+        while let Some(oldest) = self.closed.front()
+            && (self.known_bytes > self.known_bytes_max || oldest.start < floor)
         {
-            let page = &mut self.closed[self.first_kept];
-            if let Recipe::Sources(packed) = std::mem::replace(&mut page.recipe, Recipe::Archive) {
-                self.recipe_bytes -= packed.len();
-            }
+            self.known_bytes -= oldest.memory_bytes();
+            self.closed.pop_front();
             self.first_kept += 1;
         }
+        self.cache.lock().forget_below(self.first_kept);
         let kept_from = self
             .closed
-            .get(self.first_kept)
+            .front()
             .map_or(self.open_start, |page| page.start);
         if let Some(archive) = &self.archive {
             archive.forget_below(kept_from);
@@ -237,32 +213,48 @@ impl StoreHistory {
     }
 
     /// The block with these pages was encoded: they may leave memory.
-    pub(crate) fn encoded(&mut self, first_page: u64, checksums: &[u64]) {
+    pub(crate) fn encoded(&mut self, pages: &EncodedPages) {
         let mut cache = self.cache.lock();
-        for (page, &checksum) in (first_page..).zip(checksums) {
-            if let Some(closed) = self.closed.get_mut(page as usize) {
+        for (number, &checksum) in (pages.first_page..).zip(&pages.checksums) {
+            let index = number.checked_sub(self.first_kept);
+            if let Some(closed) = index.and_then(|index| self.closed.get_mut(index as usize)) {
                 closed.checksum = Some(checksum);
+                cache.release(number, pages.is_noise);
             }
-            cache.release(page);
         }
-        cache.shrink(self.cache_pages_max);
+    }
+
+    /// The closed page that holds this byte of the store, with its number.
+    fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
+        let after = |index: usize| {
+            self.closed
+                .get(index)
+                .map_or(self.open_start, |page| page.start)
+        };
+        let first = self.closed.front()?.start;
+        // Nearly all pages are full.
+        let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
+        let is_right = guess < self.closed.len()
+            && (after(guess)..after(guess + 1)).contains(&offset_in_store);
+        let index = match is_right {
+            true => guess,
+            false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,
+        };
+        Some((self.first_kept + index as u64, &self.closed[index]))
     }
 
     /// Reads a page that is no longer in memory, from the sources or from the archive.
-    fn fetch(&self, page: u64) -> Option<Page> {
-        let closed = self.closed.get(page as usize)?;
+    fn fetch(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
         let expected = closed.checksum?;
         let bytes = match &closed.recipe {
-            Recipe::Sources(packed) => self.read_sources(packed)?,
-            Recipe::Archive => return self.fetch_block(page),
+            Recipe::Sources(packed) => read_sources(packed, &self.sources, &self.pool)?,
+            Recipe::Archive => return self.fetch_block(number),
         };
         if checksum64(&bytes) != expected {
             return None;
         }
         let bytes = Arc::new(bytes);
-        self.cache
-            .lock()
-            .put(page, bytes.clone(), self.cache_pages_max);
+        self.cache.lock().put(number, bytes.clone());
         Some(bytes)
     }
 
@@ -277,61 +269,10 @@ impl StoreHistory {
             if number == page {
                 wanted = Some(page_bytes.clone());
             }
-            self.cache
-                .lock()
-                .put(number, page_bytes, self.cache_pages_max);
+            self.cache.lock().put(number, page_bytes);
         }
         wanted
     }
-
-    fn read_sources(&self, packed: &[u8]) -> Option<PooledBuffer> {
-        let pieces = unpack(packed);
-        let mut page = PooledBuffer::empty(&self.pool).ok()?;
-        let mut scratch = Vec::new();
-        let mut at = 0;
-        while at < pieces.len() {
-            let run = neighbours(&pieces[at..]);
-            self.read_run(&pieces[at..at + run], &mut scratch, &mut page)?;
-            at += run;
-        }
-        Some(page)
-    }
-
-    /// Reads pieces that lie close together with one call.
-    fn read_run(&self, pieces: &[Piece], scratch: &mut Vec<u8>, page: &mut Vec<u8>) -> Option<()> {
-        let (first, last) = (pieces.first()?, pieces.last()?);
-        let source = self.sources.get(first.member as usize)?.as_ref()?;
-        if let [only] = pieces {
-            let start = page.len();
-            page.resize(start + only.length_bytes as usize, 0);
-            let count = source
-                .read_at(only.offset_in_member, &mut page[start..])
-                .ok()?;
-            return (count == only.length_bytes as usize).then_some(());
-        }
-        let span = last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member;
-        scratch.resize(span as usize, 0);
-        let count = source.read_at(first.offset_in_member, scratch).ok()?;
-        for piece in pieces {
-            let start = (piece.offset_in_member - first.offset_in_member) as usize;
-            page.extend_from_slice(
-                scratch[..count].get(start..start + piece.length_bytes as usize)?,
-            );
-        }
-        Some(())
-    }
-}
-
-/// How many pieces from the first on are worth one read: reading a gap of a few KiB costs less than another call.
-fn neighbours(pieces: &[Piece]) -> usize {
-    const GAP_BYTES_MAX: u64 = 16 << 10;
-    let close = pieces.windows(2).take_while(|pair| {
-        let end = pair[0].offset_in_member + u64::from(pair[0].length_bytes);
-        pair[0].member == pair[1].member
-            && pair[1].offset_in_member >= end
-            && pair[1].offset_in_member - end <= GAP_BYTES_MAX
-    });
-    1 + close.count()
 }
 
 impl History for StoreHistory {
@@ -342,115 +283,13 @@ impl History for StoreHistory {
                 bytes: self.open.clone(),
             });
         }
-        let page = self
-            .closed
-            .partition_point(|page| page.start <= offset_in_store)
-            .checked_sub(1)?;
-        if page < self.first_kept {
-            return None;
-        }
-        let found = self.cache.lock().get(page as u64);
-        let bytes: Page = found.or_else(|| self.fetch(page as u64))?;
+        let (number, closed) = self.page_at(offset_in_store)?;
+        let found = self.cache.lock().get(number);
+        let bytes: Page = found.or_else(|| self.fetch(number, closed))?;
         Some(Chunk {
-            offset_in_store: self.closed[page].start,
+            offset_in_store: closed.start,
             bytes,
         })
-    }
-}
-
-impl Cache {
-    fn get(&mut self, page: u64) -> Option<Page> {
-        let (bytes, used) = self.pages.get_mut(&page)?;
-        if *used != 0 {
-            self.by_use.remove(used);
-            self.clock += 1;
-            *used = self.clock;
-            self.by_use.insert(self.clock, page);
-        }
-        Some(bytes.clone())
-    }
-
-    fn put(&mut self, page: u64, bytes: Page, pages_max: usize) {
-        self.clock += 1;
-        if let Some((_, used)) = self.pages.insert(page, (bytes, self.clock)) {
-            self.by_use.remove(&used);
-        }
-        self.by_use.insert(self.clock, page);
-        self.shrink(pages_max);
-    }
-
-    /// From now on the page may be dropped.
-    fn release(&mut self, page: u64) {
-        self.clock += 1;
-        let now = self.clock;
-        if let Some((_, used)) = self.pages.get_mut(&page) {
-            *used = now;
-            self.by_use.insert(now, page);
-        }
-    }
-
-    fn shrink(&mut self, pages_max: usize) {
-        while self.pages.len() > pages_max {
-            let Some((_, page)) = self.by_use.pop_first() else {
-                return;
-            };
-            self.pages.remove(&page);
-        }
-    }
-}
-
-/// Pieces as variable-length numbers, 4 to 6 bytes each: a terabyte of them must not fill the memory.
-fn pack(pieces: &[Piece]) -> Box<[u8]> {
-    let mut packed = Vec::with_capacity(pieces.len() * 6);
-    let (mut member, mut at) = (0u32, 0u64);
-    for piece in pieces {
-        put_number(&mut packed, u64::from(piece.member.wrapping_sub(member)));
-        put_number(&mut packed, piece.offset_in_member.wrapping_sub(at));
-        put_number(&mut packed, u64::from(piece.length_bytes));
-        member = piece.member;
-        at = piece.offset_in_member + u64::from(piece.length_bytes);
-    }
-    packed.into_boxed_slice()
-}
-
-fn unpack(packed: &[u8]) -> Vec<Piece> {
-    let mut numbers = Numbers(packed.iter());
-    let (mut member, mut at) = (0u32, 0u64);
-    let next = || {
-        member = member.wrapping_add(numbers.next()? as u32);
-        let offset_in_member = at.wrapping_add(numbers.next()?);
-        let length_bytes = numbers.next()? as u32;
-        at = offset_in_member + u64::from(length_bytes);
-        Some(Piece {
-            member,
-            offset_in_member,
-            length_bytes,
-        })
-    };
-    std::iter::from_fn(next).collect()
-}
-
-fn put_number(packed: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        packed.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    packed.push(number as u8);
-}
-
-struct Numbers<'a>(std::slice::Iter<'a, u8>);
-
-impl Numbers<'_> {
-    fn next(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.0.next()?;
-            number |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
     }
 }
 
@@ -458,23 +297,6 @@ impl Numbers<'_> {
 mod tests {
     use super::*;
     use refrain_storage::MemorySource;
-
-    #[test]
-    fn pieces_pack_and_unpack() {
-        let piece = |member, offset_in_member, length_bytes| Piece {
-            member,
-            offset_in_member,
-            length_bytes,
-        };
-        let pieces = [
-            piece(0, 5, 100),
-            piece(0, 300, 1),
-            piece(7, 0, 1 << 20),
-            piece(2, u64::MAX >> 8, 9),
-        ];
-        assert_eq!(unpack(&pack(&pieces)), pieces);
-        assert_eq!(unpack(&pack(&[])), []);
-    }
 
     fn content() -> Vec<u8> {
         (0..5 * PAGE_BYTES as u32)
@@ -502,8 +324,11 @@ mod tests {
                 .expect("memory");
             store.extend_from_slice(bytes);
         }
-        let sums: Vec<_> = filled.iter().map(|page| checksum64(&page.bytes)).collect();
-        history.encoded(0, &sums);
+        history.encoded(&EncodedPages {
+            first_page: 0,
+            checksums: filled.iter().map(|page| checksum64(&page.bytes)).collect(),
+            is_noise: false,
+        });
         (history, store)
     }
 
@@ -541,7 +366,7 @@ mod tests {
         assert_eq!(history.forget(1), PAGE_BYTES as u64);
         assert_eq!(read(&history, 0), None);
         assert!(read(&history, PAGE_BYTES).is_some());
-        history.recipe_bytes_max = 0;
+        history.known_bytes_max = 0;
         assert_eq!(history.forget(0), 2 * PAGE_BYTES as u64);
     }
 }

@@ -6,7 +6,7 @@ use refrain_longmatch::{Extent, FlatEpoch, Index, Match, Rules, Words, flatten, 
 use refrain_runtime::HugeBuffer;
 
 use crate::error::{Error, Result};
-use crate::pipeline::history::{FilledPage, StoreHistory};
+use crate::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
 use crate::pipeline::segments::EpochData;
 
 /// What matching an epoch may look at, and what settling it changes.
@@ -37,12 +37,6 @@ impl MatchState {
     }
 }
 
-/// Pages of a block that was encoded.
-pub(crate) struct EncodedPages {
-    pub first_page: u64,
-    pub checksums: Vec<u64>,
-}
-
 /// What the serial step needs.
 pub(crate) struct Settle {
     pub state: MatchState,
@@ -52,6 +46,8 @@ pub(crate) struct Settle {
     pub block_start: u64,
     pub rules: Rules,
     pub encoded: Vec<EncodedPages>,
+    /// Whether repeats were seen inside the epoch.
+    pub has_repeats: bool,
     /// Store bytes below this must not be referred to any more.
     pub reach_floor: u64,
 }
@@ -64,6 +60,7 @@ pub(crate) struct Settled {
     pub content_bytes: u64,
     pub store_start: u64,
     pub fresh_bytes: u64,
+    pub has_repeats: bool,
 }
 
 pub(crate) fn settle(step: Settle) -> Result<Settled> {
@@ -74,10 +71,11 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         block_start,
         rules,
         encoded,
+        has_repeats,
         reach_floor,
     } = step;
     for pages in encoded {
-        state.history.encoded(pages.first_page, &pages.checksums);
+        state.history.encoded(&pages);
     }
     let store_start = state.history.store_bytes();
     let mut filled = vec![];
@@ -106,5 +104,6 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         content_bytes: data.length_bytes(),
         store_start,
         fresh_bytes: flat.fresh_bytes,
+        has_repeats,
     })
 }

@@ -1,0 +1,191 @@
+//! Where the bytes of an old page can be read once more.
+
+use std::sync::Arc;
+
+use refrain_runtime::{BufferPool, PooledBuffer};
+use refrain_storage::Source;
+
+/// A piece of a page and where the same bytes are in a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub member: u32,
+    pub offset_in_member: u64,
+    pub length_bytes: u32,
+}
+
+/// Where a page's bytes can be had once more.
+pub(crate) enum Recipe {
+    /// Its pieces in the sources, packed by [`pack`].
+    Sources(Box<[u8]>),
+    /// The archive's blocks.
+    Archive,
+}
+
+/// What the allocator adds to a packed recipe, in bytes.
+const ALLOCATION_BYTES: usize = 16;
+
+impl Recipe {
+    /// Of the sources, if each piece's source can be read again.
+    pub(crate) fn new(pieces: &[Piece], sources: &[Option<Arc<dyn Source>>]) -> Recipe {
+        let rereadable = |piece: &Piece| {
+            let source = sources.get(piece.member as usize);
+            source.is_some_and(Option::is_some)
+        };
+        match pieces.iter().all(rereadable) {
+            true => Recipe::Sources(pack(pieces)),
+            false => Recipe::Archive,
+        }
+    }
+
+    /// Memory it takes beside itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Recipe::Sources(packed) => packed.len() + ALLOCATION_BYTES,
+            Recipe::Archive => 0,
+        }
+    }
+}
+
+/// Reads the bytes of a packed recipe. `None` when a source has no such bytes any more.
+pub(crate) fn read_sources(
+    packed: &[u8],
+    sources: &[Option<Arc<dyn Source>>],
+    pool: &Arc<BufferPool>,
+) -> Option<PooledBuffer> {
+    let pieces = unpack(packed);
+    let mut page = PooledBuffer::empty(pool).ok()?;
+    let mut scratch = PooledBuffer::empty(pool).ok()?;
+    let mut at = 0;
+    while at < pieces.len() {
+        let run = neighbours(&pieces[at..], pool.capacity_bytes() as u64);
+        read_run(&pieces[at..at + run], sources, &mut scratch, &mut page)?;
+        at += run;
+    }
+    Some(page)
+}
+
+/// Reads pieces that lie close together with one call.
+fn read_run(
+    pieces: &[Piece],
+    sources: &[Option<Arc<dyn Source>>],
+    scratch: &mut Vec<u8>,
+    page: &mut Vec<u8>,
+) -> Option<()> {
+    let (first, last) = (pieces.first()?, pieces.last()?);
+    let source = sources.get(first.member as usize)?.as_ref()?;
+    if let [only] = pieces {
+        let start = page.len();
+        page.resize(start + only.length_bytes as usize, 0);
+        let count = source
+            .read_at(only.offset_in_member, &mut page[start..])
+            .ok()?;
+        return (count == only.length_bytes as usize).then_some(());
+    }
+    let span = span_bytes(first, last) as usize;
+    if scratch.len() < span {
+        scratch.resize(span, 0);
+    }
+    let read = &mut scratch[..span];
+    let count = source.read_at(first.offset_in_member, read).ok()?;
+    for piece in pieces {
+        let start = (piece.offset_in_member - first.offset_in_member) as usize;
+        page.extend_from_slice(read[..count].get(start..start + piece.length_bytes as usize)?);
+    }
+    Some(())
+}
+
+/// Bytes of the member from the first piece to the end of the last.
+fn span_bytes(first: &Piece, last: &Piece) -> u64 {
+    last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member
+}
+
+/// How many pieces from the first on are worth one read of at most `span_max` bytes: reading a gap of a few KiB costs
+/// less than another call.
+fn neighbours(pieces: &[Piece], span_max: u64) -> usize {
+    const GAP_BYTES_MAX: u64 = 16 << 10;
+    let close = pieces.windows(2).take_while(|pair| {
+        let end = pair[0].offset_in_member + u64::from(pair[0].length_bytes);
+        pair[0].member == pair[1].member
+            && pair[1].offset_in_member >= end
+            && pair[1].offset_in_member - end <= GAP_BYTES_MAX
+            && span_bytes(&pieces[0], &pair[1]) <= span_max
+    });
+    1 + close.count()
+}
+
+/// Pieces as variable-length numbers, 4 to 6 bytes each: a terabyte of them must not fill the memory.
+fn pack(pieces: &[Piece]) -> Box<[u8]> {
+    let mut packed = Vec::with_capacity(pieces.len() * 6);
+    let (mut member, mut at) = (0u32, 0u64);
+    for piece in pieces {
+        put_number(&mut packed, u64::from(piece.member.wrapping_sub(member)));
+        put_number(&mut packed, piece.offset_in_member.wrapping_sub(at));
+        put_number(&mut packed, u64::from(piece.length_bytes));
+        member = piece.member;
+        at = piece.offset_in_member + u64::from(piece.length_bytes);
+    }
+    packed.into_boxed_slice()
+}
+
+fn unpack(packed: &[u8]) -> Vec<Piece> {
+    let mut numbers = Numbers(packed.iter());
+    let (mut member, mut at) = (0u32, 0u64);
+    let next = || {
+        member = member.wrapping_add(numbers.next()? as u32);
+        let offset_in_member = at.wrapping_add(numbers.next()?);
+        let length_bytes = numbers.next()? as u32;
+        at = offset_in_member + u64::from(length_bytes);
+        Some(Piece {
+            member,
+            offset_in_member,
+            length_bytes,
+        })
+    };
+    std::iter::from_fn(next).collect()
+}
+
+fn put_number(packed: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        packed.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    packed.push(number as u8);
+}
+
+struct Numbers<'a>(std::slice::Iter<'a, u8>);
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.0.next()?;
+            number |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_pack_and_unpack() {
+        let piece = |member, offset_in_member, length_bytes| Piece {
+            member,
+            offset_in_member,
+            length_bytes,
+        };
+        let pieces = [
+            piece(0, 5, 100),
+            piece(0, 300, 1),
+            piece(7, 0, 1 << 20),
+            piece(2, u64::MAX >> 8, 9),
+        ];
+        assert_eq!(unpack(&pack(&pieces)), pieces);
+        assert_eq!(unpack(&pack(&[])), []);
+    }
+}
