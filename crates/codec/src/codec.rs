@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::bwt::Bwt;
 use crate::bzip2::Bzip2;
 use crate::deflate::Deflate;
 use crate::description::Params;
@@ -122,7 +123,7 @@ pub trait Codec: Sync {
 }
 
 /// Every codec of this build. Name, number and implementation meet here and nowhere else.
-static CODECS: [&dyn Codec; 7] = [&Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd];
+static CODECS: [&dyn Codec; 8] = [&Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt];
 
 /// All codecs of this build, by rising id.
 pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
@@ -224,7 +225,7 @@ mod tests {
                 Some(description.id)
             );
         }
-        assert!(!supported(CodecId(7)));
+        assert!(!supported(CodecId(8)));
         assert!(!supported(CodecId(0x8001)));
         assert!(CodecId(0x8001).is_foreign());
         assert_eq!(CodecId(0x8001).to_string(), "#32769");

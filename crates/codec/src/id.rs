@@ -24,6 +24,8 @@ impl CodecId {
     pub const DEFLATE: Self = Self(5);
     /// PPMd variant H with 7z's range coder.
     pub const PPMD: Self = Self(6);
+    /// Block sorting with a mixing model.
+    pub const BWT: Self = Self(7);
     /// First id reserved for codecs of our own to come.
     pub const FIRST_RESERVED: Self = Self(16);
     /// First id of foreign codecs.

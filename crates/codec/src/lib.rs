@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bwt;
 mod bzip2;
 mod codec;
 mod decode;

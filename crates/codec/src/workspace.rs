@@ -1,5 +1,6 @@
 //! Memory that outlives a block, so that a block costs no fresh megabytes.
 
+use crate::bwt::BwtState;
 use crate::deflate::DeflateState;
 use crate::lz4::Lz4State;
 use crate::zstd::ZstdState;
@@ -11,6 +12,7 @@ pub struct Workspace {
     pub(crate) zstd: ZstdState,
     pub(crate) lz4: Lz4State,
     pub(crate) deflate: DeflateState,
+    pub(crate) bwt: BwtState,
     /// A filtered copy of the block.
     pub(crate) filtered: Vec<u8>,
     /// The sample that `look` takes of a block, and a filtered copy of it.

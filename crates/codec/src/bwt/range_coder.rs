@@ -1,0 +1,228 @@
+//! Binary arithmetic coder without carries: the interval is kept as its two ends, and bytes leave as
+//! soon as both ends share them (Mahoney, "Data Compression Explained", 3.2; the ZPAQ specification
+//! uses the same arithmetic).
+//!
+//! One trait for both directions: the model is written once, and runs in the encoder and the decoder.
+
+use super::logistic::PROBABILITY_BITS;
+
+/// Codes one binary decision at a time.
+pub(super) trait BinaryCoder {
+    /// Codes a decision that is 1 with `probability` (16-bit fraction, above 0). An encoder takes `bit`
+    /// and returns it; a decoder ignores it and returns what it reads.
+    fn code(&mut self, bit: bool, probability: u32) -> bool;
+}
+
+/// Bytes that end a stream; a decoder reads as many ahead.
+pub(super) const FLUSH_BYTES: usize = 4;
+
+/// The interval: `low..=high`, never sharing the first byte between calls.
+struct Interval {
+    low: u32,
+    high: u32,
+}
+
+impl Interval {
+    const WHOLE: Self = Self {
+        low: 0,
+        high: u32::MAX,
+    };
+
+    /// The last point of the part for 1. `low <= split < high`, since `probability < 65536`.
+    #[inline(always)]
+    fn split(&self, probability: u32) -> u32 {
+        debug_assert!(probability > 0 && probability < 1 << PROBABILITY_BITS);
+        let range = u64::from(self.high - self.low);
+        self.low + ((range * u64::from(probability)) >> PROBABILITY_BITS) as u32
+    }
+
+    #[inline(always)]
+    fn narrow(&mut self, bit: bool, split: u32) {
+        if bit {
+            self.high = split;
+        } else {
+            self.low = split + 1;
+        }
+    }
+
+    #[inline(always)]
+    fn shares_byte(&self) -> bool {
+        (self.low ^ self.high) >> 24 == 0
+    }
+
+    #[inline(always)]
+    fn shift(&mut self) {
+        self.low <<= 8;
+        self.high = (self.high << 8) | 0xFF;
+    }
+}
+
+/// Appends to a vector.
+pub(super) struct Encoder<'a> {
+    interval: Interval,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self {
+            interval: Interval::WHOLE,
+            out,
+        }
+    }
+
+    /// Length of the vector so far, bytes.
+    pub(super) fn length_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Ends the stream: any point of the interval will do.
+    pub(super) fn finish(self) {
+        self.out
+            .extend_from_slice(&self.interval.high.to_be_bytes());
+    }
+}
+
+impl BinaryCoder for Encoder<'_> {
+    #[inline(always)]
+    fn code(&mut self, bit: bool, probability: u32) -> bool {
+        let split = self.interval.split(probability);
+        self.interval.narrow(bit, split);
+        while self.interval.shares_byte() {
+            self.out.push((self.interval.high >> 24) as u8);
+            self.interval.shift();
+        }
+        bit
+    }
+}
+
+/// Reads from a slice; behind its end it reads zeros and remembers that.
+pub(super) struct Decoder<'a> {
+    interval: Interval,
+    point: u32,
+    data: &'a [u8],
+    /// Bytes taken, counting those behind the end.
+    taken: usize,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn new(data: &'a [u8]) -> Self {
+        let mut decoder = Self {
+            interval: Interval::WHOLE,
+            point: 0,
+            data,
+            taken: 0,
+        };
+        for _ in 0..FLUSH_BYTES {
+            decoder.take();
+        }
+        decoder
+    }
+
+    /// True when more bytes were needed than there are.
+    #[inline(always)]
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.taken > self.data.len()
+    }
+
+    /// True when exactly all bytes were used, as at the end of what an encoder wrote.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.taken == self.data.len()
+    }
+
+    #[inline(always)]
+    fn take(&mut self) {
+        let byte = self.data.get(self.taken).copied().unwrap_or(0);
+        self.point = (self.point << 8) | u32::from(byte);
+        self.taken += 1;
+    }
+}
+
+impl BinaryCoder for Decoder<'_> {
+    #[inline(always)]
+    fn code(&mut self, _bit: bool, probability: u32) -> bool {
+        let split = self.interval.split(probability);
+        let bit = self.point <= split;
+        self.interval.narrow(bit, split);
+        while self.interval.shares_byte() {
+            self.interval.shift();
+            self.take();
+        }
+        bit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::property::noise;
+
+    /// Bits and their probabilities from noise, skewed to both ends.
+    fn decisions(count: usize) -> Vec<(bool, u32)> {
+        let noise = noise(count * 4, 3);
+        let (words, _) = noise.as_chunks::<4>();
+        words
+            .iter()
+            .map(|word| {
+                let value = u32::from_le_bytes(*word);
+                let probability = ((value & 0xFFFF) >> ((value >> 16) & 15)).max(1);
+                let flipped = if value >> 20 & 1 == 0 {
+                    probability
+                } else {
+                    65536 - probability
+                };
+                (value >> 24 < flipped >> 8, flipped.min(65535))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn decisions_come_back_and_all_bytes_are_used() {
+        for count in [0, 1, 2, 100, 50_000] {
+            let decisions = decisions(count);
+            let mut out = Vec::new();
+            let mut encoder = Encoder::new(&mut out);
+            for &(bit, probability) in &decisions {
+                assert_eq!(encoder.code(bit, probability), bit);
+            }
+            encoder.finish();
+            let mut decoder = Decoder::new(&out);
+            for &(bit, probability) in &decisions {
+                // What the decoder is told must not matter.
+                assert_eq!(decoder.code(!bit, probability), bit);
+            }
+            assert!(decoder.is_used_up());
+            assert!(!decoder.is_overdrawn());
+        }
+    }
+
+    #[test]
+    fn size_is_near_entropy() {
+        let decisions = decisions(200_000);
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out);
+        let mut bits = 0.0;
+        for &(bit, probability) in &decisions {
+            encoder.code(bit, probability);
+            let p = f64::from(probability) / 65536.0;
+            bits -= if bit { p } else { 1.0 - p }.log2();
+        }
+        encoder.finish();
+        assert!((out.len() as f64) < bits / 8.0 * 1.0005 + 8.0);
+    }
+
+    #[test]
+    fn reading_behind_the_end_is_noticed() {
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out);
+        for _ in 0..100 {
+            encoder.code(true, 100);
+        }
+        encoder.finish();
+        let mut decoder = Decoder::new(&out[..out.len() - 1]);
+        for _ in 0..100 {
+            decoder.code(false, 100);
+        }
+        assert!(decoder.is_overdrawn() && !decoder.is_used_up());
+    }
+}

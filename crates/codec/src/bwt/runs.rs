@@ -1,0 +1,349 @@
+//! The model of a transformed block: runs of equal bytes, each a symbol and a length.
+//!
+//! Burrows and Wheeler (1994) code move-to-front ranks; Fenwick (1996) and Deorowicz (2002) show that
+//! what follows in a transformed block depends on the recent symbols and run lengths. Here a symbol is
+//! coded as "the one before last?" and, if not, by the decisions of a Huffman tree, each predicted
+//! from the last symbols and their recency; a run length as its exponent in unary and its mantissa.
+//! Coding runs makes a fifth of the decisions of a bytewise coder on source code. Measured on
+//! 12 MB of transformed source against alternatives: move-to-front ranks in unary with an escape
+//! 1.4 % larger; bytewise with orders 0 to 3 and run contexts 0.7 % larger and three times as slow.
+
+use super::predictor::{Contexts, Predictor};
+use super::range_coder::BinaryCoder;
+use super::recency::Recency;
+use super::tree::{Shape, Tree};
+
+/// Shifts of the counters' adaption, per input. Halving or doubling any of them costs 0.1 % or more on
+/// source code.
+const REPEAT_RATES: [u32; 4] = [4, 4, 4, 4];
+const SYMBOL_RATES: [u32; 6] = [4, 4, 4, 4, 4, 5];
+const EXPONENT_RATES: [u32; 4] = [5, 5, 5, 5];
+const MANTISSA_RATES: [u32; 3] = [5, 5, 5];
+
+/// Mantissa bits below the third are as good as noise.
+const MANTISSA_MODELLED_BITS: u32 = 3;
+/// A probability of one half.
+const HALF: u32 = 1 << 15;
+/// Exponents of run lengths end here: blocks are at most 2^30 bytes.
+const EXPONENT_MAX: u32 = 30;
+
+/// All predictors of the model; memory that is reused from block to block.
+pub(super) struct RunModel {
+    repeat: Predictor<4, 64, 64>,
+    symbol: Predictor<6, 256, 256>,
+    exponent: Predictor<4, 128, 256>,
+    mantissa: Predictor<3, 128, 512>,
+    /// The last eight decisions at each node of the symbol tree.
+    node_decisions: [u8; 256],
+}
+
+/// One run: a byte and how often it stands there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Run {
+    pub(super) symbol: u8,
+    pub(super) length: u32,
+}
+
+impl Run {
+    /// For decoders: what is not known yet.
+    pub(super) const UNKNOWN: Self = Self {
+        symbol: 0,
+        length: 1,
+    };
+}
+
+/// What the runs before tell about the next one.
+pub(super) struct History {
+    tree: Tree,
+    recency: Recency,
+    /// The last three symbols, the latest first.
+    symbols: [u8; 3],
+    /// The last three symbols' ranks of recency, the latest first.
+    ranks: [u32; 3],
+    /// The exponents of the last three runs' lengths, the latest first.
+    exponents: [u32; 3],
+    /// Of each symbol's last run.
+    last_exponents: [u8; 256],
+    /// Moving average of each symbol's exponents, in 1/256.
+    mean_exponents: [u16; 256],
+    /// Moving average of ranks, in 1/32.
+    mean_rank: u32,
+}
+
+impl History {
+    fn new(shape: &Shape) -> Self {
+        Self {
+            tree: Tree::of(shape),
+            recency: Recency::new(),
+            symbols: [0; 3],
+            ranks: [0; 3],
+            exponents: [0; 3],
+            last_exponents: [0; 256],
+            mean_exponents: [0; 256],
+            mean_rank: 0,
+        }
+    }
+
+    fn learn_symbol(&mut self, symbol: u8) -> u32 {
+        let rank = self.recency.touch(symbol);
+        self.symbols = [symbol, self.symbols[0], self.symbols[1]];
+        self.ranks = [rank, self.ranks[0], self.ranks[1]];
+        // Ranks are at most 32, so the average stays below 1024 and the sum does not wrap.
+        self.mean_rank = self.mean_rank + rank * 4 - (self.mean_rank >> 3);
+        rank
+    }
+
+    fn learn_exponent(&mut self, symbol: u8, exponent: u32) {
+        self.exponents = [exponent, self.exponents[0], self.exponents[1]];
+        let symbol = usize::from(symbol);
+        self.last_exponents[symbol] = exponent as u8;
+        let mean = &mut self.mean_exponents[symbol];
+        *mean = *mean + exponent as u16 * 64 - (*mean >> 2);
+    }
+
+    fn last_exponent(&self, symbol: u8) -> u32 {
+        u32::from(self.last_exponents[usize::from(symbol)])
+    }
+}
+
+impl RunModel {
+    /// Memory once used, bytes.
+    pub(super) const MEMORY_BYTES: usize = Predictor::<4, 64, 64>::MEMORY_BYTES
+        + Predictor::<6, 256, 256>::MEMORY_BYTES
+        + Predictor::<4, 128, 256>::MEMORY_BYTES
+        + Predictor::<3, 128, 512>::MEMORY_BYTES;
+
+    /// Takes no memory until first used.
+    pub(super) const fn empty() -> Self {
+        Self {
+            repeat: Predictor::empty(),
+            symbol: Predictor::empty(),
+            exponent: Predictor::empty(),
+            mantissa: Predictor::empty(),
+            node_decisions: [0; 256],
+        }
+    }
+
+    /// Forgets the block before, codes the shape of the new one's symbol tree and starts a history.
+    pub(super) fn start<C: BinaryCoder>(&mut self, coder: &mut C, shape: &Shape) -> History {
+        self.repeat.reset();
+        self.symbol.reset();
+        self.exponent.reset();
+        self.mantissa.reset();
+        self.node_decisions = [0; 256];
+        History::new(&shape.code(coder))
+    }
+
+    /// Codes one run: an encoder's `run` goes out and comes back; a decoder's is ignored. A decoded
+    /// length may be up to 2^31 - 1, whatever the block's length.
+    #[inline(always)]
+    pub(super) fn code<C: BinaryCoder>(
+        &mut self,
+        coder: &mut C,
+        history: &mut History,
+        run: Run,
+    ) -> Run {
+        let before = history.recency.nth(0);
+        let symbol = self.code_symbol(coder, history, run.symbol);
+        let rank = history.learn_symbol(symbol);
+        let length = self.code_length(coder, history, symbol, before, rank, run.length);
+        history.learn_exponent(symbol, length.ilog2());
+        Run { symbol, length }
+    }
+
+    #[inline(always)]
+    fn code_symbol<C: BinaryCoder>(&mut self, coder: &mut C, history: &History, symbol: u8) -> u8 {
+        let candidate = history.recency.nth(1);
+        let contexts = repeat_contexts(history, candidate);
+        let is_repeat = symbol == candidate;
+        if self.repeat.code(coder, &contexts, &REPEAT_RATES, is_repeat) {
+            return candidate;
+        }
+        let mut place = Place::root(history);
+        let mut code = history.tree.code(symbol);
+        // A tree of 256 leaves is at most 255 deep: the walk ends by itself.
+        loop {
+            let decisions = &mut self.node_decisions[usize::from(place.node)];
+            let contexts = place.contexts(*decisions);
+            let bit = self
+                .symbol
+                .code(coder, &contexts, &SYMBOL_RATES, code >> 31 != 0);
+            *decisions = *decisions << 1 | u8::from(bit);
+            code <<= 1;
+            match history.tree.step(place.node, bit) {
+                Ok(symbol) => return symbol,
+                Err(node) => place.descend(node, bit),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn code_length<C: BinaryCoder>(
+        &mut self,
+        coder: &mut C,
+        history: &History,
+        symbol: u8,
+        before: u8,
+        rank: u32,
+        length: u32,
+    ) -> u32 {
+        let length = length.max(1);
+        let last = history.last_exponent(symbol).min(15);
+        let mean = u32::from(history.mean_exponents[usize::from(symbol)] >> 5).min(63);
+        let [e1, e2, e3] = history.exponents.map(|e| e.min(15));
+        let rank = rank.min(7);
+        let wide = u32::from(symbol);
+        let by_mean = hash(wide << 8 | mean, rank.min(2));
+        let by_symbols = hash(wide << 8 | u32::from(before), 5);
+        let mut exponent = 0;
+        while exponent < EXPONENT_MAX {
+            let step = exponent.min(15);
+            let contexts = Contexts {
+                slots: [
+                    (wide << 8 | step << 4 | last) as u16,
+                    (step << 12 | e1 << 8 | e2 << 4 | e3) as u16,
+                    by_mean.wrapping_add(spread(step)),
+                    by_symbols.wrapping_add(spread(step)),
+                ],
+                set: (step << 3 | rank) as usize,
+                map: (step << 4 | last) as usize,
+            };
+            let more = length.ilog2() > exponent;
+            if !self.exponent.code(coder, &contexts, &EXPONENT_RATES, more) {
+                break;
+            }
+            exponent += 1;
+        }
+        self.code_mantissa(coder, symbol, [last, e1], exponent, length)
+    }
+
+    #[inline(always)]
+    fn code_mantissa<C: BinaryCoder>(
+        &mut self,
+        coder: &mut C,
+        symbol: u8,
+        [last, latest]: [u32; 2],
+        exponent: u32,
+        length: u32,
+    ) -> u32 {
+        let mut known = 1;
+        for depth in 0..exponent {
+            let bit = length >> (exponent - 1 - depth) & 1 != 0;
+            let bit = if depth < MANTISSA_MODELLED_BITS {
+                let size = exponent.min(15);
+                let prefix = known & 15;
+                let contexts = Contexts {
+                    slots: [
+                        (exponent << 4 | prefix) as u16,
+                        (u32::from(symbol) << 8 | size << 4 | prefix) as u16,
+                        (size << 12 | last << 8 | latest << 4 | prefix) as u16,
+                    ],
+                    set: (exponent << 2 | depth) as usize,
+                    map: (exponent << 4 | prefix) as usize,
+                };
+                self.mantissa.code(coder, &contexts, &MANTISSA_RATES, bit)
+            } else {
+                coder.code(bit, HALF)
+            };
+            known = known << 1 | u32::from(bit);
+        }
+        known
+    }
+}
+
+fn repeat_contexts(history: &History, candidate: u8) -> Contexts<4> {
+    let [r1, r2, r3] = history.ranks.map(|rank| rank.min(15));
+    let e1 = history.exponents[0].min(7);
+    let latest = u32::from(history.recency.nth(0));
+    let last = history.last_exponent(candidate).min(7);
+    let candidate = u32::from(candidate);
+    let mean = (history.mean_rank >> 4).min(63);
+    Contexts {
+        slots: [
+            (r1 << 8 | r2 << 4 | r3) as u16,
+            (candidate << 8 | latest) as u16,
+            (mean << 6 | last << 3 | e1) as u16,
+            hash(candidate << 16 | r1.min(7) << 8 | last, 3),
+        ],
+        set: (e1.min(3) << 4 | r1.min(3) << 2 | r2.min(3)) as usize,
+        map: (e1 << 3 | r1.min(7)) as usize,
+    }
+}
+
+/// A place in the symbol tree, with what is known there.
+struct Place {
+    node: u8,
+    depth: u32,
+    /// Codes of the symbols seen third, fourth and fifth last, shifted by the depth; 0 when they
+    /// cannot be meant any more. The first decision left is in the highest bit.
+    guesses: [u32; 3],
+    alive: [bool; 3],
+    latest: u32,
+    by_two: u16,
+    by_three: u16,
+}
+
+impl Place {
+    #[inline(always)]
+    fn root(history: &History) -> Self {
+        let symbols = history.symbols.map(u32::from);
+        let guesses = [2, 3, 4].map(|nth| history.tree.code(history.recency.nth(nth)));
+        Self {
+            node: 0,
+            depth: 0,
+            guesses,
+            alive: [true; 3],
+            latest: symbols[0],
+            by_two: hash(symbols[0] << 8 | symbols[1], 7),
+            by_three: hash(symbols[1] << 8 | symbols[0], symbols[2]),
+        }
+    }
+
+    /// What guess `n` says: 0 nothing, 1 that the decision is 0, 2 that it is 1.
+    #[inline(always)]
+    fn says(&self, n: usize) -> u32 {
+        u32::from(self.alive[n]) * (1 + (self.guesses[n] >> 31))
+    }
+
+    #[inline(always)]
+    fn contexts(&self, decisions: u8) -> Contexts<6> {
+        let node = u32::from(self.node);
+        let [x, y, z] = [0, 1, 2].map(|n| self.says(n));
+        let spread = spread(node);
+        Contexts {
+            slots: [
+                node as u16,
+                (self.latest << 8 | node) as u16,
+                self.by_two.wrapping_add(spread),
+                (((x * 3 + y) * 3 + z) << 8 | node) as u16,
+                self.by_three.wrapping_add(spread),
+                (node << 8 | u32::from(decisions)) as u16,
+            ],
+            set: (self.depth.min(15) * 9 + x * 3 + y) as usize,
+            map: node as usize,
+        }
+    }
+
+    #[inline(always)]
+    fn descend(&mut self, node: u8, bit: bool) {
+        for n in 0..3 {
+            self.alive[n] &= (self.guesses[n] >> 31 != 0) == bit;
+            self.guesses[n] <<= 1;
+        }
+        self.node = node;
+        self.depth += 1;
+    }
+}
+
+/// Mixes two numbers into a slot.
+#[inline(always)]
+fn hash(a: u32, b: u32) -> u16 {
+    let mixed = a.wrapping_mul(0x9E37_79B1) ^ b.wrapping_mul(0x85EB_CA6B);
+    (mixed.wrapping_mul(0xC2B2_AE35) >> 16) as u16
+}
+
+/// Moves a small number to a far slot.
+#[inline(always)]
+fn spread(a: u32) -> u16 {
+    (a as u16).wrapping_mul(40503)
+}
