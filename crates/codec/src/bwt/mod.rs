@@ -42,6 +42,7 @@ const ROW_BYTES: usize = size_of::<Row>();
 pub(crate) struct Bwt;
 
 /// Memory that is reused from block to block.
+#[derive(Default)]
 pub(crate) struct BwtState {
     /// The text without its repeats, and its transform: each replaces the other.
     text: Vec<u8>,
@@ -49,20 +50,7 @@ pub(crate) struct BwtState {
     starts: Vec<Row>,
     places: Places,
     inverse: Inverse,
-    model: RunModel,
-}
-
-impl Default for BwtState {
-    fn default() -> Self {
-        Self {
-            text: Vec::new(),
-            suffixes: Vec::new(),
-            starts: Vec::new(),
-            places: Places::default(),
-            inverse: Inverse::default(),
-            model: RunModel::empty(),
-        }
-    }
+    model: Option<RunModel>,
 }
 
 /// What a decoder must know before it can begin.
@@ -108,7 +96,8 @@ impl Codec for Bwt {
             out.extend_from_slice(&start.to_le_bytes());
         }
         // `encode_block` sees by the length that this did not pay.
-        let _ = stream::encode(&mut state.model, &state.text, out, limit);
+        let model = model(&mut state.model)?;
+        let _ = stream::encode(model, &state.text, out, limit);
         Ok(header.to_params())
     }
 
@@ -161,6 +150,16 @@ impl Codec for Bwt {
     }
 }
 
+/// The model, made when it is first needed.
+fn model(cached: &mut Option<RunModel>) -> Result<&mut RunModel> {
+    if cached.is_none() {
+        *cached = RunModel::new();
+    }
+    cached
+        .as_mut()
+        .ok_or_else(|| out_of_memory(model_memory_bytes()))
+}
+
 /// Predictors, trees, chains.
 fn model_memory_bytes() -> u64 {
     RunModel::MEMORY_BYTES as u64 + (64 << 10)
@@ -198,7 +197,7 @@ fn open(
     }
     reserve(CodecId::BWT, text, kept.saturating_sub(text.len()))?;
     text.resize(kept, 0);
-    stream::decode(&mut state.model, data, text)
+    stream::decode(model(&mut state.model)?, data, text)
         .map_err(|damage| stream_error(&damage, raw_length_bytes))?;
     let inverse = &mut state.inverse;
     inverse

@@ -9,8 +9,9 @@
 
 /// Sixteen times fewer look-ups than at every byte; a repeat is found 16 bytes later on average.
 const ANCHOR_BITS: u32 = 4;
-/// Shortest repeat taken out.
-pub(super) const LENGTH_MIN_BYTES: usize = 64;
+/// Shortest repeat taken out. 64 MiB of source and 48 MiB of manuals: 9,192,813 and 4,489,543 bytes; with
+/// 32: 1.1 % and 3.2 % more, 64: 0.2 % and 1.0 % more; 160: the same and 0.4 % less, but slower.
+pub(super) const LENGTH_MIN_BYTES: usize = 96;
 /// Bytes that a hash depends on: it shifts by one bit for each.
 const CONTEXT_BYTES: usize = 32;
 /// The table has one entry per this many bytes of the text (a power of two) ...

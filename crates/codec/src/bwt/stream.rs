@@ -105,14 +105,19 @@ mod tests {
 
     fn coded(bytes: &[u8]) -> Vec<u8> {
         let mut out = b"before".to_vec();
-        assert!(encode(&mut RunModel::empty(), bytes, &mut out, usize::MAX));
+        assert!(encode(
+            &mut RunModel::new().unwrap(),
+            bytes,
+            &mut out,
+            usize::MAX
+        ));
         out.split_off(6)
     }
 
     fn round_trip(bytes: &[u8]) -> usize {
         let data = coded(bytes);
         let mut opened = vec![1; bytes.len()];
-        let mut model = RunModel::empty();
+        let mut model = RunModel::new().unwrap();
         // Twice: a used model starts like a fresh one.
         for _ in 0..2 {
             assert_eq!(decode(&mut model, &data, &mut opened), Ok(()));
@@ -152,7 +157,12 @@ mod tests {
     fn a_limit_is_kept() {
         let bytes = noise(10_000, 4);
         let mut out = Vec::with_capacity(3000 + ROOM_BYTES);
-        assert!(!encode(&mut RunModel::empty(), &bytes, &mut out, 3000));
+        assert!(!encode(
+            &mut RunModel::new().unwrap(),
+            &bytes,
+            &mut out,
+            3000
+        ));
         assert!(out.len() <= 3000 + ROOM_BYTES);
         assert_eq!(out.capacity(), 3000 + ROOM_BYTES);
     }
@@ -161,7 +171,7 @@ mod tests {
     fn wrong_lengths_are_noticed() {
         let bytes = text(5000, 3);
         let data = coded(&bytes);
-        let mut model = RunModel::empty();
+        let mut model = RunModel::new().unwrap();
         for cut in 0..data.len() {
             let result = decode(&mut model, &data[..cut], &mut [0; 5000]);
             assert!(result.is_err(), "{cut}");
@@ -181,7 +191,7 @@ mod tests {
 
         #[test]
         fn any_data_opens_or_fails(data in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = decode(&mut RunModel::empty(), &data, &mut [0; 2000]);
+            let _ = decode(&mut RunModel::new().unwrap(), &data, &mut [0; 2000]);
         }
     }
 }
