@@ -1,7 +1,7 @@
 //! Codec 7: block sorting. Long repeats are taken out (`repeats`), the rest is sorted by context
 //! (`transform`: Burrows and Wheeler 1994), and the runs of what comes of that are coded with a mixing
 //! model (`runs`). Denser than dictionary coders on text and source code at a fraction of their time;
-//! opening takes about half as long as squeezing.
+//! opening takes about as long as squeezing.
 //!
 //! Flow of a block: `repeats::take_out` → `transform::forward` → `stream::encode`, and back by
 //! `stream::decode` → `inverse` → `repeats::put_back`.
@@ -10,6 +10,7 @@
 //! as many as the kept length says), then the coded runs. Parameters: the escape byte of `repeats`, and the
 //! kept length (four bytes, little-endian), which is the raw length when no repeats were taken out.
 
+mod history;
 mod inverse;
 mod logistic;
 mod predictor;

@@ -99,7 +99,7 @@ impl<const N: usize, const SETS: usize, const MAPS: usize> Predictor<N, SETS, MA
 
         let bit = coder.code(bit, last as u32);
 
-        let target = if bit { (1 << PROBABILITY_BITS) - 1 } else { 0 };
+        let target = target(bit);
         // 15 bits and a sign, so that the product needs only 16-bit factors.
         let error = (target - mixed_probability) >> 1;
         for n in 0..N {
@@ -122,9 +122,15 @@ impl<const N: usize, const SETS: usize, const MAPS: usize> Predictor<N, SETS, MA
     }
 }
 
+/// The probability that a decision turned out to have, as near to 0 or 1 as 16 bits allow.
+#[inline(always)]
+pub(super) fn target(bit: bool) -> i32 {
+    if bit { (1 << PROBABILITY_BITS) - 1 } else { 0 }
+}
+
 /// Moves a probability towards `target` by 1 / 2^`rate` of the way.
 #[inline(always)]
-fn adapt(probability: &mut u16, target: i32, rate: u32) {
+pub(super) fn adapt(probability: &mut u16, target: i32, rate: u32) {
     let now = i32::from(*probability);
     *probability = (now + ((target - now) >> rate)) as u16;
 }
@@ -150,4 +156,53 @@ fn filled<T: Copy, const COUNT: usize>(value: T) -> Option<Box<[T; COUNT]>> {
     items.try_reserve_exact(COUNT).ok()?;
     items.resize(COUNT, value);
     items.into_boxed_slice().try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::range_coder::{Decoder, Encoder};
+    use super::*;
+
+    /// Codes decisions that follow the second of two contexts; the first one is noise.
+    fn code<C: BinaryCoder>(coder: &mut C, bits: &[bool]) -> Vec<bool> {
+        let mut predictor = Predictor::<2, 4, 4>::new().unwrap();
+        let mut before = false;
+        let noise = crate::property::noise(bits.len(), 6);
+        let coded = bits.iter().zip(noise).map(|(&bit, noise)| {
+            let contexts = Contexts {
+                slots: [u16::from(noise), u16::from(before)],
+                set: 9,
+                map: usize::from(noise),
+            };
+            before = predictor.code(coder, &contexts, &[4, 5], bit);
+            before
+        });
+        coded.collect()
+    }
+
+    #[test]
+    fn learns_which_context_tells_and_decodes_the_same() {
+        let alternating: Vec<bool> = (0..20_000).map(|n| n % 2 == 0).collect();
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out);
+        assert_eq!(code(&mut encoder, &alternating), alternating);
+        encoder.finish();
+        assert!(out.len() < 100, "{}", out.len());
+        let mut decoder = Decoder::new(&out);
+        assert_eq!(code(&mut decoder, &vec![false; 20_000]), alternating);
+        assert!(decoder.is_used_up());
+    }
+
+    #[test]
+    fn noise_costs_little_more_than_itself() {
+        let bytes = crate::property::noise(2000, 2);
+        let bits: Vec<bool> = (0..16_000)
+            .map(|n| bytes[n / 8] >> (n % 8) & 1 != 0)
+            .collect();
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out);
+        code(&mut encoder, &bits);
+        encoder.finish();
+        assert!(out.len() > 2000 && out.len() < 2200, "{}", out.len());
+    }
 }
