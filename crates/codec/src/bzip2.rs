@@ -89,6 +89,10 @@ impl Codec for Bzip2 {
         })
     }
 
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
     fn on_noise(&self, _settings: &Settings) -> OnNoise {
         OnNoise::Confirm
     }

@@ -118,6 +118,11 @@ pub trait Codec: Sync {
         None
     }
 
+    /// Whether opening a block takes so long that a cache should rather keep it in another form.
+    fn opens_slowly(&self) -> bool {
+        false
+    }
+
     /// What to do with a block whose sample looks like noise.
     fn on_noise(&self, settings: &Settings) -> OnNoise;
 }
@@ -151,6 +156,12 @@ pub fn by_name(name: &str) -> Option<&'static dyn Codec> {
 #[must_use]
 pub fn supported(id: CodecId) -> bool {
     by_id(id).is_ok()
+}
+
+/// Whether the codec opens blocks at tens of megabytes a second and less; false for codecs that this build lacks.
+#[must_use]
+pub fn opens_slowly(id: CodecId) -> bool {
+    by_id(id).is_ok_and(Codec::opens_slowly)
 }
 
 /// The level that `settings` asks for, checked against the codec's range.

@@ -39,7 +39,7 @@ mod zstd;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{Codec, Description, OnNoise, by_id, by_name, codecs, supported};
+pub use codec::{Codec, Description, OnNoise, by_id, by_name, codecs, opens_slowly, supported};
 pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
 pub use description::{
     BlockDescription, FallbackReason, MAX_PARAMS_BYTES, Params, UntrustedBlockDescription,

@@ -117,6 +117,10 @@ impl Codec for Lzma {
         })
     }
 
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
     fn on_noise(&self, _settings: &Settings) -> OnNoise {
         OnNoise::Confirm
     }

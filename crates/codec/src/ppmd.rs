@@ -141,6 +141,10 @@ impl Codec for Ppmd {
         })
     }
 
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
     fn on_noise(&self, _settings: &Settings) -> OnNoise {
         OnNoise::Confirm
     }

@@ -178,14 +178,19 @@ impl Archive {
             block_ids,
             limits,
         };
-        let (memory, cache) = (options.memory_bytes / 2, options.memory_bytes / 4);
         Archive {
             members: index
                 .members
                 .iter()
                 .map(|row| member(&row.start, &row.end))
                 .collect(),
-            store: StoreReader::new(Arc::new(blocks), limits, memory, cache),
+            store: StoreReader::new(
+                Arc::new(blocks),
+                limits,
+                options.memory_bytes,
+                options.memory_bytes / 4,
+                options.threads,
+            ),
             maps: Lock::default(),
             source,
             limits,

@@ -58,7 +58,7 @@ static LEVELS: [LevelRow; 9] = [
     row(5, CodecId::ZSTD, 6, 16, 7, 192, 1024),
     row(6, CodecId::ZSTD, 8, 32, 7, 192, 1024),
     row(7, CodecId::ZSTD, 12, 32, 7, 192, 1024),
-    row(8, CodecId::PPMD, 5, 32, 7, 192, 2048),
+    row(8, CodecId::BWT, 1, 16, 7, 512, 1024),
     row(9, CodecId::PPMD, 9, 64, 7, 192, 2048),
 ];
 

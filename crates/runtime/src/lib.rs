@@ -34,6 +34,7 @@ pub mod crew;
 mod error;
 pub mod lock;
 pub mod once;
+pub mod permits;
 mod queue;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
@@ -43,3 +44,4 @@ pub use crew::{Crew, Lane, crew};
 pub use error::{Error, JobPanicked};
 pub use lock::Lock;
 pub use once::OnceValue;
+pub use permits::Permits;

@@ -146,6 +146,10 @@ impl Codec for Bwt {
         kept + Inverse::memory_bytes(kept) + places + model_memory_bytes()
     }
 
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
     fn on_noise(&self, _settings: &Settings) -> OnNoise {
         OnNoise::Confirm
     }

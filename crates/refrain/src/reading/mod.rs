@@ -1,7 +1,9 @@
 //! From archive bytes back to content: frames, maps, the store.
 
+pub(crate) mod block_cache;
 pub(crate) mod frames;
 pub(crate) mod map;
+pub(crate) mod packed;
 pub(crate) mod scan;
 pub(crate) mod store;
 pub(crate) mod walk;

@@ -1,16 +1,17 @@
 //! The store of an archive: any byte of it, from blocks that are opened when they are needed.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use refrain_codec::{decode, decode_memory_bytes, decode_prefix};
+use refrain_codec::{decode, decode_memory_bytes, decode_prefix, opens_slowly};
 use refrain_format::{BlockHead, Limits};
-use refrain_runtime::{Lock, OnceValue};
+use refrain_runtime::{Lock, Permits};
 
 use crate::error::{Error, Result};
-use crate::pipeline::encode::Workspaces;
+use crate::pipeline::encode::{EncodeSpace, Workspaces};
 use crate::pipeline::reread::description;
+use crate::reading::block_cache::{BlockCache, CodecMemory};
 use crate::reading::map::{EpochMap, Origin};
+use crate::reading::packed::Packed;
 
 /// Which block holds a byte of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,29 +31,14 @@ pub(crate) trait Blocks: Send + Sync {
     fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>>;
 }
 
-/// A block that was opened: all of it, or its first bytes.
-type Opened = Arc<OnceValue<Arc<Vec<u8>>>>;
-
-/// Opened blocks, least recently used go first.
-struct Cache {
-    blocks: HashMap<u64, (Opened, u64, u64)>,
-    by_use: BTreeMap<u64, u64>,
-    clock: u64,
-    bytes: u64,
-    bytes_max: u64,
-    /// Memory of blocks that went, for the next ones: first touch of fresh memory is expensive.
-    spare: Vec<Vec<u8>>,
-}
-
-/// Buffers that are kept for the next blocks.
-const SPARE_MAX: usize = 2;
-
 /// Reads the store.
 pub(crate) struct StoreReader {
     blocks: Arc<dyn Blocks>,
     limits: Limits,
     workspaces: Arc<Workspaces>,
-    cache: Lock<Cache>,
+    cache: Lock<BlockCache>,
+    /// Memory that codecs work with.
+    codec_memory: Permits,
     memory_bytes: u64,
 }
 
@@ -62,28 +48,32 @@ impl StoreReader {
         limits: Limits,
         memory_bytes: u64,
         cache_bytes_max: u64,
+        threads: usize,
     ) -> StoreReader {
-        let cache = Cache {
-            blocks: HashMap::new(),
-            by_use: BTreeMap::new(),
-            clock: 0,
-            bytes: 0,
-            bytes_max: cache_bytes_max,
-            spare: Vec::new(),
+        let codecs = CodecMemory {
+            threads: threads as u64,
+            share_bytes: memory_bytes / 16,
+            bytes_max: memory_bytes / 2,
         };
         let workspaces = Arc::new(Workspaces::default());
         StoreReader {
             blocks,
             limits,
             workspaces,
-            cache: Lock::new(cache),
+            cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
+            codec_memory: Permits::new(codecs.bytes_max),
             memory_bytes,
         }
     }
 
     /// Changes how much of opened blocks is kept, in bytes.
     pub(crate) fn set_cache_bytes(&self, bytes_max: u64) {
-        self.cache.lock().bytes_max = bytes_max;
+        self.cache.lock().set_bytes_max(bytes_max);
+    }
+
+    /// How much of opened blocks is kept, in bytes.
+    pub(crate) fn open_bytes_max(&self) -> u64 {
+        self.cache.lock().open_bytes_max()
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
@@ -110,9 +100,9 @@ impl StoreReader {
             }
         }
         let cache = self.cache.lock();
-        let mut room = cache.bytes_max / 4;
+        let mut room = cache.open_bytes_max() / 4;
         needed.retain(|(place, bytes)| {
-            let is_missing = *bytes >= MUCH_BYTES && !cache.blocks.contains_key(&place.block);
+            let is_missing = *bytes >= MUCH_BYTES && !cache.holds(place.block);
             let fits = is_missing && place.raw_bytes <= room;
             room -= if fits { place.raw_bytes } else { 0 };
             fits
@@ -156,14 +146,30 @@ impl StoreReader {
             })?;
             let inside = offset - place.store_start;
             let count = (place.raw_bytes - inside).min((out.len() - done) as u64);
-            let bytes = self.open(&place, inside + count, depth)?;
-            let piece = bytes.get(inside as usize..(inside + count) as usize);
-            let piece =
-                piece.ok_or_else(|| Error::damaged("a block is shorter than it should be"))?;
-            out[done..done + count as usize].copy_from_slice(piece);
+            let piece = &mut out[done..done + count as usize];
+            if !self.read_packed(&place, inside, piece) {
+                let bytes = self.open(&place, inside + count, depth)?;
+                let source = bytes.get(inside as usize..(inside + count) as usize);
+                let source =
+                    source.ok_or_else(|| Error::damaged("a block is shorter than it should be"))?;
+                piece.copy_from_slice(source);
+            }
             done += count as usize;
         }
         Ok(())
+    }
+
+    /// Fills `out` from the block's packed form, if there is one.
+    fn read_packed(&self, place: &BlockPlace, inside: u64, out: &mut [u8]) -> bool {
+        let Some(packed) = self.cache.lock().packed(place.block) else {
+            return false;
+        };
+        let read = |space: &mut EncodeSpace| {
+            packed
+                .read(&mut space.codec, inside as usize, out)
+                .is_some()
+        };
+        self.workspaces.with(read)
     }
 
     /// The first `wanted` bytes of a block, or more.
@@ -181,12 +187,27 @@ impl StoreReader {
         let cell = self.cache.lock().get(place.block, wanted);
         let opened = cell.get_or_try_init(|| {
             let bytes = Arc::new(self.decode(place, wanted)?);
-            self.cache.lock().shrink(place.block);
+            let evicted = self.cache.lock().shrink(place.block);
+            evicted
+                .into_iter()
+                .for_each(|(block, bytes)| self.pack(block, bytes));
             Ok::<_, Error>(bytes)
         });
         Ok(opened
             .map_err(|error| error.at_offset(place.frame_offset).in_block(place.block))?
             .clone())
+    }
+
+    /// Keeps a block that left the cache in its packed form.
+    fn pack(&self, block: u64, bytes: Arc<Vec<u8>>) {
+        let packed = self
+            .workspaces
+            .with(|space| Packed::new(&mut space.codec, &bytes));
+        let mut cache = self.cache.lock();
+        cache.put_packed(block, packed.ok());
+        if let Some(memory) = Arc::into_inner(bytes) {
+            cache.keep_spare(memory);
+        }
     }
 
     fn decode(&self, place: &BlockPlace, wanted: u64) -> Result<Vec<u8>> {
@@ -206,17 +227,23 @@ impl StoreReader {
             )));
         }
         let description = description(&head.coding, head.raw_bytes)?;
-        let needed =
-            decode_memory_bytes(&description, head.raw_bytes)?.saturating_add(head.raw_bytes);
-        if needed > self.memory_bytes {
+        let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
+        let needed = codec_bytes.saturating_add(head.raw_bytes);
+        if needed > self.memory_bytes / 2 {
             return Err(Error::limit(format!(
                 "opening the block takes {needed} bytes of memory, allowed are {}",
-                self.memory_bytes
+                self.memory_bytes / 2
             )));
         }
+        let is_slow = opens_slowly(description.codec);
+        let _permits = self.codec_memory.take(codec_bytes);
+        let mut raw = {
+            let mut cache = self.cache.lock();
+            cache.decoding(codec_bytes, is_slow);
+            cache.spare()
+        };
         self.workspaces.with(|space| {
             let workspace = &mut space.codec;
-            let mut raw = self.cache.lock().spare.pop().unwrap_or_default();
             if wanted < head.raw_bytes {
                 decode_prefix(
                     workspace,
@@ -229,6 +256,9 @@ impl StoreReader {
             } else {
                 decode(workspace, &description, data, head.raw_bytes, &mut raw)?;
                 head.check_raw(&raw)?;
+                if is_slow {
+                    self.cache.lock().is_worth_packing(place.block);
+                }
             }
             Ok(raw)
         })
@@ -242,52 +272,4 @@ pub(crate) enum Depth {
     Whole,
     /// What is needed: a single read.
     Prefix,
-}
-
-impl Cache {
-    /// The cell of a block that holds, or will hold, at least `wanted` bytes.
-    fn get(&mut self, block: u64, wanted: u64) -> Opened {
-        self.clock += 1;
-        let now = self.clock;
-        if let Some((cell, used, bytes)) = self.blocks.get_mut(&block)
-            && *bytes >= wanted
-        {
-            self.by_use.remove(used);
-            self.by_use.insert(now, block);
-            *used = now;
-            return cell.clone();
-        }
-        self.remove(block);
-        let cell = Opened::default();
-        self.blocks.insert(block, (cell.clone(), now, wanted));
-        self.by_use.insert(now, block);
-        self.bytes += wanted;
-        cell
-    }
-
-    /// A block takes its memory now: others may have to go.
-    fn shrink(&mut self, block: u64) {
-        while self.bytes > self.bytes_max {
-            let mut by_use = self.by_use.values();
-            let Some(&oldest) = by_use.find(|&&old| old != block) else {
-                return;
-            };
-            self.remove(oldest);
-        }
-    }
-
-    fn remove(&mut self, block: u64) {
-        let Some((cell, used, bytes)) = self.blocks.remove(&block) else {
-            return;
-        };
-        self.by_use.remove(&used);
-        self.bytes -= bytes;
-        // Nobody else reads it: its memory serves the next block.
-        let opened = Arc::into_inner(cell).and_then(OnceValue::into_inner);
-        if let Some(memory) = opened.and_then(Arc::into_inner)
-            && self.spare.len() < SPARE_MAX
-        {
-            self.spare.push(memory);
-        }
-    }
 }

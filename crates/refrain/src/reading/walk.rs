@@ -3,7 +3,7 @@
 //! The same walk serves files and pipes, extraction and verification. What differs is only where an older block comes from when
 //! it is needed again: from the file, or from frames kept in memory, as many as the archive promises to need.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -190,6 +190,8 @@ struct PiecePlan {
     offset_in_member: u64,
     /// Jobs below this number open the blocks that it needs.
     after_opening: u64,
+    /// Bytes of all blocks that were read before its extents.
+    blocks_bytes: u64,
 }
 
 /// Where an epoch ends.
@@ -269,8 +271,9 @@ pub(crate) fn walk<'env>(
         store: StoreReader::new(
             blocks.clone(),
             options.limits,
-            options.memory_bytes / 2,
+            options.memory_bytes,
             share.cache_bytes,
+            options.threads,
         ),
         blocks,
         buffers: BufferPool::new(SEGMENT_BYTES, share.pieces_max as usize),
@@ -294,9 +297,10 @@ pub(crate) fn walk<'env>(
         next_given: 0,
         share,
         pieces_in_flight: 0,
-        opening: BTreeSet::new(),
+        opening: BTreeMap::new(),
         opening_bytes: 0,
         next_opening: 0,
+        blocks_bytes: 0,
         begun: VecDeque::new(),
         open: VecDeque::new(),
         ends: VecDeque::new(),
@@ -334,11 +338,12 @@ struct Walk<'a, 'scope, 'env> {
     share: Share,
     /// Pieces being made, or made and not given away.
     pieces_in_flight: u64,
-    /// Blocks being opened, and their bytes when open.
-    /// Blocks being opened ahead of the pieces that need them, by the numbers of these jobs.
-    opening: BTreeSet<u64>,
+    /// Blocks being opened ahead of the pieces that need them, by the numbers of these jobs; with the numbers of the blocks.
+    opening: BTreeMap<u64, u64>,
     opening_bytes: u64,
     next_opening: u64,
+    /// Bytes of all blocks that were read, when open.
+    blocks_bytes: u64,
     /// Where members begin in the content space, from the one that is being cut into pieces on.
     begun: VecDeque<u64>,
     /// Members that have begun and were not given away whole, in order.
@@ -382,7 +387,7 @@ impl Walk<'_, '_, '_> {
     /// Lets the next frame be read, if there is room for what may come of it, or if nothing can be given away before it comes.
     fn read_next(&mut self) {
         let opening = self.opening.len() as u64;
-        let has_room = (self.plans.len() as u64) < self.share.pieces_max
+        let has_room = self.may_plan_more()
             && opening < self.share.blocks_max
             && (opening == 0 || self.opening_bytes < self.share.pending_bytes_max);
         if self.at_end || !(has_room || self.waits_for_end()) {
@@ -395,6 +400,25 @@ impl Walk<'_, '_, '_> {
             let frame = reader.next();
             Event(Kind::Frame { reader, frame })
         });
+    }
+
+    /// Pieces of more than a few segments are planned only if that lets further blocks be opened meanwhile: those of slow
+    /// codecs take a second each, and the extents between two of them may make hundreds of megabytes of content.
+    fn may_plan_more(&self) -> bool {
+        let Some(first) = self.plans.front() else {
+            return true;
+        };
+        let ahead_bytes = self.blocks_bytes - first.blocks_bytes;
+        let is_kept_for_longer = self.reach_bytes != REACH_UNLIMITED || !self.reads_again();
+        (self.plans.len() as u64) < self.share.pieces_max
+            || !is_kept_for_longer
+                && ahead_bytes < self.shared.store.open_bytes_max() / 4
+                && self.maps_bytes < self.options.memory_bytes / 16
+    }
+
+    /// Whether frames can be read once more.
+    fn reads_again(&self) -> bool {
+        self.shared.blocks.source.is_some()
     }
 
     fn take(&mut self, event: Kind) -> Result<()> {
@@ -486,6 +510,7 @@ impl Walk<'_, '_, '_> {
     /// Keeps a block, and opens it ahead of the extents that will need it.
     fn block(&mut self, frame: &CheckedFrame, head: &BlockHead) -> Result<()> {
         let place = self.shared.blocks.add(head, frame);
+        self.blocks_bytes += place.raw_bytes;
         self.watch.block(&BlockInfo::new(
             head,
             (frame.offset, frame.header.frame_bytes()),
@@ -498,7 +523,7 @@ impl Walk<'_, '_, '_> {
                 self.options.memory_bytes / 2
             )));
         }
-        if self.shared.blocks.source.is_none() {
+        if !self.reads_again() {
             let left = (self.options.memory_bytes / 8 * 3).saturating_sub(kept);
             self.shared
                 .store
@@ -512,7 +537,7 @@ impl Walk<'_, '_, '_> {
     fn open_ahead(&mut self, place: BlockPlace) {
         let (shared, opening) = (self.shared.clone(), self.next_opening);
         self.next_opening += 1;
-        self.opening.insert(opening);
+        self.opening.insert(opening, place.block);
         self.opening_bytes += place.raw_bytes;
         self.crew.submit(Lane::Normal, move || {
             let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
@@ -543,7 +568,10 @@ impl Walk<'_, '_, '_> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_waiting("extents", self.maps_bytes)?;
         for place in self.shared.store.missing(&map) {
-            self.open_ahead(place);
+            // A second job for the same block would only wait for the first one, and keep a worker from others.
+            if self.opening.values().all(|&block| block != place.block) {
+                self.open_ahead(place);
+            }
         }
         let content = map.content();
         let mut at = content.start;
@@ -563,6 +591,7 @@ impl Walk<'_, '_, '_> {
                 content: at..end,
                 offset_in_member,
                 after_opening: self.next_opening,
+                blocks_bytes: self.blocks_bytes,
             };
             self.next_piece += 1;
             self.plans.push_back(plan);
@@ -580,7 +609,10 @@ impl Walk<'_, '_, '_> {
     /// Lets pieces be made, as many as there is room for.
     fn start_pieces(&mut self) {
         while self.pieces_in_flight < self.share.pieces_max {
-            let first_opening = self.opening.first().copied().unwrap_or(u64::MAX);
+            let first_opening = self
+                .opening
+                .first_key_value()
+                .map_or(u64::MAX, |(&first, _)| first);
             let is_ready = |plan: &mut PiecePlan| plan.after_opening <= first_opening;
             let Some(plan) = self.plans.pop_front_if(is_ready) else {
                 return;

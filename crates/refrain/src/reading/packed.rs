@@ -1,0 +1,114 @@
+//! A block of the store in memory, packed in pages: several times smaller than open, and any few bytes of it cost one page.
+
+use refrain_codec::{
+    BlockDescription, CodecId, Plan, Result, Workspace, decode_into, encode_block,
+};
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 1 << 16;
+/// Of zstd. (LZ4 opens twice as fast, but source code becomes half as large again, and what does not fit is decoded again.)
+const LEVEL: i32 = 1;
+
+/// A packed block.
+pub(crate) struct Packed {
+    pages: Vec<Page>,
+    data: Vec<u8>,
+}
+
+struct Page {
+    description: BlockDescription,
+    /// Where its data ends; it begins where that of the page before ends.
+    data_end: usize,
+    raw_bytes: u32,
+}
+
+impl Packed {
+    /// Packs a block.
+    pub(crate) fn new(workspace: &mut Workspace, block: &[u8]) -> Result<Packed> {
+        let plan = Plan::plain(CodecId::ZSTD, LEVEL);
+        let mut data = Vec::new();
+        let mut pages = Vec::with_capacity(block.len().div_ceil(PAGE_BYTES));
+        for raw in block.chunks(PAGE_BYTES) {
+            let description = encode_block(workspace, raw, &plan, &mut data)?;
+            pages.push(Page {
+                description,
+                data_end: data.len(),
+                raw_bytes: raw.len() as u32,
+            });
+        }
+        data.shrink_to_fit();
+        Ok(Packed { pages, data })
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.data.capacity() + self.pages.capacity() * size_of::<Page>()) as u64
+    }
+
+    /// Fills `out` with the block's bytes from `offset` on. `None` when they are not there, or cannot be opened.
+    pub(crate) fn read(
+        &self,
+        workspace: &mut Workspace,
+        offset: usize,
+        out: &mut [u8],
+    ) -> Option<()> {
+        let mut opened = Vec::new();
+        let mut done = 0;
+        while done < out.len() {
+            let (page, inside) = ((offset + done) / PAGE_BYTES, (offset + done) % PAGE_BYTES);
+            let raw_bytes = self.pages.get(page)?.raw_bytes as usize;
+            let count = raw_bytes.checked_sub(inside)?.min(out.len() - done);
+            let piece = &mut out[done..done + count];
+            if count == raw_bytes {
+                self.open(workspace, page, piece)?;
+            } else {
+                opened.resize(raw_bytes, 0);
+                self.open(workspace, page, &mut opened)?;
+                piece.copy_from_slice(&opened[inside..inside + count]);
+            }
+            if count == 0 {
+                return None;
+            }
+            done += count;
+        }
+        Some(())
+    }
+
+    fn open(&self, workspace: &mut Workspace, page: usize, out: &mut [u8]) -> Option<()> {
+        let start = page
+            .checked_sub(1)
+            .map_or(0, |before| self.pages[before].data_end);
+        let Page {
+            description,
+            data_end,
+            ..
+        } = &self.pages[page];
+        decode_into(workspace, description, &self.data[start..*data_end], out).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_range_comes_back() {
+        let block: Vec<u8> = (0..3 * PAGE_BYTES as u32 + 777)
+            .map(|at| (at.wrapping_mul(at) >> 11) as u8)
+            .collect();
+        let mut workspace = Workspace::new();
+        let packed = Packed::new(&mut workspace, &block).expect("packs");
+        assert!(packed.memory_bytes() < block.len() as u64);
+        for start in [0, 1, PAGE_BYTES - 1, PAGE_BYTES, 3 * PAGE_BYTES + 776] {
+            for length in [0, 1, 100, PAGE_BYTES, 2 * PAGE_BYTES + 5] {
+                let end = start + length;
+                let mut out = vec![0; length];
+                let read = packed.read(&mut workspace, start, &mut out);
+                assert_eq!(read.is_some(), end <= block.len(), "{start} {length}");
+                if read.is_some() {
+                    assert!(out == block[start..end], "{start} {length}");
+                }
+            }
+        }
+    }
+}
