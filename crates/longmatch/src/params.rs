@@ -12,7 +12,7 @@ pub const ANCHOR_WINDOW_BYTES: usize = 8;
 pub const PERIOD_MAX: usize = 64;
 
 /// Largest [`Rules::anchor_bits`]: an anchor's hash has 16 bits.
-pub const ANCHOR_BITS_MAX: u32 = 16;
+pub const ANCHOR_BITS_MAX: u32 = i16::BITS;
 
 /// In a segment of noise one position in `2^NOISE_ANCHOR_BITS` times as many is an anchor.
 ///
@@ -33,7 +33,7 @@ pub const EPOCH_BYTES_MAX: usize = 1 << 30;
 /// What the match stage looks for and what it accepts. The same rules give the same extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// One position in `2^anchor_bits` is an anchor, on average. 4 to [`ANCHOR_BITS_MAX`].
+    /// One position in `2^anchor_bits` is an anchor, on average. 4 to 16.
     pub anchor_bits: u32,
     /// Shortest repeat, in bytes, that is worth an extent when its source is out of the codec's sight.
     ///
