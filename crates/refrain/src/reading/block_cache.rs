@@ -83,6 +83,11 @@ impl BlockCache {
         self.bytes_max = bytes_max;
     }
 
+    /// Whether blocks of slow codecs were met.
+    pub(crate) fn is_packing(&self) -> bool {
+        self.is_packing
+    }
+
     /// Bytes of opened blocks that are kept.
     pub(crate) fn open_bytes_max(&self) -> u64 {
         self.room() / if self.is_packing { 4 } else { 1 }

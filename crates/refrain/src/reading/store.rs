@@ -71,6 +71,11 @@ impl StoreReader {
         self.cache.lock().set_bytes_max(bytes_max);
     }
 
+    /// Whether blocks of slow codecs were met.
+    pub(crate) fn is_packing(&self) -> bool {
+        self.cache.lock().is_packing()
+    }
+
     /// How much of opened blocks is kept, in bytes.
     pub(crate) fn open_bytes_max(&self) -> u64 {
         self.cache.lock().open_bytes_max()

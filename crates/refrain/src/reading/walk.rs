@@ -411,7 +411,8 @@ impl Walk<'_, '_, '_> {
         let ahead_bytes = self.blocks_bytes - first.blocks_bytes;
         let is_kept_for_longer = self.reach_bytes != REACH_UNLIMITED || !self.reads_again();
         (self.plans.len() as u64) < self.share.pieces_max
-            || !is_kept_for_longer
+            || self.shared.store.is_packing()
+                && !is_kept_for_longer
                 && ahead_bytes < self.shared.store.open_bytes_max() / 4
                 && self.maps_bytes < self.options.memory_bytes / 16
     }
