@@ -21,12 +21,16 @@ const MADE_BYTES_MAX: usize = 3 << 20;
 const MEMBERS_MAX: usize = 8;
 
 /// What a reader of arbitrary bytes is allowed: little, so that what exceeds it shows.
-fn small() -> ReadOptions {
-    ReadOptions {
-        threads: 1,
-        memory_bytes: 32 << 20,
-    }
-}
+const SMALL: ReadOptions = ReadOptions {
+    threads: 1,
+    memory_bytes: 32 << 20,
+};
+
+/// What made an archive is enough to read it.
+const AS_MADE: ReadOptions = ReadOptions {
+    threads: 1,
+    memory_bytes: crate::MEMORY_BYTES_MIN,
+};
 
 /// Members as they were closed; refuses more than [`CONTENT_BYTES_MAX`].
 #[derive(Default)]
@@ -56,14 +60,14 @@ impl Targets for Taken {
 }
 
 /// What a walk published, and whether it was satisfied with the archive.
-fn walked(archive: &[u8], as_pipe: bool) -> (Vec<(Member, Vec<u8>)>, bool) {
+fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member, Vec<u8>)>, bool) {
     let mut taken = Taken::default();
     let result = if as_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
-        extract_stream(stream, &mut taken, &small(), &Unwatched)
+        extract_stream(stream, &mut taken, options, &Unwatched)
     } else {
         let source = Arc::new(MemorySource::new(archive.to_vec()));
-        extract(source, &mut taken, &small(), &Unwatched)
+        extract(source, &mut taken, options, &Unwatched)
     };
     (taken.members, result.is_ok())
 }
@@ -73,16 +77,20 @@ fn walked(archive: &[u8], as_pipe: bool) -> (Vec<(Member, Vec<u8>)>, bool) {
 /// # Panics
 /// When the property does not hold.
 pub fn archive_survives(bytes: &[u8]) {
-    let (by_file, file_is_sound) = walked(bytes, false);
-    let (by_pipe, pipe_is_sound) = walked(bytes, true);
+    survives(bytes, &SMALL);
+}
+
+fn survives(bytes: &[u8], options: &ReadOptions) {
+    let (by_file, file_is_sound) = walked(bytes, false, options);
+    let (by_pipe, pipe_is_sound) = walked(bytes, true, options);
     // A pipe may need more memory for the archive's past, but it never takes what a file does not.
     assert!(file_is_sound || !pipe_is_sound);
     if pipe_is_sound {
         assert!(by_file == by_pipe, "file and pipe differ");
     }
-    scan_survives(bytes);
+    scan_survives(bytes, options);
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
-    let Ok(archive) = Archive::open(source, &small()) else {
+    let Ok(archive) = Archive::open(source, options) else {
         assert!(!file_is_sound, "a sound archive cannot be opened");
         return;
     };
@@ -112,9 +120,9 @@ pub fn archive_survives(bytes: &[u8]) {
 }
 
 /// What a scan finds in arbitrary bytes is read without harm.
-fn scan_survives(bytes: &[u8]) {
+fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
-    let Ok(archive) = Archive::open_by_scan(source, &small()) else {
+    let Ok(archive) = Archive::open_by_scan(source, options) else {
         return;
     };
     let _ = (archive.info(), archive.blocks());
@@ -211,12 +219,12 @@ pub fn round_trips(bytes: &[u8]) {
     let again = made(&contents, pipes, &CompressOptions { threads, ..options });
     assert!(archive == again, "threads change the archive");
     for as_pipe in [false, true] {
-        let (members, is_sound) = walked(&archive, as_pipe);
+        let (members, is_sound) = walked(&archive, as_pipe, &AS_MADE);
         assert!(is_sound, "a fresh archive is refused");
         let read = members.iter().map(|(_, content)| &content[..]);
         assert!(read.eq(contents.iter().copied()), "content differs");
     }
-    archive_survives(&archive);
+    survives(&archive, &AS_MADE);
 }
 
 fn options_from(choice: u8) -> CompressOptions {
@@ -229,7 +237,7 @@ fn options_from(choice: u8) -> CompressOptions {
         level: Level(1 + choice % 8 % 4),
         codec,
         threads: 1,
-        memory_bytes: Some(crate::MEMORY_BYTES_MIN),
+        memory_bytes: Some(AS_MADE.memory_bytes),
         reach_bytes: None,
     }
 }
