@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::bwt::Bwt;
 use crate::bzip2::Bzip2;
+use crate::cm::Cm;
 use crate::deflate::Deflate;
 use crate::description::Params;
 use crate::error::{Error, Result};
@@ -128,7 +129,9 @@ pub trait Codec: Sync {
 }
 
 /// Every codec of this build. Name, number and implementation meet here and nowhere else.
-static CODECS: [&dyn Codec; 8] = [&Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt];
+static CODECS: [&dyn Codec; 9] = [
+    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm,
+];
 
 /// All codecs of this build, by rising id.
 pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
@@ -236,7 +239,7 @@ mod tests {
                 Some(description.id)
             );
         }
-        assert!(!supported(CodecId(8)));
+        assert!(!supported(CodecId(9)));
         assert!(!supported(CodecId(0x8001)));
         assert!(CodecId(0x8001).is_foreign());
         assert_eq!(CodecId(0x8001).to_string(), "#32769");

@@ -26,6 +26,8 @@ impl CodecId {
     pub const PPMD: Self = Self(6);
     /// Block sorting with a mixing model.
     pub const BWT: Self = Self(7);
+    /// Context mixing.
+    pub const CM: Self = Self(8);
     /// First id reserved for codecs of our own to come.
     pub const FIRST_RESERVED: Self = Self(16);
     /// First id of foreign codecs.

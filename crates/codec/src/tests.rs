@@ -308,7 +308,7 @@ proptest! {
     #[test]
     fn any_bytes_round_trip(
         raw in proptest::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 1..3000),
-        id in 0_u16..7,
+        id in 0..codecs().count() as u16,
     ) {
         let description = crate::by_id(CodecId(id)).unwrap().describe();
         round_trip(&mut Workspace::new(), &raw, &plan(description.id, description.default_level));
@@ -322,10 +322,11 @@ proptest! {
             Just(Vec::new()),
             proptest::collection::vec(0_u8..3, 1..2),
             Just(vec![6, 0, 0, 1, 0]),
+            (1_u8..4, 0_u8..8, 1_u8..40).prop_map(|(a, b, c)| vec![a, b, c, 0, 0, 0]),
             proptest::collection::vec(any::<u8>(), 0..18),
         ],
         filters in property::filter_ids(),
-        raw_length in 0_u64..5000,
+        raw_length in prop_oneof![1_u64..40, 0_u64..5000],
         want in 0_u64..6000,
     ) {
         let untrusted = UntrustedBlockDescription {
@@ -340,7 +341,7 @@ proptest! {
     #[test]
     fn damaged_data_is_survived(
         seed in 0_u64..50,
-        id in 1_u16..7,
+        id in 1..codecs().count() as u16,
         at in any::<proptest::sample::Index>(),
         garbage in proptest::collection::vec(any::<u8>(), 1..40),
         want in 0_u64..9000,

@@ -1,6 +1,7 @@
 //! Memory that outlives a block, so that a block costs no fresh megabytes.
 
 use crate::bwt::BwtState;
+use crate::cm::CmState;
 use crate::deflate::DeflateState;
 use crate::lz4::Lz4State;
 use crate::zstd::ZstdState;
@@ -13,6 +14,7 @@ pub struct Workspace {
     pub(crate) lz4: Lz4State,
     pub(crate) deflate: DeflateState,
     pub(crate) bwt: BwtState,
+    pub(crate) cm: CmState,
     /// A filtered copy of the block.
     pub(crate) filtered: Vec<u8>,
     /// The sample that `look` takes of a block, and a filtered copy of it.

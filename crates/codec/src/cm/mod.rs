@@ -1,0 +1,140 @@
+//! Codec 7: context mixing, the densest codec. It predicts every bit from many contexts at once and
+//! codes it arithmetically; opening takes the same time as squeezing.
+//!
+//! From published ideas: Mahoney's "Data Compression Explained" (2010-2013), his report on PAQ
+//! (Florida Tech CS-2005-16, 2005), and the specification of ZPAQ level 2 (2015). Per bit:
+//!
+//! ```text
+//! context ── bit histories (table, history) ── what they are worth (counter) ─┐
+//! matching ── what came after the last same context ──────────────────────────┤
+//!                       final odds (apm) ── two layers of weights (mixer) <───┘
+//! ```
+//!
+//! and inside long matches one flag per byte (`sure`). Encoder and decoder (`run`) drive the same
+//! `Predictor`. Parameters: level, profile (`profile`), raw length.
+//!
+//! Damaged payloads cannot break the model: it is built from decoded bits only, and any sequence of
+//! bits is a valid one.
+
+mod apm;
+mod coder;
+mod context;
+mod counter;
+mod history;
+mod lanes;
+mod logistic;
+mod matching;
+mod mixer;
+mod model;
+mod predictor;
+mod profile;
+mod run;
+mod sure;
+mod table;
+
+use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::description::Params;
+use crate::error::Result;
+use crate::id::CodecId;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+use model::{LEVEL_DEFAULT, LEVEL_MAX, Model};
+use profile::Profile;
+use table::TableMemory;
+
+/// Memory of the model that outlives a block.
+#[derive(Default)]
+pub(crate) struct CmState {
+    table: TableMemory,
+}
+
+/// Context mixing.
+pub(crate) struct Cm;
+
+impl Codec for Cm {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::CM,
+            name: "cm",
+            summary: "context mixing: the densest, opens as slowly as it squeezes",
+            levels: 1..=i32::from(LEVEL_MAX),
+            default_level: i32::from(LEVEL_DEFAULT),
+        }
+    }
+
+    fn encode(
+        &self,
+        workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        checked_level(self, settings)?;
+        let model = self.model(raw.len() as u64, settings, Profile::of(raw));
+        // Most blocks take less; a longer output only costs a copy.
+        reserve(CodecId::CM, out, raw.len() / 2 + 64)?;
+        run::squeeze(&mut workspace.cm, model, raw, out)?;
+        Ok(model.to_params())
+    }
+
+    fn decode(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let model = Model::from_params(params, out.len() as u64)?;
+        run::open(&mut workspace.cm, model, data, out)?.finish()
+    }
+
+    fn decode_prefix(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let model = Model::from_params(params, raw_length_bytes)?;
+        run::open(&mut workspace.cm, model, data, out).map(|_| ())
+    }
+
+    fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
+        Model::from_params(params, raw_length_bytes).map(|_| ())
+    }
+
+    fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
+        self.model(raw_length_bytes, settings, Profile::Text)
+            .memory_bytes()
+    }
+
+    fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
+        let largest = Settings::level(i32::from(LEVEL_MAX));
+        Model::from_params(params, raw_length_bytes)
+            .unwrap_or_else(|_| self.model(raw_length_bytes, &largest, Profile::Text))
+            .memory_bytes()
+    }
+
+    fn with_less_memory(&self, _raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
+        let level = clamped_level(self, settings);
+        (level > 1).then(|| Settings {
+            level: Some(level - 1),
+            ..*settings
+        })
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Confirm
+    }
+}
+
+impl Cm {
+    fn model(&self, raw_length_bytes: u64, settings: &Settings, profile: Profile) -> Model {
+        Model {
+            level: clamped_level(self, settings) as u8,
+            profile,
+            raw_length_bytes: u32::try_from(raw_length_bytes).unwrap_or(u32::MAX),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A block through the model, bit by bit, in either direction.
+
+use super::CmState;
+use super::coder::{BitCoder, Decoder, Encoder};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Avx2;
+use super::lanes::{Lanes, Plain};
+use super::model::Model;
+use super::predictor::Predictor;
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+
+/// Appends the payload for `raw` to `out`.
+pub(crate) fn squeeze(
+    state: &mut CmState,
+    model: Model,
+    raw: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    with_predictor(state, model, Squeeze { raw, out })?
+}
+
+/// Fills `out` from `data`; returns the decoder at the place where it stopped.
+pub(crate) fn open<'d>(
+    state: &mut CmState,
+    model: Model,
+    data: &'d [u8],
+    out: &mut [u8],
+) -> Result<Decoder<'d>> {
+    with_predictor(state, model, Open { data, out })?
+}
+
+/// What to do with a model.
+trait Job {
+    type Output;
+
+    fn run<L: Lanes, const C: usize, const I: usize>(
+        self,
+        predictor: Predictor<'_, L, C, I>,
+    ) -> Self::Output;
+}
+
+/// Builds the model for this machine, and runs `job` with it.
+fn with_predictor<J: Job>(state: &mut CmState, model: Model, job: J) -> Result<J::Output> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(lanes) = Avx2::detect() {
+        return with_lanes(lanes, state, model, job);
+    }
+    with_lanes(Plain, state, model, job)
+}
+
+fn with_lanes<L: Lanes, J: Job>(
+    lanes: L,
+    state: &mut CmState,
+    model: Model,
+    job: J,
+) -> Result<J::Output> {
+    let table = state.table.table(model.lines_log());
+    let table = table.ok_or(Error::OutOfMemory {
+        codec: CodecId::CM,
+        wanted_bytes: model.memory_bytes(),
+    })?;
+    // Contexts and inputs by level.
+    Ok(match model.level {
+        1 => job.run(Predictor::<L, 6, 16>::new(lanes, table, model)),
+        2 => job.run(Predictor::<L, 11, 24>::new(lanes, table, model)),
+        _ => job.run(Predictor::<L, 16, 24>::new(lanes, table, model)),
+    })
+}
+
+/// Writes `raw` to `out`.
+struct Squeeze<'a> {
+    raw: &'a [u8],
+    out: &'a mut Vec<u8>,
+}
+
+impl Job for Squeeze<'_> {
+    type Output = Result<()>;
+
+    fn run<L: Lanes, const C: usize, const I: usize>(
+        self,
+        mut predictor: Predictor<'_, L, C, I>,
+    ) -> Result<()> {
+        let mut encoder = Encoder::new(self.out);
+        for (index, &byte) in self.raw.iter().enumerate() {
+            if let Some(guess) = predictor.guess() {
+                let right = u32::from(guess == byte);
+                encoder.code(right, predictor.predict_sure())?;
+                if right != 0 {
+                    predictor.confirm(&self.raw[..=index]);
+                    continue;
+                }
+                predictor.refute(&self.raw[..index]);
+            }
+            let byte = u32::from(byte);
+            for shift in (1..8).rev() {
+                let bit = encoder.code(byte >> shift & 1, predictor.predict())?;
+                predictor.update(bit);
+            }
+            let bit = encoder.code(byte & 1, predictor.predict())?;
+            predictor.update_byte(bit, &self.raw[..=index]);
+        }
+        encoder.finish();
+        Ok(())
+    }
+}
+
+/// Fills `out` from `data`; returns the decoder at the place where it stopped.
+struct Open<'a, 'd> {
+    data: &'d [u8],
+    out: &'a mut [u8],
+}
+
+impl<'d> Job for Open<'_, 'd> {
+    type Output = Result<Decoder<'d>>;
+
+    fn run<L: Lanes, const C: usize, const I: usize>(
+        self,
+        mut predictor: Predictor<'_, L, C, I>,
+    ) -> Result<Decoder<'d>> {
+        let mut decoder = Decoder::new(self.data)?;
+        for index in 0..self.out.len() {
+            if let Some(guess) = predictor.guess() {
+                if decoder.code(0, predictor.predict_sure())? != 0 {
+                    self.out[index] = guess;
+                    predictor.confirm(&self.out[..=index]);
+                    continue;
+                }
+                predictor.refute(&self.out[..index]);
+            }
+            let mut byte = 0;
+            for _ in 1..8 {
+                let bit = decoder.code(0, predictor.predict())?;
+                predictor.update(bit);
+                byte = byte << 1 | bit;
+            }
+            let bit = decoder.code(0, predictor.predict())?;
+            self.out[index] = (byte << 1 | bit) as u8;
+            predictor.update_byte(bit, &self.out[..=index]);
+        }
+        Ok(decoder)
+    }
+}

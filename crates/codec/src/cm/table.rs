@@ -1,0 +1,177 @@
+//! The hash table of bit histories, shared by all contexts of a model.
+//!
+//! A context has one bucket per nibble: 15 states, one for each node of the binary tree that the
+//! four bits walk down, so a context touches two cache lines per byte, not eight (Mahoney, "Data
+//! Compression Explained", 4.1.3.3; hash table layout of the ICM in the ZPAQ specification). A line
+//! of 64 bytes holds four buckets: four check bytes, then four times 15 states.
+
+use super::history::State;
+use super::lanes::prefetch;
+
+/// Bytes of a line: that of a cache line on the machines that matter.
+pub(crate) const LINE_BYTES: usize = 64;
+/// Buckets of a line.
+const WAYS: usize = 4;
+/// States of a bucket: nodes of a binary tree of four levels.
+pub(crate) const NODES: usize = 15;
+const _: () = assert!(WAYS * (1 + NODES) == LINE_BYTES);
+
+/// The second nibble's line differs from the first one's in these bits only: both lie in one page.
+const NIBBLE_SPREAD_MASK: usize = 63;
+
+/// Smallest and largest size, log2 of lines.
+pub(crate) const LINES_LOG_MIN: u32 = 10;
+pub(crate) const LINES_LOG_MAX: u32 = 24;
+
+/// Memory of a table; kept between blocks, cleared for each.
+#[derive(Default)]
+pub(crate) struct TableMemory {
+    bytes: Vec<u8>,
+}
+
+impl TableMemory {
+    /// A cleared table of `1 << lines_log` lines; `None` when there is no memory.
+    pub(crate) fn table(&mut self, lines_log: u32) -> Option<Table<'_>> {
+        let wanted = LINE_BYTES << lines_log;
+        // One line more, so that the table can start at a cache line.
+        let taken = wanted + LINE_BYTES;
+        if self.bytes.capacity() < taken {
+            self.bytes = Vec::new();
+            self.bytes.try_reserve_exact(taken).ok()?;
+        }
+        self.bytes.clear();
+        self.bytes.resize(taken, 0);
+        let start = self.bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        Some(Table {
+            bytes: &mut self.bytes[start..start + wanted],
+            shift: 32 - lines_log,
+        })
+    }
+}
+
+/// Bit histories by context hash.
+pub(crate) struct Table<'a> {
+    bytes: &'a mut [u8],
+    shift: u32,
+}
+
+/// Where a bucket's states start. `Slot::default()` is a valid place, too.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Slot(u32);
+
+impl Table<'_> {
+    /// The line for a context hash, and for the second nibble also the first one plus 16.
+    #[inline(always)]
+    fn line(&self, hash: u32, nibble: u32) -> usize {
+        (hash >> self.shift) as usize ^ ((nibble as usize * 2) & NIBBLE_SPREAD_MASK)
+    }
+
+    /// Asks for the line that `bucket` will need.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u32, nibble: u32) {
+        prefetch(&self.bytes[self.line(hash, nibble) * LINE_BYTES]);
+    }
+
+    /// Finds the bucket of a context, or makes room by dropping the line's least used one. `nibble`
+    /// is 0 for the first nibble of a byte, and 16 to 31 after it.
+    #[inline(always)]
+    pub(crate) fn bucket(&mut self, hash: u32, nibble: u32) -> Slot {
+        let start = self.line(hash, nibble) * LINE_BYTES;
+        let check = (hash.wrapping_add(nibble.wrapping_mul(0x9D)) & 0xFF) as u8;
+        let line = &mut self.bytes[start..start + LINE_BYTES];
+        let checks = u32::from_le_bytes([line[0], line[1], line[2], line[3]]);
+        let way = match first_equal_byte(checks, check) {
+            Some(way) => way,
+            None => {
+                let way = least_used(line);
+                line[way] = check;
+                line[WAYS + way * NODES..][..NODES].fill(0);
+                way
+            }
+        };
+        Slot((start + WAYS + way * NODES) as u32)
+    }
+
+    /// The history at a node (0..15) of a bucket.
+    #[inline(always)]
+    pub(crate) fn state(&self, slot: Slot, node: usize) -> State {
+        self.bytes[slot.0 as usize + node]
+    }
+
+    /// Replaces the history at a node.
+    #[inline(always)]
+    pub(crate) fn set_state(&mut self, slot: Slot, node: usize, state: State) {
+        self.bytes[slot.0 as usize + node] = state;
+    }
+}
+
+/// Index of the lowest byte of `word` that equals `byte`: bytes become zero where equal, and the
+/// lowest zero byte is the lowest one that a subtraction borrows from.
+#[inline(always)]
+fn first_equal_byte(word: u32, byte: u8) -> Option<usize> {
+    let differing = word ^ (u32::from(byte) * 0x0101_0101);
+    let zero = differing.wrapping_sub(0x0101_0101) & !differing & 0x8080_8080;
+    (zero != 0).then_some(zero.trailing_zeros() as usize / 8)
+}
+
+/// The bucket whose first node, which every bit comes by, has seen least.
+#[inline(always)]
+fn least_used(line: &[u8]) -> usize {
+    let use_count = |way: usize| u32::from(line[WAYS + way * NODES]) << 2 | way as u32;
+    let least = use_count(0)
+        .min(use_count(1))
+        .min(use_count(2))
+        .min(use_count(3));
+    (least & 3) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_finds_its_bucket_again() {
+        let mut memory = TableMemory::default();
+        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        for context in 0..100_u32 {
+            let hash = context.wrapping_mul(0x9E37_79B1);
+            for nibble in [0, 16, 31] {
+                let slot = table.bucket(hash, nibble);
+                table.set_state(slot, 0, 1 + context as u8);
+                table.set_state(slot, NODES - 1, nibble as u8);
+            }
+        }
+        for context in 0..100_u32 {
+            let hash = context.wrapping_mul(0x9E37_79B1);
+            for nibble in [0, 16, 31] {
+                let slot = table.bucket(hash, nibble);
+                assert_eq!(table.state(slot, 0), 1 + context as u8);
+                assert_eq!(table.state(slot, NODES - 1), nibble as u8);
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_used_bucket_makes_room_and_memory_comes_back_cleared() {
+        let mut memory = TableMemory::default();
+        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        for check in 0..4 {
+            let slot = table.bucket(check, 0);
+            table.set_state(slot, 0, [9, 3, 7, 5][check as usize]);
+        }
+        assert_eq!(table.bucket(99, 0).0, table.bucket(99, 0).0);
+        assert_eq!(table.bucket(99, 0).0 as usize, WAYS + NODES);
+        let kept = table.bucket(2, 0);
+        assert_eq!(table.state(kept, 0), 7);
+        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        let slot = table.bucket(2, 0);
+        assert_eq!(table.state(slot, 0), 0);
+    }
+
+    #[test]
+    fn lines_start_at_cache_lines() {
+        let mut memory = TableMemory::default();
+        let table = memory.table(LINES_LOG_MIN).unwrap();
+        assert_eq!(table.bytes.as_ptr() as usize % LINE_BYTES, 0);
+    }
+}
