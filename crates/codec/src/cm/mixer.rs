@@ -60,6 +60,12 @@ impl<L: Lanes, const INPUTS: usize, const SETS: usize> Mixer<L, INPUTS, SETS> {
         &self.logits
     }
 
+    /// What each group said last, log odds.
+    #[inline(always)]
+    pub(crate) fn verdicts(&self) -> &[i32; SETS] {
+        &self.logits
+    }
+
     /// Teaches each group the bit that came, for the error it made itself.
     #[inline(always)]
     pub(crate) fn update(&mut self, inputs: &[i16; INPUTS], bit: u32, rate: i32) {

@@ -13,17 +13,26 @@ use super::profile::Profile;
 use super::sure::{Guess, Sure};
 use super::table::{Slot, Table};
 
-/// Inputs beside those of the hashed contexts: two match models, orders 0 and 1, and a constant.
-pub(crate) const OTHER_INPUTS: usize = 2 + 2 + 1 + 2 + 1;
+/// Inputs beside those of hashed contexts and matches: orders 0 and 1, and a constant.
+pub(crate) const OTHER_INPUTS: usize = 1 + 2 + 1;
 /// Rate at which the worth of a bit history is learned, log2 of its inverse.
 const MAP_SHIFT: u32 = 7;
-/// Groups of mixer weights.
-const SETS: usize = 3;
+/// Contexts that choose the weights of each group.
+const SET_CONTEXTS: [usize; 3] = [LENGTH_CLASSES * SEEN_CLASSES, 256, 256];
+/// Shortest matches of the models.
+const MATCH_MINIMUM_BYTES: [usize; 2] = [6, 20];
 /// Classes of how many contexts were seen before.
 const SEEN_CLASSES: usize = 8;
 
 /// Predicts with `CONTEXTS` hashed contexts; `INPUTS` is at least that and `OTHER_INPUTS`.
-pub(crate) struct Predictor<'t, L, const CONTEXTS: usize, const INPUTS: usize> {
+pub(crate) struct Predictor<
+    't,
+    L,
+    const CONTEXTS: usize,
+    const INPUTS: usize,
+    const SETS: usize,
+    const MATCHES: usize,
+> {
     profile: Profile,
     situation: Situation,
     table: Table<'t>,
@@ -31,13 +40,13 @@ pub(crate) struct Predictor<'t, L, const CONTEXTS: usize, const INPUTS: usize> {
     slots: [Slot; CONTEXTS],
     states: [u8; CONTEXTS],
     /// What a bit history is worth, by context.
-    maps: Vec<[Follower; 256]>,
+    maps: Box<[[Follower; 256]; CONTEXTS]>,
     order0: Vec<Counter>,
     order1: Vec<Counter>,
-    matches: [Match; 2],
+    /// By rising minimum length.
+    matches: [Match; MATCHES],
     inputs: [i16; INPUTS],
     mixer: Mixer<L, INPUTS, SETS>,
-    verdicts: [i32; SETS],
     last_mixer: FinalMixer<SETS>,
     apms: [Apm; 2],
     /// 1 followed by the bits of this byte so far, and their number.
@@ -56,8 +65,16 @@ pub(crate) struct Predictor<'t, L, const CONTEXTS: usize, const INPUTS: usize> {
     sure: Sure,
 }
 
-impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, CONTEXTS, INPUTS> {
-    const ROOM: () = assert!(CONTEXTS + OTHER_INPUTS <= INPUTS);
+impl<
+    't,
+    L: Lanes,
+    const CONTEXTS: usize,
+    const INPUTS: usize,
+    const SETS: usize,
+    const MATCHES: usize,
+> Predictor<'t, L, CONTEXTS, INPUTS, SETS, MATCHES>
+{
+    const ROOM: () = assert!(CONTEXTS + 2 * MATCHES + OTHER_INPUTS <= INPUTS);
 
     /// A model that knows nothing yet.
     pub(crate) fn new(lanes: L, table: Table<'t>, model: Model) -> Self {
@@ -65,7 +82,7 @@ impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, 
         let half = Counter::new(1 << 15, 0);
         let positions_log = model.positions_log();
         let direct = 1 << model.direct_log();
-        let sets = [LENGTH_CLASSES * SEEN_CLASSES, 256, 256];
+        let sets = std::array::from_fn(|set| SET_CONTEXTS[set]);
         let mut predictor = Self {
             profile: model.profile,
             situation: Situation::default(),
@@ -73,13 +90,15 @@ impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, 
             hashes: [0; CONTEXTS],
             slots: [Slot::default(); CONTEXTS],
             states: [0; CONTEXTS],
-            maps: vec![new_map(); CONTEXTS],
+            maps: Box::new([new_map(); CONTEXTS]),
             order0: vec![half; 256],
             order1: vec![half; direct],
-            matches: [Match::new(6, positions_log), Match::new(20, positions_log)],
+            matches: std::array::from_fn(|index| {
+                let minimum_bytes = MATCH_MINIMUM_BYTES[index];
+                Match::new(minimum_bytes, positions_log)
+            }),
             inputs: [0; INPUTS],
             mixer: Mixer::new(lanes, sets, WEIGHT_ONE / 5, 18),
-            verdicts: [0; SETS],
             last_mixer: FinalMixer::new(256),
             apms: [Apm::new(direct, 255), Apm::new(1 << 12, 255)],
             partial: 1,
@@ -103,13 +122,15 @@ impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, 
         self.apms[0].choose(self.order1_start | partial);
         self.apms[1].choose(self.apm_row + nibble_node(self.partial, self.count));
         self.gather_inputs();
-        let contexts = [
-            self.matches[0].class().max(self.matches[1].class()) * SEEN_CLASSES + self.seen_class,
+        let class = self.matches.iter().map(Match::class).max().unwrap_or(0);
+        let choices = [
+            class * SEEN_CLASSES + self.seen_class,
             partial,
             (self.situation.last & 0xFF) as usize,
         ];
-        self.verdicts = *self.mixer.mix(&self.inputs, contexts);
-        let logit = self.last_mixer.mix(&self.verdicts, partial);
+        let contexts = std::array::from_fn(|set| choices[set]);
+        let verdicts = self.mixer.mix(&self.inputs, contexts);
+        let logit = self.last_mixer.mix(verdicts, partial);
         let mixed = squash(logit);
         let refined = self.apms[0].refine(logit) + self.apms[1].refine(logit);
         ((2 * mixed + refined) >> 2).clamp(1, 65_535)
@@ -235,8 +256,8 @@ impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, 
 
     #[inline(always)]
     fn find_guess(&mut self) {
-        let [short, long] = &self.matches;
-        self.guess = long.guess(self.sure_bytes).or(short.guess(self.sure_bytes));
+        let mut longest_first = self.matches.iter().rev();
+        self.guess = longest_first.find_map(|model| model.guess(self.sure_bytes));
     }
 
     #[inline(always)]
@@ -250,8 +271,8 @@ impl<'t, L: Lanes, const CONTEXTS: usize, const INPUTS: usize> Predictor<'t, L, 
     /// Teaches every part the bit that came.
     #[inline(always)]
     fn learn(&mut self, bit: u32) {
+        self.last_mixer.update(self.mixer.verdicts(), bit, 2);
         self.mixer.update(&self.inputs, bit, 10);
-        self.last_mixer.update(&self.verdicts, bit, 2);
         for apm in &mut self.apms {
             apm.update(bit);
         }

@@ -34,9 +34,9 @@ pub(crate) fn open<'d>(
 trait Job {
     type Output;
 
-    fn run<L: Lanes, const C: usize, const I: usize>(
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
-        predictor: Predictor<'_, L, C, I>,
+        predictor: Predictor<'_, L, C, I, S, M>,
     ) -> Self::Output;
 }
 
@@ -60,11 +60,11 @@ fn with_lanes<L: Lanes, J: Job>(
         codec: CodecId::CM,
         wanted_bytes: model.memory_bytes(),
     })?;
-    // Contexts and inputs by level.
+    // Contexts, inputs, groups of weights, and match models, by level.
     Ok(match model.level {
-        1 => job.run(Predictor::<L, 6, 16>::new(lanes, table, model)),
-        2 => job.run(Predictor::<L, 11, 24>::new(lanes, table, model)),
-        _ => job.run(Predictor::<L, 16, 24>::new(lanes, table, model)),
+        1 => job.run(Predictor::<L, 6, 16, 2, 1>::new(lanes, table, model)),
+        2 => job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model)),
+        _ => job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model)),
     })
 }
 
@@ -77,9 +77,9 @@ struct Squeeze<'a> {
 impl Job for Squeeze<'_> {
     type Output = Result<()>;
 
-    fn run<L: Lanes, const C: usize, const I: usize>(
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
-        mut predictor: Predictor<'_, L, C, I>,
+        mut predictor: Predictor<'_, L, C, I, S, M>,
     ) -> Result<()> {
         let mut encoder = Encoder::new(self.out);
         for (index, &byte) in self.raw.iter().enumerate() {
@@ -114,9 +114,9 @@ struct Open<'a, 'd> {
 impl<'d> Job for Open<'_, 'd> {
     type Output = Result<Decoder<'d>>;
 
-    fn run<L: Lanes, const C: usize, const I: usize>(
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
-        mut predictor: Predictor<'_, L, C, I>,
+        mut predictor: Predictor<'_, L, C, I, S, M>,
     ) -> Result<Decoder<'d>> {
         let mut decoder = Decoder::new(self.data)?;
         for index in 0..self.out.len() {
