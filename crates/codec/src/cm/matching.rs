@@ -43,6 +43,11 @@ pub(crate) struct Match {
     trust: Vec<Counter>,
     /// Trust by predicted byte and the node in its bits.
     byte_trust: Vec<Counter>,
+    /// Class of the length, and where the counters for this byte start.
+    class: usize,
+    trust_start: usize,
+    byte_start: usize,
+    /// Counters in use for this bit.
     used: usize,
     byte_used: usize,
 }
@@ -61,6 +66,9 @@ impl Match {
             predicted: 0,
             trust: vec![half; TRUST_CONTEXTS * 2],
             byte_trust: vec![half; 256 * 8 * 4],
+            class: 0,
+            trust_start: 0,
+            byte_start: 0,
             used: 0,
             byte_used: 0,
         }
@@ -71,7 +79,7 @@ impl Match {
     pub(crate) fn class(&self) -> usize {
         match self.predicted {
             0 => 0,
-            _ => length_class(self.length),
+            _ => self.class,
         }
     }
 
@@ -81,11 +89,10 @@ impl Match {
         if self.predicted == 0 || self.length < minimum_bytes {
             return None;
         }
-        let class = length_class(self.length);
         Some(Guess {
             byte: self.predicted as u8,
-            class,
-            trust: class << MISS_BITS | self.recent_misses(),
+            class: self.class,
+            trust: self.trust_start,
         })
     }
 
@@ -95,11 +102,6 @@ impl Match {
         if self.predicted as u8 == byte {
             self.predicted = 0;
         }
-    }
-
-    #[inline(always)]
-    fn recent_misses(&self) -> usize {
-        (self.misses & ((1 << MISS_BITS) - 1)) as usize
     }
 
     /// Adds what the model says of the next bit to `inputs`: log odds by length and misses, and by
@@ -114,10 +116,8 @@ impl Match {
             return;
         }
         let bit = self.predicted >> (7 - count) & 1;
-        let class = length_class(self.length);
-        self.used = (class << MISS_BITS | self.recent_misses()) << 1 | bit as usize;
-        let coarse = (class / 4).min(3);
-        self.byte_used = ((self.predicted & 255) as usize * 8 + count as usize) * 4 + coarse;
+        self.used = self.trust_start << 1 | bit as usize;
+        self.byte_used = self.byte_start + count as usize;
         let by_length = stretch(self.trust[self.used].probability());
         let by_byte = stretch(self.byte_trust[self.byte_used].probability());
         *inputs = [by_length as i16, by_byte as i16];
@@ -181,12 +181,19 @@ impl Match {
         self.find_line(history);
     }
 
+    /// Sets what the byte's bits are predicted from.
     #[inline(always)]
     fn predict_byte(&mut self, history: &[u8]) {
-        self.predicted = match self.place {
-            0 => 0,
-            place => 256 | u32::from(history[place]),
-        };
+        if self.place == 0 {
+            self.predicted = 0;
+            return;
+        }
+        let byte = usize::from(history[self.place]);
+        let recent_misses = self.misses as usize & ((1 << MISS_BITS) - 1);
+        self.predicted = 256 | byte as u32;
+        self.class = length_class(self.length);
+        self.trust_start = self.class << MISS_BITS | recent_misses;
+        self.byte_start = (self.class / 4 * 256 + byte) * 8;
     }
 
     /// Takes the remembered place if it matches far enough.

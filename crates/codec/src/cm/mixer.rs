@@ -2,7 +2,7 @@
 //! with sets of weights chosen by small contexts, and a second mixer over what the sets say
 //! (Mahoney 2005; two layers as in PAQ7 and later, described in "Data Compression Explained", 4.3).
 
-use super::lanes::{Lanes, PRODUCT_SHIFT};
+use super::lanes::{Lanes, Limits, PRODUCT_SHIFT};
 use super::logistic::{INPUT_LIMIT, LOGIT_LIMIT, squash};
 
 /// A weight of one.
@@ -52,11 +52,11 @@ impl<L: Lanes, const INPUTS: usize, const SETS: usize> Mixer<L, INPUTS, SETS> {
     #[inline(always)]
     pub(crate) fn mix(&mut self, inputs: &[i16; INPUTS], contexts: [usize; SETS]) -> &[i32; SETS] {
         for (set, context) in contexts.into_iter().enumerate() {
-            let row = self.starts[set] + context;
-            self.rows[set] = row;
-            let logit = self.lanes.dot(inputs, &self.weights[row]) >> (16 - PRODUCT_SHIFT);
-            self.logits[set] = logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT);
+            self.rows[set] = self.starts[set] + context;
         }
+        let sums = self.lanes.dots(inputs, &self.weights, self.rows);
+        let logits = sums.map(|sum| sum >> (16 - PRODUCT_SHIFT));
+        self.logits = logits.map(|logit| logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT));
         &self.logits
     }
 
@@ -69,13 +69,20 @@ impl<L: Lanes, const INPUTS: usize, const SETS: usize> Mixer<L, INPUTS, SETS> {
     /// Teaches each group the bit that came, for the error it made itself.
     #[inline(always)]
     pub(crate) fn update(&mut self, inputs: &[i16; INPUTS], bit: u32, rate: i32) {
-        for set in 0..SETS {
-            let error = ((bit << 16) as i32 - bit as i32) - squash(self.logits[set]) as i32;
-            let weights = &mut self.weights[self.rows[set]];
-            self.lanes
-                .train(inputs, weights, error * rate, self.shift, WEIGHT_LIMIT);
-        }
+        let steps = self.logits.map(|logit| error(logit, bit) * rate);
+        let limits = Limits {
+            shift: self.shift,
+            most: WEIGHT_LIMIT,
+        };
+        self.lanes
+            .train(inputs, &mut self.weights, self.rows, steps, limits);
     }
+}
+
+/// How far odds were off a bit, 16 bits and a sign.
+#[inline(always)]
+fn error(logit: i32, bit: u32) -> i32 {
+    ((bit << 16) as i32 - bit as i32) - squash(logit) as i32
 }
 
 /// The second layer: mixes the verdicts of the groups.
@@ -110,9 +117,9 @@ impl<const SETS: usize> FinalMixer<SETS> {
     /// Learns the bit.
     #[inline(always)]
     pub(crate) fn update(&mut self, verdicts: &[i32; SETS], bit: u32, rate: i32) {
-        let error = ((bit << 16) as i32 - bit as i32) - squash(self.logit) as i32;
+        let step = i64::from(error(self.logit, bit) * rate);
         for (&verdict, weight) in verdicts.iter().zip(&mut self.weights[self.row]) {
-            let change = (i64::from(verdict) * i64::from(error * rate) + (1 << 17)) >> 18;
+            let change = (i64::from(verdict) * step + (1 << 17)) >> 18;
             *weight = (*weight + change as i32).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
         }
     }
