@@ -22,7 +22,7 @@ pub(crate) struct Effort {
 const EFFORTS: [Effort; LEVEL_MAX as usize] = [
     Effort {
         lines_log_max: 20,
-        sure_bytes: 20,
+        sure_bytes: 24,
     },
     Effort {
         lines_log_max: 21,

@@ -62,7 +62,7 @@ fn with_lanes<L: Lanes, J: Job>(
     })?;
     // Contexts, inputs, groups of weights, and match models, by level.
     Ok(match model.level {
-        1 => job.run(Predictor::<L, 6, 16, 2, 1>::new(lanes, table, model)),
+        1 => job.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model)),
         2 => job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model)),
         _ => job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model)),
     })
