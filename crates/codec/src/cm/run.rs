@@ -62,9 +62,9 @@ fn with_lanes<L: Lanes, J: Job>(
     })?;
     // Contexts, inputs, groups of weights, and match models, by level.
     Ok(match model.level {
-        1 => job.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model)),
-        2 => job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model)),
-        _ => job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model)),
+        1 => lanes.compile_for(|| job.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model))),
+        2 => lanes.compile_for(|| job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model))),
+        _ => lanes.compile_for(|| job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model))),
     })
 }
 
@@ -77,6 +77,7 @@ struct Squeeze<'a> {
 impl Job for Squeeze<'_> {
     type Output = Result<()>;
 
+    #[inline(always)]
     fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
         mut predictor: Predictor<'_, L, C, I, S, M>,
@@ -114,6 +115,7 @@ struct Open<'a, 'd> {
 impl<'d> Job for Open<'_, 'd> {
     type Output = Result<Decoder<'d>>;
 
+    #[inline(always)]
     fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
         mut predictor: Predictor<'_, L, C, I, S, M>,
