@@ -1,8 +1,8 @@
 //! The two loops that most of the time goes into, over vectors of inputs and weights; and prefetching.
 //!
-//! `unsafe` for two reasons: AVX2 doubles the speed of the mixer against what the compiler makes of
-//! the plain loops with SSE2 (which has no 32-bit multiplication), and only intrinsics prefetch.
-//! `Plain` is the twin that says what must come out; both are tested equal.
+//! `unsafe` for two reasons: compiled for AVX2 the codec takes 0.82 of the time it takes with the
+//! plain loops and SSE2 (which has no 32-bit multiplication), and only intrinsics prefetch. `Plain`
+//! is the twin that says what must come out; both are tested equal.
 #![allow(unsafe_code)]
 
 /// Bits that products lose before they are added.

@@ -17,12 +17,12 @@ pub(crate) struct Effort {
     pub(crate) sure_bytes: u32,
 }
 
-/// By level. Tables larger than these gain less than 0.5 percent and cost a fifth more time, which
-/// goes into translating addresses.
+/// By level. At level 2, twice the lines gain 0.3 percent on executables; with four times, a sixth
+/// of all samples stand at prefetches that wait for page walks.
 const EFFORTS: [Effort; LEVEL_MAX as usize] = [
     Effort {
         lines_log_max: 20,
-        sure_bytes: 24,
+        sure_bytes: 32,
     },
     Effort {
         lines_log_max: 21,

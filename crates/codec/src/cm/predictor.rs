@@ -143,7 +143,8 @@ impl<
             let state = self.table.state(self.slots[index], node);
             self.states[index] = state;
             let probability = self.maps[index][usize::from(state)].probability();
-            // What was never seen says nothing.
+            // What was never seen says nothing. A second input per context, the distance of the
+            // probability from 1/2, gained nothing (0.04 percent) and doubled the mixer's work.
             let mask = -i32::from(state != 0);
             self.inputs[index] = (stretch(probability) & mask) as i16;
         }

@@ -2,8 +2,9 @@
 //!
 //! Behind a long match nearly every byte is the predicted one, and eight bits through the whole
 //! model would cost time to say so. One flag is coded instead; only when it says no, the byte goes
-//! through the model. The contexts learn nothing from the bytes skipped, which costs no density: they
-//! learned them where the passage stood first.
+//! through the model. The contexts learn nothing from the bytes skipped, which costs density:
+//! measured at 32 bytes and level 2, kernel source +4.6 percent for 0.55 of the time, executables
+//! +0.3 percent for 0.9, HTML +6.8 percent for 0.45, JSON +3.5 percent for 0.2.
 
 use super::context::hash;
 use super::counter::Counter;

@@ -92,7 +92,9 @@ impl Table<'_> {
         Slot((start + WAYS + way * NODES) as u32)
     }
 
-    /// The history at a node (0..15) of a bucket.
+    /// The history at a node (0..15) of a bucket. Histories are read and written in place: copies of
+    /// the buckets for the length of a nibble took half as long again, as bytes just stored had to
+    /// be loaded as words.
     #[inline(always)]
     pub(crate) fn state(&self, slot: Slot, node: usize) -> State {
         self.bytes[slot.0 as usize + node]
