@@ -98,13 +98,7 @@ pub trait Codec: Sync {
     /// `Description`.
     fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
         let _ = raw_length_bytes;
-        match params.as_bytes().first() {
-            None => Ok(()),
-            Some(_) => Err(Error::Description {
-                field: "parameter length",
-                value: params.as_bytes().len() as u64,
-            }),
-        }
+        params.to_array().map(|[]: [u8; 0]| ())
     }
 
     /// Working memory of `encode`, bytes.

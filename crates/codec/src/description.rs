@@ -41,10 +41,26 @@ impl Params {
         params
     }
 
+    /// The parameter bytes of a codec that always has `N` of them.
+    ///
+    /// # Errors
+    /// `Description`.
+    pub(crate) fn to_array<const N: usize>(self) -> Result<[u8; N]> {
+        let bytes = self.as_bytes();
+        bytes.try_into().map_err(|_| wrong_length(bytes.len()))
+    }
+
     /// The parameter bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length_bytes)]
+    }
+}
+
+fn wrong_length(length_bytes: usize) -> Error {
+    Error::Description {
+        field: "parameter length",
+        value: length_bytes as u64,
     }
 }
 
@@ -150,10 +166,7 @@ impl UntrustedBlockDescription<'_> {
         check_raw_length(raw_length_bytes)?;
         let id = CodecId(self.codec);
         let codec = codec::by_id(id)?;
-        let params = Params::new(self.params).ok_or(Error::Description {
-            field: "parameter length",
-            value: self.params.len() as u64,
-        })?;
+        let params = Params::new(self.params).ok_or_else(|| wrong_length(self.params.len()))?;
         codec.check_params(&params, raw_length_bytes)?;
         Ok(BlockDescription {
             codec: id,

@@ -172,12 +172,7 @@ impl Dictionary {
 
     /// The stated one, if it is no larger than the block needs.
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
-        let &[code] = params.as_bytes() else {
-            return Err(Error::Description {
-                field: "parameter length",
-                value: params.as_bytes().len() as u64,
-            });
-        };
+        let [code] = params.to_array()?;
         if code > Self::holding(raw_length_bytes).code {
             return Err(Error::Description {
                 field: "lzma dictionary code",

@@ -184,12 +184,7 @@ impl Model {
     }
 
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
-        let &[order, a, b, c, d] = params.as_bytes() else {
-            return Err(Error::Description {
-                field: "parameter length",
-                value: params.as_bytes().len() as u64,
-            });
-        };
+        let [order, a, b, c, d] = params.to_array()?;
         let order = u32::from(order);
         if !(PPMD7_MIN_ORDER..=PPMD7_MAX_ORDER).contains(&order) {
             return Err(Error::Description {

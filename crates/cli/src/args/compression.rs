@@ -12,7 +12,7 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
-    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bwt[:1..1], bzip2[:1..9], deflate[:1..9]
+    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bwt[:1..1], cm[:1..3], bzip2[:1..9], deflate[:1..9]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec)]
     pub codec: Option<CodecChoice>,
     /// How far back a decoder may have to look; default: any distance, but from pipe to pipe a quarter of the memory

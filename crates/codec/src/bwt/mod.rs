@@ -1,4 +1,4 @@
-//! Codec 7: block sorting. Long repeats are taken out (`repeats`), the rest is sorted by context
+//! Block sorting. Long repeats are taken out (`repeats`), the rest is sorted by context
 //! (`transform`: Burrows and Wheeler 1994), and the runs of what comes of that are coded with a mixing
 //! model (`runs`). Denser than dictionary coders on text and source code at a fraction of their time;
 //! opening takes about as long as squeezing.
@@ -270,12 +270,7 @@ impl Header {
     }
 
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
-        let &[escape, a, b, c, d] = params.as_bytes() else {
-            return Err(Error::Description {
-                field: "parameter length",
-                value: params.as_bytes().len() as u64,
-            });
-        };
+        let [escape, a, b, c, d] = params.to_array()?;
         let kept_bytes = u32::from_le_bytes([a, b, c, d]);
         if !(1..=raw_length_bytes).contains(&u64::from(kept_bytes)) {
             return Err(Error::Description {

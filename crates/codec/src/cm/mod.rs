@@ -1,4 +1,4 @@
-//! Codec 7: context mixing, the densest codec. It predicts every bit from many contexts at once and
+//! Context mixing, the densest codec. It predicts every bit from many contexts at once and
 //! codes it arithmetically; opening takes the same time as squeezing.
 //!
 //! From published ideas: Mahoney's "Data Compression Explained" (2010-2013), his report on PAQ
@@ -123,6 +123,10 @@ impl Codec for Cm {
             level: Some(level - 1),
             ..*settings
         })
+    }
+
+    fn opens_slowly(&self) -> bool {
+        true
     }
 
     fn on_noise(&self, _settings: &Settings) -> OnNoise {

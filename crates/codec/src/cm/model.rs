@@ -74,9 +74,7 @@ impl Model {
     /// # Errors
     /// `Description`.
     pub(crate) fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
-        let &[level, profile, a, b, c, d] = params.as_bytes() else {
-            return Err(refused("parameter length", params.as_bytes().len() as u64));
-        };
+        let [level, profile, a, b, c, d] = params.to_array()?;
         if !(1..=LEVEL_MAX).contains(&level) {
             return Err(refused("cm level", u64::from(level)));
         }

@@ -22,8 +22,9 @@ const WINDOW_WORDS: usize = ANCHOR_WINDOW_BYTES / 2;
 
 /// Hash of a window as four words (each little endian). Its high bits depend on all input bits.
 ///
-/// Sixteen bits, because sixteen positions then fit a vector register of 32 bytes and their multiplication is one
-/// instruction, where 32 bit lanes take four. What it costs is that a threshold below 1 in 65,536 cannot be had.
+/// Sixteen bits, because sixteen positions then fit a vector register of 32 bytes, without shuffles, and a product takes one
+/// step of the multiplier where one of 32 bits takes two. (Two kernel trees, sampling profiles: 0.84 s of processor time in
+/// the scan with 32 bits, 0.39 s with 16.) What it costs is that a threshold below 1 in 65,536 cannot be had.
 #[inline(always)]
 fn window_hash(words: [u16; WINDOW_WORDS]) -> i16 {
     let products = words

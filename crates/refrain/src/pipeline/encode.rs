@@ -108,10 +108,9 @@ impl BlockJob {
         };
         let is_stored = plan.codec == CodecId::NONE || self.is_noise(workspaces, plan)?;
         let frame = if is_stored {
-            if plan.codec != CodecId::NONE {
-                let reason = Some(FallbackReason::Incompressible);
-                head.coding = coding(&BlockDescription::stored(reason))?;
-            }
+            let is_fallback = plan.codec != CodecId::NONE;
+            let reason = is_fallback.then_some(FallbackReason::Incompressible);
+            head.coding = coding(&BlockDescription::stored(reason))?;
             BlockFrame {
                 bytes: head.finish_detached(&page_checksums)?,
                 stored: self.pages,

@@ -226,7 +226,7 @@ impl StoreHistory {
 
     /// The closed page that holds this byte of the store, with its number.
     fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
-        let after = |index: usize| {
+        let start_of = |index: usize| {
             self.closed
                 .get(index)
                 .map_or(self.open_start, |page| page.start)
@@ -235,7 +235,7 @@ impl StoreHistory {
         // Nearly all pages are full.
         let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
         let is_right = guess < self.closed.len()
-            && (after(guess)..after(guess + 1)).contains(&offset_in_store);
+            && (start_of(guess)..start_of(guess + 1)).contains(&offset_in_store);
         let index = match is_right {
             true => guess,
             false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,

@@ -5,7 +5,7 @@
 //! those whose number hashes lowest. Whoever packs one version of something after the other goes through the old
 //! pages from front to back, once per version; a cache of the most recent ones alone, smaller than a version, would drop each
 //! page just before it is wanted again, while a fixed sample serves its share of them. (Measured on two kernel trees with
-//! 256 MiB for pages: most recently used alone 1.9 GB read again.)
+//! 256 MiB for pages: most recently used alone 1.9 GB read again, with the sample 1.56 GB.)
 //!
 //! What is in memory changes how long things take, never what an archive looks like.
 
@@ -116,10 +116,10 @@ impl PageCache {
     }
 
     fn shrink(&mut self) {
+        let has_room = self.recent_max > 0;
         while self.recent.len() > self.recent_max
             && let Some(number) = self.recent.pop_front()
         {
-            let has_room = self.recent_max > 0;
             let Some(slot) = self.slot(number) else {
                 continue;
             };

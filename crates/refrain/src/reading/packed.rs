@@ -6,7 +6,7 @@ use refrain_codec::{
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 1 << 16;
-/// Of zstd. (LZ4 opens twice as fast, but source code becomes half as large again, and what does not fit is decoded again.)
+/// Of zstd: what does not fit in memory is decoded again by the slow codec, so size counts here, too.
 const LEVEL: i32 = 1;
 
 /// A packed block.

@@ -31,6 +31,11 @@ pub(crate) trait Blocks: Send + Sync {
     fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>>;
 }
 
+/// What of a budget is set aside for codecs to work with, in bytes.
+pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
+    memory_bytes / 16
+}
+
 /// Reads the store.
 pub(crate) struct StoreReader {
     blocks: Arc<dyn Blocks>,
@@ -39,7 +44,6 @@ pub(crate) struct StoreReader {
     cache: Lock<BlockCache>,
     /// Memory that codecs work with.
     codec_memory: Permits,
-    memory_bytes: u64,
 }
 
 impl StoreReader {
@@ -52,7 +56,7 @@ impl StoreReader {
     ) -> StoreReader {
         let codecs = CodecMemory {
             threads: threads as u64,
-            share_bytes: memory_bytes / 16,
+            share_bytes: codec_share_bytes(memory_bytes),
             bytes_max: memory_bytes / 2,
         };
         let workspaces = Arc::new(Workspaces::default());
@@ -62,7 +66,6 @@ impl StoreReader {
             workspaces,
             cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
             codec_memory: Permits::new(codecs.bytes_max),
-            memory_bytes,
         }
     }
 
@@ -234,10 +237,10 @@ impl StoreReader {
         let description = description(&head.coding, head.raw_bytes)?;
         let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
         let needed = codec_bytes.saturating_add(head.raw_bytes);
-        if needed > self.memory_bytes / 2 {
+        let allowed = self.codec_memory.total();
+        if needed > allowed {
             return Err(Error::limit(format!(
-                "opening the block takes {needed} bytes of memory, allowed are {}",
-                self.memory_bytes / 2
+                "opening the block takes {needed} bytes of memory, allowed are {allowed}"
             )));
         }
         let is_slow = opens_slowly(description.codec);

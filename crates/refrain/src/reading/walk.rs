@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::reading::frames::{CheckedFrame, FrameReader, decode_section, read_frame_at};
 use crate::reading::map::{EpochMap, Origin};
-use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader};
+use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader, codec_share_bytes};
 
 /// What the walk gives away, in the order of the archive.
 pub(crate) trait Visitor {
@@ -243,8 +243,9 @@ impl Share {
         let threads = options.threads as u64;
         let pieces_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
         let pending_bytes_max = memory_bytes / 16;
-        // A sixteenth each for maps of extents and for what the codecs work with; and a pipe's past takes a half.
-        let others = memory_bytes / 8 + if reads_again { 0 } else { memory_bytes / 2 };
+        let maps_bytes = memory_bytes / 16;
+        let past_bytes = if reads_again { 0 } else { memory_bytes / 2 };
+        let others = maps_bytes + codec_share_bytes(memory_bytes) + past_bytes;
         // Of what a pipe's past does not take of its half, some goes to opened blocks as well; see `Walk::block`.
         let used = pieces_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
         Share {
@@ -408,13 +409,16 @@ impl Walk<'_, '_, '_> {
         let Some(first) = self.plans.front() else {
             return true;
         };
+        if (self.plans.len() as u64) < self.share.pieces_max {
+            return true;
+        }
+        // A pipe's past, and blocks within a promised reach, are kept until the pieces that need them are made.
+        let costs_only_maps = self.reads_again() && self.reach_bytes == REACH_UNLIMITED;
         let ahead_bytes = self.blocks_bytes - first.blocks_bytes;
-        let is_kept_for_longer = self.reach_bytes != REACH_UNLIMITED || !self.reads_again();
-        (self.plans.len() as u64) < self.share.pieces_max
-            || self.shared.store.is_packing()
-                && !is_kept_for_longer
-                && ahead_bytes < self.shared.store.open_bytes_max() / 4
-                && self.maps_bytes < self.options.memory_bytes / 16
+        self.shared.store.is_packing()
+            && costs_only_maps
+            && ahead_bytes < self.shared.store.open_bytes_max() / 4
+            && self.maps_bytes < self.options.memory_bytes / 16
     }
 
     /// Whether frames can be read once more.
@@ -536,6 +540,10 @@ impl Walk<'_, '_, '_> {
 
     /// Lets a block be opened that will be needed: a piece that came first would open it too, and others would wait for it.
     fn open_ahead(&mut self, place: BlockPlace) {
+        // A second job for the same block would only wait for the first one, and keep a worker from others.
+        if self.opening.values().any(|&block| block == place.block) {
+            return;
+        }
         let (shared, opening) = (self.shared.clone(), self.next_opening);
         self.next_opening += 1;
         self.opening.insert(opening, place.block);
@@ -569,10 +577,7 @@ impl Walk<'_, '_, '_> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_waiting("extents", self.maps_bytes)?;
         for place in self.shared.store.missing(&map) {
-            // A second job for the same block would only wait for the first one, and keep a worker from others.
-            if self.opening.values().all(|&block| block != place.block) {
-                self.open_ahead(place);
-            }
+            self.open_ahead(place);
         }
         let content = map.content();
         let mut at = content.start;
