@@ -12,7 +12,6 @@ use refrain_runtime::{BufferPool, Crew, Lock, crew};
 use refrain_storage::{Sink, Source, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::levels::Tuning;
 use crate::options::CompressOptions;
 use crate::pipeline::assemble::Assembler;
 use crate::pipeline::budget::Budget;
@@ -28,6 +27,7 @@ use crate::pipeline::segments::EPOCH_BYTES;
 use crate::pipeline::settle::MatchState;
 use crate::progress::{Progress, Watch};
 use crate::tree::TreeReader;
+use crate::tuning::Tuning;
 
 /// One thing to put into an archive.
 pub struct MemberInput {

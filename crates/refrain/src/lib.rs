@@ -59,6 +59,7 @@ mod progress;
 pub mod property;
 mod reading;
 mod tree;
+mod tuning;
 
 pub use refrain_storage as storage;
 
@@ -69,7 +70,8 @@ pub use archive_info::{
 pub use compress::{CompressSummary, Content, MemberInput, compress};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
-pub use levels::{LevelRow, MEMORY_BYTES_MIN, levels};
-pub use options::{CodecChoice, CompressOptions, Level, ReadOptions, codec_names};
+pub use levels::{LevelRow, levels};
+pub use options::{CodecChoice, CompressOptions, Level, Purpose, ReadOptions, codec_names};
 pub use progress::{Progress, Unwatched, Watch};
 pub use tree::TreeSink;
+pub use tuning::MEMORY_BYTES_MIN;

@@ -17,6 +17,16 @@ impl Default for Level {
     }
 }
 
+/// What an archive is for: which side of the level table it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    /// To be kept: large blocks, small archives.
+    #[default]
+    Archive,
+    /// To be read at random places all the time: small blocks, and codecs that open fast.
+    Serve,
+}
+
 /// A codec by name, with a level of its own scale if one is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecChoice {
@@ -82,8 +92,13 @@ pub fn codec_names() -> impl Iterator<Item = &'static str> {
 pub struct CompressOptions {
     /// Speed against size.
     pub level: Level,
+    /// What the archive is for.
+    pub purpose: Purpose,
     /// Another codec than the level's.
     pub codec: Option<CodecChoice>,
+    /// Content bytes in one block, at most, a multiple of 64 KiB: what the codec sees at once, and what a random read may have
+    /// to open. `None`: the level's, or less if the memory is small.
+    pub block_bytes: Option<u64>,
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Memory that may be used, in bytes; `None`: the level's fixed default.
@@ -98,7 +113,9 @@ impl Default for CompressOptions {
     fn default() -> Self {
         CompressOptions {
             level: Level::default(),
+            purpose: Purpose::default(),
             codec: None,
+            block_bytes: None,
             threads: 1,
             memory_bytes: None,
             reach_bytes: None,

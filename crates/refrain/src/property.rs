@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
     Archive, CodecChoice, CompressOptions, Content, Level, Member, MemberInput, MemberStart,
-    ReadOptions, Result, Targets, Unwatched, codec_names, extract, extract_stream,
+    Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract, extract_stream,
 };
 
 pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
@@ -234,11 +234,14 @@ fn options_from(choice: u8) -> CompressOptions {
         level: None,
     });
     CompressOptions {
-        level: Level(1 + choice % 8 % 4),
+        level: Level(1 + choice % 4),
+        purpose: match choice & 4 {
+            0 => Purpose::Archive,
+            _ => Purpose::Serve,
+        },
         codec,
-        threads: 1,
         memory_bytes: Some(AS_MADE.memory_bytes),
-        reach_bytes: None,
+        ..CompressOptions::default()
     }
 }
 

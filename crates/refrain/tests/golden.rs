@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use common::*;
 use refrain::storage::Timestamp;
 use refrain::{
-    Archive, CodecChoice, CompressOptions, Content, Error, ErrorKind, Member, MemberInput, Result,
-    Unwatched,
+    Archive, CodecChoice, CompressOptions, Content, Error, ErrorKind, Member, MemberInput, Purpose,
+    Result, Unwatched,
 };
 use refrain_format::content_hash;
 use refrain_testkit::{data, mutations};
@@ -81,10 +81,16 @@ fn recipes() -> Vec<Recipe> {
         let name = format!("codec-{codec}");
         recipes.push(Recipe::new(&name, vec![file("mixture", &mixture)], options));
     }
-    for level in refrain::levels() {
-        let name = format!("level-{}", level.number);
-        let members = vec![file("mixture", &mixture)];
-        recipes.push(Recipe::new(&name, members, options(level.number, 2)));
+    for (purpose, word) in [(Purpose::Archive, "level"), (Purpose::Serve, "serve")] {
+        for level in refrain::levels(purpose) {
+            let name = format!("{word}-{}", level.number);
+            let members = vec![file("mixture", &mixture)];
+            let options = CompressOptions {
+                purpose,
+                ..options(level.number, 2)
+            };
+            recipes.push(Recipe::new(&name, members, options));
+        }
     }
     // Filters are tried on blocks of 64 KiB and more.
     let ramp = |at: u32| ((at * at / 512) as u16).to_le_bytes();

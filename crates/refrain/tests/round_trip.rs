@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use refrain::{Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind};
+use refrain::{Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind, Purpose};
 use refrain_testkit::{Numbers, data};
 
 /// A few MiB with something for every part of the engine: far repeats, runs, periods, code, text.
@@ -149,14 +149,17 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
 #[test]
 fn every_level() {
     let bytes = mixture(1);
-    for level in refrain::levels() {
-        let (archive, _) = archive_of(vec![file("m", &bytes)], &options(level.number, 2));
-        assert_reads(
-            &archive,
-            &[as_published("m", &bytes)],
-            &format!("level {}", level.number),
-        );
-        assert!(archive.len() < bytes.len() * 3 / 4);
+    for purpose in [Purpose::Archive, Purpose::Serve] {
+        for level in refrain::levels(purpose) {
+            let options = CompressOptions {
+                purpose,
+                ..options(level.number, 2)
+            };
+            let (archive, _) = archive_of(vec![file("m", &bytes)], &options);
+            let name = format!("level {} for {purpose:?}", level.number);
+            assert_reads(&archive, &[as_published("m", &bytes)], &name);
+            assert!(archive.len() < bytes.len() * 3 / 4);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! How hard to compress, and with what.
 
-use clap::Args;
-use refrain::CodecChoice;
+use clap::{Args, ValueEnum};
+use refrain::{CodecChoice, CompressOptions, Level, Purpose};
 
 use super::level::LevelFlags;
 use super::size::Size;
@@ -12,12 +12,49 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
+    /// What the archive is for: to be kept (large blocks; level 8 unless another is given), or to be read at random places (small blocks)
+    #[arg(long = "for", value_name = "PURPOSE")]
+    pub purpose: Option<PurposeArg>,
     /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bwt[:1..1], cm[:1..3], bzip2[:1..9], deflate[:1..9]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec)]
     pub codec: Option<CodecChoice>,
+    /// Content in one block, at most, instead of the level's: what the codec sees at once, and what a random read has to open
+    #[arg(long, value_name = "SIZE")]
+    pub block_size: Option<Size>,
     /// How far back a decoder may have to look; default: any distance, but from pipe to pipe a quarter of the memory
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
+}
+
+/// [`Purpose`] as the command line has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PurposeArg {
+    /// To be read at random places all the time
+    Serve,
+    /// To be kept, as small as can be
+    Archive,
+}
+
+/// The level of archives that are to be small, if no other is asked for.
+const ARCHIVE_LEVEL: Level = Level(8);
+
+impl CompressionArgs {
+    /// The engine's options; memory and threads are left to others.
+    pub fn options(&self) -> CompressOptions {
+        let (purpose, level) = match self.purpose {
+            None => (Purpose::Archive, Level::default()),
+            Some(PurposeArg::Archive) => (Purpose::Archive, ARCHIVE_LEVEL),
+            Some(PurposeArg::Serve) => (Purpose::Serve, Level::default()),
+        };
+        CompressOptions {
+            level: self.level.level.map_or(level, Level),
+            purpose,
+            codec: self.codec.clone(),
+            block_bytes: self.block_size.map(|size| size.bytes),
+            reach_bytes: self.reach.map(|size| size.bytes),
+            ..CompressOptions::default()
+        }
+    }
 }
 
 fn parse_codec(text: &str) -> Result<CodecChoice, String> {

@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
-use refrain::{CompressOptions, CompressSummary, Content, Level, MemberInput};
+use refrain::{CompressOptions, CompressSummary, Content, MemberInput};
 use serde_json::json;
 
 use crate::args::CompressArgs;
@@ -237,15 +237,9 @@ impl Job {
 
 fn options(args: &CompressArgs) -> CompressOptions {
     CompressOptions {
-        level: args
-            .compression
-            .level
-            .level
-            .map_or_else(Level::default, Level),
-        codec: args.compression.codec.clone(),
         threads: args.resources.thread_count(),
         memory_bytes: args.resources.memory.map(|size| size.bytes),
-        reach_bytes: args.compression.reach.map(|size| size.bytes),
+        ..args.compression.options()
     }
 }
 

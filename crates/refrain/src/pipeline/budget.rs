@@ -1,8 +1,8 @@
 //! How the memory budget is shared out. What of it changes an archive's bytes depends on the budget alone.
 
 use crate::error::Result;
-use crate::levels::{Tuning, prev_power_of_two};
 use crate::pipeline::segments::EPOCH_BYTES;
+use crate::tuning::{Tuning, prev_power_of_two};
 use refrain_codec::{Plan, encode_memory_bytes};
 
 /// Words of the index, at least: a small index would miss repeats of small inputs for no gain.

@@ -11,7 +11,6 @@ use refrain_protect::{SEGMENT_BYTES, segment_hash};
 use refrain_runtime::{BufferPool, Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::levels::Tuning;
 use crate::pipeline::budget::Budget;
 use crate::pipeline::encode::{EncodedBlock, EncodedExtents, Workspaces};
 use crate::pipeline::history::EncodedPages;
@@ -21,6 +20,7 @@ use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
 use crate::pipeline::settle::{MatchState, Settle, Settled, settle};
 use crate::progress::{Watch, is_cancelled};
+use crate::tuning::Tuning;
 
 /// What a job reports.
 pub(crate) enum Event {

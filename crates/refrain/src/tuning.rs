@@ -1,0 +1,208 @@
+//! What a run works with: a row of the level table, changed by the caller's options.
+
+use refrain_codec::{CodecId, MAX_RAW_LENGTH_BYTES, Plan, Settings, by_id, by_name};
+use refrain_longmatch::Rules;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::levels::{LevelRow, level_row};
+use crate::options::CompressOptions;
+use crate::pipeline::history::PAGE_BYTES;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What a run works with: the level's row, changed by the caller's options.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    pub level: u8,
+    pub rules: Rules,
+    pub plan: Plan,
+    pub memory_bytes: u64,
+}
+
+/// Smallest memory budget that works, in bytes.
+pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
+
+impl Tuning {
+    pub(crate) fn new(options: &CompressOptions) -> Result<Tuning> {
+        let usage = |message: String| Error::new(ErrorKind::Usage, message);
+        let row = level_row(options.purpose, options.level).ok_or_else(|| {
+            usage(format!(
+                "there is no level {}; levels are 1 to 9",
+                options.level.0
+            ))
+        })?;
+        let memory_bytes = options.memory_bytes.unwrap_or(row.memory_bytes);
+        if memory_bytes < MEMORY_BYTES_MIN {
+            let message = format!(
+                "a memory budget of {memory_bytes} bytes is too small: at least {MEMORY_BYTES_MIN}"
+            );
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let (codec, codec_level) = match &options.codec {
+            None => (row.codec, Some(row.codec_level)),
+            Some(choice) => {
+                let codec = by_name(&choice.name)
+                    .ok_or_else(|| usage(format!("there is no codec '{}'", choice.name)))?;
+                let id = codec.describe().id;
+                (
+                    id,
+                    choice
+                        .level
+                        .or((id == row.codec).then_some(row.codec_level)),
+                )
+            }
+        };
+        let level = codec_level.unwrap_or(by_id(codec)?.describe().default_level);
+        let block_bytes = block_bytes(row, options.block_bytes, memory_bytes)?;
+        let settings = Settings {
+            level: Some(level),
+            ..Settings::default()
+        };
+        let plan = Plan {
+            codec,
+            settings,
+            filter_trial: codec != CodecId::NONE,
+            memory_limit_bytes: memory_bytes / 4,
+        };
+        let rules = Rules {
+            // Without a codec time is what counts: half the anchors. It finds a little less: the store of two kernel
+            // trees grew from 1.11 to 1.17 GB.
+            anchor_bits: row.anchor_bits + u32::from(codec == CodecId::NONE),
+            far_min: row.far_min,
+            near_min: 4096,
+            near_window: codec_sight(codec, level).min(block_bytes),
+            block_bytes,
+            run_min: 1024,
+        };
+        Ok(Tuning {
+            level: row.number,
+            rules,
+            plan,
+            memory_bytes,
+        })
+    }
+}
+
+/// The row's, as far as the budget goes, or what was asked for.
+fn block_bytes(row: &LevelRow, asked: Option<u64>, memory_bytes: u64) -> Result<u64> {
+    let Some(asked) = asked else {
+        // A block of a thirty-second of the budget leaves room for several at once, with their codecs' memory.
+        return Ok(row.block_bytes.min(prev_power_of_two(memory_bytes / 32)));
+    };
+    let page_bytes = PAGE_BYTES as u64;
+    if asked % page_bytes != 0 || !(page_bytes..=MAX_RAW_LENGTH_BYTES).contains(&asked) {
+        let message = format!(
+            "blocks of {asked} bytes: multiples of {page_bytes} up to {MAX_RAW_LENGTH_BYTES} are possible"
+        );
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    // More would leave no room for a second block, nor for the codec.
+    let allowed = memory_bytes / 16;
+    if asked > allowed {
+        return Err(Error::limit(format!(
+            "blocks of {asked} bytes are too large for a memory budget of {memory_bytes} bytes: at most {allowed}"
+        )));
+    }
+    Ok(asked)
+}
+
+/// The largest power of two that is not above `number`; 1 for 0.
+pub(crate) fn prev_power_of_two(number: u64) -> u64 {
+    1 << number.max(1).ilog2()
+}
+
+/// How far back a codec finds repeats by itself, in bytes: nearer ones are left to it.
+fn codec_sight(codec: CodecId, level: i32) -> u64 {
+    match codec {
+        CodecId::NONE => 0,
+        CodecId::LZ4 => 64 * KIB,
+        CodecId::DEFLATE => 32 * KIB,
+        CodecId::BZIP2 => 900 * 1000,
+        // The library's own windows: a larger one is not searched at the fast levels.
+        CodecId::ZSTD if level <= 1 => 512 * KIB,
+        CodecId::ZSTD if level <= 2 => MIB,
+        CodecId::ZSTD if level <= 8 => 2 * MIB,
+        CodecId::ZSTD if level <= 12 => 4 * MIB,
+        CodecId::ZSTD if level <= 16 => 8 * MIB,
+        _ => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::levels::levels;
+    use crate::options::{CodecChoice, Level, Purpose};
+
+    #[test]
+    fn every_level_is_a_valid_row() {
+        let rows = |purpose| {
+            levels(purpose)
+                .iter()
+                .enumerate()
+                .map(move |row| (purpose, row))
+        };
+        for (purpose, (index, row)) in rows(Purpose::Archive).chain(rows(Purpose::Serve)) {
+            assert_eq!(usize::from(row.number), index + 1);
+            let codec = by_id(row.codec).expect("a codec of this build").describe();
+            assert!(codec.levels.contains(&row.codec_level));
+            let options = CompressOptions {
+                level: Level(row.number),
+                purpose,
+                ..CompressOptions::default()
+            };
+            let tuning = Tuning::new(&options).expect("a tuning");
+            assert_eq!(
+                tuning.rules.block_bytes, row.block_bytes,
+                "the default budget holds the level's block"
+            );
+        }
+    }
+
+    #[test]
+    fn options_change_the_row_and_wrong_ones_are_refused() {
+        let base = CompressOptions::default;
+        let other = CodecChoice {
+            name: "lz4".into(),
+            level: None,
+        };
+        let tuning = Tuning::new(&CompressOptions {
+            codec: Some(other),
+            ..base()
+        })
+        .expect("a tuning");
+        assert_eq!(tuning.plan.codec, CodecId::LZ4);
+        let small = Tuning::new(&CompressOptions {
+            memory_bytes: Some(MEMORY_BYTES_MIN),
+            ..base()
+        });
+        assert!(small.expect("a tuning").rules.block_bytes <= MEMORY_BYTES_MIN / 32);
+        let blocks = |block_bytes| CompressOptions {
+            block_bytes: Some(block_bytes),
+            ..base()
+        };
+        let large = Tuning::new(&blocks(48 * MIB)).expect("a tuning");
+        assert_eq!(large.rules.block_bytes, 48 * MIB);
+        for wrong in [
+            blocks(0),
+            blocks(100_000),
+            blocks(128 * MIB),
+            blocks(2 << 30),
+            CompressOptions {
+                level: Level(0),
+                ..base()
+            },
+            CompressOptions {
+                level: Level(10),
+                ..base()
+            },
+            CompressOptions {
+                memory_bytes: Some(1),
+                ..base()
+            },
+        ] {
+            assert!(Tuning::new(&wrong).is_err());
+        }
+    }
+}
