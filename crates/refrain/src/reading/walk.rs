@@ -242,7 +242,8 @@ impl Share {
         let memory_bytes = options.memory_bytes;
         let threads = options.threads as u64;
         let pieces_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
-        let pending_bytes_max = memory_bytes / 16;
+        // Two of the largest blocks that a level makes, at the default budget: one after the other would leave cores idle.
+        let pending_bytes_max = memory_bytes / 8;
         let maps_bytes = memory_bytes / 16;
         let past_bytes = if reads_again { 0 } else { memory_bytes / 2 };
         let others = maps_bytes + codec_share_bytes(memory_bytes) + past_bytes;
