@@ -1,0 +1,503 @@
+//! A decoder of codec 7, written from `docs/codec-bwt.md` alone: plain and slow. Section numbers are those of the document.
+
+use super::arithmetic::{Damage, Decoder};
+
+/// The block of `length` bytes that `params` and `data` stand for.
+pub fn open(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage> {
+    let &[escape, a, b, c, d] = params else {
+        return Err(Damage("number of parameter bytes"));
+    };
+    let kept = u32::from_le_bytes([a, b, c, d]) as usize;
+    if kept < 1 || kept > length {
+        return Err(Damage("kept length"));
+    }
+    let distance = (kept.next_power_of_two() / 64).max(65536);
+    let count = kept.div_ceil(distance);
+    if data.len() < 4 * count {
+        return Err(Damage("rows"));
+    }
+    let (rows, coded) = data.split_at(4 * count);
+    let rows: Vec<usize> = rows
+        .chunks(4)
+        .map(|row| u32::from_le_bytes([row[0], row[1], row[2], row[3]]) as usize)
+        .collect();
+    if rows.iter().any(|&row| row < 1 || row > kept) {
+        return Err(Damage("row outside"));
+    }
+    let transform = open_transform(coded, kept)?;
+    let text = sort_back(&transform, &rows, distance);
+    match kept == length {
+        true => Ok(text),
+        false => put_repeats_back(&text, escape, length),
+    }
+}
+
+fn open_transform(coded: &[u8], kept: usize) -> Result<Vec<u8>, Damage> {
+    let mut decoder = Decoder::new(coded)?;
+    let mut model = Model::new(read_tree(&mut decoder)?);
+    let mut transform = Vec::new();
+    while transform.len() < kept {
+        let (symbol, length) = model.run(&mut decoder)?;
+        if length > kept - transform.len() {
+            return Err(Damage("run too long"));
+        }
+        transform.resize(transform.len() + length, symbol as u8);
+    }
+    decoder.finish()?;
+    Ok(transform)
+}
+
+// ------------------------------------------------------------------------------------------- 1
+
+fn hash(a: usize, b: usize) -> usize {
+    let word = |x: usize| x as u32;
+    let mixed = word(a).wrapping_mul(0x9E37_79B1) ^ word(b).wrapping_mul(0x85EB_CA6B);
+    (mixed.wrapping_mul(0xC2B2_AE35) >> 16) as usize
+}
+
+fn spread(a: usize) -> usize {
+    a * 40503 % 65536
+}
+
+fn target(decision: usize) -> i64 {
+    match decision {
+        1 => 65535,
+        _ => 0,
+    }
+}
+
+fn adapt(probability: &mut i64, decision: usize, rate: u32) {
+    *probability += (target(decision) - *probability) >> rate;
+}
+
+// ----------------------------------------------------------------------------------------- 4.1
+
+/// The tables of log odds.
+pub struct Tables {
+    squash: Vec<i64>,
+    stretch: Vec<i64>,
+}
+
+impl Tables {
+    pub fn new() -> Self {
+        let mut squash = vec![0; 4096];
+        let mut odds = 1_u128 << 62;
+        for x in 0..2048 {
+            let p = ((1_u128 << 78) / ((1 << 62) + odds)).min(65520) as i64;
+            squash[2048 - x] = 65536 - p;
+            squash[2048 + x] = p;
+            odds = (odds * 4_593_706_758_521_714_574) >> 62;
+        }
+        let squash_of = |x: i64| squash[(x + 2048) as usize];
+        let stretch = (0..4096)
+            .map(|upper| (-2047..2047).find(|&x| squash_of(x) >= 16 * upper + 8))
+            .map(|x| x.unwrap_or(2047))
+            .collect();
+        Self { squash, stretch }
+    }
+
+    pub fn squash(&self, x: i64) -> i64 {
+        self.squash[(x + 2048) as usize]
+    }
+
+    pub fn stretch(&self, p: i64) -> i64 {
+        self.stretch[(p >> 4) as usize]
+    }
+}
+
+// ----------------------------------------------------------------------------------------- 4.2
+
+struct Predictor {
+    rates: Vec<u32>,
+    counters: Vec<Vec<i64>>,
+    weights: Vec<Vec<i64>>,
+    maps: Vec<Vec<i64>>,
+}
+
+impl Predictor {
+    fn new(tables: &Tables, rates: &[u32], sets: usize, maps: usize) -> Self {
+        let inputs = rates.len();
+        let map = (0..33)
+            .map(|k| tables.squash((128 * k - 2048).clamp(-2047, 2047)))
+            .collect();
+        Self {
+            rates: rates.to_vec(),
+            counters: vec![vec![32768; 65536]; inputs],
+            weights: vec![vec![131_072 / (inputs as i64 + 2); inputs]; sets],
+            maps: vec![map; maps],
+        }
+    }
+
+    fn decide(
+        &mut self,
+        tables: &Tables,
+        decoder: &mut Decoder<'_>,
+        slots: &[usize],
+        set: usize,
+        map: usize,
+    ) -> Result<usize, Damage> {
+        let (weights, map) = (&mut self.weights[set], &mut self.maps[map]);
+        let stretched: Vec<i64> = (0..slots.len())
+            .map(|i| tables.stretch(self.counters[i][slots[i]]))
+            .collect();
+        let sum: i64 = stretched.iter().zip(&*weights).map(|(t, w)| t * w).sum();
+        let x = (sum >> 16).clamp(-2047, 2047);
+        let mixed = tables.squash(x);
+        let (k, s) = (((x + 2048) >> 7) as usize, (x + 2048) & 127);
+        let refined = map[k] + (((map[k + 1] - map[k]) * s) >> 7);
+        let p = ((mixed + refined) >> 1).clamp(32, 65504);
+        let decision = decoder.decide(p)?;
+
+        let error = (target(decision) - mixed) >> 1;
+        for (weight, t) in weights.iter_mut().zip(&stretched) {
+            *weight = i64::from((*weight + ((t * error + 8192) >> 14)) as i32);
+        }
+        adapt(&mut map[k + usize::from(s >= 64)], decision, 6);
+        for (i, &slot) in slots.iter().enumerate() {
+            adapt(&mut self.counters[i][slot], decision, self.rates[i]);
+        }
+        Ok(decision)
+    }
+}
+
+// ------------------------------------------------------------------------------------------- 5
+
+struct Tree {
+    /// By node index: items; leaves are below 256, item 256 + j has node index 254 - j.
+    children: Vec<[usize; 2]>,
+    /// By symbol.
+    codes: Vec<Vec<usize>>,
+}
+
+fn read_tree(decoder: &mut Decoder<'_>) -> Result<Tree, Damage> {
+    let mut probabilities = vec![[32768_i64; 16]; 16];
+    let mut exponents = Vec::new();
+    let mut row = 0;
+    for _ in 0..256 {
+        let mut column = 1;
+        for _ in 0..4 {
+            let q = &mut probabilities[row][column];
+            let decision = decoder.decide(*q)?;
+            *q = (7 * *q + [256, 65280][decision]) >> 3;
+            column = 2 * column + decision;
+        }
+        row = column - 16;
+        exponents.push(row);
+    }
+    Ok(grow_tree(&exponents))
+}
+
+fn grow_tree(exponents: &[usize]) -> Tree {
+    let mut parentless: Vec<(usize, usize)> =
+        (0..256).map(|leaf| (1 << exponents[leaf], leaf)).collect();
+    let mut children = vec![[0; 2]; 255];
+    for j in 0..255 {
+        let mut take_smallest = || {
+            let (at, &item) = parentless.iter().enumerate().min_by_key(|at| at.1).unwrap();
+            parentless.remove(at);
+            item
+        };
+        let (first, second) = (take_smallest(), take_smallest());
+        children[254 - j] = [first.1, second.1];
+        parentless.push((first.0 + second.0, 256 + j));
+    }
+    let mut codes = vec![Vec::new(); 256];
+    let mut ways = vec![Vec::new(); 255];
+    for (node, pair) in children.iter().enumerate() {
+        for (decision, &item) in pair.iter().enumerate() {
+            let way = [&ways[node][..], &[decision]].concat();
+            match item {
+                leaf @ 0..256 => codes[leaf] = way,
+                item => ways[510 - item] = way,
+            }
+        }
+    }
+    Tree { children, codes }
+}
+
+// ------------------------------------------------------------------------------------- 6 and 7
+
+struct Model {
+    tables: Tables,
+    tree: Tree,
+    repeat: Predictor,
+    symbol: Predictor,
+    exponent: Predictor,
+    mantissa: Predictor,
+    recency: Vec<usize>,
+    symbols: [usize; 2],
+    ranks: [usize; 3],
+    exponents: [usize; 3],
+    last: [usize; 256],
+    mean: [usize; 256],
+    mean_rank: usize,
+    noise: usize,
+    decisions: [usize; 255],
+    noise_p: [i64; 255],
+}
+
+impl Model {
+    fn new(tree: Tree) -> Self {
+        let tables = Tables::new();
+        Self {
+            tree,
+            repeat: Predictor::new(&tables, &[4, 4, 4, 4], 64, 64),
+            symbol: Predictor::new(&tables, &[4, 4, 4, 5], 256, 256),
+            exponent: Predictor::new(&tables, &[5, 5, 5], 128, 256),
+            mantissa: Predictor::new(&tables, &[5, 5, 5], 128, 512),
+            tables,
+            recency: (0..32).collect(),
+            symbols: [0; 2],
+            ranks: [0; 3],
+            exponents: [0; 3],
+            last: [0; 256],
+            mean: [0; 256],
+            mean_rank: 0,
+            noise: 0,
+            decisions: [0; 255],
+            noise_p: [32768; 255],
+        }
+    }
+
+    /// Symbol and length.
+    fn run(&mut self, decoder: &mut Decoder<'_>) -> Result<(usize, usize), Damage> {
+        let symbol = match self.noise > 1600 {
+            true => self.symbol_in_noise(decoder)?,
+            false => self.symbol(decoder)?,
+        };
+        let rank = self.recency.iter().position(|&b| b == symbol).unwrap_or(32);
+        self.recency.retain(|&b| b != symbol);
+        self.recency.insert(0, symbol);
+        self.recency.truncate(32);
+        self.symbols = [symbol, self.symbols[0]];
+        self.ranks = [rank, self.ranks[0], self.ranks[1]];
+        self.mean_rank = self.mean_rank + 4 * rank - (self.mean_rank >> 3);
+        self.noise = self.noise + rank - (self.noise >> 6);
+        let length = self.length(decoder, symbol, rank)?;
+        let x = length.ilog2() as usize;
+        self.exponents = [x, self.exponents[0], self.exponents[1]];
+        self.last[symbol] = x;
+        self.mean[symbol] = self.mean[symbol] + 64 * x - (self.mean[symbol] >> 2);
+        Ok((symbol, length))
+    }
+
+    /// 7.1
+    fn symbol(&mut self, decoder: &mut Decoder<'_>) -> Result<usize, Damage> {
+        let candidate = self.recency[1];
+        let [r1, r2, r3] = self.ranks.map(|rank| rank.min(15));
+        let e = self.exponents[0].min(7);
+        let l = self.last[candidate].min(7);
+        let slots = [
+            r1 * 256 + r2 * 16 + r3,
+            candidate * 256 + self.recency[0],
+            (self.mean_rank >> 4).min(63) * 64 + l * 8 + e,
+            hash(candidate * 65536 + r1.min(7) * 256 + l, 3),
+        ];
+        let set = e.min(3) * 16 + r1.min(3) * 4 + r2.min(3);
+        let map = e * 8 + r1.min(7);
+        let repeat = &mut self.repeat;
+        if repeat.decide(&self.tables, decoder, &slots, set, map)? == 1 {
+            return Ok(candidate);
+        }
+        let guesses = [2, 3, 4].map(|index| self.tree.codes[self.recency[index]].clone());
+        let by_two = hash(self.symbols[0] * 256 + self.symbols[1], 7);
+        let (mut v, mut way) = (0, Vec::new());
+        loop {
+            let d = way.len();
+            let [x, y, z] = [0, 1, 2].map(|n: usize| match guesses[n].starts_with(&way) {
+                true => 1 + guesses[n][d],
+                false => 0,
+            });
+            let slots = [
+                self.symbols[0] * 256 + v,
+                (by_two + spread(v)) % 65536,
+                (9 * x + 3 * y + z) * 256 + v,
+                v * 256 + self.decisions[v],
+            ];
+            let set = 9 * d.min(15) + 3 * x + y;
+            let symbol = &mut self.symbol;
+            let decision = symbol.decide(&self.tables, decoder, &slots, set, v)?;
+            self.decisions[v] = (2 * self.decisions[v] + decision) % 256;
+            way.push(decision);
+            match self.tree.children[v][decision] {
+                leaf @ 0..256 => return Ok(leaf),
+                item => v = 510 - item,
+            }
+        }
+    }
+
+    /// 7.2
+    fn symbol_in_noise(&mut self, decoder: &mut Decoder<'_>) -> Result<usize, Damage> {
+        let mut v = 0;
+        loop {
+            let decision = decoder.decide(self.noise_p[v].max(1))?;
+            adapt(&mut self.noise_p[v], decision, 7);
+            match self.tree.children[v][decision] {
+                leaf @ 0..256 => return Ok(leaf),
+                item => v = 510 - item,
+            }
+        }
+    }
+
+    /// 7.3
+    fn length(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        b: usize,
+        rank: usize,
+    ) -> Result<usize, Damage> {
+        let r = rank.min(7);
+        let [e1, e2, e3] = self.exponents.map(|exponent| exponent.min(15));
+        let l = self.last[b].min(15);
+        let a = (self.mean[b] >> 5).min(63);
+        let mut x = 0;
+        while x < 30 {
+            let s = x.min(15);
+            let slots = [
+                b * 256 + s * 16 + l,
+                s * 4096 + e1 * 256 + e2 * 16 + e3,
+                (hash(b * 256 + a, rank.min(2)) + spread(s)) % 65536,
+            ];
+            let (set, map) = (s * 8 + r, s * 16 + l);
+            let exponent = &mut self.exponent;
+            if exponent.decide(&self.tables, decoder, &slots, set, map)? == 0 {
+                break;
+            }
+            x += 1;
+        }
+        let mut g = 1;
+        let s = x.min(15);
+        for j in 0..x {
+            let decision = match j {
+                0..3 => {
+                    let slots = [
+                        x * 16 + g,
+                        b * 256 + s * 16 + g,
+                        s * 4096 + l * 256 + e1 * 16 + g,
+                    ];
+                    let (set, map) = (x * 4 + j, x * 16 + g);
+                    let mantissa = &mut self.mantissa;
+                    mantissa.decide(&self.tables, decoder, &slots, set, map)?
+                }
+                _ => decoder.decide(32768)?,
+            };
+            g = 2 * g + decision;
+        }
+        Ok(g)
+    }
+}
+
+// ------------------------------------------------------------------------------------------- 8
+
+fn sort_back(transform: &[u8], rows: &[usize], distance: usize) -> Vec<u8> {
+    let (kept, primary) = (transform.len(), rows[0]);
+    let mut counts = [0; 256];
+    for &byte in transform {
+        counts[usize::from(byte)] += 1;
+    }
+    let mut next = [0; 256];
+    for byte in 0..256 {
+        next[byte] = 1 + counts[..byte].iter().sum::<usize>();
+    }
+    let before = |row: usize| transform[row - usize::from(row > primary)];
+    let mut longer = vec![0; kept + 1];
+    for row in (0..=kept).filter(|&row| row != primary) {
+        let place = &mut next[usize::from(before(row))];
+        longer[row] = *place;
+        *place += 1;
+    }
+    let mut text = vec![0; kept];
+    let mut row = 0;
+    for position in (0..kept).rev() {
+        text[position] = before(row);
+        row = longer[row];
+        if position % distance == 0 {
+            assert_eq!(row, rows[position / distance], "rows follow from the first");
+        }
+    }
+    text
+}
+
+// ------------------------------------------------------------------------------------------- 9
+
+fn put_repeats_back(text: &[u8], escape: u8, length: usize) -> Result<Vec<u8>, Damage> {
+    let words: Vec<u32> = (0..256_u64).map(word).collect();
+    let log = (length.ilog2() + 1).saturating_sub(6).clamp(8, 22);
+    let mut entries = vec![None; 1 << log];
+    let mut bytes = text.iter().copied();
+    let mut take = || bytes.next().ok_or(Damage("kept text ends early"));
+    let mut block: Vec<u8> = Vec::new();
+    while block.len() < length {
+        let p = block.len();
+        let byte = take()?;
+        let mut source = None;
+        if p >= 32 {
+            let h = block[p - 32..].iter().fold(0_u32, |h, &byte| {
+                h.wrapping_mul(2).wrapping_add(words[usize::from(byte)])
+            });
+            if h < 1 << 28 {
+                let entry = &mut entries[(h.wrapping_mul(0x9E37_79B1) >> (32 - log)) as usize];
+                source = entry
+                    .filter(|&(held, _)| held == h)
+                    .map(|(_, position)| position);
+                *entry = Some((h, p));
+            }
+        }
+        let (Some(source), true) = (source, byte == escape) else {
+            block.push(byte);
+            continue;
+        };
+        let mut number = 0_usize;
+        for index in 0.. {
+            if index == 5 {
+                return Err(Damage("number too long"));
+            }
+            let byte = usize::from(take()?);
+            number |= (byte & 127) << (7 * index);
+            if byte < 128 {
+                break;
+            }
+        }
+        if number == 0 {
+            block.push(escape);
+        } else if number + 95 > length - p {
+            return Err(Damage("repeat too long"));
+        } else {
+            for index in 0..number + 95 {
+                block.push(block[source + index]);
+            }
+        }
+    }
+    match bytes.next() {
+        None => Ok(block),
+        Some(_) => Err(Damage("kept text goes on")),
+    }
+}
+
+fn word(byte: u64) -> u32 {
+    let mut z = (byte + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z >> 32) as u32
+}
+
+/// The check values of the document.
+pub fn check_tables() {
+    assert_eq!(
+        (hash(1, 0), hash(0, 1), hash(0x6174, 7)),
+        (13636, 53707, 50435)
+    );
+    let tables = Tables::new();
+    let squashed = [-2047, -256, -1, 0, 1, 10, 256, 1000, 2047].map(|x| tables.squash(x));
+    let documented = [23, 17626, 32705, 32768, 32831, 33407, 47910, 64243, 65513];
+    assert_eq!(squashed, documented);
+    let sum: i64 = (-2047..2048).map(|x| tables.squash(x) * (x + 2048)).sum();
+    assert_eq!(sum, 405_141_599_410);
+    let stretched = [0, 1, 2, 100, 1024, 2047, 2048, 3000, 4094, 4095].map(|p| tables.stretch[p]);
+    let documented = [-2047, -2036, -1901, -942, -281, 0, 1, 258, 2026, 2047];
+    assert_eq!(stretched, documented);
+    let sum: i64 = tables.stretch.iter().zip(1..).map(|(t, n)| t * n).sum();
+    assert_eq!(sum, 2_150_238_237);
+    let words = [0, 1, 97, 255].map(word);
+    assert_eq!(words, [0xE220_A838, 0x6E78_9E6A, 0xEE8C_2BAE, 0x5A58_32BB]);
+}
