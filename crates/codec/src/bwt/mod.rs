@@ -9,6 +9,8 @@
 //! Payload: the rows where the text's chains start (`transform::Row`, four bytes each, little-endian,
 //! as many as the kept length says), then the coded runs. Parameters: the escape byte of `repeats`, and the
 //! kept length (four bytes, little-endian), which is the raw length when no repeats were taken out.
+//!
+//! `docs/codec-bwt.md` says all that a decoder must know, and `tests/twin/bwt.rs` is one written from it.
 
 mod history;
 mod inverse;

@@ -15,6 +15,8 @@
 //!
 //! Damaged payloads cannot break the model: it is built from decoded bits only, and any sequence of
 //! bits is a valid one.
+//!
+//! `docs/codec-cm.md` says all that a decoder must know, and `tests/twin/cm.rs` is one written from it.
 
 mod apm;
 mod coder;

@@ -83,7 +83,7 @@ impl Tables {
         let mut squash = vec![0; 4096];
         let mut odds = 1_u128 << 62;
         for x in 0..2048 {
-            let p = ((1_u128 << 78) / ((1 << 62) + odds)).min(65520) as i64;
+            let p = ((1_u128 << 78) / ((1 << 62) + odds)) as i64;
             squash[2048 - x] = 65536 - p;
             squash[2048 + x] = p;
             odds = (odds * 4_593_706_758_521_714_574) >> 62;
