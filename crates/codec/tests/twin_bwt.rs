@@ -13,7 +13,9 @@ mod bwt;
 mod data;
 
 use arithmetic::Damage;
-use data::{code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text};
+use data::{
+    Random, code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text,
+};
 use refrain_codec::{CodecId, Plan, UntrustedBlockDescription, Workspace, decode, encode_block};
 
 /// Parameters and data of a block; `None` when it was not worth coding.
@@ -58,6 +60,34 @@ fn changed_often(bytes: &[u8]) -> Vec<u8> {
     all
 }
 
+/// Five runs of more than 2^16 zeros, of different lengths, and text: what went wrong before shows there.
+fn long_runs() -> Vec<u8> {
+    let run = |n: u8| [vec![0; 66_000 * usize::from(n)], vec![n]].concat();
+    (1..6).flat_map(run).chain(text(5000, 14)).collect()
+}
+
+/// Each value half as often as the one before, and rarely any: deep leaves in the tree.
+fn halving(length: usize) -> Vec<u8> {
+    let mut random = Random(12);
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        bytes.push(match random.below(500) {
+            0 => random.next() as u8,
+            _ => random.next().trailing_zeros() as u8,
+        });
+    }
+    bytes
+}
+
+/// Noise of small values, then of others: in noise, some decisions become certain.
+fn noise_of_two_kinds(length: usize) -> Vec<u8> {
+    let mut bytes = noise(length, 13);
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = *byte % 120 + 120 * u8::from(index > length / 2);
+    }
+    bytes
+}
+
 #[test]
 fn tables_are_those_of_the_document() {
     bwt::check_tables();
@@ -72,6 +102,9 @@ fn blocks_of_all_kinds_open() {
         ("records", records(length, 28, 3)),
         ("machine code", machine_code(length, 4)),
         ("skewed noise", skewed_noise(length, 5)),
+        ("long runs", long_runs()),
+        ("halving", halving(180_000)),
+        ("noise of two kinds", noise_of_two_kinds(40_000)),
         ("equal", vec![0; length]),
         ("sorted", {
             let mut bytes = noise(length, 7);
