@@ -15,6 +15,7 @@
 // `unsafe` only in `cm/lanes.rs`, which says why.
 #![deny(unsafe_code)]
 
+mod arithmetic;
 mod bwt;
 mod bzip2;
 mod cm;

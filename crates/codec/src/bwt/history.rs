@@ -50,7 +50,7 @@ impl History {
         let rank = self.recency.touch(symbol);
         self.symbols = [symbol, self.symbols[0], self.symbols[1]];
         self.ranks = [rank, self.ranks[0], self.ranks[1]];
-        // Ranks are at most 32, so the average stays below 1024 and the sum does not wrap.
+        // Ranks are at most 32, so the average stays within 1024 and the sum does not wrap.
         self.mean_rank = self.mean_rank + rank * 4 - (self.mean_rank >> 3);
         self.noise = self.noise + rank - (self.noise >> NOISE_MEAN_LOG);
         rank

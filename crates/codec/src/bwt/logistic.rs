@@ -3,14 +3,12 @@
 //!
 //! The tables are computed by the compiler with integers only, so every machine has the same ones.
 
-/// Bits of a probability: 1 is 65536.
-pub(super) const PROBABILITY_BITS: u32 = 16;
+use crate::arithmetic::PROBABILITY_BITS;
+
 /// Log-odds lie in -2047..=2047, which is odds of 1 to 2970.
 pub(super) const STRETCH_MAX: i32 = 2047;
 /// Entries of both tables.
 const SIZE: usize = 4096;
-/// `squash` stays this far from 0 and 1.
-const SQUASH_MIN: u32 = 16;
 
 /// e^(-1/256) as a 62-bit fraction.
 const STEP: u128 = 4_593_706_758_521_714_574;
@@ -38,11 +36,6 @@ const fn squash_table() -> [u16; SIZE] {
     let mut x = 0;
     while x <= SIZE / 2 {
         let p = ((ONE << PROBABILITY_BITS) / (ONE + odds)) as u32;
-        let p = if p > (1 << PROBABILITY_BITS) - SQUASH_MIN {
-            (1 << PROBABILITY_BITS) - SQUASH_MIN
-        } else {
-            p
-        };
         if x < SIZE / 2 {
             table[SIZE / 2 + x] = p as u16;
         }

@@ -16,7 +16,6 @@ mod history;
 mod inverse;
 mod logistic;
 mod predictor;
-mod range_coder;
 mod recency;
 mod repeats;
 mod runs;

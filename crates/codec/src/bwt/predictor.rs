@@ -3,8 +3,8 @@
 //! also called secondary symbol estimation). All from Mahoney, "Data Compression Explained", 4.1 to
 //! 4.3; here with integers only, so that every machine predicts the same.
 
-use super::logistic::{PROBABILITY_BITS, STRETCH_MAX, squash, stretch};
-use super::range_coder::BinaryCoder;
+use super::logistic::{STRETCH_MAX, squash, stretch};
+use crate::arithmetic::{BinaryCoder, PROBABILITY_BITS};
 
 /// Counters of one context: indexed by a `u16`, so no index can be out of bounds.
 type Counters = [u16; 1 << 16];
@@ -160,8 +160,8 @@ fn filled<T: Copy, const COUNT: usize>(value: T) -> Option<Box<[T; COUNT]>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::range_coder::{Decoder, Encoder};
     use super::*;
+    use crate::arithmetic::{Decoder, Encoder};
 
     /// Codes decisions that follow the second of two contexts; the first one is noise.
     fn code<C: BinaryCoder>(coder: &mut C, bits: &[bool]) -> Vec<bool> {

@@ -205,17 +205,17 @@ fn push_number(out: &mut Vec<u8>, mut number: usize) {
 /// Five bytes hold any length of a block.
 const NUMBER_BYTES_MAX: usize = 5;
 
-fn take_number(data: &mut &[u8]) -> Option<usize> {
+fn take_number(data: &mut &[u8]) -> Result<usize, Damage> {
     let mut number = 0_u64;
     for index in 0..NUMBER_BYTES_MAX {
-        let (&byte, rest) = data.split_first()?;
+        let (&byte, rest) = data.split_first().ok_or(Damage::Truncated)?;
         *data = rest;
         number |= u64::from(byte & 127) << (7 * index);
         if byte < 128 {
-            return usize::try_from(number).ok();
+            return usize::try_from(number).map_err(|_| Damage::Number);
         }
     }
-    None
+    Err(Damage::Number)
 }
 
 /// Why repeats cannot be put back.
@@ -261,7 +261,7 @@ pub(super) fn put_back(
         data = rest;
         let mut repeat = 0;
         if let (Some(place), true) = (places.swap(hash, position), byte == escape) {
-            repeat = take_number(&mut data).ok_or(Damage::Number)?;
+            repeat = take_number(&mut data)?;
             if repeat > 0 {
                 let length = repeat
                     .checked_add(LENGTH_MIN_BYTES - 1)

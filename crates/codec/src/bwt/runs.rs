@@ -11,8 +11,8 @@
 
 use super::history::History;
 use super::predictor::{Contexts, Predictor, adapt, target};
-use super::range_coder::BinaryCoder;
 use super::tree::{Shape, Tree};
+use crate::arithmetic::BinaryCoder;
 
 /// Shifts of the counters' adaption, per input. What a context predicts changes quickly along a
 /// transformed block; counters that also remember how sure they are (22 bits and a count) win 0.2 % only.

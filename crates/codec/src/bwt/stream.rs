@@ -1,8 +1,8 @@
 //! A transformed block as coded bytes, and back.
 
-use super::range_coder::{Decoder, Encoder};
 use super::runs::{Run, RunModel};
 use super::tree::Shape;
+use crate::arithmetic::{Decoder, Encoder};
 
 /// Why a stream does not open.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub(super) enum Damage {
 }
 
 /// Room behind its limit that `encode` wants in `out`, so that it never has to grow it: most bytes that
-/// the shape of the symbol tree and one run can take, less than 200 decisions, none
-/// of more than 11 bits, and 1024 in the shape at most.
+/// the shape of the symbol tree and one run can take: less than 200 decisions of at most 16 bits in the run, and 1024 in
+/// the shape.
 pub(super) const ROOM_BYTES: usize = 2048;
 
 /// Appends the coded form of `transformed` to `out`. Gives up and returns false when `out` would

@@ -2,8 +2,7 @@
 //! that frequent symbols take few decisions. The shape decides speed more than size, since every
 //! decision is predicted anyway; so counts are kept as powers of two, in four bits.
 
-use super::logistic::PROBABILITY_BITS;
-use super::range_coder::BinaryCoder;
+use crate::arithmetic::{BinaryCoder, PROBABILITY_BITS};
 
 /// Symbols: all bytes, also those that do not occur.
 const SYMBOLS: usize = 256;
@@ -134,8 +133,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::range_coder::{Decoder, Encoder};
     use super::*;
+    use crate::arithmetic::{Decoder, Encoder};
 
     fn walk(tree: &Tree, symbol: u8) -> u32 {
         let mut node = 0;

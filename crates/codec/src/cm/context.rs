@@ -22,7 +22,7 @@ pub(crate) struct Situation {
     line_above: usize,
     /// The byte that follows above, 0 when the line above is shorter.
     above: u32,
-    /// Hash of the first bytes of the line.
+    /// The first four bytes of the line.
     line_head: u32,
     /// Bytes so far.
     position: usize,

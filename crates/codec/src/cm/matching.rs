@@ -226,7 +226,9 @@ impl Match {
         };
         let mut hash = 0_u64;
         for &byte in &history[start..] {
-            hash = (hash + u64::from(byte) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            hash = hash
+                .wrapping_add(u64::from(byte) + 1)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
             hash ^= hash >> 32;
         }
         self.line = hash as u32 as usize & self.line_mask;

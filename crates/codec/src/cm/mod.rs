@@ -19,7 +19,6 @@
 //! `docs/codec-cm.md` says all that a decoder must know, and `tests/twin/cm.rs` is one written from it.
 
 mod apm;
-mod coder;
 mod context;
 mod counter;
 mod history;
@@ -88,7 +87,11 @@ impl Codec for Cm {
         out: &mut [u8],
     ) -> Result<()> {
         let model = Model::from_params(params, out.len() as u64)?;
-        run::open(&mut workspace.cm, model, data, out)?.finish()
+        let decoder = run::open(&mut workspace.cm, model, data, out)?;
+        match decoder.is_used_up() {
+            true => Ok(()),
+            false => Err(run::damaged("bytes after the end")),
+        }
     }
 
     fn decode_prefix(

@@ -121,7 +121,7 @@ impl Model {
             + FIXED_BYTES
     }
 
-    /// log2 of the raw length, rounded up.
+    /// Bits of the raw length as a number.
     fn raw_length_log(self) -> u32 {
         u32::BITS - self.raw_length_bytes.max(1).leading_zeros()
     }

@@ -81,7 +81,7 @@ fn stride(sample: &[u8]) -> Option<usize> {
     let most = repeats.iter().max().copied().unwrap_or(0);
     // Multiples of the stride repeat as often, give or take.
     let stride = repeats.iter().position(|&count| count >= most - most / 8)?;
-    (most >= sample.len() / STRIDE_SHARE).then_some(stride)
+    (most >= (sample.len() / STRIDE_SHARE).max(1)).then_some(stride)
 }
 
 /// Blocks shorter than this are their own sample, and need no trial.

@@ -1,12 +1,12 @@
 //! A block through the model, bit by bit, in either direction.
 
 use super::CmState;
-use super::coder::{BitCoder, Decoder, Encoder};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Avx2;
 use super::lanes::{Lanes, Plain};
 use super::model::Model;
 use super::predictor::Predictor;
+use crate::arithmetic::{BinaryCoder, Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
@@ -17,7 +17,7 @@ pub(crate) fn squeeze(
     raw: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    with_predictor(state, model, Squeeze { raw, out })?
+    with_predictor(state, model, Squeeze { raw, out })
 }
 
 /// Fills `out` from `data`; returns the decoder at the place where it stopped.
@@ -28,6 +28,13 @@ pub(crate) fn open<'d>(
     out: &mut [u8],
 ) -> Result<Decoder<'d>> {
     with_predictor(state, model, Open { data, out })?
+}
+
+pub(super) fn damaged(cause: &'static str) -> Error {
+    Error::Damaged {
+        codec: CodecId::CM,
+        cause,
+    }
 }
 
 /// What to do with a model.
@@ -75,19 +82,17 @@ struct Squeeze<'a> {
 }
 
 impl Job for Squeeze<'_> {
-    type Output = Result<()>;
+    type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
         self,
         mut predictor: Predictor<'_, L, C, I, S, M>,
-    ) -> Result<()> {
+    ) {
         let mut encoder = Encoder::new(self.out);
         for (index, &byte) in self.raw.iter().enumerate() {
             if let Some(guess) = predictor.guess() {
-                let right = u32::from(guess == byte);
-                encoder.code(right, predictor.predict_sure())?;
-                if right != 0 {
+                if encoder.code(guess == byte, predictor.predict_sure()) {
                     predictor.confirm(&self.raw[..=index]);
                     continue;
                 }
@@ -95,14 +100,13 @@ impl Job for Squeeze<'_> {
             }
             let byte = u32::from(byte);
             for shift in (1..8).rev() {
-                let bit = encoder.code(byte >> shift & 1, predictor.predict())?;
-                predictor.update(bit);
+                let bit = encoder.code(byte >> shift & 1 != 0, predictor.predict());
+                predictor.update(u32::from(bit));
             }
-            let bit = encoder.code(byte & 1, predictor.predict())?;
-            predictor.update_byte(bit, &self.raw[..=index]);
+            let bit = encoder.code(byte & 1 != 0, predictor.predict());
+            predictor.update_byte(u32::from(bit), &self.raw[..=index]);
         }
         encoder.finish();
-        Ok(())
     }
 }
 
@@ -120,10 +124,13 @@ impl<'d> Job for Open<'_, 'd> {
         self,
         mut predictor: Predictor<'_, L, C, I, S, M>,
     ) -> Result<Decoder<'d>> {
-        let mut decoder = Decoder::new(self.data)?;
+        let mut decoder = Decoder::new(self.data);
         for index in 0..self.out.len() {
+            if decoder.is_overdrawn() {
+                break;
+            }
             if let Some(guess) = predictor.guess() {
-                if decoder.code(0, predictor.predict_sure())? != 0 {
+                if decoder.code(false, predictor.predict_sure()) {
                     self.out[index] = guess;
                     predictor.confirm(&self.out[..=index]);
                     continue;
@@ -132,14 +139,17 @@ impl<'d> Job for Open<'_, 'd> {
             }
             let mut byte = 0;
             for _ in 1..8 {
-                let bit = decoder.code(0, predictor.predict())?;
+                let bit = u32::from(decoder.code(false, predictor.predict()));
                 predictor.update(bit);
                 byte = byte << 1 | bit;
             }
-            let bit = decoder.code(0, predictor.predict())?;
+            let bit = u32::from(decoder.code(false, predictor.predict()));
             self.out[index] = (byte << 1 | bit) as u8;
             predictor.update_byte(bit, &self.out[..=index]);
         }
-        Ok(decoder)
+        match decoder.is_overdrawn() {
+            true => Err(damaged("payload ends early")),
+            false => Ok(decoder),
+        }
     }
 }

@@ -2,19 +2,20 @@
 //! soon as both ends share them (Mahoney, "Data Compression Explained", 3.2; the ZPAQ specification
 //! uses the same arithmetic).
 //!
-//! One trait for both directions: the model is written once, and runs in the encoder and the decoder.
+//! One trait for both directions: a model is written once, and runs in the encoder and the decoder.
 
-use super::logistic::PROBABILITY_BITS;
+/// Bits of a probability: 1 is 65536.
+pub(crate) const PROBABILITY_BITS: u32 = 16;
 
 /// Codes one binary decision at a time.
-pub(super) trait BinaryCoder {
+pub(crate) trait BinaryCoder {
     /// Codes a decision that is 1 with `probability` (16-bit fraction, above 0). An encoder takes `bit`
     /// and returns it; a decoder ignores it and returns what it reads.
     fn code(&mut self, bit: bool, probability: u32) -> bool;
 }
 
 /// Bytes that end a stream; a decoder reads as many ahead.
-pub(super) const FLUSH_BYTES: usize = 4;
+const FLUSH_BYTES: usize = size_of::<u32>();
 
 /// The interval: `low..=high`, never sharing the first byte between calls.
 struct Interval {
@@ -58,13 +59,13 @@ impl Interval {
 }
 
 /// Appends to a vector.
-pub(super) struct Encoder<'a> {
+pub(crate) struct Encoder<'a> {
     interval: Interval,
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
             interval: Interval::WHOLE,
             out,
@@ -72,14 +73,14 @@ impl<'a> Encoder<'a> {
     }
 
     /// Length of the vector so far, bytes.
-    pub(super) fn length_bytes(&self) -> usize {
+    pub(crate) fn length_bytes(&self) -> usize {
         self.out.len()
     }
 
     /// Ends the stream: any point of the interval will do.
-    pub(super) fn finish(self) {
-        self.out
-            .extend_from_slice(&self.interval.high.to_be_bytes());
+    pub(crate) fn finish(self) {
+        let point: [u8; FLUSH_BYTES] = self.interval.high.to_be_bytes();
+        self.out.extend_from_slice(&point);
     }
 }
 
@@ -97,7 +98,7 @@ impl BinaryCoder for Encoder<'_> {
 }
 
 /// Reads from a slice; behind its end it reads zeros and remembers that.
-pub(super) struct Decoder<'a> {
+pub(crate) struct Decoder<'a> {
     interval: Interval,
     point: u32,
     data: &'a [u8],
@@ -106,7 +107,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(data: &'a [u8]) -> Self {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
         let mut decoder = Self {
             interval: Interval::WHOLE,
             point: 0,
@@ -121,12 +122,12 @@ impl<'a> Decoder<'a> {
 
     /// True when more bytes were needed than there are.
     #[inline(always)]
-    pub(super) fn is_overdrawn(&self) -> bool {
+    pub(crate) fn is_overdrawn(&self) -> bool {
         self.taken > self.data.len()
     }
 
     /// True when exactly all bytes were used, as at the end of what an encoder wrote.
-    pub(super) fn is_used_up(&self) -> bool {
+    pub(crate) fn is_used_up(&self) -> bool {
         self.taken == self.data.len()
     }
 
@@ -209,6 +210,18 @@ mod tests {
         }
         encoder.finish();
         assert!((out.len() as f64) < bits / 8.0 * 1.0005 + 8.0);
+    }
+
+    #[test]
+    fn sure_bits_cost_next_to_nothing() {
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out);
+        for _ in 0..1 << 20 {
+            encoder.code(true, 65_535);
+        }
+        encoder.finish();
+        // 2^20 bits of 2.2e-5 bits each make 23 bits.
+        assert!(out.len() <= FLUSH_BYTES + 4, "{}", out.len());
     }
 
     #[test]

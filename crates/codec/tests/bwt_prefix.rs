@@ -1,0 +1,62 @@
+//! A valid block opens by prefixes, also where most bytes of the prefix are escaped.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
+
+#[path = "twin/data.rs"]
+#[allow(dead_code, reason = "shared with the twins")]
+mod data;
+
+use data::{Random, noise};
+use refrain_codec::{CodecId, Plan, Workspace, decode, decode_prefix, encode_block};
+
+/// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every place in a run of it is one.
+fn anchored_byte() -> u8 {
+    let word = |byte: u8| {
+        let mut z = (u64::from(byte) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z >> 32) as u32
+    };
+    (0..=255)
+        .find(|&byte| word(byte).wrapping_neg() >> 28 == 0)
+        .unwrap()
+}
+
+#[test]
+fn prefixes_with_many_escaped_bytes_open() {
+    let escape = anchored_byte();
+    let mut random = Random(1);
+    // Runs of the byte too short to be repeats, in which nearly every byte is escaped ...
+    let mut raw = Vec::new();
+    while raw.len() < 2000 {
+        raw.extend(vec![escape; 80 + random.below(15)]);
+        raw.extend(
+            random
+                .next()
+                .to_le_bytes()
+                .map(|byte| match byte == escape {
+                    true => byte ^ 1,
+                    false => byte,
+                }),
+        );
+    }
+    // ... and so many others that the byte is the rarest one; then a repeat, for else none are taken out.
+    let mut rest = noise(600_000, 2);
+    rest.retain(|&byte| byte != escape);
+    raw.extend(&rest);
+    raw.extend(&rest[..100_000]);
+
+    let mut workspace = Workspace::new();
+    let mut data = Vec::new();
+    let plan = Plan::plain(CodecId::BWT, 1);
+    let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
+    assert_eq!(block.codec, CodecId::BWT);
+    assert_eq!(block.params.as_bytes()[0], escape);
+    let (length, mut opened) = (raw.len() as u64, Vec::new());
+    decode(&mut workspace, &block, &data, length, &mut opened).unwrap();
+    assert!(opened == raw);
+    for want in [1000, 1001, 1002, 1003, 1010, 1020, 1030, 1500] {
+        let result = decode_prefix(&mut workspace, &block, &data, length, want, &mut opened);
+        assert_eq!(result, Ok(()), "{want}");
+        assert!(opened == raw[..want as usize], "{want}");
+    }
+}
