@@ -85,6 +85,7 @@ fn measure(
     let plan = Plan {
         codec,
         settings: Settings::level(level),
+        machine_code: None,
         filter_trial: true,
         memory_limit_bytes: u64::MAX,
     };

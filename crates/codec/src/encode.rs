@@ -3,11 +3,11 @@
 use crate::codec::{self, Codec, OnNoise};
 use crate::description::{BlockDescription, FallbackReason, Params, check_raw_length};
 use crate::error::{Error, Result};
-use crate::filter::FilterChain;
+use crate::filter::{FilterChain, FilterStep};
 use crate::id::CodecId;
 use crate::look;
 use crate::nominate::nominate;
-use crate::settings::{Plan, Settings};
+use crate::settings::{Plan, Settings, TunedCodec};
 use crate::workspace::Workspace;
 
 /// Takes over when the planned codec fails or lacks memory: light, and dense for its cost.
@@ -72,12 +72,17 @@ pub fn looks_like_noise(
 /// # Errors
 /// `UnsupportedCodec`.
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
-    let codec = codec::by_id(plan.codec)?;
+    let mut codec_bytes =
+        codec::by_id(plan.codec)?.encode_memory_bytes(raw_length_bytes, &plan.settings);
+    if let Some(TunedCodec { codec, settings }) = plan.machine_code {
+        let other_bytes = codec::by_id(codec)?.encode_memory_bytes(raw_length_bytes, &settings);
+        codec_bytes = codec_bytes.max(other_bytes);
+    }
     let filtered = match plan.filter_trial {
         true => raw_length_bytes,
         false => 0,
     };
-    Ok(codec.encode_memory_bytes(raw_length_bytes, &plan.settings) + filtered)
+    Ok(codec_bytes + filtered)
 }
 
 fn encode_checked(
@@ -175,7 +180,7 @@ fn squeeze(
 ) -> Result<BlockDescription> {
     let start = out.len();
     let mut fallback = None;
-    for attempt in attempts(plan) {
+    for attempt in attempts(plan, filters) {
         let Some((settings, reduced)) = fitting(&attempt, raw.len() as u64, plan) else {
             fallback = fallback.or(Some(FallbackReason::MemoryLimit));
             continue;
@@ -206,30 +211,27 @@ fn squeeze(
     store(workspace, raw, &Settings::default(), fallback, out)
 }
 
-/// A codec with settings, in the order in which they are tried.
-#[derive(Clone, Copy)]
-struct Attempt {
-    codec: CodecId,
-    settings: Settings,
-}
-
-/// The planned codec, then the lighter one.
-fn attempts(plan: &Plan) -> impl Iterator<Item = Attempt> {
-    let planned = Attempt {
-        codec: plan.codec,
-        settings: plan.settings,
+/// What is tried in turn: the codec that is planned for such blocks, then the lighter one.
+fn attempts(plan: &Plan, filters: FilterChain) -> impl Iterator<Item = TunedCodec> {
+    let is_machine_code = filters.steps().any(FilterStep::is_for_branches);
+    let planned = match plan.machine_code {
+        Some(machine_code) if is_machine_code => machine_code,
+        _ => TunedCodec {
+            codec: plan.codec,
+            settings: plan.settings,
+        },
     };
-    let lighter = Attempt {
+    let lighter = TunedCodec {
         codec: LIGHTER_CODEC,
         settings: Settings::level(LIGHTER_LEVEL),
     };
-    let is_other = plan.codec != LIGHTER_CODEC;
+    let is_other = planned.codec != LIGHTER_CODEC;
     std::iter::once(planned).chain(is_other.then_some(lighter))
 }
 
 /// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and
 /// whether they are smaller.
-fn fitting(attempt: &Attempt, raw_length_bytes: u64, plan: &Plan) -> Option<(Settings, bool)> {
+fn fitting(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<(Settings, bool)> {
     let codec = codec::by_id(attempt.codec).ok()?;
     let mut settings = attempt.settings;
     let mut reduced = false;

@@ -51,5 +51,5 @@ pub use encode::{encode_block, encode_memory_bytes, looks_like_noise};
 pub use error::{Error, Result};
 pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
 pub use id::CodecId;
-pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings};
+pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec};
 pub use workspace::Workspace;

@@ -38,6 +38,15 @@ impl Settings {
     }
 }
 
+/// A codec with its tuning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TunedCodec {
+    /// The codec.
+    pub codec: CodecId,
+    /// Its tuning.
+    pub settings: Settings,
+}
+
 /// What `encode_block` shall do with one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -45,6 +54,8 @@ pub struct Plan {
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
+    /// Another one for machine code: blocks for which a branch filter wins its trial.
+    pub machine_code: Option<TunedCodec>,
     /// Look for filters (branches, delta) that help, by trial on a sample.
     pub filter_trial: bool,
     /// Working memory that the codec may take on top of the raw and compressed bytes.
@@ -58,6 +69,7 @@ impl Plan {
         Self {
             codec,
             settings: Settings::level(level),
+            machine_code: None,
             filter_trial: false,
             memory_limit_bytes: u64::MAX,
         }

@@ -11,6 +11,7 @@ use crate::{
 
 fn plan(codec: CodecId, level: i32) -> Plan {
     Plan {
+        machine_code: None,
         filter_trial: true,
         ..Plan::plain(codec, level)
     }
@@ -60,7 +61,11 @@ fn larger_blocks_round_trip() {
     for codec in codecs() {
         let description = codec.describe();
         // Some of the slow ones take a second for a megabyte.
-        let length = if codec.opens_slowly() { 1 << 18 } else { 1 << 20 } + 17;
+        let length = if codec.opens_slowly() {
+            1 << 18
+        } else {
+            1 << 20
+        } + 17;
         for (_, raw) in kinds(length) {
             round_trip(
                 &mut workspace,
@@ -162,6 +167,7 @@ fn filters_are_chosen_where_they_pay() {
         let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
         let plain = Plan {
+            machine_code: None,
             filter_trial: false,
             ..plan
         };

@@ -56,6 +56,7 @@ fn codecs_write_as_many_parameters_as_the_document_says() {
         let plan = Plan {
             codec: CodecId(id),
             settings: Settings::default(),
+            machine_code: None,
             filter_trial: false,
             memory_limit_bytes: u64::MAX,
         };

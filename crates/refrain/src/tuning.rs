@@ -1,6 +1,6 @@
 //! What a run works with: a row of the level table, changed by the caller's options.
 
-use refrain_codec::{CodecId, MAX_RAW_LENGTH_BYTES, Plan, Settings, by_id, by_name};
+use refrain_codec::{CodecId, MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec, by_id, by_name};
 use refrain_longmatch::Rules;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -59,9 +59,15 @@ impl Tuning {
             level: Some(level),
             ..Settings::default()
         };
+        let machine_code = row.machine_code.filter(|_| options.codec.is_none());
+        let machine_code = machine_code.map(|(codec, level)| TunedCodec {
+            codec,
+            settings: Settings::level(level),
+        });
         let plan = Plan {
             codec,
             settings,
+            machine_code,
             filter_trial: codec != CodecId::NONE,
             memory_limit_bytes: memory_bytes / 4,
         };

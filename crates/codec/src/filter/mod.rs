@@ -63,6 +63,12 @@ impl FilterStep {
         Ok(step)
     }
 
+    /// Whether it is for the branches of machine code.
+    #[must_use]
+    pub fn is_for_branches(self) -> bool {
+        matches!(self, Self::X86 | Self::Arm64 { .. })
+    }
+
     /// The stored number.
     #[must_use]
     pub fn id(self) -> u8 {
