@@ -15,6 +15,7 @@ struct Cut {
     near_min: u16,
     near_window: u16,
     run_min: u16,
+    resume_spacing: u8,
 }
 
 fuzz_target!(|input: (Cut, Vec<Part>)| {
@@ -26,6 +27,7 @@ fuzz_target!(|input: (Cut, Vec<Part>)| {
         near_window: u64::from(cut.near_window),
         block_bytes: 8192,
         run_min: 64 + u32::from(cut.run_min),
+        resume_spacing: 16 + u32::from(cut.resume_spacing),
     };
     // The twin is slow; a part of the content is enough.
     let mut content = content(&parts);

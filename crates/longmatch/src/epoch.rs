@@ -56,6 +56,12 @@ impl<'a> Epoch<'a> {
         &self.segments[after - 1]
     }
 
+    /// The bytes from `position` on, which is inside the epoch, to the end of their segment.
+    pub(crate) fn from(&self, position: u32) -> &'a [u8] {
+        let segment = self.segment_at(position);
+        &segment.bytes[(position - segment.start) as usize..]
+    }
+
     /// The contiguous bytes that make up `start..end`, segment by segment.
     pub fn pieces(self, start: u32, end: u32) -> impl Iterator<Item = &'a [u8]> {
         let mut at = start;

@@ -7,6 +7,7 @@ use crate::compare::{equal_backward, equal_forward};
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::Index;
 use crate::params::{FINGERPRINT_BYTES, Rules};
+use crate::resume::{RESUME_LOOK_BYTES, resume_gap};
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -32,6 +33,16 @@ pub enum MatchSource {
     Store(u64),
     /// An earlier position in the same epoch; the match may overlap it.
     Epoch(u32),
+}
+
+impl MatchSource {
+    /// `length` bytes behind it.
+    fn after(self, length: u32) -> MatchSource {
+        match self {
+            MatchSource::Store(offset) => MatchSource::Store(offset + u64::from(length)),
+            MatchSource::Epoch(at) => MatchSource::Epoch(at + length),
+        }
+    }
 }
 
 /// A verified repeat.
@@ -71,6 +82,7 @@ pub fn match_segment(
             chunk: None,
         },
         rules,
+        resumes_left: this.bytes.len() / rules.resume_spacing as usize,
         matches: Vec::new(),
     };
     let mut anchors = Anchors {
@@ -92,7 +104,7 @@ pub fn match_segment(
                 if let Some(end) =
                     finder.try_anchor(position as usize, covered_to, gap_end, in_store, in_epoch)
                 {
-                    covered_to = end;
+                    covered_to = finder.resume(end, gap_end);
                 }
             }
             anchor += 1;
@@ -150,6 +162,7 @@ struct Finder<'a> {
     epoch: Epoch<'a>,
     history: Cursor<'a>,
     rules: &'a Rules,
+    resumes_left: usize,
     matches: Vec<Match>,
 }
 
@@ -211,6 +224,75 @@ impl Finder<'_> {
         found.length() >= needed
     }
 
+    /// Follows the last match over short gaps, in which its source has as many other bytes: versions of one thing differ in
+    /// single words. Returns where the last piece ends.
+    ///
+    /// The idea is that of repeated offsets in LZ codecs (LZX, LZMA, zstd), for distances that those cannot reach.
+    fn resume(&mut self, mut end: usize, limit: usize) -> usize {
+        while self.resumes_left > 0
+            && let Some(last) = self.matches.last()
+            && let Some(here) = self.bytes[end..limit].first_chunk::<RESUME_LOOK_BYTES>()
+        {
+            let source_end = last.source.after(last.length);
+            let mut there = [0; RESUME_LOOK_BYTES];
+            if !self.read(source_end, &mut there) {
+                break;
+            }
+            let Some(gap) = resume_gap(here, &there) else {
+                break;
+            };
+            let source = source_end.after(gap as u32);
+            let length = self.agree_forward(end + gap, limit, source);
+            let start = self.start + (end + gap) as u32;
+            self.matches.push(Match {
+                start,
+                length: length as u32,
+                source,
+            });
+            end += gap + length;
+            self.resumes_left -= 1;
+        }
+        end
+    }
+
+    /// Bytes from `source` on, to the end of what is contiguous; never empty.
+    fn bytes_from(&mut self, source: MatchSource) -> Option<&[u8]> {
+        match source {
+            MatchSource::Store(offset) => self.history.from(offset),
+            MatchSource::Epoch(at) => Some(self.epoch.from(at)),
+        }
+    }
+
+    /// Fills `out` from `source` on; false when not all of it can be had.
+    fn read(&mut self, source: MatchSource, out: &mut [u8]) -> bool {
+        let mut done = 0;
+        while done < out.len() {
+            let Some(bytes) = self.bytes_from(source.after(done as u32)) else {
+                return false;
+            };
+            let count = bytes.len().min(out.len() - done);
+            out[done..done + count].copy_from_slice(&bytes[..count]);
+            done += count;
+        }
+        true
+    }
+
+    /// How many bytes of the segment from `position` on, before `limit`, are those from `source` on.
+    fn agree_forward(&mut self, position: usize, limit: usize, source: MatchSource) -> usize {
+        let segment = self.bytes;
+        let mut agreed = 0;
+        while position + agreed < limit
+            && let Some(bytes) = self.bytes_from(source.after(agreed as u32))
+        {
+            let equal = equal_forward(&segment[position + agreed..limit], bytes);
+            agreed += equal;
+            if equal < bytes.len() {
+                break;
+            }
+        }
+        agreed
+    }
+
     fn agree_with_store(
         &mut self,
         position: usize,
@@ -218,16 +300,7 @@ impl Finder<'_> {
         limit: usize,
         offset: u64,
     ) -> Agreement {
-        let mut after = 0;
-        while position + after < limit
-            && let Some(source) = self.history.from(offset + after as u64)
-        {
-            let equal = equal_forward(&self.bytes[position + after..limit], source);
-            after += equal;
-            if equal < source.len() {
-                break;
-            }
-        }
+        let after = self.agree_forward(position, limit, MatchSource::Store(offset));
         let mut before = 0;
         // A false candidate disagrees at once; only true ones are worth looking back.
         while after >= ANCHOR_TRUST
@@ -248,23 +321,13 @@ impl Finder<'_> {
     }
 
     fn agree_with_epoch(
-        &self,
+        &mut self,
         position: usize,
         floor: usize,
         limit: usize,
         from: u32,
     ) -> Agreement {
-        let mut after = 0;
-        while position + after < limit {
-            let at = from + after as u32;
-            let segment = self.epoch.segment_at(at);
-            let source = &segment.bytes[(at - segment.start) as usize..];
-            let equal = equal_forward(&self.bytes[position + after..limit], source);
-            after += equal;
-            if equal < source.len() {
-                break;
-            }
-        }
+        let after = self.agree_forward(position, limit, MatchSource::Epoch(from));
         let mut before = 0;
         while after >= ANCHOR_TRUST && position - before > floor && from > before as u32 {
             let end = from - before as u32;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::epoch::Epoch;
 use crate::extent::{Extent, Pattern};
 use crate::find::{Match, MatchSource};
-use crate::params::Rules;
+use crate::params::{RESUME_GAP_MAX, RESUME_MIN, Rules};
 
 /// Shortest piece of a fill that is repeated as a fill when a match covers it.
 const FILL_PIECE_MIN: u32 = 128;
@@ -245,9 +245,28 @@ impl Builder<'_> {
         length
             >= if is_near {
                 self.rules.near_min
+            } else if self.resumes(offset) {
+                RESUME_MIN as u32
             } else {
                 self.rules.far_min
             }
+    }
+
+    /// Whether a copy from `offset` goes on with the one before, behind a short gap of as many other bytes.
+    fn resumes(&self, offset: u64) -> bool {
+        let [.., before, gap] = &self.flat.extents[..] else {
+            return false;
+        };
+        match (before, gap) {
+            (
+                Extent::Copy {
+                    length,
+                    offset_in_store,
+                },
+                Extent::Fresh { length: gap },
+            ) => *gap <= RESUME_GAP_MAX as u64 && offset_in_store + length + gap == offset,
+            _ => false,
+        }
     }
 
     /// The next `length` bytes are those at `offset` in the store.

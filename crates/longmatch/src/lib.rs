@@ -37,6 +37,7 @@ mod insert;
 mod noise;
 mod params;
 mod replay;
+mod resume;
 mod run;
 mod scan;
 

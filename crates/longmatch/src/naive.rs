@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
-use crate::params::{FINGERPRINT_BYTES, Rules};
+use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
+use crate::resume::{RESUME_LOOK_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
 
 /// The state between epochs.
@@ -81,6 +82,7 @@ impl NaiveMatcher {
                 })
                 .collect();
             let mut covered = segment_start;
+            let mut resumes_left = bytes.len() / rules.resume_spacing as usize;
             for &position in &scan.positions {
                 let at = segment_start + position as usize;
                 let window = content[at..]
@@ -124,6 +126,15 @@ impl NaiveMatcher {
                         end: covered,
                         source,
                     });
+                    while let Some(piece) = pieces
+                        .last()
+                        .filter(|_| resumes_left > 0)
+                        .and_then(|last| self.resumed(content, last, limit))
+                    {
+                        resumes_left -= 1;
+                        covered = piece.end;
+                        pieces.push(piece);
+                    }
                 }
             }
             pieces.extend(runs);
@@ -131,6 +142,34 @@ impl NaiveMatcher {
         }
         pieces.sort_by_key(|piece| piece.start);
         pieces
+    }
+
+    /// Where the piece goes on behind a few bytes that differ.
+    fn resumed(&self, content: &[u8], last: &Piece, limit: usize) -> Option<Piece> {
+        let (source, from) = match last.source {
+            Source::Store(from) => (&self.store[..], from),
+            Source::Epoch(from) => (content, from),
+            Source::Run(_) => return None,
+        };
+        let from = from + (last.end - last.start);
+        let here = content[last.end..limit].first_chunk()?;
+        let there: &[u8; RESUME_LOOK_BYTES] = source.get(from..)?.first_chunk()?;
+        let gap_max = match is_text(here) {
+            true => RESUME_GAP_IN_TEXT_MAX,
+            false => RESUME_GAP_MAX,
+        };
+        let agrees = |gap: &usize| here[*gap..gap + RESUME_MIN] == there[*gap..gap + RESUME_MIN];
+        let gap = (0..=gap_max).find(agrees)?;
+        let start = last.end + gap;
+        let (_, length) = agree(content, start, start, limit, source, from + gap);
+        Some(Piece {
+            start,
+            end: start + length,
+            source: match last.source {
+                Source::Store(_) => Source::Store(from + gap),
+                _ => Source::Epoch(from + gap),
+            },
+        })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -218,11 +257,22 @@ impl NaiveMatcher {
         let block_start = self.store.len() as u64 / rules.block_bytes * rules.block_bytes;
         let is_near =
             from as u64 >= block_start && (self.store.len() - from) as u64 <= rules.near_window;
-        let min = if is_near {
-            rules.near_min
-        } else {
-            rules.far_min
-        } as usize;
+        let resumes = match &out.extents[..] {
+            [
+                ..,
+                Extent::Copy {
+                    length,
+                    offset_in_store,
+                },
+                Extent::Fresh { length: gap },
+            ] => *gap <= RESUME_GAP_MAX as u64 && offset_in_store + length + gap == from as u64,
+            _ => false,
+        };
+        let min = match (is_near, resumes) {
+            (true, _) => rules.near_min as usize,
+            (false, true) => RESUME_MIN,
+            (false, false) => rules.far_min as usize,
+        };
         match out.extents.last_mut() {
             Some(Extent::Copy {
                 length: before,

@@ -157,8 +157,21 @@ mod tests {
         let mut content: Vec<u8> = vec![];
         for &(kind, length, seed) in parts {
             let length = usize::from(length) % 6000;
-            match kind % 5 {
+            match kind % 7 {
                 0 => content.extend(noise(length, seed % 5)),
+                // Letters.
+                5 => content.extend(noise(length, seed % 3).iter().map(|byte| 97 + byte % 16)),
+                // An earlier passage with single places changed, as many at a time.
+                6 if !content.is_empty() => {
+                    let from = (seed >> 32) as usize % content.len();
+                    let mut copy = content[from..content.len().min(from + length)].to_vec();
+                    let (step, changed) =
+                        (1 + seed as usize % 300, 1 + (seed >> 16) as usize % 130);
+                    for place in copy.chunks_mut(step + changed) {
+                        place.iter_mut().take(changed).for_each(|byte| *byte ^= 1);
+                    }
+                    content.extend(copy);
+                }
                 1 => content.extend(std::iter::repeat_n(seed as u8, length)),
                 2 => content.extend((0..length).map(|i| (i % (1 + seed as usize % 90)) as u8)),
                 3 if !content.is_empty() => {
@@ -193,12 +206,49 @@ mod tests {
             epoch_segments in 1usize..6,
             far_min in 64u32..400,
             anchor_bits in 4u32..7,
+            resume_spacing in 16u32..1000,
         ) {
             let rules = Rules {
-                anchor_bits, far_min, near_min: 1000, near_window: 3000, block_bytes: 8192, run_min: 300,
+                anchor_bits, far_min, near_min: 1000, near_window: 3000, block_bytes: 8192, run_min: 300, resume_spacing,
             };
             matches_replay_and_agree_with_the_twin(&content(&parts), segment_bytes, epoch_segments, rules);
         }
+    }
+
+    #[test]
+    fn a_repeat_is_followed_over_single_words_that_differ() {
+        let rules = Rules {
+            anchor_bits: 5,
+            near_window: 0,
+            ..Rules::default()
+        };
+        let passage = noise(5000, 42);
+        let mut version = passage.clone();
+        for at in [3000, 3100, 3120, 3140] {
+            version[at..at + 4].fill(0);
+        }
+        let mut matcher = Matcher::new(rules, 1 << 12, 1 << 20);
+        matcher.epoch(&[passage]);
+        let extents = matcher.epoch(&[version]);
+        let copy = |from: u64, to: u64| Extent::Copy {
+            length: to - from,
+            offset_in_store: from,
+        };
+        let fresh = Extent::Fresh { length: 4 };
+        assert_eq!(
+            extents,
+            [
+                copy(0, 3000),
+                fresh,
+                copy(3004, 3100),
+                fresh,
+                copy(3104, 3120),
+                fresh,
+                copy(3124, 3140),
+                fresh,
+                copy(3144, 5000),
+            ]
+        );
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Tuning {
             near_window: codec_sight(codec, level).min(block_bytes),
             block_bytes,
             run_min: 1024,
+            resume_spacing: resume_spacing(memory_bytes),
         };
         Ok(Tuning {
             level: row.number,
@@ -116,6 +117,14 @@ fn block_bytes(row: &LevelRow, asked: Option<u64>, memory_bytes: u64) -> Result<
 /// The largest power of two that is not above `number`; 1 for 0.
 pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
+}
+
+/// How dense the pieces of repeats may be. Whoever has the writer's memory must be able to read the archive; a reader lets the
+/// extents of one frame take a sixteenth of it (`reading/frames.rs`), and 16 MiB of the densest pieces make 50 MB of extents.
+fn resume_spacing(memory_bytes: u64) -> u32 {
+    const DENSEST: u32 = 64;
+    const DENSEST_FROM_BYTES: u64 = 1 << 30;
+    DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes).max(1) as u32
 }
 
 /// How far back a codec finds repeats by itself, in bytes: nearer ones are left to it.

@@ -6,7 +6,9 @@
 mod common;
 
 use common::*;
-use refrain::{Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind, Purpose};
+use refrain::{
+    Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind, Purpose, ReadOptions,
+};
 use refrain_testkit::{Numbers, data};
 
 /// A few MiB with something for every part of the engine: far repeats, runs, periods, code, text.
@@ -160,6 +162,37 @@ fn every_level() {
             assert_reads(&archive, &[as_published("m", &bytes)], &name);
             assert!(archive.len() < bytes.len() * 3 / 4);
         }
+    }
+}
+
+#[test]
+fn the_densest_extents_open_with_the_memory_that_made_them() {
+    let bytes = data::random(20 * MIB, 3);
+    let mut version = bytes.clone();
+    for stretch in version.chunks_mut(64 << 10) {
+        // Long enough for anchors; then pieces as short as they may be.
+        let edited = stretch.get_mut(8 << 10..).unwrap_or_default();
+        for piece in edited.chunks_mut(20) {
+            piece.iter_mut().take(4).for_each(|byte| *byte = 0);
+        }
+    }
+    let content = [bytes, version].concat();
+    for memory_bytes in [refrain::MEMORY_BYTES_MIN, 1 << 30] {
+        let options = CompressOptions {
+            memory_bytes: Some(memory_bytes),
+            ..options(1, 2)
+        };
+        let (archive, summary) = archive_of(vec![file("m", &content)], &options);
+        let spacing = 64 * (1 << 30) / memory_bytes;
+        let matched_min = 20 * MIB as u64 / spacing * 16;
+        assert!(summary.matched_bytes > matched_min, "{summary:?}");
+        let reading = ReadOptions {
+            threads: 2,
+            memory_bytes,
+        };
+        let read = extracted_from_pipe(&archive, &reading).unwrap();
+        assert!(read[0].content == content);
+        assert!(extracted(&archive, &reading).unwrap()[0].content == content);
     }
 }
 
