@@ -27,6 +27,8 @@ pub struct FlatEpoch {
     pub fresh: Vec<Range<u32>>,
     /// How many fresh bytes there are.
     pub fresh_bytes: u64,
+    /// How many of them are repeats that are left to the codec, for it sees their source itself.
+    pub near_bytes: u64,
 }
 
 impl FlatEpoch {
@@ -237,13 +239,17 @@ impl Builder<'_> {
         self.store_end += added;
     }
 
-    /// Whether a copy of `length` bytes from `offset` is worth an extent here.
-    fn is_worth(&self, length: u32, offset: u64) -> bool {
+    /// Whether the codec sees the byte at `offset` from here: same block, and within its window.
+    fn is_near(&self, offset: u64) -> bool {
         let block_start =
             self.store_end - (self.store_end - self.block_start) % self.rules.block_bytes;
-        let is_near = offset >= block_start && self.store_end - offset <= self.rules.near_window;
+        offset >= block_start && self.store_end - offset <= self.rules.near_window
+    }
+
+    /// Whether a copy of `length` bytes from `offset` is worth an extent here.
+    fn is_worth(&self, length: u32, offset: u64) -> bool {
         length
-            >= if is_near {
+            >= if self.is_near(offset) {
                 self.rules.near_min
             } else if self.resumes(offset) {
                 RESUME_MIN as u32
@@ -288,6 +294,9 @@ impl Builder<'_> {
                 offset,
             );
         } else {
+            if self.is_near(offset) {
+                self.flat.near_bytes += u64::from(length);
+            }
             self.fresh_until(self.at + length);
         }
     }

@@ -42,6 +42,7 @@ struct OpenBlock {
     pages: Vec<Page>,
     bytes: u64,
     has_repeats: bool,
+    has_near_repeats: bool,
 }
 
 /// What the assembly learns about a block between filling and writing.
@@ -64,6 +65,8 @@ pub(crate) struct Assembler<'a> {
     open_block: OpenBlock,
     /// Whether the last epoch and the one before it, whose end may be in the same page, had repeats.
     repeats: [bool; 2],
+    /// Whether the last epoch had near repeats.
+    near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
     blocks_in_flight: usize,
@@ -99,6 +102,7 @@ impl<'a> Assembler<'a> {
             written_blocks,
             open_block: OpenBlock::default(),
             repeats: [false; 2],
+            near_repeats: false,
             next_block: 0,
             next_epoch: 0,
             blocks_in_flight: 0,
@@ -143,6 +147,7 @@ impl<'a> Assembler<'a> {
         start: &mut dyn FnMut(EncodeJob),
     ) -> Result<()> {
         self.open_block.has_repeats |= self.repeats.contains(&true);
+        self.open_block.has_near_repeats |= self.near_repeats;
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
         if self.open_block.bytes + PAGE_BYTES as u64 > self.shared.tuning.rules.block_bytes {
@@ -168,6 +173,7 @@ impl<'a> Assembler<'a> {
             store_start: block.store_start,
             pages: block.pages,
             has_repeats: block.has_repeats,
+            has_near_repeats: block.has_near_repeats,
         };
         self.reach.filled(epoch, block.store_start, block.bytes);
         self.next_block += 1;
@@ -276,6 +282,7 @@ impl Assembly for Assembler<'_> {
         }
         self.content_settled += settled.content_bytes;
         self.repeats = [settled.has_repeats, self.repeats[0]];
+        self.near_repeats = settled.has_near_repeats;
         let job = ExtentsJob {
             epoch_id: epoch,
             content_start: self.content_settled - settled.content_bytes,

@@ -61,7 +61,12 @@ pub(crate) struct Settled {
     pub store_start: u64,
     pub fresh_bytes: u64,
     pub has_repeats: bool,
+    /// A good part of what is fresh repeats what the codec could see.
+    pub has_near_repeats: bool,
 }
+
+/// One byte in so many is a good part.
+const NEAR_SHARE_MIN: u64 = 32;
 
 pub(crate) fn settle(step: Settle) -> Result<Settled> {
     let Settle {
@@ -105,5 +110,6 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         store_start,
         fresh_bytes: flat.fresh_bytes,
         has_repeats,
+        has_near_repeats: flat.near_bytes * NEAR_SHARE_MIN > flat.fresh_bytes,
     })
 }
