@@ -48,7 +48,7 @@ pub fn decode_into(
 
 /// Opens the first `want_bytes` of a block (all of it when it is shorter) into `out`, whose former
 /// content is overwritten, without the work for the rest, beyond the codec's granularity: a few
-/// bytes for lz4, deflate, lzma, ppmd; 128 KiB for zstd; up to 900 kB for bzip2. bwt decodes
+/// bytes for lz4, deflate, lzma, ppmd, cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt decodes
 /// the whole block, and is spared only a part of the way back from the transform (a sixth of the time).
 ///
 /// Damage behind the prefix may go unnoticed; the frame's checksum is there for that.

@@ -224,10 +224,7 @@ impl Finder<'_> {
         found.length() >= needed
     }
 
-    /// Follows the last match over short gaps, in which its source has as many other bytes: versions of one thing differ in
-    /// single words. Returns where the last piece ends.
-    ///
-    /// The idea is that of repeated offsets in LZ codecs (LZX, LZMA, zstd), for distances that those cannot reach.
+    /// Follows the last match, which ends at `end`, over short gaps (see [`resume`](crate::resume)). Returns where the last piece ends.
     fn resume(&mut self, mut end: usize, limit: usize) -> usize {
         while self.resumes_left > 0
             && let Some(last) = self.matches.last()

@@ -10,7 +10,7 @@ use crate::params::{RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN};
 pub(crate) const RESUME_LOOK_BYTES: usize = RESUME_GAP_MAX + RESUME_MIN;
 const _: () = assert!(RESUME_LOOK_BYTES == u128::BITS as usize && RESUME_MIN.is_power_of_two());
 
-/// In text, fewer bytes than this of those looked at are none of UTF-8's.
+/// Text has fewer control characters, and bytes that UTF-8 never has, than this among those looked at.
 const BINARY_BYTES_MIN: usize = 8;
 
 /// How many bytes after their start the two agree again for [`RESUME_MIN`] bytes, if near enough.
@@ -35,7 +35,7 @@ pub(crate) fn resume_gap(
     (gap <= gap_max).then_some(gap)
 }
 
-/// Whether next to no byte is a control character or one that UTF-8 never has.
+/// Whether the bytes look like text.
 pub(crate) fn is_text(bytes: &[u8; RESUME_LOOK_BYTES]) -> bool {
     let is_binary = |byte: &&u8| **byte < b'\t' || **byte > 0xF4;
     bytes.iter().filter(is_binary).count() < BINARY_BYTES_MIN

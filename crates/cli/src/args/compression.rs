@@ -64,7 +64,45 @@ fn parse_codec(text: &str) -> Result<CodecChoice, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
+    use refrain::{Level, Purpose};
+
+    use crate::args::{RefrainArgs, Verb};
+
+    fn options(line: &[&str]) -> refrain::CompressOptions {
+        let line = ["refrain", "compress", "file"].iter().chain(line);
+        match RefrainArgs::try_parse_from(line).unwrap().verb {
+            Verb::Compress(args) => args.compression.options(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_purpose_brings_its_level_unless_one_is_given() {
+        for (line, purpose, level) in [
+            (&[][..], Purpose::Archive, Level::default()),
+            (
+                &["--for", "archive"],
+                Purpose::Archive,
+                super::ARCHIVE_LEVEL,
+            ),
+            (&["--for", "serve"], Purpose::Serve, Level::default()),
+            (&["--for", "archive", "-2"], Purpose::Archive, Level(2)),
+            (&["-9", "--for", "serve"], Purpose::Serve, Level(9)),
+        ] {
+            let options = options(line);
+            assert_eq!(
+                (options.purpose, options.level),
+                (purpose, level),
+                "{line:?}"
+            );
+        }
+        assert_eq!(
+            options(&["--block-size", "192K"]).block_bytes,
+            Some(192 << 10)
+        );
+        assert_eq!(options(&[]).block_bytes, None);
+    }
 
     #[test]
     fn the_help_names_every_codec_of_this_build() {
