@@ -18,11 +18,7 @@ pub(crate) fn resume_gap(
     here: &[u8; RESUME_LOOK_BYTES],
     source: &[u8; RESUME_LOOK_BYTES],
 ) -> Option<usize> {
-    let mut equal = here
-        .iter()
-        .zip(source)
-        .enumerate()
-        .fold(0u128, |mask, (at, (a, b))| mask | u128::from(a == b) << at);
+    let mut equal = equal_bytes(here, source);
     // Each step asks for runs twice as long.
     for log in 0..RESUME_MIN.ilog2() {
         equal &= equal >> (1 << log);
@@ -33,6 +29,22 @@ pub(crate) fn resume_gap(
         false => RESUME_GAP_MAX,
     };
     (gap <= gap_max).then_some(gap)
+}
+
+/// A bit for each byte that is equal in both. Eight bytes at a time, which the compiler does not find by itself: the loop over single bytes
+/// was 3 % of the match stage.
+fn equal_bytes(a: &[u8; RESUME_LOOK_BYTES], b: &[u8; RESUME_LOOK_BYTES]) -> u128 {
+    const LOW_BITS: u64 = u64::MAX / 0xFF * 0x7F;
+    /// Brings bit `8 * i` to bit `56 + i`, for all `i` below 8; no two products meet.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let words = a.as_chunks().0.iter().zip(b.as_chunks().0);
+    words.enumerate().fold(0, |mask, (word, (a, b))| {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        // The high bit of each byte that is not zero; the addition cannot carry into the next byte.
+        let high_bits = ((differing & LOW_BITS) + LOW_BITS) | differing;
+        let equal = (!high_bits & !LOW_BITS) >> 7;
+        mask | u128::from(equal.wrapping_mul(GATHER) >> 56) << (8 * word)
+    })
 }
 
 /// Whether the bytes look like text.
@@ -61,6 +73,22 @@ mod tests {
             assert_eq!(resume_gap(&here, &source), found(RESUME_GAP_IN_TEXT_MAX));
             let (here, source) = pair(0, differing);
             assert_eq!(resume_gap(&here, &source), found(RESUME_GAP_MAX));
+        }
+    }
+
+    #[test]
+    fn equal_bytes_are_those_that_are_equal() {
+        let mut state = 1u64;
+        for _ in 0..2000 {
+            let mut next = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                (state >> 62) as u8 * 85
+            };
+            let a: [u8; RESUME_LOOK_BYTES] = std::array::from_fn(|_| next());
+            let b: [u8; RESUME_LOOK_BYTES] = std::array::from_fn(|_| next());
+            let slowly = (0..RESUME_LOOK_BYTES)
+                .fold(0u128, |mask, at| mask | u128::from(a[at] == b[at]) << at);
+            assert_eq!(equal_bytes(&a, &b), slowly);
         }
     }
 

@@ -4,6 +4,9 @@
 //! (the check is made once for the 39 bytes that an iteration reads), and the call of a function that needs a
 //! processor feature, which is made only after the feature was detected. The scan is one of the largest
 //! parts of the match stage's time, so its speed pays.
+//!
+//! (A form with AVX-512, tried and left: 1.4 to 1.8 times as fast on bytes that are in the cache, no difference beyond noise in
+//! the whole match stage of two kernel trees, 3.80 to 3.88 s of processor time with it and 3.80 s without.)
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
