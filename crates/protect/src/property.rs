@@ -35,6 +35,34 @@ pub fn segmented_hash_is_blake3(content: &[u8]) {
     );
 }
 
+/// Hashing by segment gives the standard BLAKE3 hash also where segments come in pieces: `cuts` says how long each piece is, and
+/// what starts at a segment and holds a whole one is hashed as such.
+///
+/// # Panics
+/// When it does not.
+pub fn pieces_are_hashed_as_the_whole(content: &[u8], cuts: impl Iterator<Item = usize>) {
+    let mut hasher = ContentHasher::new();
+    let mut rest = content;
+    for cut in cuts.chain([content.len()]) {
+        let (piece, later) = rest.split_at(cut.min(rest.len()));
+        let offset = hasher.content_bytes();
+        if piece.len() == SEGMENT_BYTES && offset.is_multiple_of(SEGMENT_BYTES as u64) {
+            let hash = segment_hash(offset, piece).expect("an aligned segment");
+            hasher.push(&hash).expect("segments in order");
+        } else {
+            hasher.push_bytes(piece).expect("no short segment");
+        }
+        rest = later;
+        let so_far = &content[..content.len() - rest.len()];
+        assert_eq!(
+            hasher.value(),
+            content_hash(so_far),
+            "{} bytes",
+            so_far.len()
+        );
+    }
+}
+
 /// Bytes without long repeats, the same for the same seed (a plain multiplicative generator).
 #[must_use]
 pub fn patterned_bytes(length_bytes: usize, seed: u64) -> Vec<u8> {

@@ -121,8 +121,8 @@ pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 
-/// How dense the pieces of repeats may be. Whoever has the writer's memory must be able to read the archive; a reader lets the
-/// extents of one frame take a sixteenth of it (`reading/frames.rs`), and 16 MiB of the densest pieces make 50 MB of extents.
+/// How dense the pieces of repeats may be: the writer holds all extents of an epoch at once, and 16 MiB of the densest pieces make
+/// half a million of them, 20 MB.
 fn resume_spacing(memory_bytes: u64) -> u32 {
     const DENSEST: u32 = 64;
     const DENSEST_FROM_BYTES: u64 = 1 << 30;

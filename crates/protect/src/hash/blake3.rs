@@ -113,6 +113,25 @@ pub struct SegmentHash {
 }
 
 impl SegmentHash {
+    /// What `hasher` was fed: `length_bytes` from `offset_in_member` on, which was its input offset.
+    fn of(hasher: &blake3::Hasher, offset_in_member: u64, length_bytes: usize) -> SegmentHash {
+        let mut hash = SegmentHash {
+            offset_in_member,
+            length_bytes,
+            chaining_value: [0; HASH_BYTES],
+            lone_hash: [0; HASH_BYTES],
+        };
+        // An empty subtree has no value.
+        if length_bytes > 0 {
+            hash.chaining_value = hasher.finalize_non_root();
+        }
+        // Asking a hasher that does not begin at 0 for a root hash would panic.
+        if length_bytes > 0 && offset_in_member == 0 {
+            hash.lone_hash = *hasher.finalize().as_bytes();
+        }
+        hash
+    }
+
     /// Bytes of the segment.
     #[must_use]
     pub fn length_bytes(&self) -> usize {
@@ -139,23 +158,9 @@ pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, 
             length_bytes: bytes.len(),
         });
     }
-    let mut hash = SegmentHash {
-        offset_in_member,
-        length_bytes: bytes.len(),
-        chaining_value: [0; HASH_BYTES],
-        lone_hash: [0; HASH_BYTES],
-    };
-    if bytes.is_empty() {
-        return Ok(hash);
-    }
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(offset_in_member).update(bytes);
-    hash.chaining_value = hasher.finalize_non_root();
-    // Asking a hasher that does not begin at 0 for a root hash would panic.
-    if offset_in_member == 0 {
-        hash.lone_hash = *hasher.finalize().as_bytes();
-    }
-    Ok(hash)
+    Ok(SegmentHash::of(&hasher, offset_in_member, bytes.len()))
 }
 
 /// Joins segment hashes, pushed in order, into the BLAKE3 hash of the whole member.
@@ -168,6 +173,8 @@ pub struct ContentHasher {
     segment_count: u64,
     content_bytes: u64,
     lone_hash: [u8; HASH_BYTES],
+    /// The last segment, if it comes in pieces and is not complete.
+    begun: Option<Box<blake3::Hasher>>,
 }
 
 impl ContentHasher {
@@ -198,6 +205,51 @@ impl ContentHasher {
                 expected_offset: self.content_bytes,
             });
         }
+        self.append(segment);
+        Ok(())
+    }
+
+    /// Appends bytes, which are hashed here and now: for segments that come in pieces.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfOrder`] if a short segment was pushed before.
+    pub fn push_bytes(&mut self, mut bytes: &[u8]) -> Result<(), SegmentError> {
+        while !bytes.is_empty() {
+            let inside = (self.content_bytes % SEGMENT_BYTES as u64) as usize;
+            let start = self.content_bytes - inside as u64;
+            if inside > 0 && self.begun.is_none() {
+                return Err(SegmentError::OutOfOrder {
+                    found_offset: self.content_bytes,
+                    expected_offset: start + SEGMENT_BYTES as u64,
+                });
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(SEGMENT_BYTES - inside));
+            let hasher = self.begun.get_or_insert_with(|| {
+                let mut hasher = Box::new(blake3::Hasher::new());
+                hasher.set_input_offset(start);
+                hasher
+            });
+            hasher.update(now);
+            self.content_bytes += now.len() as u64;
+            if inside + now.len() == SEGMENT_BYTES {
+                self.end_segment();
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// The pieces that came make a segment.
+    fn end_segment(&mut self) {
+        if let Some(hasher) = self.begun.take() {
+            let length_bytes = (self.content_bytes - 1) % SEGMENT_BYTES as u64 + 1;
+            self.content_bytes -= length_bytes;
+            let hash = SegmentHash::of(&hasher, self.content_bytes, length_bytes as usize);
+            self.append(&hash);
+        }
+    }
+
+    fn append(&mut self, segment: &SegmentHash) {
         self.merge_complete_subtrees();
         self.stack.push(segment.chaining_value);
         if self.segment_count == 0 {
@@ -207,12 +259,16 @@ impl ContentHasher {
         self.content_bytes = self
             .content_bytes
             .saturating_add(segment.length_bytes as u64);
-        Ok(())
     }
 
-    /// The hash of everything pushed so far; more may follow if the last segment was full.
+    /// The hash of everything pushed so far; more may follow if the last segment was full, or came as bytes.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
+        if self.begun.is_some() {
+            let mut ended = self.clone();
+            ended.end_segment();
+            return ended.value();
+        }
         match self.segment_count {
             0 => content_hash(b""),
             1 => self.lone_hash,
@@ -249,7 +305,9 @@ impl ContentHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::property::{patterned_bytes, segmented_hash_is_blake3};
+    use crate::property::{
+        patterned_bytes, pieces_are_hashed_as_the_whole, segmented_hash_is_blake3,
+    };
 
     #[test]
     fn lengths_around_segment_and_chunk_boundaries() {
@@ -309,7 +367,15 @@ mod tests {
             hasher.push(&second).is_err(),
             "nothing may follow a short segment"
         );
+        assert!(hasher.push_bytes(b"x").is_err());
         assert_eq!(hasher.value(), content_hash(b"short"));
+    }
+
+    #[test]
+    fn whole_segments_may_follow_pieces_of_one() {
+        let base = patterned_bytes(3 * SEGMENT_BYTES + 5, 6);
+        let cuts = [7, SEGMENT_BYTES - 7, SEGMENT_BYTES, SEGMENT_BYTES + 1];
+        pieces_are_hashed_as_the_whole(&base, cuts.into_iter());
     }
 
     #[test]
@@ -328,6 +394,14 @@ mod tests {
         #[test]
         fn any_length_agrees_with_plain_blake3(length in 0_usize..3 * SEGMENT_BYTES, seed in 0_u64..1000) {
             segmented_hash_is_blake3(&patterned_bytes(length, seed));
+        }
+
+        #[test]
+        fn any_pieces_agree_with_plain_blake3(
+            length in 0_usize..4 * SEGMENT_BYTES,
+            cuts in proptest::collection::vec(proptest::prop_oneof![1_usize..3000, 1..2 * SEGMENT_BYTES, proptest::strategy::Just(SEGMENT_BYTES)], 0..8),
+        ) {
+            pieces_are_hashed_as_the_whole(&patterned_bytes(length, 9), cuts.into_iter());
         }
     }
 }

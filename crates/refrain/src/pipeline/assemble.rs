@@ -11,7 +11,7 @@ use refrain_codec::FallbackReason;
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
 use crate::pipeline::coordinator::{Assembly, EncodeJob, Shared};
-use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, ExtentsJob};
+use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, EpochExtents};
 use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::members::OutMember;
 use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
@@ -29,7 +29,7 @@ const EXTENT_PACKED_BYTES_MAX: u64 = 80;
 
 /// An epoch whose extents cannot be placed before a block is full.
 struct WaitingExtents {
-    job: ExtentsJob,
+    epoch: EpochExtents,
     /// Members that have ended when these extents are written.
     members_ended: usize,
 }
@@ -69,6 +69,8 @@ pub(crate) struct Assembler<'a> {
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
+    /// How many there are so far.
+    extents_frames: u64,
     blocks_in_flight: usize,
     waiting: VecDeque<WaitingExtents>,
     notes: HashMap<u64, BlockNote>,
@@ -105,6 +107,7 @@ impl<'a> Assembler<'a> {
             near_repeats: false,
             next_block: 0,
             next_epoch: 0,
+            extents_frames: 0,
             blocks_in_flight: 0,
             waiting: VecDeque::new(),
             notes: HashMap::new(),
@@ -193,15 +196,21 @@ impl<'a> Assembler<'a> {
         while self
             .waiting
             .front()
-            .is_some_and(|next| next.job.store_start + next.job.fresh_bytes <= closed)
+            .is_some_and(|next| next.epoch.store_start + next.epoch.fresh_bytes <= closed)
         {
-            let Some(WaitingExtents { job, members_ended }) = self.waiting.pop_front() else {
+            let Some(WaitingExtents {
+                epoch,
+                members_ended,
+            }) = self.waiting.pop_front()
+            else {
                 break;
             };
-            self.reach
-                .others(4096 + job.extents.len() as u64 * EXTENT_PACKED_BYTES_MAX);
-            let ticket = self.output.reserve();
-            start(EncodeJob::Extents { ticket, job });
+            for job in epoch.frames(&mut self.extents_frames) {
+                self.reach
+                    .others(4096 + job.extents.len() as u64 * EXTENT_PACKED_BYTES_MAX);
+                let ticket = self.output.reserve();
+                start(EncodeJob::Extents { ticket, job });
+            }
             self.end_members(members_ended)?;
         }
         Ok(())
@@ -283,16 +292,14 @@ impl Assembly for Assembler<'_> {
         self.content_settled += settled.content_bytes;
         self.repeats = [settled.has_repeats, self.repeats[0]];
         self.near_repeats = settled.has_near_repeats;
-        let job = ExtentsJob {
-            epoch_id: epoch,
+        let extents = EpochExtents {
             content_start: self.content_settled - settled.content_bytes,
-            content_bytes: settled.content_bytes,
             store_start: settled.store_start,
             fresh_bytes: settled.fresh_bytes,
             extents: std::mem::take(&mut settled.extents),
         };
         self.waiting.push_back(WaitingExtents {
-            job,
+            epoch: extents,
             members_ended: self.last_member,
         });
         for page in std::mem::take(&mut settled.filled) {

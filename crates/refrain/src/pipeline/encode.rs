@@ -189,7 +189,41 @@ pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     )?)
 }
 
-/// The extents of an epoch, to be packed.
+/// Extents in one frame, at most. Whoever reads anything that a frame describes unpacks all of its extents: however dense they
+/// are, these take less than a MiB.
+const EXTENTS_PER_FRAME: usize = 1 << 14;
+
+/// The extents of what was matched at once.
+pub(crate) struct EpochExtents {
+    pub content_start: u64,
+    pub store_start: u64,
+    pub fresh_bytes: u64,
+    pub extents: Vec<Extent>,
+}
+
+impl EpochExtents {
+    /// Cut into frames, each an epoch of the archive; `next_epoch_id` counts those.
+    pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = ExtentsJob> {
+        let (mut content_start, mut store_start) = (self.content_start, self.store_start);
+        self.extents.chunks(EXTENTS_PER_FRAME).map(move |extents| {
+            let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
+            let job = ExtentsJob {
+                epoch_id: *next_epoch_id,
+                content_start,
+                content_bytes: extents.iter().map(Extent::length).sum(),
+                store_start,
+                fresh_bytes: extents.iter().filter(is_fresh).map(Extent::length).sum(),
+                extents: extents.to_vec(),
+            };
+            *next_epoch_id += 1;
+            content_start += job.content_bytes;
+            store_start += job.fresh_bytes;
+            job
+        })
+    }
+}
+
+/// The extents of a frame, to be packed.
 pub(crate) struct ExtentsJob {
     pub epoch_id: u64,
     pub content_start: u64,
@@ -256,4 +290,40 @@ fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
             pattern: refrain_format::Pattern::new(pattern.bytes())?,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_extents_are_cut_into_frames_that_follow_each_other() {
+        let pair = [
+            Extent::Fresh { length: 3 },
+            Extent::Copy {
+                length: 5,
+                offset_in_store: 0,
+            },
+        ];
+        let epoch = EpochExtents {
+            content_start: 100,
+            store_start: 40,
+            fresh_bytes: 3 * EXTENTS_PER_FRAME as u64,
+            extents: pair.repeat(EXTENTS_PER_FRAME),
+        };
+        let mut next_epoch_id = 7;
+        let frames: Vec<_> = epoch.frames(&mut next_epoch_id).collect();
+        assert_eq!((frames.len(), next_epoch_id), (2, 9));
+        let half = EXTENTS_PER_FRAME as u64 / 2;
+        for (number, frame) in (0..).zip(&frames) {
+            assert_eq!(frame.epoch_id, 7 + number);
+            assert_eq!(frame.extents.len(), EXTENTS_PER_FRAME);
+            assert_eq!(frame.content_start, 100 + number * 8 * half);
+            assert_eq!(frame.store_start, 40 + number * 3 * half);
+            assert_eq!(
+                (frame.content_bytes, frame.fresh_bytes),
+                (8 * half, 3 * half)
+            );
+        }
+    }
 }

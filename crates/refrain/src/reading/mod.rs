@@ -4,6 +4,7 @@ pub(crate) mod block_cache;
 pub(crate) mod frames;
 pub(crate) mod map;
 pub(crate) mod packed;
+pub(crate) mod piece;
 pub(crate) mod scan;
 pub(crate) mod store;
 pub(crate) mod walk;

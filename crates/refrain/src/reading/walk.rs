@@ -12,7 +12,7 @@ use refrain_format::{
     BlockHead, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
     StreamChecker, unpack_entries,
 };
-use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentHash, segment_hash};
+use refrain_protect::{ContentHasher, SEGMENT_BYTES};
 use refrain_runtime::{BufferPool, Crew, Lane, Lock};
 use refrain_storage::Source;
 
@@ -20,7 +20,8 @@ use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::reading::frames::{CheckedFrame, FrameReader, decode_section, read_frame_at};
-use crate::reading::map::{EpochMap, Origin};
+use crate::reading::map::EpochMap;
+use crate::reading::piece::{Made, MadePiece};
 use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader, codec_share_bytes};
 
 /// What the walk gives away, in the order of the archive.
@@ -163,18 +164,6 @@ enum Kind {
     },
 }
 
-/// Content of a part of a segment.
-struct MadePiece {
-    bytes: Made,
-    length_bytes: u64,
-    hash: SegmentHash,
-}
-
-enum Made {
-    Bytes(Vec<u8>),
-    Zeros,
-}
-
 /// A member whose content is given away, or will be.
 struct OpenMember {
     start: MemberStart,
@@ -187,7 +176,8 @@ struct PiecePlan {
     piece: u64,
     map: Arc<EpochMap>,
     content: Range<u64>,
-    offset_in_member: u64,
+    /// Where it begins in its member, if it is a whole segment of it.
+    segment_at: Option<u64>,
     /// Jobs below this number open the blocks that it needs.
     after_opening: u64,
     /// Bytes of all blocks that were read before its extents.
@@ -590,13 +580,15 @@ impl Walk<'_, '_, '_> {
             let member_start = self.begun.front().copied().unwrap_or(0);
             let member_end = self.begun.get(1).copied().unwrap_or(u64::MAX);
             let offset_in_member = at - member_start;
-            let segment_left = SEGMENT_BYTES as u64 - offset_in_member % SEGMENT_BYTES as u64;
+            let inside_segment = offset_in_member % SEGMENT_BYTES as u64;
+            let segment_left = SEGMENT_BYTES as u64 - inside_segment;
             let end = (at + segment_left).min(member_end).min(content.end);
+            let is_whole = inside_segment == 0 && (end - at == segment_left || end == member_end);
             let plan = PiecePlan {
                 piece: self.next_piece,
                 map: map.clone(),
                 content: at..end,
-                offset_in_member,
+                segment_at: is_whole.then_some(offset_in_member),
                 after_opening: self.next_opening,
                 blocks_bytes: self.blocks_bytes,
             };
@@ -628,7 +620,7 @@ impl Walk<'_, '_, '_> {
                 piece,
                 map,
                 content,
-                offset_in_member,
+                segment_at,
                 ..
             } = plan;
             if self
@@ -641,10 +633,9 @@ impl Walk<'_, '_, '_> {
             let shared = self.shared.clone();
             self.pieces_in_flight += 1;
             self.crew.submit(Lane::Normal, move || {
-                Event(Kind::Piece {
-                    piece,
-                    made: shared.make(&map, content, offset_in_member),
-                })
+                let Shared { store, buffers, .. } = &*shared;
+                let made = MadePiece::make(store, buffers, &map, content, segment_at);
+                Event(Kind::Piece { piece, made })
             });
         }
     }
@@ -700,9 +691,7 @@ impl Walk<'_, '_, '_> {
             .open
             .front_mut()
             .ok_or_else(|| damaged("content belongs to no member".into()))?;
-        member
-            .hasher
-            .push(&made.hash)
+        made.hash_into(&mut member.hasher)
             .map_err(|error| damaged(error.to_string()))?;
         self.totals.content_bytes += made.length_bytes;
         match made.bytes {
@@ -756,45 +745,4 @@ fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
         &[],
         frame.header.sequence,
     )
-}
-
-impl Shared {
-    fn make(
-        &self,
-        map: &EpochMap,
-        content: Range<u64>,
-        offset_in_member: u64,
-    ) -> Result<MadePiece> {
-        let length_bytes = content.end - content.start;
-        // Only whole segments come out of the pool as they went in: filling up what a short piece left costs more than the piece.
-        let bytes = if length_bytes == SEGMENT_BYTES as u64 {
-            self.buffers.get_full()
-        } else {
-            self.buffers.get().map(|mut bytes| {
-                bytes.resize(length_bytes as usize, 0);
-                bytes
-            })
-        };
-        let mut bytes = bytes?;
-        self.store
-            .fill(map, content.start, &mut bytes, Depth::Whole)?;
-        let hash = segment_hash(offset_in_member, &bytes)
-            .map_err(|error| Error::damaged(error.to_string()))?;
-        let mut origins = map.origins(content);
-        let is_zeros = match (origins.next(), origins.next()) {
-            (Some((Origin::Fill { pattern, .. }, _)), None) => map.pattern(pattern).is_zero(),
-            _ => false,
-        };
-        let made = if is_zeros {
-            self.buffers.put(bytes);
-            Made::Zeros
-        } else {
-            Made::Bytes(bytes)
-        };
-        Ok(MadePiece {
-            bytes: made,
-            length_bytes,
-            hash,
-        })
-    }
 }
