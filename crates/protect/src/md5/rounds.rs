@@ -9,7 +9,7 @@
 //! - H(b, c, d) = b ^ (c ^ d): xor, add, rotate, add: 4.
 //! - I(b, c, d) = c ^ (b | !d): or, xor, add, rotate, add: 5.
 //!
-//! 16 * (5 + 4 + 4 + 5) = 288 operations one behind the other for 64 bytes. The sum for G is an old trick of the public; the
+//! 16 * (5 + 4 + 4 + 5) = 288 operations one behind the other for 64 bytes. The sum for G is a trick long known; the
 //! step, its functions and numbers are RFC 1321's. Tried for one word and worse by 1 to 6 %: F as a sum, I as a difference
 //! ((c ^ (!b & d)) is its complement).
 //!

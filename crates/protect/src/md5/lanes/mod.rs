@@ -11,9 +11,12 @@ use super::{BLOCK_BYTES, rounds};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
 mod pair;
 
 /// Inputs that the widest kernel takes at once, whatever the processor.
@@ -60,13 +63,16 @@ fn compress_side_by_side(jobs: &mut [Job]) {
 }
 
 /// Compresses blocks as long as that is faster than one job after the other, on this processor.
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 fn compress_side_by_side(jobs: &mut [Job]) {
     drive(jobs, 5, neon::compress_8);
     drive(jobs, 3, neon::compress_4);
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+)))]
 fn compress_side_by_side(_jobs: &mut [Job]) {}
 
 /// Compresses blocks with `kernel` as long as at least `fewest` jobs have some left.

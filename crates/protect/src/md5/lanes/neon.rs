@@ -2,6 +2,7 @@
 //!
 //! `unsafe` because blocks are read and states stored through pointers, of which the entry has checked the lengths, and because
 //! intrinsics ask for it. Every 64-bit Arm processor that runs this program has NEON (the compiler takes it for granted there).
+//! Blocks are read as words of the machine, so the module is compiled where these are little endian.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
@@ -12,9 +13,6 @@ use super::{Block, LaneStates};
 
 /// Lanes of a register.
 const LANES: usize = 4;
-
-// Blocks are read as words of the machine.
-const _: () = assert!(cfg!(target_endian = "little"));
 
 /// Four words.
 #[derive(Clone, Copy)]

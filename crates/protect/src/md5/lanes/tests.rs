@@ -44,7 +44,7 @@ fn kernels_equal_the_scalar_form() {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 #[test]
 fn kernels_equal_the_scalar_form() {
     kernel_equals_scalar::<4>(neon::compress_4);
