@@ -25,10 +25,10 @@ pub(super) fn is_available() -> bool {
 struct Vector(__m512i);
 
 /// Truth tables of the functions of RFC 1321 for `vpternlogd`: bit `4 b + 2 c + d` is the result.
-const F: i32 = 0b1100_1010;
-const G: i32 = 0b1110_0100;
-const H: i32 = 0b1001_0110;
-const I: i32 = 0b0011_1001;
+pub(super) const F: i32 = 0b1100_1010;
+pub(super) const G: i32 = 0b1110_0100;
+pub(super) const H: i32 = 0b1001_0110;
+pub(super) const I: i32 = 0b0011_1001;
 
 macro_rules! word_methods {
     ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(

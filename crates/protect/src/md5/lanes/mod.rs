@@ -11,6 +11,8 @@ use super::{BLOCK_BYTES, rounds};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_alone;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 #[cfg(any(
@@ -45,9 +47,23 @@ pub(super) fn compress_jobs(jobs: &mut [Job]) {
         compress_side_by_side(jobs);
     }
     for job in jobs {
-        rounds::compress_blocks(job.state, job.blocks);
+        compress_alone(job.state, job.blocks);
         job.blocks = &[];
     }
+}
+
+/// Blocks from which on it pays to ask what the processor has: on fewer the gain is below three microseconds, and the first
+/// answer may come slowly (a virtual machine asks its host).
+#[cfg(target_arch = "x86_64")]
+const ALONE_BLOCKS_MIN: usize = 256;
+
+/// Compresses blocks of one input by the fastest form for it.
+pub(super) fn compress_alone(state: &mut [u32; 4], blocks: &[Block]) {
+    #[cfg(target_arch = "x86_64")]
+    if blocks.len() >= ALONE_BLOCKS_MIN && avx512_alone::is_available() {
+        return avx512_alone::compress_blocks(state, blocks);
+    }
+    rounds::compress_blocks(state, blocks);
 }
 
 /// Compresses blocks as long as that is faster than one job after the other, on this processor.
