@@ -161,8 +161,11 @@ fn progress_line(label: &str, progress: &Progress, elapsed: Duration) -> String 
             )
         }
         _ => {
-            let archive = bytes_text(progress.archive_bytes);
-            format!("{label}  {}  archive {archive}  {rate}", bytes_text(done))
+            let archive = match progress.archive_bytes {
+                0 => String::new(),
+                bytes => format!("  archive {}", bytes_text(bytes)),
+            };
+            format!("{label}  {}{archive}  {rate}", bytes_text(done))
         }
     };
     line.chars().take(LINE_COLUMNS_MAX).collect()

@@ -23,6 +23,7 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
         Verb::Info(args) => verbs::info::run(&args, &session),
         Verb::List(args) => verbs::list::run(&args, &session),
         Verb::Cat(args) => verbs::cat::run(&args, &session),
+        Verb::Hash(args) => verbs::hash::run(&args, &session),
         Verb::Bench(args) => verbs::bench::run(&args, &session),
         Verb::Generate(args) => generate::run(&args, &session),
     }

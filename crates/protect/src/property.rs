@@ -2,6 +2,8 @@
 //! Each function panics (fails) when its statement does not hold.
 #![allow(clippy::expect_used, clippy::panic)]
 
+use crate::md5::plain::md5_plain;
+use crate::md5::{Md5, finish_many, md5, update_many};
 use crate::{Checksum64, ContentHasher, SEGMENT_BYTES, checksum64, content_hash, segment_hash};
 
 /// A checksum over two parts equals the checksum of the whole.
@@ -60,6 +62,56 @@ pub fn pieces_are_hashed_as_the_whole(content: &[u8], cuts: impl Iterator<Item =
             "{} bytes",
             so_far.len()
         );
+    }
+}
+
+/// MD5 of an input that comes in pieces is that of the RFC's plain form.
+///
+/// # Panics
+/// When it is not.
+pub fn md5_in_pieces(bytes: &[u8], cuts: &[u16]) {
+    let mut hash = Md5::new();
+    let mut rest = bytes;
+    for &cut in cuts {
+        let (piece, after) = rest.split_at(usize::from(cut) % (rest.len() + 1));
+        hash.update(piece);
+        rest = after;
+    }
+    hash.update(rest);
+    assert_eq!(
+        hash.finish(),
+        md5_plain(bytes),
+        "{} bytes cut at {cuts:?}",
+        bytes.len()
+    );
+}
+
+/// MD5 of many inputs, each in two pieces, side by side, is that of each alone; and that of the RFC's plain form for
+/// the first few (it is slow).
+///
+/// # Panics
+/// When it is not.
+pub fn md5_side_by_side(inputs: &[&[u8]], cut: usize) {
+    let mut hashes = vec![Md5::new(); inputs.len()];
+    let first = |input: &'_ &[u8]| cut.min(input.len());
+    let cut_inputs: Vec<_> = inputs
+        .iter()
+        .map(|input| input.split_at(first(input)))
+        .collect();
+    update_many(hashes.iter_mut().zip(cut_inputs.iter().map(|cut| cut.0)));
+    update_many(hashes.iter_mut().zip(cut_inputs.iter().map(|cut| cut.1)));
+    let digests = finish_many(hashes);
+    assert_eq!(digests.len(), inputs.len());
+    for (index, (digest, input)) in digests.iter().zip(inputs).enumerate() {
+        assert_eq!(*digest, md5(input), "input {index} of {}", inputs.len());
+        if index < 20 {
+            assert_eq!(
+                *digest,
+                md5_plain(input),
+                "input {index} of {}",
+                inputs.len()
+            );
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use refrain_format::{
     BlockHead, Entry as FormatEntry, EntryKind as FormatEntryKind, MemberEnd,
     MemberKind as FormatKind, MemberStart as FormatStart,
 };
+use refrain_protect::{DigestAlgorithm, DigestValue};
 pub use refrain_storage::Timestamp;
 
 use crate::pipeline::reread::description;
@@ -52,6 +53,8 @@ pub struct Member {
     pub content_bytes: u64,
     /// BLAKE3 of the content.
     pub blake3: [u8; 32],
+    /// Further digests of the content, where whoever made the archive asked for them.
+    pub digests: Vec<(DigestAlgorithm, DigestValue)>,
 }
 
 /// What an entry of a tree is.
@@ -240,6 +243,7 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         modified: start.modified.map(timestamp),
         content_bytes: end.content_bytes,
         blake3: end.blake3,
+        digests: crate::digests::stated(end),
     }
 }
 

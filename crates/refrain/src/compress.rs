@@ -7,7 +7,7 @@ use std::sync::Arc;
 use refrain_format::{
     ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
 };
-use refrain_protect::SEGMENT_BYTES;
+use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
 use refrain_runtime::{BufferPool, Crew, Lock, crew};
 use refrain_storage::{Sink, Source, Timestamp};
 
@@ -90,7 +90,10 @@ pub fn compress(
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
     let tuning = Tuning::new(options)?;
-    let mut prepared = Prepared::default();
+    let mut prepared = Prepared {
+        digests: options.digests.clone(),
+        ..Prepared::default()
+    };
     for member in members {
         prepared.add(member)?;
     }
@@ -149,6 +152,8 @@ struct Prepared {
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
     late_notices: Vec<LateNotices>,
+    /// Further digests of every member.
+    digests: Vec<DigestAlgorithm>,
 }
 
 impl Prepared {
@@ -202,7 +207,8 @@ impl Prepared {
                     .push(Box::new(move || tree.lock().take_notices()));
             }
         }
-        self.members.push(OutMember::new(start, entries));
+        self.members
+            .push(OutMember::new(start, entries, &self.digests));
         Ok(())
     }
 
@@ -264,6 +270,7 @@ impl Run<'_> {
             content_bytes_total,
             has_unknown_length,
             late_notices,
+            digests: _,
         } = prepared;
         let content_bytes_total = content_bytes_total.filter(|_| !has_unknown_length);
         let workspaces = Arc::new(Workspaces::default());

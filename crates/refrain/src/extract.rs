@@ -8,6 +8,7 @@ use refrain_runtime::crew;
 use refrain_storage::{Sink, Source};
 
 use crate::archive_info::{Member, MemberStart, member, member_start};
+use crate::digests::DigestCheck;
 use crate::error::Result;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
@@ -44,7 +45,7 @@ pub trait Targets {
 
 /// Extracts all members of an archive that can be read at any offset.
 ///
-/// Every frame is read and checked, every content hash compared, before a member is published.
+/// Every frame is read and checked, every content hash and further digest compared, before a member is published.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` for the archive, with the place; `Io` for reads and writes; what `targets` returns.
@@ -133,6 +134,7 @@ fn run(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
+    let mut visitor = DigestCheck::new(visitor, source.as_ref(), options)?;
     let limits = limits_for(options.memory_bytes);
     let reader = FrameReader::open(feed, limits)?;
     let threads = options.threads.max(1);
@@ -142,7 +144,7 @@ fn run(
         limits,
     };
     let totals = crew(threads, |crew| {
-        walk(crew, reader, source, &options, visitor, watch)
+        walk(crew, reader, source, &options, &mut visitor, watch)
     })?;
     Ok(ExtractSummary {
         content_bytes: totals.content_bytes,

@@ -49,8 +49,10 @@
 mod archive;
 mod archive_info;
 mod compress;
+mod digests;
 mod error;
 mod extract;
+mod hash;
 mod levels;
 mod options;
 mod pipeline;
@@ -70,8 +72,10 @@ pub use archive_info::{
 pub use compress::{CompressSummary, Content, MemberInput, compress};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
+pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
 pub use options::{CodecChoice, CompressOptions, Level, Purpose, ReadOptions, codec_names};
 pub use progress::{Progress, Unwatched, Watch};
+pub use refrain_protect::{DigestAlgorithm, DigestValue};
 pub use tree::TreeSink;
 pub use tuning::MEMORY_BYTES_MIN;

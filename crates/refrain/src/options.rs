@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use refrain_codec::{by_name, codecs};
+use refrain_protect::DigestAlgorithm;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -107,6 +108,8 @@ pub struct CompressOptions {
     /// pipe (a member that cannot be read again, a sink that cannot be read back), a quarter of the memory; more
     /// than a half of it is refused there.
     pub reach_bytes: Option<u64>,
+    /// Further digests of each member's content to be stored; BLAKE3 is always there. They are made on one thread.
+    pub digests: Vec<DigestAlgorithm>,
 }
 
 impl Default for CompressOptions {
@@ -119,6 +122,7 @@ impl Default for CompressOptions {
             threads: 1,
             memory_bytes: None,
             reach_bytes: None,
+            digests: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use refrain::{CodecChoice, CompressOptions, Level, Purpose};
 
+use super::hash::AlgorithmArg;
 use super::level::LevelFlags;
 use super::size::Size;
 
@@ -24,6 +25,9 @@ pub struct CompressionArgs {
     /// How far back a decoder may have to look; default: any distance, but from pipe to pipe a quarter of the memory
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
+    /// Store further digests of each member's content, such as md5,sha256; `info` shows them. BLAKE3 is always stored
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub hash: Vec<AlgorithmArg>,
 }
 
 /// [`Purpose`] as the command line has it.
@@ -52,6 +56,7 @@ impl CompressionArgs {
             codec: self.codec.clone(),
             block_bytes: self.block_size.map(|size| size.bytes),
             reach_bytes: self.reach.map(|size| size.bytes),
+            digests: self.hash.iter().map(|name| name.algorithm()).collect(),
             ..CompressOptions::default()
         }
     }

@@ -1,6 +1,7 @@
 //! The one declaration of all verbs and flags; help, manual pages and completions come from it.
 
 mod compression;
+mod hash;
 mod level;
 mod output;
 mod range;
@@ -11,6 +12,7 @@ mod size;
 mod verb;
 
 pub use compression::CompressionArgs;
+pub use hash::HashArgs;
 pub use output::OutputArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;

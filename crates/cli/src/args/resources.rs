@@ -25,10 +25,7 @@ pub struct ResourceArgs {
 impl ResourceArgs {
     /// The number of threads, never 0.
     pub fn thread_count(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            threads => threads,
-        }
+        thread_count(self.threads)
     }
 
     /// Options for reading an archive.
@@ -41,6 +38,14 @@ impl ResourceArgs {
                     size.bytes
                 }),
         }
+    }
+}
+
+/// `asked_for` threads, or one per processor if that is 0.
+pub fn thread_count(asked_for: usize) -> usize {
+    match asked_for {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads => threads,
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
-use super::{ByteRange, CompressionArgs, OutputArgs, ReportArgs, ResourceArgs};
+use super::{ByteRange, CompressionArgs, HashArgs, OutputArgs, ReportArgs, ResourceArgs};
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
@@ -35,6 +35,8 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
+    /// Digests of files, made and checked as md5sum, sha256sum and b3sum do
+    Hash(HashArgs),
     /// Measure against other programs on your own files
     Bench(crate::bench::BenchArgs),
     /// Write manual pages or completions for shells

@@ -158,12 +158,15 @@ fn codec_text(codec: &CodecUse) -> String {
 }
 
 fn member_text(member: &Member) -> String {
+    let further = member.digests.iter();
+    let further = further.map(|(algorithm, value)| format!(", {} {value}", algorithm.name()));
     format!(
-        "{} ({}), {}, blake3 {}",
+        "{} ({}), {}, blake3 {}{}",
         shown(&member.name),
         kind_name(member.kind),
         exact(member.content_bytes),
-        hex(&member.blake3)
+        hex(&member.blake3),
+        further.collect::<String>()
     )
 }
 
@@ -213,6 +216,14 @@ fn codec_json(codec: &CodecUse) -> Value {
     })
 }
 
+fn digests_json(member: &Member) -> Value {
+    let digests = member.digests.iter();
+    digests
+        .map(|(algorithm, value)| (algorithm.name().to_string(), json!(value.to_string())))
+        .collect::<serde_json::Map<String, Value>>()
+        .into()
+}
+
 /// A member for scripts.
 pub fn member_json(member: &Member) -> Value {
     json!({
@@ -223,5 +234,6 @@ pub fn member_json(member: &Member) -> Value {
         "modified_nanoseconds": member.modified.map(|time| time.nanoseconds),
         "content_bytes": member.content_bytes,
         "blake3": hex(&member.blake3),
+        "digests": digests_json(member),
     })
 }

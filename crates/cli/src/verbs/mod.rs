@@ -4,6 +4,7 @@ pub mod bench;
 pub mod cat;
 pub mod compress;
 pub mod decompress;
+pub mod hash;
 pub mod info;
 pub mod list;
 pub mod test;

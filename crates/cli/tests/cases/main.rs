@@ -9,11 +9,13 @@
 //! | `manners` | nothing overwritten, nothing left behind, exit codes |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `hash` | digests, beside md5sum and sha256sum |
 
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod damage;
+mod hash;
 mod manners;
 mod reading;
 mod rfn;

@@ -272,7 +272,7 @@ impl Assembly for Assembler<'_> {
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
         for segment in &data.segments {
             self.start_members(segment.member);
-            self.members[segment.member].push(&segment.hash)?;
+            self.members[segment.member].push(&segment.hash, &segment.bytes)?;
             self.content_read += segment.bytes.len() as u64;
             self.last_member = segment.member;
         }

@@ -2,8 +2,9 @@
 
 use refrain_codec::{CodecId, Plan, Workspace, encode_block};
 use refrain_format::{EntriesHead, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
-use refrain_protect::{ContentHasher, SegmentHash};
+use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
 
+use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::encode::{PACKED_LEVEL, coding};
 use crate::pipeline::output::Frame;
@@ -16,19 +17,29 @@ pub(crate) struct OutMember {
     pub start: MemberStart,
     hasher: ContentHasher,
     entries: Option<TakeEntries>,
+    /// Further digests, made on request.
+    digests: Vec<DigestHasher>,
 }
 
 impl OutMember {
-    pub(crate) fn new(start: MemberStart, entries: Option<TakeEntries>) -> OutMember {
+    pub(crate) fn new(
+        start: MemberStart,
+        entries: Option<TakeEntries>,
+        digests: &[DigestAlgorithm],
+    ) -> OutMember {
         OutMember {
             start,
             hasher: ContentHasher::new(),
             entries,
+            digests: digests::hashers(digests),
         }
     }
 
     /// Its next segment was read.
-    pub(crate) fn push(&mut self, hash: &SegmentHash) -> Result<()> {
+    pub(crate) fn push(&mut self, hash: &SegmentHash, bytes: &[u8]) -> Result<()> {
+        self.digests
+            .iter_mut()
+            .for_each(|hasher| hasher.update(bytes));
         self.hasher
             .push(hash)
             .map_err(|error| Error::new(ErrorKind::Internal, error))
@@ -49,7 +60,7 @@ impl OutMember {
             content_bytes: self.hasher.content_bytes(),
             entry_count,
             blake3: self.hasher.value(),
-            digests: Vec::new(),
+            digests: digests::finish(std::mem::take(&mut self.digests)),
         }));
         Ok(frames)
     }

@@ -1,0 +1,72 @@
+//! The files to be hashed.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use refrain::{DigestAlgorithm, HashInputs};
+
+use crate::files::is_dash;
+use crate::patience::PatientReader;
+use crate::session::Session;
+
+/// Files, each with its function.
+pub struct FileInputs<'a> {
+    session: &'a Session,
+    files: Vec<(PathBuf, DigestAlgorithm)>,
+    bytes_total: Option<u64>,
+}
+
+impl<'a> FileInputs<'a> {
+    /// Nothing is opened yet.
+    pub fn new(files: Vec<(PathBuf, DigestAlgorithm)>, session: &'a Session) -> FileInputs<'a> {
+        // Only progress on a terminal needs the sum, and asking costs a call a file.
+        let bytes_total = io::stderr().is_terminal().then(|| bytes_total(&files));
+        FileInputs {
+            session,
+            files,
+            bytes_total: bytes_total.flatten(),
+        }
+    }
+}
+
+/// Sizes of all files together; `None` if one of them is no file.
+fn bytes_total(files: &[(PathBuf, DigestAlgorithm)]) -> Option<u64> {
+    let size = |(path, _): &(PathBuf, DigestAlgorithm)| match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Some(metadata.len()),
+        Ok(metadata) if metadata.is_dir() => Some(0),
+        Ok(_) => None,
+        Err(_) if is_dash(path) => None,
+        Err(_) => Some(0),
+    };
+    files.iter().map(size).sum()
+}
+
+impl HashInputs for FileInputs<'_> {
+    fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    fn algorithm(&self, index: usize) -> DigestAlgorithm {
+        self.files[index].1
+    }
+
+    fn open(&self, index: usize) -> io::Result<Box<dyn Read + Send>> {
+        let path = &self.files[index].0;
+        let file = match is_dash(path) {
+            true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            false => File::open(path)?,
+        };
+        // A directory opens, and says what it is when it is read.
+        let kind = file.metadata()?.file_type();
+        match kind.is_file() || kind.is_dir() {
+            true => Ok(Box::new(file)),
+            false => Ok(Box::new(PatientReader::new(file, self.session))),
+        }
+    }
+
+    fn content_bytes_total(&self) -> Option<u64> {
+        self.bytes_total
+    }
+}

@@ -1,0 +1,182 @@
+//! AVX2: 8 lanes in a register, or 16 in two.
+//!
+//! `unsafe` because vector instructions may be used only where the processor has them (every entry checks that before), and
+//! because blocks are read and states stored through pointers, of which the entry has checked the lengths. It pays: 16
+//! inputs take about the time of two.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::super::rounds::{Word, compress, hidden_addends};
+use super::pair::Pair;
+use super::{Block, LaneStates};
+
+/// Lanes of a register.
+const LANES: usize = 8;
+
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+/// Eight words. One exists only in functions that are compiled for AVX2 and run where that was detected.
+#[derive(Clone, Copy)]
+struct Vector(__m256i);
+
+macro_rules! word_methods {
+    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: Self),*) -> Self {
+            let $this = self;
+            // SAFETY: a `Vector` exists only where there is AVX2.
+            Vector(unsafe { $value })
+        }
+    )*};
+}
+
+impl Word for Vector {
+    #[inline(always)]
+    fn all(value: u32) -> Self {
+        // SAFETY: called from functions compiled for AVX2 only, as everything that makes a `Vector`.
+        Vector(unsafe { _mm256_set1_epi32(value as i32) })
+    }
+    #[inline(always)]
+    fn rotated<const LEFT: i32, const RIGHT: i32>(self) -> Self {
+        // SAFETY: a `Vector` exists only where there is AVX2.
+        Vector(unsafe {
+            _mm256_or_si256(
+                _mm256_slli_epi32::<LEFT>(self.0),
+                _mm256_srli_epi32::<RIGHT>(self.0),
+            )
+        })
+    }
+    word_methods! {
+        plus(a, b) = _mm256_add_epi32(a.0, b.0);
+        plus_f(sum, b, c, d) = {
+            let chosen = _mm256_and_si256(b.0, _mm256_xor_si256(c.0, d.0));
+            _mm256_add_epi32(sum.0, _mm256_xor_si256(d.0, chosen))
+        };
+        plus_g(sum, b, c, d) = {
+            let early = _mm256_add_epi32(sum.0, _mm256_andnot_si256(d.0, c.0));
+            _mm256_add_epi32(early, _mm256_and_si256(d.0, b.0))
+        };
+        plus_h(sum, b, c, d) = {
+            let parity = _mm256_xor_si256(b.0, _mm256_xor_si256(c.0, d.0));
+            _mm256_add_epi32(sum.0, parity)
+        };
+        plus_i(sum, b, c, d) = {
+            let not_d = _mm256_xor_si256(d.0, _mm256_set1_epi32(-1));
+            let mixed = _mm256_xor_si256(c.0, _mm256_or_si256(b.0, not_d));
+            _mm256_add_epi32(sum.0, mixed)
+        };
+    }
+}
+
+/// The kernel for 8 lanes.
+pub(super) fn compress_8(states: &mut LaneStates<8>, inputs: [&[Block]; 8], count: usize) {
+    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
+    // SAFETY: the feature was detected, and each input has `count` blocks.
+    unsafe { compress_one(states, inputs.map(<[Block]>::as_ptr), count) }
+}
+
+/// The kernel for 16 lanes.
+pub(super) fn compress_16(states: &mut LaneStates<16>, inputs: [&[Block]; 16], count: usize) {
+    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
+    // SAFETY: the feature was detected, and each input has `count` blocks.
+    unsafe { compress_two(states, inputs.map(<[Block]>::as_ptr), count) }
+}
+
+/// # Safety
+/// Each of `inputs` points to `count` blocks.
+#[target_feature(enable = "avx2")]
+unsafe fn compress_one(states: &mut LaneStates<8>, inputs: [*const Block; 8], count: usize) {
+    let addends = hidden_addends();
+    let mut state = states.each_ref().map(|words| load(words));
+    for index in 0..count {
+        // SAFETY: there are `count` blocks.
+        let words = unsafe { transposed(&inputs, index) };
+        state = compress(state, &words, addends);
+    }
+    for (words, vector) in states.iter_mut().zip(state) {
+        store(vector, words);
+    }
+}
+
+/// # Safety
+/// Each of `inputs` points to `count` blocks.
+#[target_feature(enable = "avx2")]
+unsafe fn compress_two(states: &mut LaneStates<16>, inputs: [*const Block; 16], count: usize) {
+    let addends = hidden_addends();
+    let (low_inputs, high_inputs) = inputs.split_at(LANES);
+    let (Ok(low_inputs), Ok(high_inputs)) = (low_inputs.try_into(), high_inputs.try_into()) else {
+        return;
+    };
+    let mut state = states.each_ref().map(|words| {
+        let (halves, _) = words.as_chunks();
+        Pair(load(&halves[0]), load(&halves[1]))
+    });
+    for index in 0..count {
+        // SAFETY: there are `count` blocks.
+        let (low, high) = unsafe {
+            (
+                transposed(low_inputs, index),
+                transposed(high_inputs, index),
+            )
+        };
+        let words = std::array::from_fn(|word| Pair(low[word], high[word]));
+        state = compress(state, &words, addends);
+    }
+    for (words, vectors) in states.iter_mut().zip(state) {
+        let (halves, _) = words.as_chunks_mut();
+        store(vectors.0, &mut halves[0]);
+        store(vectors.1, &mut halves[1]);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn load(words: &[u32; LANES]) -> Vector {
+    // SAFETY: eight words are 32 bytes.
+    Vector(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+}
+
+#[target_feature(enable = "avx2")]
+fn store(vector: Vector, words: &mut [u32; LANES]) {
+    // SAFETY: eight words are 32 bytes.
+    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), vector.0) }
+}
+
+/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so on. (x86 is little endian, as
+/// MD5 is.)
+///
+/// # Safety
+/// Each of `inputs` points to more than `index` blocks.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
+    let mut words = [Vector(_mm256_setzero_si256()); 16];
+    for (half, words) in words.chunks_exact_mut(LANES).enumerate() {
+        // SAFETY: the block is there, and has two halves of 32 bytes.
+        let row = |lane: usize| unsafe {
+            _mm256_loadu_si256(inputs[lane].add(index).cast::<__m256i>().add(half))
+        };
+        // Four lanes at a time: in each half of 128 bits, a word of each of them.
+        let fours: [[__m256i; 4]; 2] = std::array::from_fn(|group| {
+            let (a, b) = (row(4 * group), row(4 * group + 1));
+            let (c, d) = (row(4 * group + 2), row(4 * group + 3));
+            let (ab_low, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let (cd_low, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+            [
+                _mm256_unpacklo_epi64(ab_low, cd_low),
+                _mm256_unpackhi_epi64(ab_low, cd_low),
+                _mm256_unpacklo_epi64(ab_high, cd_high),
+                _mm256_unpackhi_epi64(ab_high, cd_high),
+            ]
+        });
+        // Then the halves: those of a word come together.
+        for word in 0..4 {
+            let [a, b] = fours.map(|four| four[word]);
+            words[word] = Vector(_mm256_permute2x128_si256::<0x20>(a, b));
+            words[word + 4] = Vector(_mm256_permute2x128_si256::<0x31>(a, b));
+        }
+    }
+    words
+}

@@ -1,0 +1,134 @@
+//! NEON: 4 lanes in a register, or 8 in two.
+//!
+//! `unsafe` because blocks are read and states stored through pointers, of which the entry has checked the lengths, and because
+//! intrinsics ask for it. Every 64-bit Arm processor that runs this program has NEON (the compiler takes it for granted there).
+//! Blocks are read as words of the machine, so the module is compiled where these are little endian.
+#![allow(unsafe_code)]
+
+use std::arch::aarch64::*;
+
+use super::super::rounds::{Word, compress, hidden_addends};
+use super::pair::Pair;
+use super::{Block, LaneStates};
+
+/// Lanes of a register.
+const LANES: usize = 4;
+
+/// Four words.
+#[derive(Clone, Copy)]
+struct Vector(uint32x4_t);
+
+macro_rules! word_methods {
+    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: Self),*) -> Self {
+            let $this = self;
+            // SAFETY: NEON is always there.
+            Vector(unsafe { $value })
+        }
+    )*};
+}
+
+impl Word for Vector {
+    #[inline(always)]
+    fn all(value: u32) -> Self {
+        // SAFETY: NEON is always there.
+        Vector(unsafe { vdupq_n_u32(value) })
+    }
+    #[inline(always)]
+    fn rotated<const LEFT: i32, const RIGHT: i32>(self) -> Self {
+        // SAFETY: NEON is always there. (Shift right and insert below what was shifted left.)
+        Vector(unsafe { vsriq_n_u32::<RIGHT>(vshlq_n_u32::<LEFT>(self.0), self.0) })
+    }
+    word_methods! {
+        plus(a, b) = vaddq_u32(a.0, b.0);
+        plus_f(sum, b, c, d) = vaddq_u32(sum.0, vbslq_u32(b.0, c.0, d.0));
+        plus_g(sum, b, c, d) = vaddq_u32(vaddq_u32(sum.0, vbicq_u32(c.0, d.0)), vandq_u32(d.0, b.0));
+        plus_h(sum, b, c, d) = vaddq_u32(sum.0, veorq_u32(b.0, veorq_u32(c.0, d.0)));
+        plus_i(sum, b, c, d) = vaddq_u32(sum.0, veorq_u32(c.0, vornq_u32(b.0, d.0)));
+    }
+}
+
+/// The kernel for 4 lanes.
+pub(super) fn compress_4(states: &mut LaneStates<4>, inputs: [&[Block]; 4], count: usize) {
+    assert!(inputs.iter().all(|blocks| blocks.len() >= count));
+    let inputs = inputs.map(<[Block]>::as_ptr);
+    let addends = hidden_addends();
+    let mut state = states.each_ref().map(load);
+    for index in 0..count {
+        // SAFETY: each input has `count` blocks.
+        let words = unsafe { transposed(&inputs, index) };
+        state = compress(state, &words, addends);
+    }
+    for (words, vector) in states.iter_mut().zip(state) {
+        store(vector, words);
+    }
+}
+
+/// The kernel for 8 lanes.
+pub(super) fn compress_8(states: &mut LaneStates<8>, inputs: [&[Block]; 8], count: usize) {
+    assert!(inputs.iter().all(|blocks| blocks.len() >= count));
+    let pointers = inputs.map(<[Block]>::as_ptr);
+    let (pointers, _) = pointers.as_chunks::<LANES>();
+    let addends = hidden_addends();
+    let mut state = states.each_ref().map(|words| {
+        let (halves, _) = words.as_chunks();
+        Pair(load(&halves[0]), load(&halves[1]))
+    });
+    for index in 0..count {
+        // SAFETY: each input has `count` blocks.
+        let (low, high) = unsafe {
+            (
+                transposed(&pointers[0], index),
+                transposed(&pointers[1], index),
+            )
+        };
+        let words = std::array::from_fn(|word| Pair(low[word], high[word]));
+        state = compress(state, &words, addends);
+    }
+    for (words, vectors) in states.iter_mut().zip(state) {
+        let (halves, _) = words.as_chunks_mut();
+        store(vectors.0, &mut halves[0]);
+        store(vectors.1, &mut halves[1]);
+    }
+}
+
+#[inline(always)]
+fn load(words: &[u32; LANES]) -> Vector {
+    // SAFETY: four words are 16 bytes.
+    Vector(unsafe { vld1q_u32(words.as_ptr()) })
+}
+
+#[inline(always)]
+fn store(vector: Vector, words: &mut [u32; LANES]) {
+    // SAFETY: four words are 16 bytes.
+    unsafe { vst1q_u32(words.as_mut_ptr(), vector.0) }
+}
+
+/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so on.
+///
+/// # Safety
+/// Each of `inputs` points to more than `index` blocks.
+#[inline(always)]
+unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
+    let mut words = [Vector::all(0); 16];
+    for (quarter, words) in words.chunks_exact_mut(LANES).enumerate() {
+        // SAFETY: the block is there, and has four quarters of 16 bytes; a load of bytes may begin anywhere.
+        let row = |lane: usize| unsafe {
+            let bytes = vld1q_u8(inputs[lane].add(index).cast::<u8>().add(16 * quarter));
+            vreinterpretq_u32_u8(bytes)
+        };
+        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+        // SAFETY: NEON is always there.
+        unsafe {
+            let wide = |vector| vreinterpretq_u64_u32(vector);
+            let (ab_even, ab_odd) = (wide(vtrn1q_u32(a, b)), wide(vtrn2q_u32(a, b)));
+            let (cd_even, cd_odd) = (wide(vtrn1q_u32(c, d)), wide(vtrn2q_u32(c, d)));
+            words[0] = Vector(vreinterpretq_u32_u64(vtrn1q_u64(ab_even, cd_even)));
+            words[1] = Vector(vreinterpretq_u32_u64(vtrn1q_u64(ab_odd, cd_odd)));
+            words[2] = Vector(vreinterpretq_u32_u64(vtrn2q_u64(ab_even, cd_even)));
+            words[3] = Vector(vreinterpretq_u32_u64(vtrn2q_u64(ab_odd, cd_odd)));
+        }
+    }
+    words
+}

@@ -1,0 +1,215 @@
+//! One input: read ahead on a thread of its own, and hashed meanwhile. BLAKE3, which is a tree, is hashed by all threads.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use refrain_protect::{
+    ContentHasher, DigestAlgorithm, DigestHasher, DigestValue, SEGMENT_BYTES, SegmentHash,
+    segment_hash,
+};
+use refrain_runtime::{Crew, Lane, Lock, crew};
+
+use super::{Delivery, HashInputs, fill};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Pieces that are read ahead; each has [`SEGMENT_BYTES`].
+const PIECES_AHEAD: usize = 4;
+
+/// The input; after its end it is not asked again (a terminal would wait for more).
+struct Input {
+    reader: Box<dyn Read + Send>,
+    has_ended: bool,
+}
+
+impl Input {
+    fn next(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        if self.has_ended {
+            buffer.clear();
+            return Ok(());
+        }
+        if buffer.is_empty() {
+            // Fresh zeros come from the system, and cost nothing where nothing is read: a small file is half as fast with
+            // all of them written first.
+            *buffer = vec![0; SEGMENT_BYTES];
+        }
+        buffer.resize(SEGMENT_BYTES, 0);
+        let count = fill(self.reader.as_mut(), buffer).inspect_err(|_| self.has_ended = true)?;
+        self.has_ended = count < SEGMENT_BYTES;
+        buffer.truncate(count);
+        Ok(())
+    }
+}
+
+/// What comes back from the threads.
+enum Event {
+    /// The next piece, in the order of the input; after the end they are empty.
+    Piece(io::Result<Vec<u8>>),
+    /// A segment of BLAKE3, in any order; and its buffer.
+    Segment(Result<SegmentHash>, Vec<u8>),
+}
+
+/// Hashes the only input.
+pub(super) fn hash_one(
+    inputs: &dyn HashInputs,
+    threads: usize,
+    delivery: &mut Delivery<'_>,
+) -> Result<()> {
+    let mut first = Vec::new();
+    let input = inputs.open(0).and_then(|reader| {
+        let mut input = Input {
+            reader,
+            has_ended: false,
+        };
+        input.next(&mut first).map(|()| input)
+    });
+    let input = match input {
+        Ok(input) => input,
+        Err(error) => return delivery.result(0, Err(error)),
+    };
+    delivery.read(first.len() as u64)?;
+    if input.has_ended {
+        let mut hasher = DigestHasher::new(inputs.algorithm(0));
+        hasher.update(&first);
+        return delivery.result(0, Ok(hasher.finish()));
+    }
+    let result = crew(threads, |crew| {
+        Ahead {
+            crew,
+            input: Arc::new(Lock::new(input)),
+            hash: Hash::new(inputs.algorithm(0)),
+            segments_under_way: 0,
+            segments_max: threads + 1,
+            reads_under_way: 0,
+            next_offset: 0,
+        }
+        .run(first, delivery)
+    })?;
+    delivery.result(0, result)
+}
+
+/// The digest under way.
+enum Hash {
+    Serial(DigestHasher),
+    Tree {
+        hasher: ContentHasher,
+        /// Segments whose predecessors are not there yet, by offset.
+        waiting: BTreeMap<u64, SegmentHash>,
+    },
+}
+
+impl Hash {
+    fn new(algorithm: DigestAlgorithm) -> Self {
+        match algorithm {
+            DigestAlgorithm::Blake3 => Hash::Tree {
+                hasher: ContentHasher::new(),
+                waiting: BTreeMap::new(),
+            },
+            other => Hash::Serial(DigestHasher::new(other)),
+        }
+    }
+
+    fn finish(self) -> Option<DigestValue> {
+        match self {
+            Hash::Serial(hasher) => Some(hasher.finish()),
+            Hash::Tree { hasher, .. } => DigestValue::new(&hasher.value()),
+        }
+    }
+}
+
+struct Ahead<'crew, 'scope, 'env> {
+    crew: &'crew Crew<'scope, 'env, Event>,
+    input: Arc<Lock<Input>>,
+    hash: Hash,
+    segments_under_way: usize,
+    segments_max: usize,
+    reads_under_way: usize,
+    next_offset: u64,
+}
+
+impl Ahead<'_, '_, '_> {
+    fn run(
+        mut self,
+        first: Vec<u8>,
+        delivery: &mut Delivery<'_>,
+    ) -> Result<io::Result<DigestValue>> {
+        for _ in 0..PIECES_AHEAD {
+            self.read_next(Vec::new());
+        }
+        self.piece(first)?;
+        while let Some(event) = self.crew.next() {
+            match event? {
+                Event::Piece(Err(error)) => return Ok(Err(error)),
+                Event::Piece(Ok(piece)) => {
+                    self.reads_under_way -= 1;
+                    delivery.read(piece.len() as u64)?;
+                    if !piece.is_empty() {
+                        self.piece(piece)?;
+                    }
+                }
+                Event::Segment(segment, buffer) => {
+                    self.segments_under_way -= 1;
+                    self.segment(segment?)?;
+                    self.read_next(buffer);
+                }
+            }
+        }
+        let value = self.hash.finish();
+        Ok(Ok(value.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "a digest without a value")
+        })?))
+    }
+
+    /// Asks for a piece, to be put into `buffer`.
+    fn read_next(&mut self, mut buffer: Vec<u8>) {
+        if self.reads_under_way + self.segments_under_way >= PIECES_AHEAD + self.segments_max {
+            return;
+        }
+        self.reads_under_way += 1;
+        let input = self.input.clone();
+        self.crew.submit(Lane::Input, move || {
+            let read = input.lock().next(&mut buffer);
+            Event::Piece(read.map(|()| buffer))
+        });
+    }
+
+    /// Hashes a piece, or has it hashed.
+    fn piece(&mut self, piece: Vec<u8>) -> Result<()> {
+        let has_ended = piece.len() < SEGMENT_BYTES;
+        let offset = self.next_offset;
+        self.next_offset += piece.len() as u64;
+        match &mut self.hash {
+            Hash::Serial(hasher) => {
+                hasher.update(&piece);
+                if !has_ended {
+                    self.read_next(piece);
+                }
+            }
+            Hash::Tree { .. } => {
+                self.segments_under_way += 1;
+                self.crew.submit(Lane::Normal, move || {
+                    Event::Segment(segment_of(offset, &piece), piece)
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment was hashed; what follows without a gap is joined.
+    fn segment(&mut self, segment: SegmentHash) -> Result<()> {
+        let Hash::Tree { hasher, waiting } = &mut self.hash else {
+            return Ok(());
+        };
+        waiting.insert(segment.offset_in_member(), segment);
+        while let Some(segment) = waiting.remove(&hasher.content_bytes()) {
+            hasher
+                .push(&segment)
+                .map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        }
+        Ok(())
+    }
+}
+
+fn segment_of(offset: u64, piece: &[u8]) -> Result<SegmentHash> {
+    segment_hash(offset, piece).map_err(|error| Error::new(ErrorKind::Internal, error))
+}

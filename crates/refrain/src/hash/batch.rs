@@ -1,0 +1,166 @@
+//! Several inputs at once on one thread.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use refrain_protect::digest::{finish_many, update_many};
+use refrain_protect::{DigestHasher, DigestValue};
+
+use super::{HashInputs, fill};
+
+/// Bytes of all pieces in memory: with what the kernel copies them from, that stays in a core's own cache.
+const BUFFER_BYTES: usize = 512 << 10;
+
+/// Bytes of a piece: below, the calls cost more than the copies; above, nothing is gained.
+const PIECE_BYTES_MIN: usize = 16 << 10;
+const PIECE_BYTES_MAX: usize = 128 << 10;
+
+/// A line of the cache, and a block of MD5 and SHA-256.
+const LINE_BYTES: usize = 64;
+
+/// What opening an input costs, as bytes that could be hashed meanwhile, roughly.
+const OPEN_COST_BYTES: u64 = 16 << 10;
+
+/// An input that is being read.
+struct Slot {
+    index: usize,
+    reader: Box<dyn Read + Send>,
+    hasher: DigestHasher,
+}
+
+/// What came of reading a piece.
+type PieceRead = io::Result<usize>;
+
+/// The inputs that one thread works on.
+pub(super) struct Batch<'a> {
+    inputs: &'a dyn HashInputs,
+    /// The next input that nobody has taken.
+    next: &'a AtomicUsize,
+    slots: Vec<Slot>,
+    slots_max: usize,
+    piece_bytes: usize,
+    buffer: Vec<u8>,
+    bytes_read: u64,
+    results: Vec<(usize, io::Result<DigestValue>)>,
+    is_done: bool,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(inputs: &'a dyn HashInputs, next: &'a AtomicUsize, slots_max: usize) -> Self {
+        let piece_bytes = (BUFFER_BYTES / slots_max).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+        Batch {
+            inputs,
+            next,
+            slots: Vec::new(),
+            slots_max,
+            piece_bytes: piece_bytes.next_multiple_of(LINE_BYTES),
+            buffer: Vec::new(),
+            bytes_read: 0,
+            results: Vec::new(),
+            is_done: false,
+        }
+    }
+
+    /// Whether no input is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Bytes read since the last call.
+    pub(super) fn take_bytes_read(&mut self) -> u64 {
+        std::mem::take(&mut self.bytes_read)
+    }
+
+    /// Results since the last call.
+    pub(super) fn take_results(&mut self) -> Vec<(usize, io::Result<DigestValue>)> {
+        std::mem::take(&mut self.results)
+    }
+
+    /// Reads and hashes until about `quantum_bytes` are done, no input is left, or the run was cancelled.
+    pub(super) fn run(&mut self, quantum_bytes: u64, cancel_flag: Option<&AtomicBool>) {
+        let mut cost_bytes = 0;
+        while cost_bytes < quantum_bytes && !self.is_done {
+            if cancel_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                return;
+            }
+            cost_bytes += self.open_inputs();
+            let before = self.bytes_read;
+            self.round();
+            cost_bytes += self.bytes_read - before;
+        }
+    }
+
+    /// Fills free slots. Returns the cost of it.
+    fn open_inputs(&mut self) -> u64 {
+        let mut cost_bytes = 0;
+        while self.slots.len() < self.slots_max {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.inputs.count() {
+                break;
+            }
+            cost_bytes += OPEN_COST_BYTES;
+            match self.inputs.open(index) {
+                Ok(reader) => self.slots.push(Slot {
+                    index,
+                    reader,
+                    hasher: DigestHasher::new(self.inputs.algorithm(index)),
+                }),
+                Err(error) => self.results.push((index, Err(error))),
+            }
+        }
+        self.is_done = self.slots.is_empty();
+        cost_bytes
+    }
+
+    /// Reads a piece of every input, hashes them all, and closes inputs that ended.
+    fn round(&mut self) {
+        // Pieces lie a line further apart than they are long: else the same place of all of them would fall into one set
+        // of the first cache, which has fewer lines than there are pieces. And they begin with a line.
+        let stride = self.piece_bytes + LINE_BYTES;
+        let buffer_bytes = self.slots_max * stride + LINE_BYTES;
+        if self.buffer.len() < buffer_bytes {
+            self.buffer = vec![0; buffer_bytes]; // as zero pages, touched when they are read into
+        }
+        let unaligned = self
+            .buffer
+            .as_ptr()
+            .align_offset(LINE_BYTES)
+            .min(LINE_BYTES);
+        let pieces = self.buffer[unaligned..].chunks_mut(stride);
+        let pieces = pieces.map(|piece| &mut piece[..self.piece_bytes]);
+        let read: Vec<(&[u8], PieceRead)> = self
+            .slots
+            .iter_mut()
+            .zip(pieces)
+            .map(|(slot, piece)| {
+                let read = fill(slot.reader.as_mut(), piece);
+                let count = *read.as_ref().unwrap_or(&0);
+                self.bytes_read += count as u64;
+                (&piece[..count], read)
+            })
+            .collect();
+        let hashers = self.slots.iter_mut().map(|slot| &mut slot.hasher);
+        update_many(hashers.zip(read.iter().map(|&(piece, _)| piece)));
+        let read = read.into_iter().map(|(_, read)| read).collect();
+        self.close_ended(read);
+    }
+
+    /// Takes the results of inputs that ended or failed.
+    fn close_ended(&mut self, read: Vec<PieceRead>) {
+        let mut ended = Vec::new();
+        let slots = std::mem::take(&mut self.slots);
+        for (slot, read) in slots.into_iter().zip(read) {
+            match read {
+                Ok(count) if count == self.piece_bytes => self.slots.push(slot),
+                Ok(_) => ended.push(slot),
+                Err(error) => self.results.push((slot.index, Err(error))),
+            }
+        }
+        let (indices, hashers) = ended
+            .into_iter()
+            .map(|slot| (slot.index, slot.hasher))
+            .unzip::<_, _, Vec<_>, Vec<_>>();
+        let values = finish_many(hashers).into_iter().map(Ok);
+        self.results.extend(indices.into_iter().zip(values));
+    }
+}

@@ -1,0 +1,18 @@
+//! MD5 in pieces and side by side, against the RFC's plain form.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain_protect::property::{md5_in_pieces, md5_side_by_side};
+
+fuzz_target!(|input: (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8)| {
+    let (bytes, cuts, ranges, cut) = input;
+    md5_in_pieces(&bytes, &cuts);
+    let inputs: Vec<&[u8]> = ranges
+        .iter()
+        .map(|&(from, length)| {
+            let from = usize::from(from).min(bytes.len());
+            &bytes[from..bytes.len().min(from + usize::from(length))]
+        })
+        .collect();
+    md5_side_by_side(&inputs, usize::from(cut));
+});
