@@ -31,8 +31,8 @@ pub(crate) fn resume_gap(
     (gap <= gap_max).then_some(gap)
 }
 
-/// A bit for each byte that is equal in both. Eight bytes at a time, which the compiler does not find by itself: the loop over single bytes
-/// was 3 % of the match stage.
+/// A bit for each byte that is equal in both. Eight bytes at a time, which the compiler does not find by itself: the loop over single
+/// bytes was 3 % of the match stage.
 fn equal_bytes(a: &[u8; RESUME_LOOK_BYTES], b: &[u8; RESUME_LOOK_BYTES]) -> u128 {
     const LOW_BITS: u64 = u64::MAX / 0xFF * 0x7F;
     /// Brings bit `8 * i` to bit `56 + i`, for all `i` below 8; no two products meet.
