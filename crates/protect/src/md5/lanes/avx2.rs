@@ -22,17 +22,6 @@ pub(super) fn is_available() -> bool {
 #[derive(Clone, Copy)]
 struct Vector(__m256i);
 
-macro_rules! word_methods {
-    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: Self),*) -> Self {
-            let $this = self;
-            // SAFETY: a `Vector` exists only where there is AVX2.
-            Vector(unsafe { $value })
-        }
-    )*};
-}
-
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
@@ -49,7 +38,7 @@ impl Word for Vector {
             )
         })
     }
-    word_methods! {
+    word_methods! { Vector:
         plus(a, b) = _mm256_add_epi32(a.0, b.0);
         plus_f(sum, b, c, d) = {
             let chosen = _mm256_and_si256(b.0, _mm256_xor_si256(c.0, d.0));
@@ -71,66 +60,7 @@ impl Word for Vector {
     }
 }
 
-/// The kernel for 8 lanes.
-pub(super) fn compress_8(states: &mut LaneStates<8>, inputs: [&[Block]; 8], count: usize) {
-    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
-    // SAFETY: the feature was detected, and each input has `count` blocks.
-    unsafe { compress_one(states, inputs.map(<[Block]>::as_ptr), count) }
-}
-
-/// The kernel for 16 lanes.
-pub(super) fn compress_16(states: &mut LaneStates<16>, inputs: [&[Block]; 16], count: usize) {
-    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
-    // SAFETY: the feature was detected, and each input has `count` blocks.
-    unsafe { compress_two(states, inputs.map(<[Block]>::as_ptr), count) }
-}
-
-/// # Safety
-/// Each of `inputs` points to `count` blocks.
-#[target_feature(enable = "avx2")]
-unsafe fn compress_one(states: &mut LaneStates<8>, inputs: [*const Block; 8], count: usize) {
-    let addends = hidden_addends();
-    let mut state = states.each_ref().map(|words| load(words));
-    for index in 0..count {
-        // SAFETY: there are `count` blocks.
-        let words = unsafe { transposed(&inputs, index) };
-        state = compress(state, &words, addends);
-    }
-    for (words, vector) in states.iter_mut().zip(state) {
-        store(vector, words);
-    }
-}
-
-/// # Safety
-/// Each of `inputs` points to `count` blocks.
-#[target_feature(enable = "avx2")]
-unsafe fn compress_two(states: &mut LaneStates<16>, inputs: [*const Block; 16], count: usize) {
-    let addends = hidden_addends();
-    let (low_inputs, high_inputs) = inputs.split_at(LANES);
-    let (Ok(low_inputs), Ok(high_inputs)) = (low_inputs.try_into(), high_inputs.try_into()) else {
-        return;
-    };
-    let mut state = states.each_ref().map(|words| {
-        let (halves, _) = words.as_chunks();
-        Pair(load(&halves[0]), load(&halves[1]))
-    });
-    for index in 0..count {
-        // SAFETY: there are `count` blocks.
-        let (low, high) = unsafe {
-            (
-                transposed(low_inputs, index),
-                transposed(high_inputs, index),
-            )
-        };
-        let words = std::array::from_fn(|word| Pair(low[word], high[word]));
-        state = compress(state, &words, addends);
-    }
-    for (words, vectors) in states.iter_mut().zip(state) {
-        let (halves, _) = words.as_chunks_mut();
-        store(vectors.0, &mut halves[0]);
-        store(vectors.1, &mut halves[1]);
-    }
-}
+kernels!(compress_8, compress_16, if is_available(), target_feature(enable = "avx2"));
 
 #[target_feature(enable = "avx2")]
 fn load(words: &[u32; LANES]) -> Vector {

@@ -30,17 +30,6 @@ pub(super) const G: i32 = 0b1110_0100;
 pub(super) const H: i32 = 0b1001_0110;
 pub(super) const I: i32 = 0b0011_1001;
 
-macro_rules! word_methods {
-    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: Self),*) -> Self {
-            let $this = self;
-            // SAFETY: a `Vector` exists only where there is AVX-512F.
-            Vector(unsafe { $value })
-        }
-    )*};
-}
-
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
@@ -52,7 +41,7 @@ impl Word for Vector {
         // SAFETY: a `Vector` exists only where there is AVX-512F.
         Vector(unsafe { _mm512_rol_epi32::<LEFT>(self.0) })
     }
-    word_methods! {
+    word_methods! { Vector:
         plus(a, b) = _mm512_add_epi32(a.0, b.0);
         plus_f(sum, b, c, d) = _mm512_add_epi32(sum.0, _mm512_ternarylogic_epi32::<F>(b.0, c.0, d.0));
         plus_g(sum, b, c, d) = _mm512_add_epi32(sum.0, _mm512_ternarylogic_epi32::<G>(b.0, c.0, d.0));
@@ -61,66 +50,7 @@ impl Word for Vector {
     }
 }
 
-/// The kernel for 16 lanes.
-pub(super) fn compress_16(states: &mut LaneStates<16>, inputs: [&[Block]; 16], count: usize) {
-    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
-    // SAFETY: the feature was detected, and each input has `count` blocks.
-    unsafe { compress_one(states, inputs.map(<[Block]>::as_ptr), count) }
-}
-
-/// The kernel for 32 lanes.
-pub(super) fn compress_32(states: &mut LaneStates<32>, inputs: [&[Block]; 32], count: usize) {
-    assert!(is_available() && inputs.iter().all(|blocks| blocks.len() >= count));
-    // SAFETY: the feature was detected, and each input has `count` blocks.
-    unsafe { compress_two(states, inputs.map(<[Block]>::as_ptr), count) }
-}
-
-/// # Safety
-/// Each of `inputs` points to `count` blocks.
-#[target_feature(enable = "avx512f")]
-unsafe fn compress_one(states: &mut LaneStates<16>, inputs: [*const Block; 16], count: usize) {
-    let addends = hidden_addends();
-    let mut state = states.each_ref().map(|words| load(words));
-    for index in 0..count {
-        // SAFETY: there are `count` blocks.
-        let words = unsafe { transposed(&inputs, index) };
-        state = compress(state, &words, addends);
-    }
-    for (words, vector) in states.iter_mut().zip(state) {
-        store(vector, words);
-    }
-}
-
-/// # Safety
-/// Each of `inputs` points to `count` blocks.
-#[target_feature(enable = "avx512f")]
-unsafe fn compress_two(states: &mut LaneStates<32>, inputs: [*const Block; 32], count: usize) {
-    let addends = hidden_addends();
-    let (low_inputs, high_inputs) = inputs.split_at(LANES);
-    let (Ok(low_inputs), Ok(high_inputs)) = (low_inputs.try_into(), high_inputs.try_into()) else {
-        return;
-    };
-    let mut state = states.each_ref().map(|words| {
-        let (halves, _) = words.as_chunks();
-        Pair(load(&halves[0]), load(&halves[1]))
-    });
-    for index in 0..count {
-        // SAFETY: there are `count` blocks.
-        let (low, high) = unsafe {
-            (
-                transposed(low_inputs, index),
-                transposed(high_inputs, index),
-            )
-        };
-        let words = std::array::from_fn(|word| Pair(low[word], high[word]));
-        state = compress(state, &words, addends);
-    }
-    for (words, vectors) in states.iter_mut().zip(state) {
-        let (halves, _) = words.as_chunks_mut();
-        store(vectors.0, &mut halves[0]);
-        store(vectors.1, &mut halves[1]);
-    }
-}
+kernels!(compress_16, compress_32, if is_available(), target_feature(enable = "avx512f"));
 
 #[target_feature(enable = "avx512f")]
 fn load(words: &[u32; LANES]) -> Vector {

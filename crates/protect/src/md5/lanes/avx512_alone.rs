@@ -19,17 +19,6 @@ pub(super) fn is_available() -> bool {
 #[derive(Clone, Copy)]
 struct Lowest(__m128i);
 
-macro_rules! word_methods {
-    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: Self),*) -> Self {
-            let $this = self;
-            // SAFETY: a `Lowest` exists only where there is AVX-512VL.
-            Lowest(unsafe { $value })
-        }
-    )*};
-}
-
 impl Word for Lowest {
     #[inline(always)]
     fn all(value: u32) -> Self {
@@ -41,7 +30,7 @@ impl Word for Lowest {
         // SAFETY: a `Lowest` exists only where there is AVX-512VL.
         Lowest(unsafe { _mm_rol_epi32::<LEFT>(self.0) })
     }
-    word_methods! {
+    word_methods! { Lowest:
         plus(a, b) = _mm_add_epi32(a.0, b.0);
         plus_f(sum, b, c, d) = _mm_add_epi32(sum.0, _mm_ternarylogic_epi32::<F>(b.0, c.0, d.0));
         plus_g(sum, b, c, d) = _mm_add_epi32(sum.0, _mm_ternarylogic_epi32::<G>(b.0, c.0, d.0));

@@ -7,6 +7,13 @@
 
 use super::{BLOCK_BYTES, rounds};
 
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+#[macro_use]
+mod kernel;
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

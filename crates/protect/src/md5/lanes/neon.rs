@@ -18,17 +18,6 @@ const LANES: usize = 4;
 #[derive(Clone, Copy)]
 struct Vector(uint32x4_t);
 
-macro_rules! word_methods {
-    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: Self),*) -> Self {
-            let $this = self;
-            // SAFETY: NEON is always there.
-            Vector(unsafe { $value })
-        }
-    )*};
-}
-
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
@@ -40,7 +29,7 @@ impl Word for Vector {
         // SAFETY: NEON is always there. (Shift right and insert below what was shifted left.)
         Vector(unsafe { vsriq_n_u32::<RIGHT>(vshlq_n_u32::<LEFT>(self.0), self.0) })
     }
-    word_methods! {
+    word_methods! { Vector:
         plus(a, b) = vaddq_u32(a.0, b.0);
         plus_f(sum, b, c, d) = vaddq_u32(sum.0, vbslq_u32(b.0, c.0, d.0));
         plus_g(sum, b, c, d) = vaddq_u32(vaddq_u32(sum.0, vbicq_u32(c.0, d.0)), vandq_u32(d.0, b.0));
@@ -49,49 +38,7 @@ impl Word for Vector {
     }
 }
 
-/// The kernel for 4 lanes.
-pub(super) fn compress_4(states: &mut LaneStates<4>, inputs: [&[Block]; 4], count: usize) {
-    assert!(inputs.iter().all(|blocks| blocks.len() >= count));
-    let inputs = inputs.map(<[Block]>::as_ptr);
-    let addends = hidden_addends();
-    let mut state = states.each_ref().map(load);
-    for index in 0..count {
-        // SAFETY: each input has `count` blocks.
-        let words = unsafe { transposed(&inputs, index) };
-        state = compress(state, &words, addends);
-    }
-    for (words, vector) in states.iter_mut().zip(state) {
-        store(vector, words);
-    }
-}
-
-/// The kernel for 8 lanes.
-pub(super) fn compress_8(states: &mut LaneStates<8>, inputs: [&[Block]; 8], count: usize) {
-    assert!(inputs.iter().all(|blocks| blocks.len() >= count));
-    let pointers = inputs.map(<[Block]>::as_ptr);
-    let (pointers, _) = pointers.as_chunks::<LANES>();
-    let addends = hidden_addends();
-    let mut state = states.each_ref().map(|words| {
-        let (halves, _) = words.as_chunks();
-        Pair(load(&halves[0]), load(&halves[1]))
-    });
-    for index in 0..count {
-        // SAFETY: each input has `count` blocks.
-        let (low, high) = unsafe {
-            (
-                transposed(&pointers[0], index),
-                transposed(&pointers[1], index),
-            )
-        };
-        let words = std::array::from_fn(|word| Pair(low[word], high[word]));
-        state = compress(state, &words, addends);
-    }
-    for (words, vectors) in states.iter_mut().zip(state) {
-        let (halves, _) = words.as_chunks_mut();
-        store(vectors.0, &mut halves[0]);
-        store(vectors.1, &mut halves[1]);
-    }
-}
+kernels!(compress_4, compress_8, if true);
 
 #[inline(always)]
 fn load(words: &[u32; LANES]) -> Vector {
