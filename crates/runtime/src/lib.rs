@@ -35,7 +35,9 @@ mod error;
 pub mod lock;
 pub mod once;
 pub mod permits;
+pub mod policy;
 mod queue;
+pub mod topology;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;
