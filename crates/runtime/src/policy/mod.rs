@@ -20,17 +20,21 @@
 
 mod bfs;
 mod entity;
+mod fifo;
 mod key;
 mod ledger;
 #[cfg(test)]
 mod tests;
+mod ule;
 mod view;
 
 pub use bfs::{Base, Bfs, Interactive, OFFSET_RATIOS};
 pub use entity::{Class, Entity, History, Latency, Nice, TenantId};
+pub use fifo::Fifo;
 pub use key::{DEADLINE_STEP_NS, Key, LANES, Rank, TENANTS_MAX};
 pub use ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules, WEIGHT_DEFAULT};
-pub use view::View;
+pub use ule::{INTERACTIVE_BELOW, Ule, interactivity};
+pub use view::{View, is_above_background};
 
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 
@@ -149,4 +153,11 @@ pub trait Policy: Send + Sync {
         why: Stop,
         view: &impl View,
     ) -> Charge;
+}
+
+/// CPUs of the machine that the flow may run on; all of them where its mask has none of them.
+fn allowed_here(entity: &Entity, view: &impl View) -> CpuMask {
+    let all = view.topology().all();
+    let allowed = entity.allowed.and(&all);
+    if allowed.is_empty() { all } else { allowed }
 }

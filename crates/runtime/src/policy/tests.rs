@@ -11,6 +11,7 @@ pub struct StillView {
     pub topology: Topology,
     pub idle: CpuMask,
     pub running: Vec<Key>,
+    pub nice: Nice,
     pub scaled_down: CpuMask,
     pub stripes: Vec<StripeId>,
     pub queues: Vec<(Key, usize)>,
@@ -26,6 +27,7 @@ impl StillView {
             now_ns: 0,
             idle: topology.all(),
             running: vec![Key::NONE; topology.len()],
+            nice: Nice::default(),
             scaled_down: CpuMask::EMPTY,
             stripes,
             queues: vec![(Key::NONE, 0); stripe_count],
@@ -57,7 +59,7 @@ impl View for StillView {
         self.running[cpu.index()]
     }
     fn running_nice(&self, _cpu: CpuId) -> Nice {
-        Nice::default()
+        self.nice
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         self.scaled_down.contains(cpu)
@@ -94,7 +96,7 @@ pub fn sixteen() -> Topology {
 /// CPU-bound flows on one CPU for `span_ns`: how long each ran. A list searched from front to back is the queue, and every
 /// slice is overrun by `overrun_ns`.
 pub fn hogs(policy: &impl Policy, flows: Vec<Entity>, span_ns: u64, overrun_ns: u64) -> Vec<u64> {
-    let mut view = StillView::new(policy, Topology::flat(1));
+    let mut view = StillView::new(policy, Topology::flat(1)).busy(&[0]);
     let mut flows: Vec<(Entity, u64)> = flows.into_iter().map(|flow| (flow, 0)).collect();
     for (flow, _) in &mut flows {
         policy.admit(flow, None, &view);
@@ -120,7 +122,24 @@ pub fn hogs(policy: &impl Policy, flows: Vec<Entity>, span_ns: u64, overrun_ns: 
         *had_ns += ran_ns;
         let charge = policy.stop(flow, CpuId::FIRST, ran_ns, Stop::Expired, &view);
         view.ledger.ran(&charge);
+        let _ = policy.requeue(flow, CpuId::FIRST, &view);
         waiting.push(index);
     }
     flows.into_iter().map(|(_, had_ns)| had_ns).collect()
+}
+
+#[test]
+fn only_work_that_is_not_background_counts_as_load() {
+    let mut view = StillView::new(&Fifo, Topology::flat(2));
+    assert!(!is_above_background(&view));
+    for (class, nice, is_load) in [
+        (Class::Normal, 0, true),
+        (Class::Iso, -5, true),
+        (Class::Normal, 1, false),
+        (Class::Idle, 0, false),
+    ] {
+        view.running[1] = Key::new(class, TenantId::default(), 0);
+        view.nice = Nice::new(nice);
+        assert_eq!(is_above_background(&view), is_load, "{class:?} {nice}");
+    }
 }

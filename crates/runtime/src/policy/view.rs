@@ -59,3 +59,13 @@ pub trait View {
         self.ledger().is_iso_refractory(self.now_ns())
     }
 }
+
+/// Whether anything but background work runs: a flow of nice 0 or less, above the idle class. BFS's `above_background_load`:
+/// what may wait (scrubbing, compaction, prefetching) asks before it begins.
+pub fn is_above_background(view: &impl View) -> bool {
+    let is_foreground = |cpu: CpuId| {
+        let class = view.running(cpu).class();
+        class.is_some_and(|class| class != Class::Idle) && view.running_nice(cpu) <= Nice::default()
+    };
+    view.topology().all().iter().any(is_foreground)
+}

@@ -3,9 +3,17 @@
 //! A [`Topology`] is plain data. CPUs are numbered densely (`CpuId`), whatever the operating system calls them, so that
 //! masks and arrays stay small; each CPU knows its number there.
 
+mod control_groups;
+mod discover;
+mod files;
+mod list;
 mod mask;
+mod spec;
 
+pub use discover::{Machine, Sources, scaled_down};
+pub use list::parse_list;
 pub use mask::{CPUS_MAX, CpuMask};
+pub use spec::SpecError;
 
 /// A CPU of a [`Topology`]: a dense index, not the operating system's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -205,6 +213,13 @@ impl Topology {
         } else {
             Locality::Distant
         }
+    }
+
+    /// All CPUs, from `cpu` itself to the most distant, in ascending order within a level: where to look for work.
+    pub fn nearest(&self, cpu: CpuId) -> Vec<CpuId> {
+        let mut order: Vec<CpuId> = self.all().iter().collect();
+        order.sort_by_key(|&other| self.locality(cpu, other));
+        order
     }
 
     /// Which stripe each CPU uses, by CPU; stripes are numbered from 0 in the order of their first CPU.

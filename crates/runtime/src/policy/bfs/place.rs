@@ -1,6 +1,6 @@
 //! Where a flow goes, and where a worker looks.
 
-use super::super::{Class, Entity, Latency, Place, Policy, Rank, View};
+use super::super::{Class, Entity, Latency, Place, Policy, Rank, View, allowed_here};
 use super::{Bfs, Interactive};
 use crate::topology::{CpuId, CpuMask, StripeId};
 
@@ -42,16 +42,23 @@ impl Bfs {
         }
     }
 
-    /// After a stop the flow waits where it ran, so that its cache stays near, unless it may not.
+    /// After a stop the flow waits where it ran, so that its cache stays near. Unless it may not run there, or this CPU takes
+    /// another one next and there is an idle CPU: then it goes to the nearest.
     pub(super) fn place_stopped(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
         let allowed = allowed_here(entity, view);
-        if allowed.contains(cpu) {
-            return Place::Queue(view.stripe_of(cpu));
-        }
-        entity.is_sticky = false;
-        match best_idle(cpu, &allowed, view) {
-            Some(idle) => Place::Idle(idle),
-            None => Place::Queue(view.stripe_of(home(cpu, None, &allowed))),
+        let idle = best_idle(cpu, &allowed, view);
+        let own = self.rank(self.key(entity, view), view);
+        let takes_another = || {
+            let next = self.pick_stripe(cpu, &CpuMask::EMPTY, view);
+            // Among equals who waits already comes first.
+            next.is_some_and(|stripe| self.rank(view.best_key(stripe), view) <= own)
+        };
+        match idle {
+            Some(idle) if !allowed.contains(cpu) || takes_another() => {
+                entity.is_sticky = false;
+                Place::Idle(idle)
+            }
+            _ => Place::Queue(view.stripe_of(home(cpu, None, &allowed))),
         }
     }
 
@@ -125,13 +132,6 @@ impl Bfs {
                 && self.interactive == Interactive::Throughput
                 && view.is_scaled_down(cpu))
     }
-}
-
-/// CPUs of the machine that the flow may run on; all of them where its mask has none of them.
-fn allowed_here(entity: &Entity, view: &impl View) -> CpuMask {
-    let all = view.topology().all();
-    let allowed = entity.allowed.and(&all);
-    if allowed.is_empty() { all } else { allowed }
 }
 
 /// The CPU to queue at when none is idle: where the flow ran, else where it is woken from, else its first.

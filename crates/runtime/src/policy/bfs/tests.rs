@@ -253,6 +253,25 @@ fn affinity_is_obeyed_and_an_empty_one_ignored() {
 }
 
 #[test]
+fn who_stops_goes_on_here_unless_another_is_next_and_a_cpu_is_idle() {
+    let policy = Bfs::default();
+    let mut view = StillView::new(&policy, Topology::flat(2));
+    let mut flow = normal(0);
+    policy.admit(&mut flow, None, &view);
+    let here = Place::Queue(StripeId::default());
+    let requeue = |flow: &mut Entity, view: &StillView| policy.requeue(flow, CpuId::FIRST, view);
+    view.idle.remove(CpuId::FIRST);
+    assert_eq!(requeue(&mut flow, &view), here, "nothing else waits");
+    let key = |deadline_ns: u64| Key::new(Class::Normal, TenantId::default(), deadline_ns);
+    view.queues[0] = (key(flow.deadline_ns + MS), 1);
+    assert_eq!(requeue(&mut flow, &view), here, "what waits comes later");
+    view.queues[0] = (key(flow.deadline_ns), 1);
+    assert_eq!(requeue(&mut flow, &view), Place::Idle(CpuId::new(1)));
+    view.idle = CpuMask::EMPTY;
+    assert_eq!(requeue(&mut flow, &view), here);
+}
+
+#[test]
 fn stripes_are_chosen_by_deadline_or_by_length() {
     let key = |deadline_ms: u64| Key::new(Class::Normal, TenantId::default(), deadline_ms * MS);
     let pick = |interactive: Interactive, queues: [(u64, usize); 4], tried: &[usize]| {
