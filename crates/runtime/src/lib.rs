@@ -36,6 +36,8 @@ pub mod lock;
 pub mod once;
 pub mod permits;
 mod queue;
+mod sync;
+pub mod timer;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;
