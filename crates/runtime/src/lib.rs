@@ -37,6 +37,7 @@ pub mod policy;
 pub mod pool;
 mod queue;
 mod sync;
+pub mod timer;
 pub mod topology;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
