@@ -93,19 +93,25 @@ impl Domain {
         self.clock.now().as_nanos() as u64
     }
 
-    /// The domain as the policy sees it now.
+    /// The domain as the policy sees it now; for a worker of it, at the time when that last read the clock.
     pub(crate) fn view(&self) -> View<'_> {
+        let read_ns = self.as_caller(Local::read_ns);
+        self.view_at(read_ns.unwrap_or_else(|| self.now_ns()))
+    }
+
+    /// The domain as the policy sees it at a time.
+    pub(crate) fn view_at(&self, now_ns: u64) -> View<'_> {
         View {
             domain: self,
-            now_ns: self.now_ns(),
+            now_ns,
         }
     }
 
-    /// The worker of this domain that calls, if one does.
-    pub(crate) fn cpu_of_caller(&self) -> Option<CpuId> {
+    /// Calls `ask` with the worker of this domain that calls, if one does.
+    pub(crate) fn as_caller<R>(&self, ask: impl FnOnce(&Local) -> R) -> Option<R> {
         here(|local| {
             let local = local?;
-            std::ptr::eq(&raw const *local.domain, self).then_some(local.cpu)
+            std::ptr::eq(&raw const *local.domain, self).then(|| ask(local))
         })
     }
 
@@ -131,20 +137,22 @@ impl Domain {
 
     /// Whether something that waits would go before a running flow with this key.
     pub(crate) fn is_preceded(&self, running: Key) -> bool {
+        let best = self.stripes.iter().map(|stripe| stripe.best_key());
+        let mut waiting = best.filter(|key| key.is_some()).peekable();
+        if waiting.peek().is_none() {
+            return false;
+        }
         let view = self.view();
         let limit = self.policy.rank(running, &view);
-        let best = self.stripes.iter().map(|stripe| stripe.best_key());
-        best.filter(|key| key.is_some())
-            .any(|key| self.policy.rank(key, &view) < limit)
+        waiting.any(|key| self.policy.rank(key, &view) < limit)
     }
 
     /// The next entry for a worker and, where `before` names a running flow, only one that goes before that.
-    pub(crate) fn take(&self, cpu: CpuId, before: Option<Key>) -> Option<Entry> {
-        let view = self.view();
+    pub(crate) fn take(&self, cpu: CpuId, before: Option<Key>, view: &View<'_>) -> Option<Entry> {
         let mut tried = CpuMask::EMPTY;
-        while let Some(stripe) = self.policy.pick(cpu, &tried, &view) {
+        while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
-            let found = queue.take(&self.policy, &view, cpu, before);
+            let found = queue.take(&self.policy, view, cpu, before);
             if found.is_some() {
                 return found;
             }
@@ -176,7 +184,7 @@ impl Domain {
             Place::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu),
             Place::Preempt(cpu) => {
                 if let Some(worker) = self.workers.get(cpu.index()) {
-                    worker.signal.ask(super::signal::GIVE_WAY, view.now_ns);
+                    worker.signal.ask(super::signal::GIVE_WAY, self.now_ns());
                     self.nudge(cpu);
                 }
             }

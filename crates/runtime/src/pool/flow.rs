@@ -23,7 +23,7 @@ use super::local::here;
 use super::shares::Shares;
 use super::view::View;
 use super::{scope, task};
-use crate::policy::{Entity, Key, Policy};
+use crate::policy::{Entity, Key, Place, Policy};
 use crate::sync::{Arc, Mutex, lock};
 use crate::topology::CpuId;
 
@@ -192,12 +192,19 @@ impl Flow {
         }
         core.state = State::Queued;
         let view = domain.view();
-        let waker = domain.cpu_of_caller();
+        let waker = domain.as_caller(|local| local.cpu);
         let place = domain.policy.wake(&mut core.entity, waker, is_sync, &view);
         let key = domain.policy.key(&core.entity, &view);
         let allowed = core.entity.allowed;
+        let is_next = is_sync
+            && matches!(place, Place::Queue(_))
+            && waker.is_some_and(|cpu| domain.policy.may_take(&core.entity, cpu, &view));
         drop(core);
-        domain.enqueue(key, Entry::Run(self.clone()), place, &allowed, &view);
+        if is_next {
+            domain.as_caller(|local| local.hand_over(key, self.clone()));
+        } else {
+            domain.enqueue(key, Entry::Run(self.clone()), place, &allowed, &view);
+        }
     }
 
     /// The pool has closed: nothing will run any more.

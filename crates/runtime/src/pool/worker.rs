@@ -15,7 +15,7 @@ use super::sleeper::Sleeper;
 use super::system::KernelClass;
 use super::{Pace, local, system};
 use crate::lock::locks_held;
-use crate::policy::{Grant, Key, Nice, Policy, Stop};
+use crate::policy::{Grant, Key, Nice, Place, Policy, Stop, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Arc, fence, lock};
 use crate::topology::CpuId;
@@ -138,6 +138,15 @@ struct Frame {
     nested_ns: u64,
 }
 
+impl Frame {
+    /// How long its flow ran until now, without what ran on top.
+    fn own_ns(&self, now_ns: u64) -> u64 {
+        now_ns
+            .saturating_sub(self.started_ns)
+            .saturating_sub(self.nested_ns)
+    }
+}
+
 /// The half of a worker that only its own thread has.
 pub(crate) struct Local {
     pub(crate) domain: Arc<Domain>,
@@ -149,6 +158,9 @@ pub(crate) struct Local {
     depth: Cell<u32>,
     /// When it last passed a checkpoint or began a job; kept while gaps are measured.
     passed_ns: Cell<u64>,
+    read_ns: Cell<u64>,
+    /// A flow that [`Flow::hand_over`] has woken, with its key.
+    handed_over: Cell<Option<(Key, Flow)>>,
 }
 
 impl Local {
@@ -163,20 +175,74 @@ impl Local {
             frame: RefCell::new(None),
             depth: Cell::new(0),
             passed_ns: Cell::new(0),
+            read_ns: Cell::new(0),
+            handed_over: Cell::new(None),
         }
     }
 
     /// The life of a worker: until its domain closes.
     pub(crate) fn live(&self) {
         local::enter(self, || {
+            self.read_clock();
             while !self.domain.is_closing() {
-                self.worker.signal.clear(GIVE_WAY | SLICE_OVER);
-                match self.domain.take(self.cpu, None) {
+                if self.is_asked() {
+                    self.worker.signal.clear(GIVE_WAY | SLICE_OVER);
+                }
+                match self.take(None) {
                     Some(entry) => self.run(entry),
                     None => self.idle(),
                 }
             }
+            if let Some((_, flow)) = self.handed_over.take() {
+                flow.give_up();
+            }
         });
+    }
+
+    /// The time, kept until the next reading: decisions between two jobs are made with one.
+    fn read_clock(&self) -> u64 {
+        let now_ns = self.domain.now_ns();
+        self.read_ns.set(now_ns);
+        now_ns
+    }
+
+    /// When this worker last read the clock.
+    pub(crate) fn read_ns(&self) -> u64 {
+        self.read_ns.get()
+    }
+
+    /// The next entry, in the order of the policy; what was handed over does not go through a stripe if it comes first anyway.
+    fn take(&self, before: Option<Key>) -> Option<Entry> {
+        if let Some((key, flow)) = self.handed_over.take() {
+            if before.is_none() && !self.domain.is_preceded(key) {
+                return Some(Entry::Run(flow));
+            }
+            self.queue_here(key, flow);
+        }
+        let view = self.domain.view_at(self.read_ns.get());
+        self.domain.take(self.cpu, before, &view)
+    }
+
+    /// Keeps a flow that the calling job has woken with its last act, to be the next; gives it back if there is one already.
+    pub(crate) fn hand_over(&self, key: Key, flow: Flow) {
+        if let Some((key, flow)) = self.handed_over.replace(Some((key, flow))) {
+            self.queue_here(key, flow);
+        }
+    }
+
+    /// The job goes on, so what it handed over is for others too.
+    fn flush_handed_over(&self) {
+        if let Some((key, flow)) = self.handed_over.take() {
+            self.queue_here(key, flow);
+        }
+    }
+
+    fn queue_here(&self, key: Key, flow: Flow) {
+        let view = self.domain.view_at(self.read_ns.get());
+        let place = Place::Queue(view.stripe_of(self.cpu));
+        let allowed = flow.entity().allowed;
+        self.domain
+            .enqueue(key, Entry::Run(flow), place, &allowed, &view);
     }
 
     /// Nothing to do: see `idle.rs` for the steps.
@@ -188,7 +254,8 @@ impl Local {
         if domain.is_forking() {
             Pacer::attend(domain);
         }
-        let found = domain.take(self.cpu, None);
+        let view = domain.view_at(self.read_ns.get());
+        let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
             let end_ns = domain.now_ns() + domain.spin_ns;
             while !sleeper.is_woken() && domain.now_ns() < end_ns {
@@ -200,6 +267,7 @@ impl Local {
         }
         domain.idle.claim(self.cpu);
         sleeper.rise();
+        self.read_clock();
         if let Some(entry) = found {
             domain.pass_on();
             self.run(entry);
@@ -230,12 +298,13 @@ impl Local {
         self.frame.replace(below);
     }
 
-    fn begin(&self, flow: &Flow, nice: Nice, key: Key, slice_ns: u64, now_ns: u64) {
+    fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
+        let now_ns = self.read_ns.get();
         let slice_end_ns = now_ns.saturating_add(slice_ns);
         self.worker.show(key, nice, slice_end_ns);
         self.passed_ns.set(now_ns);
         self.frame.replace(Some(Frame {
-            flow: flow.clone(),
+            flow,
             key,
             nice,
             slice_end_ns,
@@ -250,7 +319,7 @@ impl Local {
     /// The flow's jobs, until it has none, its slice is over or it gives way.
     fn run_flow(&self, flow: Flow) {
         let (domain, counters) = (&self.domain, &self.worker.counters);
-        let view = domain.view();
+        let view = domain.view_at(self.read_ns.get());
         let mut core = lock(&flow.inner.core);
         core.state = State::Running;
         let grant: Grant = domain.policy.run(&mut core.entity, self.cpu, &view);
@@ -259,51 +328,55 @@ impl Local {
         let nice = core.entity.nice;
         let mut next = core.mailbox.pop_front();
         drop(core);
-        self.begin(&flow, nice, key, grant.slice_ns, view.now_ns);
+        self.begin(flow, nice, key, grant.slice_ns);
         counters.runs.add(1);
         loop {
-            let unfinished = match next.take() {
-                Some(body) => self.run_body(&flow, body),
-                None => None,
-            };
+            let unfinished = next.take().and_then(|body| self.run_body(body));
             counters.jobs.add(1);
-            match self.after_job(&flow, unfinished) {
-                Some(body) => next = Some(body),
-                None => break,
+            next = self.after_job(unfinished);
+            if next.is_none() {
+                break;
             }
         }
     }
 
     /// One call of a job; gives it back if there is more of it.
-    fn run_body(&self, flow: &Flow, mut body: Body) -> Option<Body> {
+    fn run_body(&self, mut body: Body) -> Option<Body> {
         // The drop is caught with the call: it runs code of the job's owner too.
         let ran = catch(move || match body() {
             Step::Again => Some(body),
             Step::Done => None,
         });
         ran.unwrap_or_else(|panic: JobError| {
-            lock(&flow.inner.core).panic.get_or_insert(panic);
+            if let Some(flow) = self.flow() {
+                lock(&flow.inner.core).panic.get_or_insert(panic);
+            }
             None
         })
     }
 
     /// Between two jobs of a flow: the next one, or the end of its turn.
-    fn after_job(&self, flow: &Flow, unfinished: Option<Body>) -> Option<Body> {
+    fn after_job(&self, unfinished: Option<Body>) -> Option<Body> {
         let domain = &self.domain;
-        let view = domain.view();
-        let mut core = lock(&flow.inner.core);
+        let view = domain.view_at(self.read_clock());
+        let frame = self.frame.take()?;
+        let mut core = lock(&frame.flow.inner.core);
         if let Some(body) = unfinished {
             core.mailbox.push_front(body);
         }
-        let why = self.why_stop(&core, view.now_ns);
-        let Some(why) = why else {
+        let Some(why) = self.why_stop(&frame, &core) else {
+            let next = core.mailbox.pop_front();
+            drop(core);
             self.passed_ns.set(view.now_ns);
-            return core.mailbox.pop_front();
+            self.frame.replace(Some(frame));
+            self.flush_handed_over();
+            return next;
         };
         if self.worker.signal.word() & LENT != 0 {
             self.give_back();
         }
-        let (ran_ns, own_ns) = self.time_of(&mut core, view.now_ns);
+        let own_ns = frame.own_ns(view.now_ns);
+        let ran_ns = own_ns.saturating_add(std::mem::take(&mut core.helped_ns));
         self.worker.counters.busy_ns.add(own_ns);
         let charge = domain
             .policy
@@ -318,18 +391,17 @@ impl Local {
         let key = domain.policy.key(&core.entity, &view);
         let allowed = core.entity.allowed;
         drop(core);
-        domain.enqueue(key, Entry::Run(flow.clone()), place, &allowed, &view);
+        domain.enqueue(key, Entry::Run(frame.flow), place, &allowed, &view);
         None
     }
 
-    fn why_stop(&self, core: &Core, now_ns: u64) -> Option<Stop> {
-        let frame = self.frame.borrow();
-        let frame = frame.as_ref()?;
-        if self.domain.is_closing() && !core.mailbox.is_empty() {
-            return Some(Stop::Yielded);
-        }
+    fn why_stop(&self, frame: &Frame, core: &Core) -> Option<Stop> {
+        let now_ns = self.read_ns.get();
         if core.mailbox.is_empty() {
             return Some(Stop::Blocked);
+        }
+        if self.domain.is_closing() {
+            return Some(Stop::Yielded);
         }
         if now_ns >= frame.slice_end_ns {
             return Some(Stop::Expired);
@@ -344,25 +416,12 @@ impl Local {
         None
     }
 
-    /// How long the flow ran since it was dispatched, with and without what others ran for it.
-    fn time_of(&self, core: &mut Core, now_ns: u64) -> (u64, u64) {
-        let frame = self.frame.borrow();
-        let Some(frame) = frame.as_ref() else {
-            return (0, 0);
-        };
-        let whole_ns = now_ns.saturating_sub(frame.started_ns);
-        let own_ns = whole_ns.saturating_sub(frame.nested_ns);
-        let helped_ns = std::mem::take(&mut core.helped_ns);
-        (own_ns.saturating_add(helped_ns), own_ns)
-    }
-
     /// Runs forks of a flow that another worker runs, as long as there are any and nobody else goes first.
     fn help(&self, flow: Flow) {
         let domain = &self.domain;
         let key = flow.key();
-        let start_ns = domain.now_ns();
         let nice = lock(&flow.inner.core).entity.nice;
-        self.begin(&flow, nice, key, u64::MAX, start_ns);
+        self.begin(flow.clone(), nice, key, u64::MAX);
         while let Some(share) = flow.inner.shares.take() {
             self.worker.counters.helped.add(1);
             share.run(domain);
@@ -370,9 +429,9 @@ impl Local {
                 break;
             }
         }
-        let nested_ns = self.frame.borrow().as_ref().map_or(0, |f| f.nested_ns);
-        let ran_ns = domain.now_ns().saturating_sub(start_ns);
-        let own_ns = ran_ns.saturating_sub(nested_ns);
+        let now_ns = self.read_clock();
+        let frame = self.frame.take();
+        let own_ns = frame.map_or(0, |frame| frame.own_ns(now_ns));
         self.worker.counters.busy_ns.add(own_ns);
         let mut core = lock(&flow.inner.core);
         core.helped_ns = core.helped_ns.saturating_add(own_ns);
@@ -415,7 +474,8 @@ impl Local {
     pub(crate) fn answer(&self) -> Pace {
         let signal = &self.worker.signal;
         let word = signal.word();
-        let now_ns = self.domain.now_ns();
+        let now_ns = self.read_clock();
+        self.flush_handed_over();
         if word & MEASURE != 0 {
             self.worker
                 .gaps
@@ -447,14 +507,14 @@ impl Local {
             return;
         };
         while self.depth.get() < NESTING_MAX {
-            let Some(entry) = self.domain.take(self.cpu, Some(key)) else {
+            let Some(entry) = self.take(Some(key)) else {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
             self.worker.counters.nested.add(1);
             self.run(entry);
             self.depth.set(self.depth.get() - 1);
-            let end_ns = self.domain.now_ns();
+            let end_ns = self.read_clock();
             if let Some(frame) = self.frame.borrow_mut().as_mut() {
                 let nested_ns = end_ns.saturating_sub(now_ns);
                 frame.nested_ns = frame.nested_ns.saturating_add(nested_ns);

@@ -145,7 +145,7 @@ fn what_nobody_holds_any_more_is_freed() {
     for _ in 0..10 {
         let alive = Arc::clone(&alive);
         // Handles are dropped at once, and so is the flow.
-        let _ = flow.spawn(move || drop(alive));
+        drop(flow.spawn(move || drop(alive)));
     }
     let domain = Arc::downgrade(&pool.front);
     drop(flow);
