@@ -2,6 +2,8 @@
 //!
 //! Each row names its bar. A row that cannot be measured is absent.
 
+mod load;
+mod pool;
 mod report;
 mod row;
 mod timers;
@@ -23,6 +25,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let mut rows: Vec<Row> = timers::rows();
+    rows.extend(pool::rows());
     if let Some(prefix) = &arguments.only {
         rows.retain(|row| row.id.starts_with(prefix));
     }

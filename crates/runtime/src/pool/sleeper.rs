@@ -40,13 +40,15 @@ impl Sleeper {
     }
 
     /// The worker has found nothing and is about to look once more.
+    // An exchange and not a store: it reads what the last waker wrote, so what that one did before is seen. (With a store the model finds a
+    // wake-up that is overwritten while its cause is not yet visible.)
     pub(crate) fn lie_down(&self) {
-        self.state.store(IDLE, Ordering::SeqCst);
+        self.state.swap(IDLE, Ordering::SeqCst);
     }
 
     /// The worker has found something after all.
     pub(crate) fn rise(&self) {
-        self.state.store(AWAKE, Ordering::SeqCst);
+        self.state.swap(AWAKE, Ordering::SeqCst);
     }
 
     /// Whether somebody has woken the worker since it lay down.

@@ -1,6 +1,7 @@
 //! A worker: the loop that takes flows and runs their jobs, also on top of a job that gives way.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use super::badge::Badge;
 use super::domain::Domain;
@@ -17,7 +18,7 @@ use super::{Pace, local, system};
 use crate::lock::locks_held;
 use crate::policy::{Grant, Key, Nice, Place, Policy, Stop, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Arc, fence, lock};
+use crate::sync::{fence, lock};
 use crate::topology::CpuId;
 
 /// Jobs that lie on one another's stack frames, at most. Each is more urgent than the one below, so depth takes as many
