@@ -25,15 +25,15 @@
 //! # Ok::<(), refrain_runtime::JobPanicked>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
 pub mod buffer;
 pub mod cancel;
 pub mod clock;
 pub mod crew;
 mod error;
+pub mod idle;
 pub mod lock;
 pub mod once;
+pub mod ordered;
 pub mod permits;
 mod queue;
 mod sync;

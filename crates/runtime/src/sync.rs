@@ -4,10 +4,16 @@
 //! model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). What is imported from here can be modelled.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
+pub(crate) use loom::{
+    sync::{Mutex, MutexGuard, atomic},
+    thread,
+};
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+pub(crate) use std::{
+    sync::{Mutex, MutexGuard, atomic},
+    thread,
+};
 
 /// A value alone on its cache lines: two of 64 bytes, since processors fetch lines in pairs.
 #[derive(Debug, Default)]

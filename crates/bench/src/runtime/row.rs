@@ -15,7 +15,6 @@ pub enum Bar {
     /// At most so much, in the row's unit.
     AtMost(f64),
     /// At most so many times what the second contender took.
-    #[expect(dead_code, reason = "for the rows of the pool")]
     OfSecond(f64),
     /// Nothing: the row is for comparison.
     None,
