@@ -2,8 +2,11 @@
 //!
 //! Each row names its bar. A row that cannot be measured is absent.
 
+mod idle;
 mod load;
 mod pool;
+mod queue;
+mod random;
 mod report;
 mod row;
 mod timers;
@@ -24,8 +27,8 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let mut rows: Vec<Row> = timers::rows();
-    rows.extend(pool::rows());
+    let all = [timers::rows(), queue::rows(), idle::rows(), pool::rows()];
+    let mut rows: Vec<Row> = all.into_iter().flatten().collect();
     if let Some(prefix) = &arguments.only {
         rows.retain(|row| row.id.starts_with(prefix));
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use refrain_runtime::timer::{Expired, TimerId, TimerSystem};
 use tokio::time::Sleep;
 
+use super::random::Random;
 use super::row::{Bar, Row};
 
 /// Pending while additions and cancellations are measured.
@@ -28,36 +29,13 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn deadline_ns(&mut self) -> u64 {
-        1 + self.next() % LATEST_NS
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, (self.next() % (last as u64 + 1)) as usize);
-        }
-    }
-}
-
 fn ns_each(start: Instant, count: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
 fn deadlines(count: usize) -> Vec<u64> {
     let mut random = Random(1);
-    (0..count).map(|_| random.deadline_ns()).collect()
+    (0..count).map(|_| 1 + random.next() % LATEST_NS).collect()
 }
 
 fn filled() -> (TimerSystem<u64>, Vec<TimerId>) {

@@ -13,6 +13,7 @@ use super::timers::Timers;
 use super::view::View;
 use super::worker::{Local, Worker};
 use crate::Error;
+use crate::idle::MachineLoad;
 use crate::clock::{Clock, RealClock};
 use crate::policy::{Bfs, Key, Ledger, Place, Policy, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -33,8 +34,10 @@ pub(crate) struct Domain {
     pub(crate) timers: Timers,
     /// Joiners that sleep until somebody shares something of their flow.
     pub(crate) hungry: AtomicU32,
-    /// How long an idle worker spins before it parks.
+    /// How long an idle worker spins before it parks, at most.
     pub(crate) spin_ns: u64,
+    /// Whether there is a processor to spin on.
+    pub(crate) machine: MachineLoad,
     name: &'static str,
     kernel_class: KernelClass,
     clock: RealClock,
@@ -76,6 +79,7 @@ impl Domain {
             pacer,
             hungry: AtomicU32::new(0),
             spin_ns: plan.spin_ns,
+            machine: MachineLoad::default(),
             name: plan.name,
             kernel_class: plan.kernel_class,
             clock: RealClock::new(),

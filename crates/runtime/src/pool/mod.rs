@@ -41,7 +41,6 @@ mod profile;
 mod scope;
 mod shares;
 mod signal;
-mod sleeper;
 mod stripe;
 mod system;
 mod task;
@@ -98,14 +97,15 @@ pub struct Options {
     pub topology: Topology,
     /// Who runs when.
     pub policy: Bfs,
-    /// How long a worker without work spins before it parks. A wake-up meanwhile takes no system call.
+    /// How long a worker without work stays awake before it parks, at most; how long it really does depends on how often it was woken lately, and
+    /// on the load of the machine ([`idle`](crate::idle)). A wake-up meanwhile takes no system call. Zero: it parks at once.
     pub spin: Duration,
     /// Whether the gaps between checkpoints and the processor time are measured; then each checkpoint reads the clock.
     pub measures_gaps: bool,
 }
 
-/// What a wake-up from park takes, about: longer spinning costs more than it saves when work does not come soon.
-const SPIN_DEFAULT: Duration = Duration::from_micros(20);
+/// As long as [`Habit`](crate::idle::Habit) ever asks for.
+const SPIN_DEFAULT: Duration = Duration::from_micros(200);
 
 impl Options {
     /// The default policy with `workers` workers (at least one), equally near to each other.

@@ -12,8 +12,8 @@ use super::idle::IdleSet;
 use super::job;
 use super::shares::{Shares, Task};
 use super::signal::{GIVE_WAY, Signal};
-use super::sleeper::Sleeper;
 use super::task::TaskState;
+use crate::idle::{Patience, Sleeper};
 use crate::sync::fence;
 use crate::topology::{CpuId, CpuMask};
 
@@ -69,7 +69,7 @@ impl Small {
                 self.idle.insert(cpu);
                 found = self.take();
                 if !found && self.taken.load(Ordering::SeqCst) < wanted {
-                    sleeper.fall_asleep();
+                    sleeper.sleep(Patience::default(), u64::MAX, || 0);
                 }
                 self.idle.claim(cpu);
                 sleeper.rise();
@@ -196,7 +196,7 @@ fn wait_as_joiner(shares: &Shares, sleeper: &Sleeper, done: &AtomicBool, ran: &A
         shares.wait_here(CpuId::new(0));
         fence(Ordering::SeqCst);
         if !is_done() && shares.is_empty() {
-            sleeper.fall_asleep();
+            sleeper.sleep(Patience::default(), u64::MAX, || 0);
         }
         shares.wait_no_more(CpuId::new(0));
         sleeper.rise();

@@ -18,10 +18,12 @@ pub mod property;
 mod records;
 mod shard;
 mod system;
+mod thread;
 mod transaction;
 mod wheel;
 
 pub use system::{Notify, Sink, TimerSystem};
+pub use thread::TimerThread;
 pub use transaction::{Committed, Reason, Refused, Transaction};
 
 use records::Key;
@@ -54,5 +56,7 @@ pub fn deadline_after(now_ns: u64, delay: std::time::Duration) -> u64 {
     now_ns.saturating_add(delay_ns)
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -182,7 +182,7 @@ impl<P> Shard<P> {
     }
 
     /// Records in memory, and reminders in the wheel.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn lengths(&self) -> (usize, usize) {
         (self.records.len(), self.wheel.len())
     }

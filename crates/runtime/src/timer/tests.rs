@@ -2,24 +2,25 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::property::{Operation, Twins, timers_match_their_twin};
 use super::*;
+use crate::Lock;
 
 const MS: u64 = 1_000_000;
 
 /// Who was told of which deadline.
 #[derive(Default)]
-struct Told(Mutex<Vec<(usize, u64)>>);
+struct Told(Lock<Vec<(usize, u64)>>);
 
 impl Notify for &Told {
     fn earlier(&self, worker: usize, deadline_ns: u64) {
-        self.0.lock().unwrap().push((worker, deadline_ns));
+        self.0.lock().push((worker, deadline_ns));
     }
 }
 
@@ -71,7 +72,7 @@ fn a_worker_is_told_of_earlier_deadlines_only() {
     let id = system.add(0, MS, ());
     system.migrate(id, 1);
     let expected = [(1, 9 * MS), (1, 8 * MS), (1, 6 * MS), (0, MS), (1, MS)];
-    assert_eq!(*told.0.lock().unwrap(), expected);
+    assert_eq!(*told.0.lock(), expected);
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn a_hundred_million_random_operations_lose_and_double_nothing() {
 struct Race {
     system: TimerSystem<usize>,
     now_ns: AtomicU64,
-    ids: Mutex<Vec<TimerId>>,
+    ids: Lock<Vec<TimerId>>,
     added: AtomicUsize,
     ends: Vec<AtomicU8>,
 }
@@ -286,7 +287,7 @@ impl Race {
         Race {
             system: TimerSystem::new(Race::WORKERS, ()),
             now_ns: AtomicU64::new(0),
-            ids: Mutex::new(Vec::new()),
+            ids: Lock::new(Vec::new()),
             added: AtomicUsize::new(0),
             ends: (0..timers).map(|_| AtomicU8::new(0)).collect(),
         }
@@ -297,7 +298,7 @@ impl Race {
     }
 
     fn id(&self, random: &mut SplitMix) -> Option<TimerId> {
-        let ids = self.ids.lock().unwrap();
+        let ids = self.ids.lock();
         let recent = ids.len().min(100);
         let back = (random.next() as usize).checked_rem(recent)?;
         Some(ids[ids.len() - 1 - back])
@@ -316,7 +317,7 @@ impl Race {
                     return false;
                 }
                 let id = self.system.add(worker, deadline_ns, payload);
-                self.ids.lock().unwrap().push(id);
+                self.ids.lock().push(id);
             }
             3 => drop(
                 id.and_then(|id| self.system.cancel(id))

@@ -195,7 +195,7 @@ impl Wheel {
     }
 
     /// Reminders in the wheel, stale ones included.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         let in_buckets: usize = self.buckets.iter().map(Bucket::len).sum();
         in_buckets + self.near.len()

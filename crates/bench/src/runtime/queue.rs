@@ -1,0 +1,119 @@
+//! Rows about the run queue: take the first entry, put one back.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use crossbeam_skiplist::SkipMap;
+use parking_lot::Mutex;
+use refrain_runtime::ordered::OrderedQueue;
+
+use super::random::Random;
+use super::row::{Bar, Row};
+
+const DEPTH: u64 = 1000;
+const PAIRS_PER_THREAD: u64 = 300_000;
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        row(
+            "queue-1",
+            "run queue, pop + push at depth 1,000, 1 thread",
+            1,
+        ),
+        row(
+            "queue-2",
+            "run queue, pop + push at depth 1,000, 2 threads (time over pairs of both)",
+            2,
+        ),
+    ]
+}
+
+fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
+    Row::new(id, what, "ns", Bar::AtMost(90.0))
+        .with("refrain, two calls", move || {
+            let queue = Arc::new(OrderedQueue::default());
+            fill(|key, value| _ = queue.push(key, value));
+            pairs(threads, move |next_key| {
+                let (key, value) = queue.pop().unwrap_or_default();
+                queue.push(next_key(key), value);
+            })
+        })
+        .with("refrain, one call", move || {
+            let queue = Arc::new(OrderedQueue::default());
+            fill(|key, value| _ = queue.push(key, value));
+            pairs(threads, move |next_key| {
+                let key = queue.first_key();
+                black_box(queue.push_pop(next_key(key), 0));
+            })
+        })
+        .with("binary heap + parking_lot, two calls", move || {
+            let queue = Arc::new(Mutex::new((BinaryHeap::new(), 0u64)));
+            // First come first among equals, as ours.
+            let push = |queue: &Mutex<(BinaryHeap<Reverse<(u64, u64, u64)>>, u64)>, key, value| {
+                let mut held = queue.lock();
+                held.1 += 1;
+                let sequence = held.1;
+                held.0.push(Reverse((key, sequence, value)));
+            };
+            fill(|key, value| push(&queue, key, value));
+            pairs(threads, move |next_key| {
+                let popped = queue.lock().0.pop();
+                let Reverse((key, _, value)) = popped.unwrap_or_default();
+                push(&queue, next_key(key), value);
+            })
+        })
+        .with("crossbeam SkipMap, two calls", move || {
+            let queue = Arc::new((SkipMap::new(), AtomicU64::new(0)));
+            let push = |queue: &(SkipMap<(u64, u64), u64>, AtomicU64), key, value| {
+                let sequence = queue.1.fetch_add(1, Ordering::Relaxed);
+                queue.0.insert((key, sequence), value);
+            };
+            fill(|key, value| push(&queue, key, value));
+            pairs(threads, move |next_key| {
+                let popped = queue.0.pop_front();
+                let (key, value) = popped.map_or((0, 0), |entry| (entry.key().0, *entry.value()));
+                push(&queue, next_key(key), value);
+            })
+        })
+}
+
+fn fill(push: impl Fn(u64, u64)) {
+    let mut random = Random(3);
+    (0..DEPTH).for_each(|value| push(random.next() % SPREAD, value));
+}
+
+/// Deadlines of entries that wait differ by up to this.
+const SPREAD: u64 = 1 << 20;
+
+/// Each thread takes the first entry and puts it back with a later deadline. Nanoseconds per pair, over all threads.
+fn pairs(threads: u64, pair: impl Fn(&mut dyn FnMut(u64) -> u64) + Send + Sync) -> f64 {
+    let start_line = Barrier::new(threads as usize);
+    let work = |seed: u64| {
+        let mut random = Random(seed);
+        start_line.wait();
+        let start = Instant::now();
+        for _ in 0..PAIRS_PER_THREAD {
+            pair(&mut |key| key + random.next() % SPREAD);
+        }
+        (start, Instant::now())
+    };
+    let spans: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..threads)
+            .map(|seed| scope.spawn(move || work(seed)))
+            .collect();
+        threads
+            .into_iter()
+            .filter_map(|thread| thread.join().ok())
+            .collect()
+    });
+    // From the first to begin to the last to end: the thread that waits for them may not run in between.
+    let begin = spans.iter().map(|span| span.0).min();
+    let end = spans.iter().map(|span| span.1).max();
+    let all = end.zip(begin).map(|(end, begin)| end - begin);
+    all.map_or(f64::NAN, |all| all.as_nanos() as f64) / (threads * PAIRS_PER_THREAD) as f64
+}
