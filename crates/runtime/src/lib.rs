@@ -37,6 +37,7 @@ pub mod once;
 pub mod permits;
 pub mod policy;
 mod queue;
+pub mod simulator;
 pub mod topology;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
