@@ -38,6 +38,8 @@ pub mod permits;
 pub mod policy;
 mod queue;
 pub mod simulator;
+mod sync;
+pub mod timer;
 pub mod topology;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};

@@ -1,6 +1,8 @@
 //! Mutual exclusion, made here so that later it can be profiled in one place.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// A mutex that a panicking holder does not poison.
 ///
@@ -13,7 +15,16 @@ pub struct Lock<T> {
 
 impl<T> Lock<T> {
     /// An open lock around `value`.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
+        Lock {
+            inner: Mutex::new(value),
+        }
+    }
+
+    /// An open lock around `value`.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
         Lock {
             inner: Mutex::new(value),
         }

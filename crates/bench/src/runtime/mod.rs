@@ -1,0 +1,38 @@
+//! `refrain-bench runtime`: what the runtime promises, measured beside others in one run.
+//!
+//! Each row names its bar. A row that cannot be measured is absent.
+
+mod report;
+mod row;
+mod timers;
+
+use row::Row;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Times each contender is measured
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Only rows whose name starts so
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let mut rows: Vec<Row> = timers::rows();
+    if let Some(prefix) = &arguments.only {
+        rows.retain(|row| row.id.starts_with(prefix));
+    }
+    if rows.is_empty() {
+        return Err("no row has that name".into());
+    }
+    let report = report::measure(rows, arguments.rounds.into());
+    if arguments.json {
+        return report.print_json();
+    }
+    report.print_table();
+    Ok(())
+}

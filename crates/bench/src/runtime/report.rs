@@ -1,0 +1,144 @@
+//! Runs rows A B A B and says what came out: a table for people, JSON for programs.
+
+use serde::Serialize;
+
+use super::row::{Bar, Row};
+
+#[derive(Serialize)]
+pub struct Report {
+    processors: usize,
+    /// One-minute load average before and after, if the machine tells.
+    load_before: Option<f64>,
+    load_after: Option<f64>,
+    rounds: usize,
+    rows: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    id: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    bar: Option<String>,
+    reached: Option<bool>,
+    results: Vec<Summary>,
+}
+
+/// All samples of one contender.
+#[derive(Serialize)]
+struct Summary {
+    name: &'static str,
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+pub fn measure(rows: Vec<Row>, rounds: usize) -> Report {
+    let load_before = load();
+    let rows = rows
+        .into_iter()
+        .map(|row| measure_row(row, rounds))
+        .collect();
+    Report {
+        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        load_before,
+        load_after: load(),
+        rounds,
+        rows,
+    }
+}
+
+/// Interleaved, so that what else the machine does falls on all alike.
+fn measure_row(mut row: Row, rounds: usize) -> Measured {
+    let mut samples = vec![Vec::with_capacity(rounds); row.contenders.len()];
+    for _ in 0..rounds {
+        for (contender, samples) in row.contenders.iter_mut().zip(&mut samples) {
+            samples.push((contender.measure)());
+        }
+    }
+    let results: Vec<_> = row
+        .contenders
+        .iter()
+        .zip(samples)
+        .map(|(contender, samples)| Summary::of(contender.name, samples))
+        .collect();
+    let (bar, reached) = judge(row.bar, &results);
+    Measured {
+        id: row.id,
+        what: row.what,
+        unit: row.unit,
+        bar,
+        reached,
+        results,
+    }
+}
+
+fn judge(bar: Bar, results: &[Summary]) -> (Option<String>, Option<bool>) {
+    let median = |index: usize| results.get(index).map(|summary| summary.median);
+    match bar {
+        Bar::None => (None, None),
+        Bar::AtMost(most) => (
+            Some(format!("<= {most}")),
+            median(0).map(|ours| ours <= most),
+        ),
+        Bar::OfSecond(factor) => (
+            Some(format!("<= {factor} x second")),
+            median(0)
+                .zip(median(1))
+                .map(|(ours, theirs)| ours <= factor * theirs),
+        ),
+    }
+}
+
+impl Summary {
+    fn of(name: &'static str, mut samples: Vec<f64>) -> Summary {
+        samples.sort_by(f64::total_cmp);
+        let at = |index: usize| samples.get(index).copied().unwrap_or(f64::NAN);
+        Summary {
+            name,
+            median: at(samples.len() / 2),
+            least: at(0),
+            most: at(samples.len().saturating_sub(1)),
+        }
+    }
+}
+
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+impl Report {
+    pub fn print_table(&self) {
+        let known = |load: Option<f64>| load.map_or("?".into(), |load| format!("{load:.1}"));
+        println!(
+            "{} processors, load {} before and {} after, {} rounds each, interleaved; median (least to most)",
+            self.processors,
+            known(self.load_before),
+            known(self.load_after),
+            self.rounds
+        );
+        for row in &self.rows {
+            println!("\n{}: {} [{}]", row.id, row.what, row.unit);
+            for result in &row.results {
+                let Summary {
+                    name,
+                    median,
+                    least,
+                    most,
+                } = result;
+                println!("  {name:<44} {median:>10.1}  ({least:.1} to {most:.1})");
+            }
+            if let (Some(bar), Some(reached)) = (&row.bar, row.reached) {
+                let verdict = if reached { "reached" } else { "NOT REACHED" };
+                println!("  bar: {bar}: {verdict}");
+            }
+        }
+    }
+
+    pub fn print_json(&self) -> Result<(), String> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        println!("{text}");
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Rows about timers: the cost of adding, cancelling and firing, with many pending.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use refrain_runtime::timer::{Expired, TimerId, TimerSystem};
+use tokio::time::Sleep;
+
+use super::row::{Bar, Row};
+
+/// Pending while additions and cancellations are measured.
+const PENDING: usize = 1_000_000;
+/// Added and cancelled on top of them.
+const MEASURED: usize = 100_000;
+/// Deadlines lie up to here: from a lost packet to an idle connection.
+const LATEST_NS: u64 = 60_000_000_000;
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        insert(),
+        cancel(Order::Added),
+        cancel(Order::Random),
+        batch(),
+        fire(),
+    ]
+}
+
+/// splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn deadline_ns(&mut self) -> u64 {
+        1 + self.next() % LATEST_NS
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, (self.next() % (last as u64 + 1)) as usize);
+        }
+    }
+}
+
+fn ns_each(start: Instant, count: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+fn deadlines(count: usize) -> Vec<u64> {
+    let mut random = Random(1);
+    (0..count).map(|_| random.deadline_ns()).collect()
+}
+
+fn filled() -> (TimerSystem<u64>, Vec<TimerId>) {
+    let system = TimerSystem::new(2, ());
+    let add = |(payload, deadline_ns)| system.add(0, deadline_ns, payload);
+    let ids = (0..).zip(deadlines(PENDING)).map(add).collect();
+    (system, ids)
+}
+
+fn insert() -> Row {
+    Row::new(
+        "timer-insert",
+        "add a timer, 1 M pending (tokio: 100,000)",
+        "ns",
+        Bar::AtMost(40.0),
+    )
+    .with("refrain", || {
+        let (system, _) = filled();
+        let deadlines = deadlines(MEASURED);
+        let start = Instant::now();
+        for &deadline_ns in &deadlines {
+            black_box(system.add(0, deadline_ns, 0));
+        }
+        ns_each(start, MEASURED)
+    })
+    .with("tokio", || tokio_timers(|_, insert_ns, _| insert_ns))
+}
+
+enum Order {
+    Added,
+    Random,
+}
+
+fn cancel(order: Order) -> Row {
+    let is_random = matches!(order, Order::Random);
+    let (id, what) = if is_random {
+        (
+            "timer-cancel-random",
+            "cancel a timer, 1 M pending, any of them, one by one",
+        )
+    } else {
+        (
+            "timer-cancel",
+            "cancel a timer, 1 M pending, in the order of addition (tokio: 100,000)",
+        )
+    };
+    let row = Row::new(
+        id,
+        what,
+        "ns",
+        if is_random {
+            Bar::None
+        } else {
+            Bar::AtMost(30.0)
+        },
+    );
+    let row = row.with("refrain", move || {
+        let (system, mut ids) = filled();
+        if is_random {
+            Random(2).shuffle(&mut ids);
+        }
+        let start = Instant::now();
+        for &id in &ids[..MEASURED] {
+            black_box(system.cancel(id));
+        }
+        ns_each(start, MEASURED)
+    });
+    if is_random {
+        return row.with("refrain, in transactions of 1000", || {
+            let (system, mut ids) = filled();
+            Random(2).shuffle(&mut ids);
+            let start = Instant::now();
+            for ids in ids[..MEASURED].chunks(1000) {
+                let mut transaction = system.transaction();
+                for &id in ids {
+                    transaction.cancel(id);
+                }
+                black_box(transaction.commit(0, |_| Ok::<(), ()>(())).is_ok());
+            }
+            ns_each(start, MEASURED)
+        });
+    }
+    row.with("tokio", || tokio_timers(|_, _, cancel_ns| cancel_ns))
+}
+
+fn batch() -> Row {
+    Row::new(
+        "timer-batch",
+        "100,000 timers added and cancelled",
+        "ms",
+        Bar::AtMost(20.0),
+    )
+    .with("refrain", || {
+        let system = TimerSystem::new(1, ());
+        let deadlines = deadlines(MEASURED);
+        let start = Instant::now();
+        let add = |&deadline_ns: &u64| system.add(0, deadline_ns, 0u64);
+        let ids: Vec<TimerId> = deadlines.iter().map(add).collect();
+        for id in ids {
+            black_box(system.cancel(id));
+        }
+        start.elapsed().as_secs_f64() * 1e3
+    })
+    .with("refrain, as two transactions", || {
+        let system = TimerSystem::new(1, ());
+        let deadlines = deadlines(MEASURED);
+        let start = Instant::now();
+        let mut addition = system.transaction();
+        for &deadline_ns in &deadlines {
+            addition.add(0, deadline_ns, 0u64);
+        }
+        let ids = addition.commit(0, |_| Ok::<(), ()>(())).map(|c| c.ids);
+        let mut cancellation = system.transaction();
+        for id in ids.unwrap_or_default() {
+            cancellation.cancel(id);
+        }
+        black_box(cancellation.commit(0, |_| Ok::<(), ()>(())).is_ok());
+        start.elapsed().as_secs_f64() * 1e3
+    })
+    .with("tokio", || tokio_timers(|total_ns, _, _| total_ns / 1e6))
+}
+
+fn fire() -> Row {
+    Row::new(
+        "timer-fire",
+        "100,000 timers added and fired",
+        "ms",
+        Bar::AtMost(20.0),
+    )
+    .with("refrain, all due at once", || added_and_fired(1))
+    .with("refrain, in 1,000 looks", || added_and_fired(1000))
+}
+
+fn added_and_fired(looks: u64) -> f64 {
+    let system = TimerSystem::new(1, ());
+    let deadlines = deadlines(MEASURED);
+    let fired = std::cell::Cell::new(0u64);
+    let start = Instant::now();
+    for (payload, &deadline_ns) in (0..).zip(&deadlines) {
+        system.add(0, deadline_ns, payload);
+    }
+    let sink = |_: usize, event: Expired<u64>| {
+        fired.set(fired.get() + black_box(event.payload) / u64::MAX + 1)
+    };
+    for look in 1..=looks {
+        system.expire(0, LATEST_NS / looks * look, &sink);
+    }
+    let elapsed = start.elapsed();
+    assert_eq!(fired.get(), MEASURED as u64);
+    elapsed.as_secs_f64() * 1e3
+}
+
+/// Registers and drops 100,000 sleeps; gives the whole time, and both parts per timer, in nanoseconds.
+fn tokio_timers(choose: impl Fn(f64, f64, f64) -> f64) -> f64 {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build();
+    let Ok(runtime) = runtime else {
+        return f64::NAN;
+    };
+    let _inside = runtime.enter();
+    let deadlines = deadlines(MEASURED);
+    let mut context = Context::from_waker(Waker::noop());
+    let start = Instant::now();
+    // A sleep is registered when it is polled first.
+    let register = |&deadline_ns: &u64| {
+        let mut sleep = Box::pin(tokio::time::sleep(Duration::from_nanos(
+            LATEST_NS + deadline_ns,
+        )));
+        let _ = Pin::new(&mut sleep).poll(&mut context);
+        sleep
+    };
+    let sleeps: Vec<Pin<Box<Sleep>>> = deadlines.iter().map(register).collect();
+    let insert_ns = ns_each(start, MEASURED);
+    let middle = Instant::now();
+    drop(sleeps);
+    let cancel_ns = ns_each(middle, MEASURED);
+    choose(start.elapsed().as_nanos() as f64, insert_ns, cancel_ns)
+}

@@ -1,0 +1,236 @@
+//! Buckets: bags of reminders in blocks of one shared arena.
+//!
+//! Blocks go from bucket to bucket, so that memory once touched is used again. (A vector per bucket was measured:
+//! adding the first million timers took 103 ns each, most of it the kernel's work for new pages and the copying of
+//! grown vectors.) The arena is as large as the most reminders there ever were at once.
+
+use super::wheel::Reminder;
+
+/// A reminder as a bucket keeps it: 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Packed {
+    pub(super) deadline_ns: u64,
+    /// The slot above, the last bits of the sequence number below.
+    slot_and_tag: u64,
+}
+
+const TAG_BITS: u32 = 24;
+const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
+
+impl Packed {
+    // A slot has 40 bits: that many records need more memory than an address can name.
+    pub(super) fn new(deadline_ns: u64, slot: usize, sequence: u64) -> Packed {
+        Packed {
+            deadline_ns,
+            slot_and_tag: (slot as u64) << TAG_BITS | sequence & TAG_MASK,
+        }
+    }
+
+    fn slot(self) -> usize {
+        (self.slot_and_tag >> TAG_BITS) as usize
+    }
+
+    pub(super) fn unpack(self, sequence: u64) -> Reminder {
+        Reminder {
+            deadline_ns: self.deadline_ns,
+            sequence,
+            slot: self.slot(),
+        }
+    }
+
+    /// The timer's full sequence number, if it is live: `live` gives that of the timer pending in a slot with a
+    /// deadline. When a slot is used again for the same deadline and 2^24 timers later, an old reminder passes for
+    /// the new one: one timer has two reminders then, and the second finds nothing to fire.
+    pub(super) fn sequence(self, live: impl Fn(usize, u64) -> Option<u64>) -> Option<u64> {
+        live(self.slot(), self.deadline_ns)
+            .filter(|sequence| (sequence ^ self.slot_and_tag) & TAG_MASK == 0)
+    }
+}
+
+/// With the two numbers a block is 504 bytes long, almost eight cache lines.
+const PER_BLOCK: usize = 31;
+/// Blocks come by the 64 KiB.
+const BLOCKS_PER_CHUNK: usize = 128;
+const NO_BLOCK: u32 = u32::MAX;
+/// So many reminders are looked at for each that goes stale. With one, stale ones could gather for ever.
+const SWEPT_PER_STALE: usize = 2;
+
+#[derive(Clone, Copy)]
+struct Block {
+    reminders: [Packed; PER_BLOCK],
+    length: u32,
+    next: u32,
+}
+
+/// All blocks of a wheel.
+pub(super) struct Blocks {
+    chunks: Vec<Vec<Block>>,
+    first_free: u32,
+    count: u32,
+}
+
+impl Blocks {
+    pub(super) fn new() -> Blocks {
+        Blocks {
+            chunks: Vec::new(),
+            first_free: NO_BLOCK,
+            count: 0,
+        }
+    }
+
+    fn at(&mut self, index: u32) -> &mut Block {
+        let index = index as usize;
+        &mut self.chunks[index / BLOCKS_PER_CHUNK][index % BLOCKS_PER_CHUNK]
+    }
+
+    /// An empty block in front of `next`.
+    fn allot(&mut self, next: u32) -> u32 {
+        if self.first_free != NO_BLOCK {
+            let index = self.first_free;
+            let block = self.at(index);
+            let next_free = std::mem::replace(&mut block.next, next);
+            block.length = 0;
+            self.first_free = next_free;
+            return index;
+        }
+        let index = self.count;
+        if (index as usize).is_multiple_of(BLOCKS_PER_CHUNK) {
+            self.chunks.push(Vec::with_capacity(BLOCKS_PER_CHUNK));
+        }
+        let empty = Packed::new(0, 0, 0);
+        self.chunks[index as usize / BLOCKS_PER_CHUNK].push(Block {
+            reminders: [empty; PER_BLOCK],
+            length: 0,
+            next,
+        });
+        self.count += 1;
+        index
+    }
+
+    /// Frees a block; gives the one behind it.
+    fn free(&mut self, index: u32) -> u32 {
+        let next_free = self.first_free;
+        self.first_free = index;
+        std::mem::replace(&mut self.at(index).next, next_free)
+    }
+}
+
+/// A bag of reminders.
+pub(super) struct Bucket {
+    /// The newest block; all behind it are full.
+    first: u32,
+    length: usize,
+    /// No reminder is earlier. Exact until one goes stale.
+    pub(super) earliest_ns: u64,
+    stale: usize,
+    /// Where the sweep goes on, from the newest reminder to the oldest: the block, and how many are left in it.
+    cursor: (u32, usize),
+}
+
+impl Bucket {
+    pub(super) const EMPTY: Bucket = Bucket {
+        first: NO_BLOCK,
+        length: 0,
+        earliest_ns: u64::MAX,
+        stale: 0,
+        cursor: (NO_BLOCK, 0),
+    };
+
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn push(&mut self, blocks: &mut Blocks, reminder: Packed) {
+        // Only the first block has room, and only if the others do not fill the bag.
+        if self.length.is_multiple_of(PER_BLOCK) {
+            self.first = blocks.allot(self.first);
+        }
+        let block = blocks.at(self.first);
+        block.reminders[block.length as usize] = reminder;
+        block.length += 1;
+        self.length += 1;
+        self.earliest_ns = self.earliest_ns.min(reminder.deadline_ns);
+    }
+
+    /// Takes out one block of reminders, and how many of its array are any; `None` when the bucket is empty.
+    pub(super) fn pop_block(
+        &mut self,
+        blocks: &mut Blocks,
+    ) -> Option<([Packed; PER_BLOCK], usize)> {
+        if self.first == NO_BLOCK {
+            return None;
+        }
+        let Block {
+            reminders, length, ..
+        } = *blocks.at(self.first);
+        self.first = blocks.free(self.first);
+        self.length -= length as usize;
+        Some((reminders, length as usize))
+    }
+
+    fn pop(&mut self, blocks: &mut Blocks) -> Option<Packed> {
+        if self.length == 0 {
+            return None;
+        }
+        let block = blocks.at(self.first);
+        block.length -= 1;
+        let reminder = block.reminders[block.length as usize];
+        self.length -= 1;
+        if block.length == 0 {
+            self.first = blocks.free(self.first);
+        }
+        Some(reminder)
+    }
+
+    /// One more reminder is not live any more: looks at two of them, once more than half are stale. So there are at
+    /// most about as many stale ones as live ones, and no cancellation pays for a long sweep.
+    pub(super) fn went_stale(
+        &mut self,
+        blocks: &mut Blocks,
+        live: impl Fn(usize, u64) -> Option<u64> + Copy,
+    ) {
+        self.stale += 1;
+        if self.stale * 2 <= self.length {
+            return;
+        }
+        for _ in 0..SWEPT_PER_STALE {
+            self.sweep_one(blocks, live);
+        }
+        if self.length == 0 {
+            *self = Bucket::EMPTY;
+        }
+    }
+
+    /// Looks at the next reminder. If it goes, the newest takes its place: that one was looked at in this round, or
+    /// came since the round began.
+    fn sweep_one(&mut self, blocks: &mut Blocks, live: impl Fn(usize, u64) -> Option<u64>) {
+        let (mut block, mut left) = self.cursor;
+        if left == 0 {
+            let is_round_over = block == NO_BLOCK || blocks.at(block).next == NO_BLOCK;
+            block = if is_round_over {
+                self.first
+            } else {
+                blocks.at(block).next
+            };
+            if block == NO_BLOCK {
+                return;
+            }
+            left = blocks.at(block).length as usize;
+        }
+        left -= 1;
+        self.cursor = (block, left);
+        if blocks.at(block).reminders[left].sequence(live).is_some() {
+            return;
+        }
+        self.stale = self.stale.saturating_sub(1);
+        let Some(newest) = self.pop(blocks) else {
+            return;
+        };
+        let reminders_left = blocks.at(block).length as usize;
+        if left < reminders_left {
+            blocks.at(block).reminders[left] = newest;
+        } else if reminders_left == 0 {
+            self.cursor = (NO_BLOCK, 0); // The block was the first, and is free now.
+        }
+    }
+}
