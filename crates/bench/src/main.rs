@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod runtime;
+mod sim;
 
 /// Measures Refrain's parts beside others.
 #[derive(Parser)]
@@ -21,11 +22,14 @@ struct Arguments {
 enum Verb {
     /// The runtime beside rayon, tokio, crossbeam and others, row by row
     Runtime(runtime::Arguments),
+    /// A policy on a simulated machine
+    Sim(sim::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Runtime(arguments) => runtime::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

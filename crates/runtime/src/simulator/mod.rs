@@ -31,6 +31,7 @@ mod machine;
 mod random;
 mod report;
 mod running;
+mod spec;
 mod workload;
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ mod published;
 pub use costs::{Costs, Governor, PERMILLE};
 pub use random::{Distribution, Random};
 pub use report::{GroupReport, Report, Times};
+pub use spec::{Experiment, SpecError};
 pub use workload::{Arrivals, Group};
 
 use crate::policy::Policy;
