@@ -25,8 +25,6 @@
 //! # Ok::<(), refrain_runtime::JobPanicked>(())
 //! ```
 
-#![forbid(unsafe_code)]
-
 pub mod buffer;
 pub mod cancel;
 pub mod clock;
@@ -36,6 +34,7 @@ pub mod lock;
 pub mod once;
 pub mod permits;
 pub mod policy;
+pub mod pool;
 mod queue;
 pub mod simulator;
 mod sync;
