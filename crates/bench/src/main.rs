@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod predict;
 mod runtime;
 mod sim;
 
@@ -24,12 +25,18 @@ enum Verb {
     Runtime(runtime::Arguments),
     /// A policy on a simulated machine
     Sim(sim::Arguments),
+    /// What things cost on this machine, as a line for sim
+    Calibrate(predict::CalibrateArguments),
+    /// The same experiments simulated and on the pool: how well they agree
+    Predict(predict::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Runtime(arguments) => runtime::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Calibrate(arguments) => predict::calibrate(&arguments),
+        Verb::Predict(arguments) => predict::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

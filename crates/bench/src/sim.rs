@@ -34,7 +34,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn text_of(spec: &str) -> Result<String, String> {
+/// A specification given as text or as the name of a file.
+pub fn text_of(spec: &str) -> Result<String, String> {
     // What has spaces or semicolons and is no file is meant as text.
     if Path::new(spec).is_file() || !spec.contains([' ', ';', '\n']) {
         return std::fs::read_to_string(spec).map_err(|error| format!("{spec}: {error}"));

@@ -59,7 +59,7 @@ pub use profile::{Profile, WorkerProfile};
 pub use scope::{Scope, scope};
 
 use crate::Error;
-use crate::policy::{Bfs, Class, Entity, Policy};
+use crate::policy::{Class, Entity, Policy, Scheme};
 use crate::topology::{CpuId, Topology};
 use domain::{Domain, Plan};
 use local::here;
@@ -91,7 +91,7 @@ pub struct Options {
     /// The machine, or the part of it to use: one worker for each of its CPUs.
     pub topology: Topology,
     /// Who runs when.
-    pub policy: Bfs,
+    pub policy: Scheme,
     /// How long a worker without work spins before it parks. A wake-up meanwhile takes no system call.
     pub spin: Duration,
     /// Whether the gaps between checkpoints and the processor time are measured; then each checkpoint reads the clock.
@@ -106,7 +106,7 @@ impl Options {
     pub fn with_workers(workers: usize) -> Options {
         Options {
             topology: Topology::flat(workers),
-            policy: Bfs::default(),
+            policy: Scheme::default(),
             spin: SPIN_DEFAULT,
             measures_gaps: false,
         }

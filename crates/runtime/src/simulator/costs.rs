@@ -21,10 +21,14 @@ pub struct Costs {
     pub switch: Distribution,
     /// From a decision to the start on a worker that still spins.
     pub wake_spinning: Distribution,
-    /// The same on a worker that is parked.
+    /// The same on a worker that sleeps, but for a short time only: its processor is not deep asleep yet.
+    pub wake_dozing: Distribution,
+    /// The same on a worker that has slept for longer.
     pub wake_parked: Distribution,
     /// How long a worker without work spins before it parks.
     pub spin_ns: u64,
+    /// How long without work until it is deep asleep.
+    pub doze_ns: u64,
     /// How long one push or pop keeps a stripe's lock.
     pub queue_ns: u64,
     /// To move a flow, by how far it goes ([`Locality`]), whatever its working set.
@@ -46,8 +50,10 @@ impl Costs {
         Costs {
             switch: Distribution::Fixed(0),
             wake_spinning: Distribution::Fixed(0),
+            wake_dozing: Distribution::Fixed(0),
             wake_parked: Distribution::Fixed(0),
             spin_ns: 0,
+            doze_ns: 0,
             queue_ns: 0,
             move_ns: [0; Locality::COUNT],
             reload_ns_per_kib: [0; Locality::COUNT],
@@ -68,11 +74,16 @@ impl Default for Costs {
                 median_ns: 400,
                 p99_ns: 2_000,
             },
-            wake_parked: Distribution::Skewed {
+            wake_dozing: Distribution::Skewed {
                 median_ns: 8_000,
                 p99_ns: 60_000,
             },
-            spin_ns: 50_000,
+            wake_parked: Distribution::Skewed {
+                median_ns: 50_000,
+                p99_ns: 120_000,
+            },
+            spin_ns: 20_000,
+            doze_ns: 1_000_000,
             queue_ns: 60,
             move_ns: [0, 200, 500, 1_500, 4_000],
             reload_ns_per_kib: [0, 20, 50, 100, 200],

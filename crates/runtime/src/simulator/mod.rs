@@ -42,7 +42,7 @@ mod properties;
 mod published;
 
 pub use costs::{Costs, Governor, PERMILLE};
-pub use random::{Distribution, Random};
+pub use random::{Distribution, QUANTILES_PERMILLE, Random};
 pub use report::{GroupReport, Report, Times};
 pub use spec::{Experiment, SpecError};
 pub use workload::{Arrivals, Group};

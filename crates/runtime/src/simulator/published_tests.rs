@@ -252,8 +252,8 @@ fn a_busy_thread_that_stays_gets_the_full_frequency() {
     assert!((1.25..1.305).contains(&gain), "{gain}\n{stays}{bounces}");
 }
 
-/// BFS: isochronous tasks get at most 70 % of all CPUs over 5 s, then count as normal until they are below 90 % of that. Four
-/// of them against four normal ones: between 63 and 70 % as such, plus their normal part of the rest.
+/// BFS: isochronous tasks get at most 70 % of all CPUs over 5 s, then count as normal until they are below 90 % of that. Two of
+/// them beside 200 normal flows on two CPUs: between 63 and 70 % as such, and next to nothing of the rest.
 #[test]
 fn isochronous_flows_are_capped() {
     let groups = |normals: usize| {

@@ -49,7 +49,13 @@ pub enum Distribution {
         /// One in a hundred is longer.
         p99_ns: u64,
     },
+    /// As measured: the values, nanoseconds, that [`QUANTILES_PERMILLE`] of all do not exceed, ascending; even between them, and
+    /// never more than the last.
+    Measured([u64; QUANTILES_PERMILLE.len()]),
 }
+
+/// The quantiles of [`Distribution::Measured`], thousandths.
+pub const QUANTILES_PERMILLE: [usize; 8] = [0, 100, 250, 500, 750, 900, 990, 999];
 
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326;
@@ -72,6 +78,7 @@ impl Distribution {
                 let normal = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
                 (median * tail.powf(normal / NORMAL_P99)) as u64
             }
+            Distribution::Measured(values_ns) => interpolated(&values_ns, random.below(1_000_000)),
         }
     }
 
@@ -86,14 +93,33 @@ impl Distribution {
         }
     }
 
-    /// The mean, nanoseconds (for skewed ones the median).
+    /// The mean, nanoseconds (for skewed and measured ones the median).
     pub fn typical_ns(&self) -> u64 {
         match *self {
             Distribution::Fixed(value_ns) | Distribution::Exponential(value_ns) => value_ns,
             Distribution::Uniform(first_ns, last_ns) => first_ns / 2 + last_ns / 2,
             Distribution::Skewed { median_ns, .. } => median_ns,
+            Distribution::Measured(values_ns) => interpolated(&values_ns, 500_000),
         }
     }
+}
+
+/// The value that `millionths` of all do not exceed.
+fn interpolated(values_ns: &[u64; QUANTILES_PERMILLE.len()], millionths: u64) -> u64 {
+    let points = QUANTILES_PERMILLE
+        .iter()
+        .map(|&permille| permille as u64 * 1000)
+        .zip(values_ns);
+    let mut below = (0, values_ns[0]);
+    for (at, &value_ns) in points {
+        if at >= millionths && at > below.0 {
+            let part =
+                u128::from(value_ns.saturating_sub(below.1)) * u128::from(millionths - below.0);
+            return below.1 + (part / u128::from(at - below.0)) as u64;
+        }
+        below = (at, value_ns);
+    }
+    below.1
 }
 
 #[cfg(test)]
@@ -133,6 +159,23 @@ mod tests {
         });
         assert!(is_near(skewed[50_000], 10_000, 3), "{}", skewed[50_000]);
         assert!(is_near(skewed[99_000], 100_000, 6), "{}", skewed[99_000]);
+    }
+
+    #[test]
+    fn measured_ones_are_even_between_quantiles() {
+        let measured = Distribution::Measured([10, 20, 30, 40, 50, 60, 1_000, 2_000]);
+        assert_eq!(measured.typical_ns(), 40);
+        let drawn = sorted(measured);
+        assert!(
+            drawn[0] <= 11 && drawn[99_999] == 2_000,
+            "{} {}",
+            drawn[0],
+            drawn[99_999]
+        );
+        let quantiles = [5_000, 10_000, 50_000, 82_500, 99_000].map(|index| drawn[index]);
+        for (quantile, expected) in quantiles.into_iter().zip([15, 20, 40, 55, 1_000]) {
+            assert!(is_near(quantile, expected, 6), "{quantiles:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A flow on a CPU: how far it got, and when it can be stopped.
 
-use super::PERMILLE;
 use super::engine::Job;
+use super::{Group, PERMILLE};
 
 /// The flow that a CPU runs. Time is real time, work is what a CPU of full speed does in that time.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Running {
     pub fn next_point_ns(
         &self,
         job: &Job,
-        checkpoint_ns: u64,
+        group: &Group,
         must_give_way: bool,
         speed_permille: u64,
         now_ns: u64,
@@ -69,6 +69,11 @@ impl Running {
                 .saturating_mul(speed_permille)
                 .div_ceil(u64::from(PERMILLE));
             let reached_ns = job.done_ns.saturating_add(work_ns);
+            let checkpoint_ns = if group.is_whole && !must_give_way {
+                u64::MAX
+            } else {
+                group.checkpoint_ns
+            };
             let stop_ns = reached_ns
                 .checked_next_multiple_of(checkpoint_ns.max(1))
                 .unwrap_or(u64::MAX);
@@ -85,6 +90,11 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::{Class, Entity};
+
+    fn group(checkpoint_ns: u64) -> Group {
+        Group::hog("group", Entity::new(Class::Normal)).checking_each(checkpoint_ns)
+    }
 
     fn job(done_ns: u64, left_ns: u64) -> Job {
         Job {
@@ -99,7 +109,7 @@ mod tests {
     fn stops_are_at_checkpoints_only() {
         let running = Running::new(0, 100, 1_000);
         let next = |done, left, checkpoint, gives_way| {
-            running.next_point_ns(&job(done, left), checkpoint, gives_way, 1000, 0)
+            running.next_point_ns(&job(done, left), &group(checkpoint), gives_way, 1000, 0)
         };
         assert_eq!(next(0, 5_000, 0, false), 1_100, "the slice");
         assert_eq!(next(0, 5_000, 300, false), 1_300, "the checkpoint after it");
@@ -118,7 +128,7 @@ mod tests {
         let mut often = Running::new(0, 0, u64::MAX);
         let work: u64 = (1..=1000).map(|now| often.advance(now, 620).1).sum();
         assert_eq!((work, often.ran_ns()), (620, 1000));
-        let end = often.next_point_ns(&job(620, 1), 0, false, 620, 1000);
+        let end = often.next_point_ns(&job(620, 1), &group(0), false, 620, 1000);
         assert_eq!(end, 1002, "1.6 nanoseconds");
     }
 }

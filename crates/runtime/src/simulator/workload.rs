@@ -32,6 +32,8 @@ pub struct Group {
     /// How far apart the points are at which a job can be interrupted, nanoseconds of work; 0: anywhere, `u64::MAX`: only
     /// between jobs.
     pub checkpoint_ns: u64,
+    /// A slice ends between jobs only, as with closures of the pool; at checkpoints a job only lets more urgent flows go first.
+    pub is_whole: bool,
     /// What has to be in the cache for full speed, KiB.
     pub working_set_kib: u64,
 }
@@ -46,6 +48,7 @@ impl Group {
             arrivals: Arrivals::Always,
             work: Distribution::Fixed(1_000_000),
             checkpoint_ns: 0,
+            is_whole: false,
             working_set_kib: 0,
         }
     }

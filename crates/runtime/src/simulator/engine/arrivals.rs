@@ -71,10 +71,10 @@ impl<P: Policy> Engine<'_, P> {
         self.waking += 1;
         let idle_ns = self.machine.now_ns - worker.idle_since_ns;
         let costs = self.costs;
-        let latency = if idle_ns < costs.spin_ns {
-            &costs.wake_spinning
-        } else {
-            &costs.wake_parked
+        let latency = match idle_ns {
+            spins if spins < costs.spin_ns => &costs.wake_spinning,
+            dozes if dozes < costs.doze_ns => &costs.wake_dozing,
+            _ => &costs.wake_parked,
         };
         let latency_ns = latency.draw(&mut self.random);
         self.plan_in(latency_ns, Event::Ready { cpu });

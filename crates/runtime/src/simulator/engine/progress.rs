@@ -74,10 +74,9 @@ impl<P: Policy> Engine<'_, P> {
         };
         let it = &self.flows[running.flow];
         let Some(job) = it.jobs.front() else { return };
-        let checkpoint_ns = self.groups[it.group].checkpoint_ns;
         let at_ns = running.next_point_ns(
             job,
-            checkpoint_ns,
+            &self.groups[it.group],
             worker.must_give_way,
             speed,
             self.machine.now_ns,
@@ -96,8 +95,9 @@ impl<P: Policy> Engine<'_, P> {
         let it = &self.flows[flow];
         let Some(job) = it.jobs.front() else { return };
         let is_done = job.left_ns == 0;
-        let can_stop =
-            is_done || running.is_at_checkpoint(job, self.groups[it.group].checkpoint_ns);
+        let group = &self.groups[it.group];
+        let can_stop = is_done || running.is_at_checkpoint(job, group.checkpoint_ns);
+        let can_expire = is_done || (can_stop && !group.is_whole);
         if is_done {
             self.complete(cpu, flow);
             if self.flows[flow].jobs.is_empty() {
@@ -108,7 +108,7 @@ impl<P: Policy> Engine<'_, P> {
         if can_stop && gives_way {
             self.report.preemptions += 1;
             self.stop(cpu, flow, Stop::Preempted);
-        } else if can_stop && is_over {
+        } else if can_expire && is_over {
             self.stop(cpu, flow, Stop::Expired);
         } else {
             self.begin_job(flow, self.machine.now_ns);

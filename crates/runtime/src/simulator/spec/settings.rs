@@ -156,6 +156,8 @@ fn cost(costs: &mut Costs, word: &str) -> Done {
         "none" => *costs = Costs::none(),
         "switch" => costs.switch = value(key, text, distribution)?,
         "spinning" => costs.wake_spinning = value(key, text, distribution)?,
+        "dozing" => costs.wake_dozing = value(key, text, distribution)?,
+        "doze" => costs.doze_ns = value(key, text, time_ns)?,
         "park" => costs.wake_parked = value(key, text, distribution)?,
         "spin" => costs.spin_ns = value(key, text, time_ns)?,
         "queue" => costs.queue_ns = value(key, text, time_ns)?,
@@ -208,6 +210,7 @@ fn flow(group: &mut Group, word: &str) -> Done {
         }
         "checkpoint" if text == "none" => group.checkpoint_ns = u64::MAX,
         "checkpoint" => group.checkpoint_ns = value(key, text, time_ns)?,
+        "whole" => group.is_whole = true,
         "cache" => group.working_set_kib = value(key, text, |text| text.parse().ok())?,
         "nice" => entity.nice = value(key, text, |text| text.parse().ok().map(Nice::new))?,
         "latnice" => {
@@ -250,13 +253,16 @@ pub(super) fn show_costs(costs: &Costs) -> String {
         Distribution::Skewed { median_ns, p99_ns } => {
             format!("{}~{}", show_ns(median_ns), show_ns(p99_ns))
         }
+        Distribution::Measured(values_ns) => values_ns.map(show_ns).join("/"),
     };
     let mut line = format!(
-        "costs none switch={} spinning={} park={} spin={} queue={} smt={}",
+        "costs none switch={} spinning={} dozing={} park={} spin={} doze={} queue={} smt={}",
         show(&costs.switch),
         show(&costs.wake_spinning),
+        show(&costs.wake_dozing),
         show(&costs.wake_parked),
         show_ns(costs.spin_ns),
+        show_ns(costs.doze_ns),
         show_ns(costs.queue_ns),
         costs.sibling_permille
     );

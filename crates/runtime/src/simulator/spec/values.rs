@@ -28,7 +28,8 @@ pub(super) fn time_ns(text: &str) -> Option<u64> {
         .checked_add(fraction)
 }
 
-/// `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential with this mean), `8us~60us` (log-normal: median, 99th percentile).
+/// `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential with this mean), `8us~60us` (log-normal: median, 99th percentile),
+/// eight times with slashes between them (measured quantiles).
 pub(super) fn distribution(text: &str) -> Option<Distribution> {
     if let Some(mean) = text.strip_prefix("exp:") {
         return time_ns(mean).map(Distribution::Exponential);
@@ -40,6 +41,15 @@ pub(super) fn distribution(text: &str) -> Option<Distribution> {
     if let Some((median, p99)) = text.split_once('~') {
         let (median_ns, p99_ns) = (time_ns(median)?, time_ns(p99)?);
         return (median_ns <= p99_ns).then_some(Distribution::Skewed { median_ns, p99_ns });
+    }
+    if text.contains('/') {
+        let values: Vec<u64> = text.split('/').map(time_ns).collect::<Option<_>>()?;
+        let is_ascending = values.is_sorted();
+        return values
+            .try_into()
+            .ok()
+            .filter(|_| is_ascending)
+            .map(Distribution::Measured);
     }
     time_ns(text).map(Distribution::Fixed)
 }
@@ -88,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_four_forms() {
+    fn distributions_have_five_forms() {
         assert_eq!(distribution("1ms"), Some(Distribution::Fixed(1_000_000)));
         assert_eq!(
             distribution("1us..3us"),
