@@ -202,6 +202,8 @@ impl Domain {
         // What the policy saw may be old: a worker may have gone idle since. See `idle.rs`.
         match self.idle.claim_any(allowed) {
             Some(cpu) => self.wake(cpu),
+            // A worker that queues its own flow again is about to take the first one, and calls the pacer if another waits then.
+            None if self.as_caller(Local::is_between_flows) == Some(true) => {}
             None => Pacer::attend(self),
         }
     }

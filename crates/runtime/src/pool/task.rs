@@ -41,11 +41,13 @@ impl TaskState {
 
     /// A wake-up; true if the caller has to submit a poll.
     pub(crate) fn wake(&self) -> bool {
-        // Acquire and release: what the waker wrote before it woke is seen by the poll that follows.
+        // Release, and an exchange also where the state stays: what the waker wrote before it woke has to be seen by the poll that
+        // follows. (When it only looked and found SCHEDULED, the model had a poll begin that did not see the cause.)
         let step = |state| match state {
             IDLE => Some(SCHEDULED),
             POLLING => Some(WOKEN),
-            _ => None,
+            DONE => None,
+            same => Some(same),
         };
         let before = self
             .0
@@ -66,7 +68,8 @@ impl TaskState {
         if to_idle.is_ok() {
             return false;
         }
-        self.0.store(SCHEDULED, Ordering::Release);
+        // An exchange: a waker may have come since, and what it wrote is to be seen.
+        self.0.swap(SCHEDULED, Ordering::AcqRel);
         true
     }
 

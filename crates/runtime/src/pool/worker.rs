@@ -248,6 +248,11 @@ impl Local {
             .enqueue(key, Entry::Run(flow), place, &allowed, &view);
     }
 
+    /// Whether no flow runs here just now.
+    pub(crate) fn is_between_flows(&self) -> bool {
+        self.frame.borrow().is_none()
+    }
+
     /// Nothing to do: see `idle.rs` for the steps.
     fn idle(&self) {
         let (domain, sleeper) = (&self.domain, &self.worker.sleeper);
