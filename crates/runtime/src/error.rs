@@ -16,6 +16,8 @@ pub enum Error {
         /// What the operating system or the allocator said.
         reason: String,
     },
+    /// The operating system would not give a single thread.
+    ThreadUnavailable,
 }
 
 impl fmt::Display for Error {
@@ -25,6 +27,7 @@ impl fmt::Display for Error {
                 length_bytes,
                 reason,
             } => write!(formatter, "no memory for {length_bytes} bytes: {reason}"),
+            Error::ThreadUnavailable => write!(formatter, "no thread to be had"),
         }
     }
 }

@@ -35,9 +35,12 @@ pub mod lock;
 pub mod once;
 pub mod ordered;
 pub mod permits;
+pub mod policy;
+pub mod pool;
 mod queue;
 mod sync;
 pub mod timer;
+pub mod topology;
 
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::{Mutex, PoisonError};
 
+use crate::lock::Holding;
+
 /// Like a lazily filled cell, but filling may fail: then the next one tries again. Others who need the value meanwhile
 /// wait for the one who computes it, so that no work is done twice.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ impl<T> OnceValue<T> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
+        let _holding = Holding::new();
         let value = compute()?;
         Ok(self.value.get_or_init(|| value))
     }

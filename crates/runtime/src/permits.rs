@@ -2,6 +2,8 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use crate::lock::Holding;
+
 /// A counted resource, such as bytes of memory: whoever takes some waits until enough is free. What is larger than the whole
 /// is given alone: it waits until nothing is taken.
 ///
@@ -19,6 +21,7 @@ pub struct Permits {
 pub struct Taken<'a> {
     permits: &'a Permits,
     amount: u64,
+    _holding: Holding,
 }
 
 impl Permits {
@@ -47,6 +50,7 @@ impl Permits {
         Taken {
             permits: self,
             amount,
+            _holding: Holding::new(),
         }
     }
 }

@@ -3,15 +3,17 @@
 //! With `RUSTFLAGS="--cfg loom"` the same code runs in loom, which tries every interleaving that the C11 memory
 //! model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). What is imported from here can be modelled.
 
+use std::sync::PoisonError;
+
 #[cfg(loom)]
 pub(crate) use loom::{
-    sync::{Mutex, MutexGuard, atomic},
+    sync::{Arc, Condvar, Mutex, MutexGuard, atomic, atomic::fence},
     thread,
 };
 
 #[cfg(not(loom))]
 pub(crate) use std::{
-    sync::{Mutex, MutexGuard, atomic},
+    sync::{Arc, Condvar, Mutex, MutexGuard, atomic, atomic::fence},
     thread,
 };
 
@@ -26,4 +28,14 @@ impl<T> std::ops::Deref for Padded<T> {
     fn deref(&self) -> &T {
         &self.0
     }
+}
+
+/// Locks. Poison is passed over: under the locks of the runtime's own protocols nothing foreign runs, and plain data is valid at every point.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for `condvar`; see [`lock`] for poison.
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

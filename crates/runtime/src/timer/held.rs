@@ -19,7 +19,7 @@ impl<'a, P> Held<'a, P> {
         workers: BTreeSet<usize>,
     ) -> Held<'a, P> {
         let in_order = workers.into_iter();
-        let guards = in_order.map(|worker| (worker, system.worker(worker).shard.lock()));
+        let guards = in_order.map(|worker| (worker, system.worker(worker).lock()));
         Held {
             guards: guards.collect(),
         }

@@ -1,0 +1,215 @@
+//! Earliest virtual deadline first: BFS, and MuQSS when there is more than one stripe.
+
+mod place;
+mod refill;
+#[cfg(test)]
+mod tests;
+
+pub use refill::OFFSET_RATIOS;
+
+use super::{
+    Charge, Class, Entity, Grant, ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Key, Ledger, LedgerRules,
+    Place, Policy, Rank, Stop, View,
+};
+use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+
+/// From when a flow's next deadline is counted once its slice is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// From now: BFS as published. Shares by nice come out right for about one busy flow per CPU and level out beyond: with n
+    /// flows of nice a for one of nice b, `(offset_b − offset_a + n·slice) / (n·slice)`.
+    Now,
+    /// From the flow's last deadline, in virtual time: shares are `slice / offset` exactly, for any number of flows.
+    Carry {
+        /// How far behind the others a flow's deadline may lie when it is counted on, nanoseconds of virtual time: what a
+        /// sleeper may catch up.
+        lag_max_ns: u64,
+    },
+}
+
+/// What matters more where several stripes have work: BFS's `interactive`. Three values are ours; the published ones are
+/// 0 and 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Interactive {
+    /// 0: caches. The own stripe first, another of the same node only when it has more waiting and an earlier deadline.
+    Throughput,
+    /// 1: deadlines. The earliest of all stripes.
+    #[default]
+    Deadlines,
+    /// 2: deadlines strictly: one stripe for all, so no two workers decide on different knowledge.
+    Strict,
+}
+
+/// The policy of BFS (Kolivas 2009–2016) with stripes as in MuQSS (2016), tenants, and a choice of [`Base`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bfs {
+    /// Slice of a flow of the usual latency class, nanoseconds, and the unit of deadlines: BFS's `rr_interval`.
+    pub interval_ns: u64,
+    /// From when deadlines are counted.
+    pub base: Base,
+    /// Deadlines or caches.
+    pub interactive: Interactive,
+    /// How many CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] MuQSS's default.
+    pub sharing: Sharing,
+    /// Whether tenants are told apart. If not, all flows are one tenant's.
+    pub has_tenants: bool,
+    /// Share of the machine for isochronous flows, thousandths.
+    pub iso_limit_permille: u32,
+    /// Window for that share, nanoseconds.
+    pub iso_window_ns: u64,
+}
+
+impl Default for Bfs {
+    /// For a pool: 1 ms, carried base, a stripe for each cache, tenants.
+    fn default() -> Bfs {
+        Bfs {
+            interval_ns: 1_000_000,
+            base: Base::Carry {
+                lag_max_ns: refill::offset_of_ratio(refill::RATIO_NICE_0, 1_000_000),
+            },
+            interactive: Interactive::Deadlines,
+            sharing: Sharing::Cache,
+            has_tenants: true,
+            iso_limit_permille: ISO_LIMIT_PERMILLE,
+            iso_window_ns: ISO_WINDOW_NS,
+        }
+    }
+}
+
+impl Bfs {
+    /// BFS as published: 6 ms, deadlines counted from now, one stripe, no tenants.
+    pub fn faithful() -> Bfs {
+        Bfs {
+            interval_ns: 6_000_000,
+            base: Base::Now,
+            sharing: Sharing::All,
+            has_tenants: false,
+            ..Bfs::default()
+        }
+    }
+
+    /// The class that counts now: isochronous flows are normal while they have used up their share.
+    fn class_now(class: Class, view: &impl View) -> Class {
+        match class {
+            Class::Iso if view.is_iso_refractory() => Class::Normal,
+            other => other,
+        }
+    }
+
+    /// How late a key is, comparable between tenants and classes: its deadline as seen from its own virtual now, put on a
+    /// scale where that is the middle of all numbers.
+    fn order(&self, key: Key, view: &impl View) -> u64 {
+        let reference_ns = match (self.base, key.class()) {
+            (Base::Carry { .. }, Some(class)) => view.frontier_ns(key.tenant(), class),
+            _ => 0,
+        };
+        const MIDDLE: u64 = 1 << 63;
+        MIDDLE
+            .saturating_add(key.deadline_ns())
+            .saturating_sub(reference_ns)
+    }
+}
+
+impl Policy for Bfs {
+    fn ledger(&self, cpus: usize) -> Ledger {
+        Ledger::new(LedgerRules {
+            cpus,
+            tenant_lag_ns: self.interval_ns.saturating_mul(4),
+            iso_limit_permille: self.iso_limit_permille,
+            iso_window_ns: self.iso_window_ns,
+        })
+    }
+
+    fn sharing(&self) -> Sharing {
+        match self.interactive {
+            Interactive::Strict => Sharing::All,
+            Interactive::Throughput | Interactive::Deadlines => self.sharing,
+        }
+    }
+
+    fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View) {
+        self.refill_new(entity, parent, view);
+    }
+
+    fn key(&self, entity: &Entity, _view: &impl View) -> Key {
+        let own = Key::new(entity.class, self.tenant_of(entity), entity.deadline_ns);
+        own.min(entity.lent)
+    }
+
+    fn rank(&self, key: Key, view: &impl View) -> Rank {
+        let Some(class) = key.class() else {
+            return Rank::LAST;
+        };
+        let class = Self::class_now(class, view);
+        Rank {
+            class: class as u8,
+            tenant_time_ns: if self.has_tenants {
+                view.tenant_time_ns(key.tenant(), class)
+            } else {
+                0
+            },
+            order: self.order(key, view),
+        }
+    }
+
+    fn wake(
+        &self,
+        entity: &mut Entity,
+        waker: Option<CpuId>,
+        is_sync: bool,
+        view: &impl View,
+    ) -> Place {
+        self.place_woken(entity, waker, is_sync, view)
+    }
+
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+        self.place_stopped(entity, cpu, view)
+    }
+
+    fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
+        self.pick_stripe(cpu, tried, view)
+    }
+
+    fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
+        self.suits(entity, cpu, view)
+    }
+
+    fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
+        entity.last_cpu = cpu;
+        entity.is_sticky = false;
+        let tenant = self.tenant_of(entity);
+        Grant {
+            // A flow that has nothing left was not stopped by the rules; it gets the least there is.
+            slice_ns: u64::try_from(entity.slice_left_ns)
+                .unwrap_or(0)
+                .max(self.slice_least_ns(entity)),
+            start_ns: entity.deadline_ns.saturating_sub(self.offset_ns(entity)),
+            class: entity.class,
+            tenant,
+            tenant_time_ns: view.tenant_time_ns(tenant, entity.class),
+        }
+    }
+
+    fn stop(
+        &self,
+        entity: &mut Entity,
+        _cpu: CpuId,
+        ran_ns: u64,
+        why: Stop,
+        view: &impl View,
+    ) -> Charge {
+        let class = Self::class_now(entity.class, view);
+        let ran_signed = i64::try_from(ran_ns).unwrap_or(i64::MAX);
+        entity.slice_left_ns = entity.slice_left_ns.saturating_sub(ran_signed);
+        self.refill_used(entity, view);
+        entity.is_sticky = why == Stop::Preempted && entity.class != Class::Iso;
+        let tenant = self.tenant_of(entity);
+        Charge {
+            class,
+            tenant,
+            ran_ns,
+            tenant_time_ns: view.tenant_time_ns(tenant, class),
+            now_ns: view.now_ns(),
+        }
+    }
+}

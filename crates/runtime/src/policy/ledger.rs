@@ -1,0 +1,296 @@
+//! The accounts that decisions depend on and that outlive a decision: virtual time, tenants, the isochronous share.
+//!
+//! Policies only read them (through [`View`](super::View)) and return what is to be booked; the driver books it here. So a
+//! decision is a function of what it was told, and can be recorded and run again.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::{Charge, Class, Grant, TENANTS_MAX, TenantId};
+
+/// Weight of a tenant that nobody gave another one.
+pub const WEIGHT_DEFAULT: u32 = 1024;
+
+/// What a ledger is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerRules {
+    /// CPUs that isochronous time is a share of; at least 1 is assumed.
+    pub cpus: usize,
+    /// Credit that a tenant keeps while it has nothing to run, nanoseconds of its virtual time.
+    pub tenant_lag_ns: u64,
+    /// Isochronous flows may use this share of the machine, in thousandths, before they count as normal.
+    pub iso_limit_permille: u32,
+    /// Window over which that share decays, nanoseconds.
+    pub iso_window_ns: u64,
+}
+
+/// BFS: `iso_cpu` is 70 % over 5 s.
+pub const ISO_LIMIT_PERMILLE: u32 = 700;
+/// See [`ISO_LIMIT_PERMILLE`].
+pub const ISO_WINDOW_NS: u64 = 5_000_000_000;
+/// Demoted flows are isochronous again when their share is below this part of the limit, in 128ths: BFS's 115 (90 %).
+const ISO_RECOVERY_128THS: u64 = 115;
+/// The share decays in steps of at least this, so that many short runs do not lose it to rounding.
+const ISO_DECAY_STEP_NS: u64 = 1_000_000;
+
+/// Every field is a statistic on its own, with no order between them: relaxed atomics are enough. Two workers that book at
+/// the same moment may see each other's entry or not; both are kept.
+#[derive(Debug)]
+pub struct Ledger {
+    rules: LedgerRules,
+    tenants: Vec<TenantAccount>,
+    /// The largest tenant time dispatched, by purse.
+    tenant_frontier_ns: [AtomicU64; PURSES],
+    iso: IsoMeter,
+}
+
+/// Spare time is counted apart, so that nobody pays for what nobody else wanted.
+const PURSES: usize = 2;
+
+fn purse(class: Class) -> usize {
+    match class {
+        Class::Iso | Class::Normal => 0,
+        Class::Idle => 1,
+    }
+}
+
+#[derive(Debug)]
+struct TenantAccount {
+    weight: AtomicU32,
+    had_ns: [AtomicU64; PURSES],
+    frontier_ns: [AtomicU64; Class::COUNT],
+}
+
+impl Ledger {
+    /// Empty accounts.
+    pub fn new(rules: LedgerRules) -> Ledger {
+        let account = || TenantAccount {
+            weight: AtomicU32::new(WEIGHT_DEFAULT),
+            had_ns: Default::default(),
+            frontier_ns: Default::default(),
+        };
+        Ledger {
+            rules,
+            tenants: std::iter::repeat_with(account).take(TENANTS_MAX).collect(),
+            tenant_frontier_ns: Default::default(),
+            iso: IsoMeter::default(),
+        }
+    }
+
+    /// Sets a tenant's weight, by which its share is in proportion to those of others; 0 counts as 1.
+    pub fn set_weight(&self, tenant: TenantId, weight: u32) {
+        if let Some(account) = self.tenants.get(tenant.index()) {
+            account.weight.store(weight.max(1), Relaxed);
+        }
+    }
+
+    /// Books that a flow was dispatched.
+    pub fn dispatched(&self, grant: &Grant) {
+        if let Some(account) = self.tenants.get(grant.tenant.index()) {
+            raise(&account.frontier_ns[grant.class as usize], grant.start_ns);
+        }
+        raise(
+            &self.tenant_frontier_ns[purse(grant.class)],
+            grant.tenant_time_ns,
+        );
+    }
+
+    /// Books that a flow ran.
+    pub fn ran(&self, charge: &Charge) {
+        let purse = purse(charge.class);
+        if let Some(account) = self.tenants.get(charge.tenant.index()) {
+            let weight = u64::from(account.weight.load(Relaxed));
+            let weighted_ns = charge.ran_ns.saturating_mul(u64::from(WEIGHT_DEFAULT)) / weight;
+            // Booked on top of what counts, not of what was had: credit beyond the lag is gone once the tenant runs.
+            raise(&account.had_ns[purse], charge.tenant_time_ns);
+            account.had_ns[purse].fetch_add(weighted_ns, Relaxed);
+        }
+        if charge.class == Class::Iso {
+            self.iso.charge(charge.ran_ns, charge.now_ns, &self.rules);
+        }
+    }
+
+    /// Virtual time of a tenant's class: the latest start (deadline less its offset) of a flow that was dispatched.
+    ///
+    /// The clock of start-time fair queueing (Goyal, Vin, Cheng 1996). It moves with the work done, not with real time, so
+    /// shares stay exact however many flows there are.
+    pub fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
+        let account = self.tenants.get(tenant.index());
+        account.map_or(0, |account| {
+            account.frontier_ns[class as usize].load(Relaxed)
+        })
+    }
+
+    /// Time a tenant has had, divided by its weight; credit from before the lag does not count.
+    pub fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
+        let purse = purse(class);
+        let frontier_ns = self.tenant_frontier_ns[purse].load(Relaxed);
+        let account = self.tenants.get(tenant.index());
+        let had_ns = account.map_or(0, |account| account.had_ns[purse].load(Relaxed));
+        had_ns.max(frontier_ns.saturating_sub(self.rules.tenant_lag_ns))
+    }
+
+    /// Whether isochronous flows have used up their share and not recovered since.
+    pub fn is_iso_refractory(&self, now_ns: u64) -> bool {
+        self.iso.is_refractory(now_ns, &self.rules)
+    }
+}
+
+fn raise(cell: &AtomicU64, to: u64) {
+    // Reading first keeps the line shared while nothing changes.
+    if cell.load(Relaxed) < to {
+        cell.fetch_max(to, Relaxed);
+    }
+}
+
+/// Isochronous time over a decaying window.
+///
+/// BFS does it per tick: `used ← used · (P − 1) / P + 1` while an isochronous task runs. Here it is per stop:
+/// `used ← (used + ran) · P / (P + passed)`, which tends to the same for short steps and stays right for long ones.
+#[derive(Debug, Default)]
+struct IsoMeter {
+    used_ns: AtomicU64,
+    decayed_at_ns: AtomicU64,
+    is_refractory: AtomicBool,
+}
+
+impl IsoMeter {
+    fn charge(&self, ran_ns: u64, now_ns: u64, rules: &LedgerRules) {
+        self.used_ns.fetch_add(ran_ns, Relaxed);
+        let since_ns = self.decayed_at_ns.load(Relaxed);
+        let passed_ns = now_ns.saturating_sub(since_ns);
+        // Who wins the exchange takes away, and never more than was there; the others only add.
+        let is_mine = passed_ns >= ISO_DECAY_STEP_NS
+            && self
+                .decayed_at_ns
+                .compare_exchange(since_ns, now_ns, Relaxed, Relaxed)
+                .is_ok();
+        if is_mine {
+            let used_ns = self.used_ns.load(Relaxed);
+            let lost_ns = used_ns - decayed(used_ns, passed_ns, rules);
+            self.used_ns.fetch_sub(lost_ns, Relaxed);
+        }
+        let used_ns = self.used_ns.load(Relaxed);
+        if used_ns > limit_ns(rules) {
+            self.is_refractory.store(true, Relaxed);
+        } else if used_ns < recovery_ns(rules) {
+            self.is_refractory.store(false, Relaxed);
+        }
+    }
+
+    fn is_refractory(&self, now_ns: u64, rules: &LedgerRules) -> bool {
+        // Demoted flows may not run at all for a while, so nobody charges: what has decayed since counts here.
+        self.is_refractory.load(Relaxed) && {
+            let passed_ns = now_ns.saturating_sub(self.decayed_at_ns.load(Relaxed));
+            decayed(self.used_ns.load(Relaxed), passed_ns, rules) >= recovery_ns(rules)
+        }
+    }
+}
+
+fn decayed(used_ns: u64, passed_ns: u64, rules: &LedgerRules) -> u64 {
+    let window_ns = u128::from(rules.iso_window_ns.max(1));
+    let left = u128::from(used_ns) * window_ns / (window_ns + u128::from(passed_ns));
+    // Never more than `used_ns`, so it fits.
+    left as u64
+}
+
+fn limit_ns(rules: &LedgerRules) -> u64 {
+    let whole_ns = rules.iso_window_ns.saturating_mul(rules.cpus.max(1) as u64);
+    whole_ns / 1000 * u64::from(rules.iso_limit_permille)
+}
+
+fn recovery_ns(rules: &LedgerRules) -> u64 {
+    limit_ns(rules) / 128 * ISO_RECOVERY_128THS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn ledger(cpus: usize) -> Ledger {
+        Ledger::new(LedgerRules {
+            cpus,
+            tenant_lag_ns: 10 * MS,
+            iso_limit_permille: ISO_LIMIT_PERMILLE,
+            iso_window_ns: ISO_WINDOW_NS,
+        })
+    }
+
+    fn charge(ledger: &Ledger, class: Class, tenant: TenantId, ran_ns: u64, now_ns: u64) {
+        ledger.ran(&Charge {
+            class,
+            tenant,
+            ran_ns,
+            tenant_time_ns: ledger.tenant_time_ns(tenant, class),
+            now_ns,
+        });
+    }
+
+    /// Runs an isochronous hog on one of `cpus` CPUs; the time at which it is demoted and, unused, recovers.
+    fn demotion_and_recovery_ms(cpus: usize, step_ns: u64) -> (Option<u64>, u64) {
+        let ledger = ledger(cpus);
+        let mut now_ns = 0;
+        while !ledger.is_iso_refractory(now_ns) {
+            now_ns += step_ns;
+            charge(&ledger, Class::Iso, TenantId::default(), step_ns, now_ns);
+            if now_ns > 100_000 * MS {
+                return (None, 0);
+            }
+        }
+        let demoted_ns = now_ns;
+        while ledger.is_iso_refractory(now_ns) {
+            now_ns += MS;
+        }
+        (Some(demoted_ns / MS), (now_ns - demoted_ns) / MS)
+    }
+
+    #[test]
+    fn an_isochronous_hog_is_demoted_and_recovers() {
+        // Continuous form: used/window = 1 − e^(−t/5 s), so 70 % is reached after 5 s · ln(1/0.3) = 6.02 s;
+        // from there back to 115/128 of it takes about 5 s · ln(128/115) = 0.54 s.
+        for step_ns in [MS / 4, MS, 6 * MS] {
+            let (demoted_ms, recovered_ms) = demotion_and_recovery_ms(1, step_ns);
+            let demoted_ms = demoted_ms.unwrap();
+            assert!(
+                (5_900..6_150).contains(&demoted_ms),
+                "{demoted_ms} with {step_ns}"
+            );
+            assert!(
+                (500..600).contains(&recovered_ms),
+                "{recovered_ms} with {step_ns}"
+            );
+        }
+        // One CPU of two is half of the machine.
+        assert_eq!(demotion_and_recovery_ms(2, MS).0, None);
+    }
+
+    #[test]
+    fn tenants_pay_by_weight_and_lose_old_credit() {
+        let ledger = ledger(1);
+        let (rich, poor, late) = (TenantId::new(1), TenantId::new(2), TenantId::new(3));
+        ledger.set_weight(rich, 2 * WEIGHT_DEFAULT);
+        ledger.set_weight(poor, 0);
+        charge(&ledger, Class::Normal, rich, 100 * MS, 0);
+        assert_eq!(ledger.tenant_time_ns(rich, Class::Normal), 50 * MS);
+        charge(&ledger, Class::Normal, poor, MS, 0);
+        assert_eq!(ledger.tenant_time_ns(poor, Class::Normal), 1024 * MS);
+        assert_eq!(
+            ledger.tenant_time_ns(rich, Class::Idle),
+            0,
+            "spare time is apart"
+        );
+        ledger.dispatched(&Grant {
+            slice_ns: MS,
+            start_ns: 7,
+            class: Class::Normal,
+            tenant: rich,
+            tenant_time_ns: 50 * MS,
+        });
+        assert_eq!(ledger.frontier_ns(rich, Class::Normal), 7);
+        assert_eq!(ledger.frontier_ns(late, Class::Normal), 0);
+        assert_eq!(ledger.tenant_time_ns(late, Class::Normal), 40 * MS);
+        charge(&ledger, Class::Normal, late, MS, 0);
+        assert_eq!(ledger.tenant_time_ns(late, Class::Normal), 41 * MS);
+    }
+}

@@ -1,0 +1,145 @@
+//! What tests of policies stand on: a view that stands still, and the plainest driver there could be.
+
+use super::*;
+use crate::topology::{CAPACITY_MAX, Cpu, Topology};
+
+pub const MS: u64 = 1_000_000;
+
+/// A view that answers what it was told.
+pub struct StillView {
+    pub now_ns: u64,
+    pub topology: Topology,
+    pub idle: CpuMask,
+    pub running: Vec<Key>,
+    pub nice: Nice,
+    pub scaled_down: CpuMask,
+    pub stripes: Vec<StripeId>,
+    pub queues: Vec<(Key, usize)>,
+    pub ledger: Ledger,
+}
+
+impl StillView {
+    /// Nothing runs, nothing waits.
+    pub fn new(policy: &impl Policy, topology: Topology) -> StillView {
+        let stripes = topology.stripes(policy.sharing());
+        let stripe_count = stripes.iter().max().map_or(0, |last| last.index() + 1);
+        StillView {
+            now_ns: 0,
+            idle: topology.all(),
+            running: vec![Key::NONE; topology.len()],
+            nice: Nice::default(),
+            scaled_down: CpuMask::EMPTY,
+            stripes,
+            queues: vec![(Key::NONE, 0); stripe_count],
+            ledger: policy.ledger(topology.len()),
+            topology,
+        }
+    }
+
+    /// All CPUs run normal flows with these deadlines.
+    pub fn busy(mut self, deadlines_ns: &[u64]) -> StillView {
+        self.idle = CpuMask::EMPTY;
+        let key = |deadline: &u64| Key::new(Class::Normal, TenantId::default(), *deadline);
+        self.running = deadlines_ns.iter().map(key).collect();
+        self
+    }
+}
+
+impl View for StillView {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+    fn idle(&self) -> CpuMask {
+        self.idle
+    }
+    fn running(&self, cpu: CpuId) -> Key {
+        self.running[cpu.index()]
+    }
+    fn running_nice(&self, _cpu: CpuId) -> Nice {
+        self.nice
+    }
+    fn is_scaled_down(&self, cpu: CpuId) -> bool {
+        self.scaled_down.contains(cpu)
+    }
+    fn stripes(&self) -> usize {
+        self.queues.len()
+    }
+    fn stripe_of(&self, cpu: CpuId) -> StripeId {
+        self.stripes[cpu.index()]
+    }
+    fn best_key(&self, stripe: StripeId) -> Key {
+        self.queues[stripe.index()].0
+    }
+    fn queued(&self, stripe: StripeId) -> usize {
+        self.queues[stripe.index()].1
+    }
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// Two nodes of two caches of two cores of two threads: CPU numbers in binary are node, cache, core, thread.
+pub fn sixteen() -> Topology {
+    let cpu = |index: u16| Cpu {
+        os_number: u32::from(index),
+        core: index >> 1,
+        cache: index >> 2,
+        node: index >> 3,
+        capacity: CAPACITY_MAX,
+    };
+    Topology::new((0..16).map(cpu).collect())
+}
+
+/// CPU-bound flows on one CPU for `span_ns`: how long each ran. A list searched from front to back is the queue, and every
+/// slice is overrun by `overrun_ns`.
+pub fn hogs(policy: &impl Policy, flows: Vec<Entity>, span_ns: u64, overrun_ns: u64) -> Vec<u64> {
+    let mut view = StillView::new(policy, Topology::flat(1)).busy(&[0]);
+    let mut flows: Vec<(Entity, u64)> = flows.into_iter().map(|flow| (flow, 0)).collect();
+    for (flow, _) in &mut flows {
+        policy.admit(flow, None, &view);
+    }
+    // Waiting flows, in the order they were queued.
+    let mut waiting: Vec<usize> = (0..flows.len()).collect();
+    while view.now_ns < span_ns {
+        let rank = |index: &usize| {
+            let key = policy.key(&flows[*index].0, &view);
+            (policy.rank(key, &view), key)
+        };
+        let (at, _) = waiting
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, index)| rank(index))
+            .unwrap();
+        let index = waiting.remove(at);
+        let (flow, had_ns) = &mut flows[index];
+        let grant = policy.run(flow, CpuId::FIRST, &view);
+        view.ledger.dispatched(&grant);
+        let ran_ns = grant.slice_ns.min(MS * 1000) + overrun_ns;
+        view.now_ns += ran_ns;
+        *had_ns += ran_ns;
+        let charge = policy.stop(flow, CpuId::FIRST, ran_ns, Stop::Expired, &view);
+        view.ledger.ran(&charge);
+        let _ = policy.requeue(flow, CpuId::FIRST, &view);
+        waiting.push(index);
+    }
+    flows.into_iter().map(|(_, had_ns)| had_ns).collect()
+}
+
+#[test]
+fn only_work_that_is_not_background_counts_as_load() {
+    let mut view = StillView::new(&Fifo, Topology::flat(2));
+    assert!(!is_above_background(&view));
+    for (class, nice, is_load) in [
+        (Class::Normal, 0, true),
+        (Class::Iso, -5, true),
+        (Class::Normal, 1, false),
+        (Class::Idle, 0, false),
+    ] {
+        view.running[1] = Key::new(class, TenantId::default(), 0);
+        view.nice = Nice::new(nice);
+        assert_eq!(is_above_background(&view), is_load, "{class:?} {nice}");
+    }
+}

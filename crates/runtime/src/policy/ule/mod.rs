@@ -1,0 +1,170 @@
+//! FreeBSD's ULE: interactivity by observation, a queue per CPU, CPUs searched by load and cache.
+//!
+//! Source of the rules: Roberson, "ULE: A Modern Scheduler for FreeBSD" (BSDCon 2003), and `sched_ule(4)`'s constants as FreeBSD 9
+//! has them. Not here: the periodic balancer (it needs a clock of its own; stealing by idle CPUs is here), and random
+//! tie-breaks (the lowest number wins, so that runs can be repeated).
+
+mod place;
+mod score;
+#[cfg(test)]
+mod tests;
+
+pub use score::{INTERACTIVE_BELOW, interactivity};
+
+use super::fifo::{plain_charge, plain_grant, plain_ledger};
+use super::{
+    Charge, Class, Entity, Grant, History, Key, Ledger, Place, Policy, Rank, Stop, TenantId, View,
+    allowed_here,
+};
+use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+
+/// The policy of ULE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ule {
+    /// Full slice of a flow that has a CPU to itself, nanoseconds. FreeBSD: about 94 ms.
+    pub slice_ns: u64,
+    /// One bucket of the calendar queue, nanoseconds: how far one step of priority sets a flow back. FreeBSD: a tick.
+    pub tick_ns: u64,
+    /// How long a cache is taken for warm, nanoseconds per level. FreeBSD: 1 ms.
+    pub affinity_ns: u64,
+}
+
+impl Default for Ule {
+    /// FreeBSD's numbers, at 127 statistics ticks per second.
+    fn default() -> Ule {
+        Ule {
+            slice_ns: 94_000_000,
+            tick_ns: 7_800_000,
+            affinity_ns: 1_000_000,
+        }
+    }
+}
+
+/// Deadlines from here on belong to the calendar queue; below are interactive flows, by score.
+const CALENDAR_FROM_NS: u64 = 1 << 60;
+/// Distance between two interactive priorities; larger than what a key rounds away.
+const PRIORITY_STEP_NS: u64 = 1 << 20;
+const _: () = assert!(PRIORITY_STEP_NS > super::DEADLINE_STEP_NS);
+const _: () = assert!(INTERACTIVE_BELOW as u64 * PRIORITY_STEP_NS < CALENDAR_FROM_NS);
+
+/// Most of its parent's past that a child inherits.
+const INHERITED_MAX_NS: u64 = 500_000_000;
+/// From this load on a slice shrinks no more.
+const LOAD_MAX: u64 = 6;
+
+impl Ule {
+    /// Sets where the flow stands in its queue: interactive ones by score, others by when their bucket comes round.
+    fn set_priority(&self, entity: &mut Entity, view: &impl View) {
+        let score = score::score(entity);
+        entity.deadline_ns = if score < INTERACTIVE_BELOW {
+            u64::from(score) * PRIORITY_STEP_NS
+        } else {
+            // 64 buckets, one per tick: the calendar never turns back, so buckets can be counted on without end.
+            let steps = score::timeshare_steps(entity);
+            let offset_ns = self.tick_ns.saturating_mul(steps);
+            CALENDAR_FROM_NS
+                .saturating_add(view.now_ns())
+                .saturating_add(offset_ns)
+        };
+    }
+
+    fn is_interactive(key: Key) -> bool {
+        key.class() == Some(Class::Normal) && key.deadline_ns() < CALENDAR_FROM_NS
+    }
+
+    /// The slice shrinks with the load of the CPU, so that the time until a flow's next turn does not grow as fast.
+    fn slice_now_ns(&self, cpu: CpuId, view: &impl View) -> u64 {
+        // The flow that is about to run counts too and is not queued any more.
+        let others = view.queued(view.stripe_of(cpu)) as u64;
+        match others {
+            0 | 1 => self.slice_ns,
+            load => self.slice_ns / load.min(LOAD_MAX),
+        }
+        .max(1)
+    }
+}
+
+impl Policy for Ule {
+    fn ledger(&self, cpus: usize) -> Ledger {
+        plain_ledger(cpus)
+    }
+
+    fn sharing(&self) -> Sharing {
+        Sharing::Cpu
+    }
+
+    fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View) {
+        entity.is_admitted = true;
+        if let Some(parent) = parent {
+            entity.last_cpu = parent.last_cpu;
+            entity.history = score::limited(parent.history, INHERITED_MAX_NS);
+        } else {
+            entity.history = History::default();
+        }
+        self.set_priority(entity, view);
+    }
+
+    fn key(&self, entity: &Entity, _view: &impl View) -> Key {
+        Key::new(entity.class, TenantId::default(), entity.deadline_ns).min(entity.lent)
+    }
+
+    fn rank(&self, key: Key, _view: &impl View) -> Rank {
+        Rank {
+            class: 0,
+            tenant_time_ns: 0,
+            order: key.bits(),
+        }
+    }
+
+    fn wake(
+        &self,
+        entity: &mut Entity,
+        waker: Option<CpuId>,
+        _is_sync: bool,
+        view: &impl View,
+    ) -> Place {
+        let last_ran_ns = entity.history.asleep_since_ns;
+        score::woke(&mut entity.history, view.now_ns());
+        self.set_priority(entity, view);
+        self.place(entity, waker, last_ran_ns, view)
+    }
+
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+        self.set_priority(entity, view);
+        if allowed_here(entity, view).contains(cpu) {
+            return Place::Queue(view.stripe_of(cpu));
+        }
+        self.place(entity, None, view.now_ns(), view)
+    }
+
+    fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
+        self.own_or_stolen(cpu, tried, view)
+    }
+
+    fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
+        allowed_here(entity, view).contains(cpu)
+    }
+
+    fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
+        entity.last_cpu = cpu;
+        plain_grant(entity, self.slice_now_ns(cpu, view))
+    }
+
+    fn stop(
+        &self,
+        entity: &mut Entity,
+        _cpu: CpuId,
+        ran_ns: u64,
+        why: Stop,
+        view: &impl View,
+    ) -> Charge {
+        score::ran(&mut entity.history, ran_ns);
+        // Sleep of its own will only; 0 means that it does not.
+        entity.history.asleep_since_ns = if why == Stop::Blocked {
+            view.now_ns().max(1)
+        } else {
+            0
+        };
+        plain_charge(entity, ran_ns, view)
+    }
+}

@@ -1,0 +1,105 @@
+//! What workers have counted, added up for people.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Times;
+use super::domain::Domain;
+use super::worker::Worker;
+
+/// What one worker has counted since its pool began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerProfile {
+    /// Calls of jobs.
+    pub jobs: u64,
+    /// Turns of flows.
+    pub runs: u64,
+    /// Turns on top of a job that gave way.
+    pub nested: u64,
+    /// Forks and scope jobs of flows that other workers ran.
+    pub helped: u64,
+    /// Times it parked in the kernel.
+    pub parks: u64,
+    /// Wake-ups it sent.
+    pub wakes: u64,
+    /// Of those, how many took a system call.
+    pub wake_calls: u64,
+    /// Times it had to wait for a [`Lock`](crate::Lock).
+    pub lock_waits: u64,
+    /// How long it waited for them.
+    pub lock_wait: Duration,
+    /// Holders of locks that it raised out of the kernel's idle class.
+    pub raised: u64,
+    /// Time inside flows.
+    pub busy: Duration,
+    /// Processor time of its thread when it was last idle; zero unless the pool measures gaps.
+    pub cpu: Duration,
+    /// Gaps between checkpoints; empty unless the pool measures them.
+    pub gaps: Times,
+    /// From a request to give way to the checkpoint that heard it.
+    pub responses: Times,
+}
+
+impl WorkerProfile {
+    fn of(worker: &Worker) -> WorkerProfile {
+        let counters = &worker.counters;
+        let mut profile = WorkerProfile {
+            jobs: counters.jobs.get(),
+            runs: counters.runs.get(),
+            nested: counters.nested.get(),
+            helped: counters.helped.get(),
+            parks: counters.parks.get(),
+            wakes: counters.wakes.get(),
+            wake_calls: counters.wake_calls.get(),
+            lock_waits: counters.lock_waits.get(),
+            lock_wait: Duration::from_nanos(counters.lock_wait_ns.get()),
+            raised: counters.raised.get(),
+            busy: Duration::from_nanos(counters.busy_ns.get()),
+            cpu: Duration::from_nanos(counters.cpu_ns.get()),
+            ..WorkerProfile::default()
+        };
+        worker.gaps.add_to(&mut profile.gaps);
+        worker.responses.add_to(&mut profile.responses);
+        profile
+    }
+
+    fn add(&mut self, other: &WorkerProfile) {
+        self.jobs += other.jobs;
+        self.runs += other.runs;
+        self.nested += other.nested;
+        self.helped += other.helped;
+        self.parks += other.parks;
+        self.wakes += other.wakes;
+        self.wake_calls += other.wake_calls;
+        self.lock_waits += other.lock_waits;
+        self.lock_wait += other.lock_wait;
+        self.raised += other.raised;
+        self.busy += other.busy;
+        self.cpu += other.cpu;
+        self.gaps.add(&other.gaps);
+        self.responses.add(&other.responses);
+    }
+}
+
+/// What the workers of a pool have counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// By worker; those of the idle class after the others.
+    pub workers: Vec<WorkerProfile>,
+}
+
+impl Profile {
+    pub(crate) fn of<'a>(domains: impl Iterator<Item = &'a Arc<Domain>>) -> Profile {
+        let workers = domains.flat_map(|domain| &domain.workers);
+        Profile {
+            workers: workers.map(|worker| WorkerProfile::of(worker)).collect(),
+        }
+    }
+
+    /// All workers together.
+    pub fn sum(&self) -> WorkerProfile {
+        let mut sum = WorkerProfile::default();
+        self.workers.iter().for_each(|worker| sum.add(worker));
+        sum
+    }
+}

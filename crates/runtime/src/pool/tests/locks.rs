@@ -1,0 +1,120 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::*;
+use crate::{Lock, Permits};
+
+/// Runs `hold` in a job that then passes checkpoints, and looks whether an urgent job ran on top meanwhile.
+fn runs_on_top(hold: impl FnOnce(&dyn Fn()) + Send) -> bool {
+    let pool = pool(1);
+    let (below, above) = (normal(&pool), urgent(&pool));
+    let ran = Arc::new(AtomicBool::new(false));
+    let was_on_top = below
+        .run(|| {
+            let mut was_on_top = false;
+            hold(&|| {
+                let runs = Arc::clone(&ran);
+                above.submit(move || runs.store(true, SeqCst));
+                for _ in 0..100 {
+                    checkpoint();
+                }
+            });
+            was_on_top |= ran.load(SeqCst);
+            was_on_top
+        })
+        .unwrap();
+    above.run(|| ()).unwrap();
+    assert!(ran.load(SeqCst));
+    was_on_top
+}
+
+#[test]
+fn nothing_runs_on_top_of_who_holds_something() {
+    assert!(runs_on_top(|body| body()));
+    assert!(!runs_on_top(|body| {
+        let lock = Lock::new(());
+        let _held = lock.lock();
+        body();
+    }));
+    assert!(!runs_on_top(|body| {
+        let permits = Permits::new(3);
+        let _taken = permits.take(1);
+        body();
+    }));
+    assert!(!runs_on_top(|body| {
+        let value = crate::OnceValue::default();
+        let computed = value.get_or_try_init(|| {
+            body();
+            Ok::<_, ()>(1)
+        });
+        assert_eq!(computed, Ok(&1));
+    }));
+}
+
+#[test]
+fn who_is_waited_for_is_lent_the_urgency_and_gives_it_back() {
+    let pool = pool(2);
+    let (holder, waiter) = (normal(&pool), urgent(&pool));
+    let lock = Lock::new(());
+    let (held, waits) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let holding = scope.spawn(|| {
+            holder.run(|| {
+                let own = here(|local| local.unwrap().worker.running());
+                let guard = lock.lock();
+                held.store(true, SeqCst);
+                let running = || here(|local| local.unwrap().worker.running());
+                eventually(|| running() < own);
+                assert_eq!(running().class(), Some(Class::Iso));
+                drop(guard);
+                assert_eq!(running(), own);
+                waits.load(SeqCst)
+            })
+        });
+        eventually(|| held.load(SeqCst));
+        waiter
+            .run(|| {
+                waits.store(true, SeqCst);
+                drop(lock.lock());
+            })
+            .unwrap();
+        assert_eq!(holding.join().unwrap(), Ok(true));
+    });
+    assert_eq!(pool.profile().sum().lock_waits, 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_holder_of_the_idle_class_is_raised_while_others_wait() {
+    let pool = pool(1);
+    let (holder, waiter) = (pool.flow(Entity::new(Class::Idle)), urgent(&pool));
+    let lock = Lock::new(());
+    let held = AtomicBool::new(false);
+    let is_idle = || system::is_idle_class(system::this_thread());
+    let may_raise = || {
+        let thread = system::this_thread();
+        system::set_class(thread, KernelClass::Idle)
+            && system::set_class(thread, KernelClass::Normal)
+    };
+    if !std::thread::spawn(may_raise).join().unwrap() {
+        // The kernel allows it to those with CAP_SYS_NICE alone; without it nothing is to be seen here.
+        return;
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            holder
+                .run(|| {
+                    assert!(is_idle());
+                    let guard = lock.lock();
+                    held.store(true, SeqCst);
+                    eventually(|| !is_idle());
+                    drop(guard);
+                    assert!(is_idle());
+                })
+                .unwrap();
+        });
+        eventually(|| held.load(SeqCst));
+        waiter.run(|| drop(lock.lock())).unwrap();
+    });
+    assert_eq!(pool.profile().sum().raised, 1);
+}

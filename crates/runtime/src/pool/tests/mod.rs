@@ -1,0 +1,31 @@
+//! The pool as its users see it.
+
+mod flows;
+mod forks;
+mod futures;
+mod locks;
+mod stress;
+
+use super::*;
+use crate::policy::Entity;
+
+fn pool(workers: usize) -> Pool {
+    Pool::start(Options::with_workers(workers)).unwrap()
+}
+
+fn normal(pool: &Pool) -> Flow {
+    pool.flow(Entity::new(Class::Normal))
+}
+
+fn urgent(pool: &Pool) -> Flow {
+    pool.flow(Entity::new(Class::Iso))
+}
+
+/// Waits until `condition` holds; fails after a time that no machine needs.
+fn eventually(condition: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it never came");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,50 @@
+//! Lists of CPU numbers as the kernel writes them: `0-3,8`.
+
+/// CPU numbers beyond this are not believed: the kernel's own limit is 8192.
+const NUMBER_MAX: u32 = 65_535;
+
+/// The numbers of a list such as `0-3,8`, ascending. Parts that make no sense are left out, so whatever a file holds, something
+/// usable comes back; the strict reading is for people's input, which does not come here.
+pub fn parse_list(text: &str) -> Vec<u32> {
+    let mut numbers: Vec<u32> = text.trim().split(',').flat_map(parse_range).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn parse_range(part: &str) -> std::ops::Range<u32> {
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first), Ok(last)) if last <= NUMBER_MAX && first <= last => first..last + 1,
+        _ => 0..0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_writes() {
+        assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(parse_list("5"), [5]);
+        assert_eq!(parse_list("\n"), [0u32; 0]);
+        assert_eq!(parse_list("3,1-2,2"), [1, 2, 3]);
+    }
+
+    #[test]
+    fn leaves_out_what_makes_no_sense() {
+        assert_eq!(parse_list("4-2,x,1-,-,7,0-4294967295,99999"), [7]);
+        assert_eq!(parse_list("-1, 2 - 3 ,18446744073709551616"), [2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_sorted_list(text: String) {
+            let numbers = parse_list(&text);
+            prop_assert!(numbers.is_sorted_by(|a, b| a < b));
+        }
+    }
+}
