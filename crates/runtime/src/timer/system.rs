@@ -179,6 +179,12 @@ impl<P, N: Notify> TimerSystem<P, N> {
         self.workers[worker].lock().pending()
     }
 
+    /// Records that are kept, of a worker without pending timers: none, or there is a leak.
+    #[cfg(any(test, feature = "property"))]
+    pub(super) fn leftovers(&self, worker: usize) -> usize {
+        self.workers[worker].lock().leftovers()
+    }
+
     /// Gives `sink` the timers of `worker` whose deadline is not after `now_ns`, by deadline and then by addition.
     /// Returns how many they were. Any thread may do it for any worker.
     ///
