@@ -5,12 +5,14 @@
 //! coordinator does with events that arrive in any order is the only thing that needs thought for
 //! determinism.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::JobPanicked;
+use crate::policy::{Class, Entity};
+use crate::pool::{Flow, Lender, Options, Pool, Step, lending};
 use crate::queue::{Queue, Station, run};
 
 /// Which worker takes a job, and before which others.
@@ -34,22 +36,43 @@ impl Lane {
     pub const COUNT: usize = Lane::Output as usize + 1;
 }
 
+/// Where a crew's hands run.
+#[derive(Debug, Clone, Copy)]
+enum Ground<'a> {
+    /// On a pool of its own, made with the first job.
+    Own,
+    /// As flows of this kind on a pool of others.
+    Shared(&'a Pool, Entity),
+}
+
 /// The coordinator's handle on its workers. See [`crew()`].
 ///
 /// It belongs to one thread (it is not `Sync`): there is one coordinator.
-pub struct Crew<'scope, 'env: 'scope, E> {
+pub struct Crew<'crew, 'env: 'crew, E> {
     queue: Arc<Queue<'env, E>>,
-    scope: &'scope Scope<'scope, 'env>,
+    lender: &'crew Lender<'env>,
     threads: usize,
-    /// Workers per station. Where there are none the coordinator does the work in `next`.
-    workers: [Cell<usize>; Station::COUNT],
-    /// A thread that could not be had once is not asked for again.
-    refused: [Cell<bool>; Station::COUNT],
+    ground: Ground<'crew>,
+    own_pool: OnceCell<Option<Pool>>,
+    /// Flows that do the compute jobs, one job at a turn. Where there are none the coordinator does them in `next`.
+    hands: RefCell<Vec<Flow>>,
+    /// Threads of the blocking stations; those that the system refused are not asked for again.
+    threads_of: [Cell<Staffing>; Station::COUNT],
     in_flight: Cell<usize>,
-    handles: RefCell<Vec<ScopedJoinHandle<'scope, ()>>>,
+    handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-/// Closes the queue when the body is left, also by a panic; else the scope would wait forever.
+/// Who serves a blocking station.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Staffing {
+    #[default]
+    Nobody,
+    Thread,
+    /// The system gave none.
+    Refused,
+}
+
+/// Closes the queue when the body is left, also by a panic; else what was lent would be waited for forever.
 struct CloseOnDrop<'queue, 'env, E>(&'queue Queue<'env, E>);
 
 impl<E> Drop for CloseOnDrop<'_, '_, E> {
@@ -71,13 +94,39 @@ pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) ->
 where
     E: Send + 'env,
 {
-    std::thread::scope(|scope| {
+    on_ground(Ground::Own, threads, body)
+}
+
+/// Like [`crew()`], with hands that are flows of `pool`, as `entity` describes them: they share its workers with others, by the policy. Of the
+/// idle class they only use what others leave.
+pub fn crew_on<'env, E, R>(
+    pool: &Pool,
+    entity: Entity,
+    body: impl FnOnce(&Crew<'_, 'env, E>) -> R,
+) -> R
+where
+    E: Send + 'env,
+{
+    on_ground(Ground::Shared(pool, entity), pool.workers(), body)
+}
+
+fn on_ground<'env, E, R>(
+    ground: Ground<'_>,
+    threads: usize,
+    body: impl FnOnce(&Crew<'_, 'env, E>) -> R,
+) -> R
+where
+    E: Send + 'env,
+{
+    lending(|lender| {
         let crew = Crew {
             queue: Arc::new(Queue::new()),
-            scope,
+            lender,
             threads,
-            workers: Default::default(),
-            refused: Default::default(),
+            ground,
+            own_pool: OnceCell::new(),
+            hands: RefCell::default(),
+            threads_of: Default::default(),
             in_flight: Cell::new(0),
             handles: RefCell::default(),
         };
@@ -85,7 +134,7 @@ where
             let _close = CloseOnDrop(&crew.queue);
             body(&crew)
         };
-        // The scope waits for the closures only; joining waits for the threads, their last destructors included.
+        // What was lent is gone when the closures are; joining waits for the threads, their last destructors included.
         for handle in crew.handles.take() {
             // A worker catches the panics of its jobs.
             let _ = handle.join();
@@ -101,31 +150,70 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
     /// The queue is not bounded: the coordinator decides how much is in flight, by memory.
     pub fn submit(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) {
         self.in_flight.set(self.in_flight.get() + 1);
-        self.queue.push(lane, Box::new(job));
-        self.staff(Station::of(lane));
+        if let Some(hand) = self.queue.push(lane, Box::new(job)) {
+            return self.call(hand);
+        }
+        match Station::of(lane) {
+            Station::Compute => self.hire(),
+            station => self.staff(station),
+        }
     }
 
-    /// Starts one more worker for `station` if it may have one and there is work for it.
-    // Workers start with the work: a crew for a small file never makes the threads it cannot use.
-    fn staff(&self, station: Station) {
-        let index = station as usize;
-        let wanted = match station {
-            Station::Compute => self.threads,
-            Station::Input | Station::Output => self.threads.min(1),
+    /// It is this hand's turn, until it finds no job.
+    fn call(&self, hand: usize) {
+        let queue = Arc::clone(&self.queue);
+        let job = self.lender.lend(Box::new(move || queue.work(hand)));
+        if let Some(flow) = self.hands.borrow().get(hand) {
+            flow.submit_steps(job);
+        }
+    }
+
+    /// One more hand, if there may be one and there is work for it.
+    // Hands, and with them threads, come with the work: a crew for a small file never makes those it cannot use.
+    fn hire(&self) {
+        if self.hands.borrow().len() >= self.threads.min(self.in_flight()) {
+            return;
+        }
+        let flow = match self.ground {
+            Ground::Shared(pool, entity) => pool.flow(entity),
+            Ground::Own => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
+                Some(pool) => pool.flow(Entity::new(Class::Normal)),
+                None => return,
+            },
         };
-        if self.refused[index].get() || self.workers[index].get() >= wanted.min(self.in_flight()) {
+        let hand = self.queue.hire();
+        self.hands.borrow_mut().push(flow);
+        self.call(hand);
+    }
+
+    /// Starts the thread of a blocking station.
+    fn staff(&self, station: Station) {
+        let staffing = &self.threads_of[station as usize];
+        if self.threads == 0 || staffing.get() != Staffing::Nobody {
             return;
         }
         let queue = Arc::clone(&self.queue);
-        let worker = Builder::new().name(format!("{station:?}").to_lowercase());
-        match worker.spawn_scoped(self.scope, move || queue.serve(station)) {
+        let mut life = self.lender.lend(Box::new(move || {
+            queue.serve(station);
+            Step::Done
+        }));
+        let builder = Builder::new().name(format!("{station:?}").to_lowercase());
+        let life = move || {
+            life();
+        };
+        match builder.spawn(life) {
             Ok(handle) => {
                 self.handles.borrow_mut().push(handle);
-                self.workers[index].set(self.workers[index].get() + 1);
+                staffing.set(Staffing::Thread);
             }
-            Err(_) => self.refused[index].set(true),
+            Err(_) => staffing.set(Staffing::Refused),
         }
     }
+}
+
+/// A pool of the crew's own; none where no thread is to be had.
+fn own_pool(threads: usize) -> Option<Pool> {
+    Pool::start(Options::with_workers(threads)).ok()
 }
 
 impl<E> Crew<'_, '_, E> {
@@ -178,7 +266,10 @@ impl<E> Crew<'_, '_, E> {
 
     /// Runs one job of a station that has no worker, here and now.
     fn run_unstaffed(&self) -> Option<Result<E, JobPanicked>> {
-        let unstaffed = |station: &Station| self.workers[*station as usize].get() == 0;
+        let unstaffed = |station: &Station| match station {
+            Station::Compute => self.hands.borrow().is_empty(),
+            _ => self.threads_of[*station as usize].get() != Staffing::Thread,
+        };
         let mut stations = Station::DRAIN_ORDER.into_iter().filter(unstaffed);
         let (lane, job) = stations.find_map(|station| self.queue.take(station))?;
         Some(run(lane, job))

@@ -1,8 +1,9 @@
 //! Where and when work runs.
 //!
-//! A thin start: a scoped [`crew()`] of worker threads with one completion queue, a [`Clock`],
-//! [`Cancellation`], and large buffers ([`HugeBuffer`], [`BufferPool`]). The scheduler to come
-//! (deadlines, latency classes, tenants) replaces the inside and keeps these calls.
+//! A [`pool`] of workers runs flows by a [`policy`] (deadlines, latency classes, tenants) on a
+//! [`topology`]; [`timer`]s submit to flows. The engine sees little of it: a scoped [`crew()`] with
+//! one completion queue, whose hands are flows. Beside them a [`Clock`], [`Cancellation`], locks,
+//! and large buffers ([`HugeBuffer`], [`BufferPool`]).
 //!
 //! This is the only crate that makes threads, and the only one that reads a clock. Everything else
 //! hands closures to a crew and stays a plain function of its inputs.
@@ -45,7 +46,7 @@ pub mod topology;
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;
 pub use clock::{Clock, MockClock, RealClock};
-pub use crew::{Crew, Lane, crew};
+pub use crew::{Crew, Lane, crew, crew_on};
 pub use error::{Error, JobPanicked};
 pub use lock::Lock;
 pub use once::OnceValue;

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{PoisonError, TryLockError};
 
 use crate::pool::badge;
+use crate::sync::{Mutex, MutexGuard};
 
 thread_local! {
     static HELD: Cell<u32> = const { Cell::new(0) };
@@ -62,7 +63,17 @@ pub struct LockGuard<'a, T> {
 
 impl<T> Lock<T> {
     /// An open lock around `value`.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
+        Lock {
+            inner: Mutex::new(value),
+            holder: AtomicU32::new(0),
+        }
+    }
+
+    /// An open lock around `value`.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
         Lock {
             inner: Mutex::new(value),
             holder: AtomicU32::new(0),

@@ -1,10 +1,11 @@
-//! The queue between the coordinator and its workers: one lock, lanes in, events out.
+//! The queue between the coordinator and its hands: one lock, lanes in, events out.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::pool::Step;
 use crate::{JobPanicked, Lane};
 
 /// What a job leaves behind: its event, or the panic that ended it.
@@ -55,11 +56,13 @@ pub(crate) fn run<E>(lane: Lane, job: Job<'_, E>) -> Outcome<E> {
 struct State<'env, E> {
     lanes: [VecDeque<Job<'env, E>>; Lane::COUNT],
     outcomes: VecDeque<Outcome<E>>,
-    /// Workers asleep per station that nobody has woken yet. May count too many after a spurious
+    /// Hands that found no job, the one that rests for the shortest time last.
+    resting: Vec<usize>,
+    /// Threads of blocking stations asleep per station that nobody has woken yet. May count too many after a spurious
     /// wake-up (the cost is a wake-up of nobody), never too few (the cost would be a lost one).
     sleeping: [usize; Station::COUNT],
-    /// Workers per station.
-    staff: [usize; Station::COUNT],
+    /// Compute hands.
+    hands: usize,
     coordinator_waits: bool,
     closed: bool,
 }
@@ -96,8 +99,9 @@ impl<'env, E> Queue<'env, E> {
             state: Mutex::new(State {
                 lanes: std::array::from_fn(|_| VecDeque::new()),
                 outcomes: VecDeque::new(),
+                resting: Vec::new(),
                 sleeping: [0; Station::COUNT],
-                staff: [0; Station::COUNT],
+                hands: 0,
                 coordinator_waits: false,
                 closed: false,
             }),
@@ -110,11 +114,16 @@ impl<'env, E> Queue<'env, E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a job and wakes one sleeper of its station, if there is one.
-    pub(crate) fn push(&self, lane: Lane, job: Job<'env, E>) {
+    /// Queues a job and wakes one sleeper of its station, if there is one: a thread that blocks itself, a hand by the caller, who gets its
+    /// number.
+    #[must_use]
+    pub(crate) fn push(&self, lane: Lane, job: Job<'env, E>) -> Option<usize> {
         let station = Station::of(lane) as usize;
         let mut state = self.lock();
         state.lanes[lane as usize].push_back(job);
+        if station == Station::Compute as usize {
+            return state.resting.pop();
+        }
         let wake = state.sleeping[station] > 0;
         if wake {
             state.sleeping[station] -= 1;
@@ -123,6 +132,38 @@ impl<'env, E> Queue<'env, E> {
         if wake {
             self.work[station].notify_one();
         }
+        None
+    }
+
+    /// One more hand: its number. It does not rest yet.
+    pub(crate) fn hire(&self) -> usize {
+        let mut state = self.lock();
+        state.hands += 1;
+        state.hands - 1
+    }
+
+    /// What a hand does when it is its turn: one job, if there is one. A hand that finds none rests, and is called with the next job.
+    pub(crate) fn work(&self, hand: usize) -> Step {
+        let mut state = self.lock();
+        if state.closed {
+            return Step::Done;
+        }
+        let Some((lane, job)) = state.take(Station::Compute) else {
+            state.resting.push(hand);
+            self.wake_coordinator_for_rest(&mut state);
+            return Step::Done;
+        };
+        drop(state);
+        let outcome = run(lane, job);
+        self.deliver(Station::Compute, outcome);
+        Step::Again
+    }
+
+    /// Whoever finds nothing to do sees to it that outcomes do not wait longer.
+    fn wake_coordinator_for_rest(&self, state: &mut State<'env, E>) {
+        if !state.outcomes.is_empty() && std::mem::take(&mut state.coordinator_waits) {
+            self.outcome.notify_one();
+        }
     }
 
     /// Jobs that no worker has started.
@@ -130,9 +171,8 @@ impl<'env, E> Queue<'env, E> {
         self.lock().lanes.iter().map(VecDeque::len).sum()
     }
 
-    /// A worker's life: serve one station until the queue closes.
+    /// The life of a thread that blocks: serve one station until the queue closes.
     pub(crate) fn serve(&self, station: Station) {
-        self.lock().staff[station as usize] += 1;
         while let Some((lane, job)) = self.wait_for_job(station) {
             let outcome = run(lane, job);
             self.deliver(station, outcome);
@@ -149,9 +189,7 @@ impl<'env, E> Queue<'env, E> {
                 return Some(found);
             }
             state.sleeping[station as usize] += 1;
-            if !state.outcomes.is_empty() && std::mem::take(&mut state.coordinator_waits) {
-                self.outcome.notify_one();
-            }
+            self.wake_coordinator_for_rest(&mut state);
             state = self.work[station as usize]
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
@@ -160,14 +198,13 @@ impl<'env, E> Queue<'env, E> {
 
     /// Leaves an outcome for the coordinator, and wakes it if that cannot wait.
     ///
-    /// A compute outcome can while there is a next job for every worker: each wake-up takes a processor from one of
-    /// them, so the coordinator rather comes for a few outcomes at once. A worker that finds no job wakes it in any case.
+    /// A compute outcome can while there is a next job for every hand: each wake-up takes a processor from one of
+    /// them, so the coordinator rather comes for a few outcomes at once. A hand that finds no job wakes it in any case.
     /// Blocking jobs take long and may wait for the world outside; nothing waits behind them.
     fn deliver(&self, station: Station, outcome: Outcome<E>) {
         let mut state = self.lock();
         state.outcomes.push_back(outcome);
-        let is_busy =
-            station == Station::Compute && state.waiting(station) >= state.staff[station as usize];
+        let is_busy = station == Station::Compute && state.waiting(station) >= state.hands;
         let wake =
             state.coordinator_waits && (!is_busy || state.outcomes.len() >= OUTCOMES_WAITING_MAX);
         state.coordinator_waits &= !wake;

@@ -7,13 +7,13 @@ use std::sync::PoisonError;
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, atomic, atomic::fence},
+    sync::{Condvar, Mutex, MutexGuard, atomic, atomic::fence},
     thread,
 };
 
 #[cfg(not(loom))]
 pub(crate) use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, atomic, atomic::fence},
+    sync::{Condvar, Mutex, MutexGuard, atomic, atomic::fence},
     thread,
 };
 

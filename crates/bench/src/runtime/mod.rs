@@ -3,6 +3,8 @@
 //! Each row names its bar. A row that cannot be measured is absent.
 
 mod idle;
+mod load;
+mod pool;
 mod queue;
 mod random;
 mod report;
@@ -25,7 +27,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let all = [timers::rows(), queue::rows(), idle::rows()];
+    let all = [timers::rows(), queue::rows(), idle::rows(), pool::rows()];
     let mut rows: Vec<Row> = all.into_iter().flatten().collect();
     if let Some(prefix) = &arguments.only {
         rows.retain(|row| row.id.starts_with(prefix));

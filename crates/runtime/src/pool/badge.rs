@@ -4,13 +4,12 @@
 //! better place in a queue. What it needs is (1) that no waking flow is sent to its worker, which could not give way, and that is what
 //! the lent key in [`Worker::lend`] says, and (2) if its thread is of the kernel's idle class, to be taken out of it until it lets go.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::local::here;
 use super::signal::LENT;
 use super::system::{self, KernelClass};
 use super::worker::Worker;
-use crate::sync::Arc;
 
 /// Workers by badge, less one. Looked at only by those who have to wait anyway.
 static BADGES: Mutex<Vec<Weak<Worker>>> = Mutex::new(Vec::new());

@@ -7,10 +7,11 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::Step;
 use super::job::Body;
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// A job that borrows for `'env`.
 pub(crate) type BorrowingBody<'env> = Box<dyn FnMut() -> Step + Send + 'env>;

@@ -1,5 +1,6 @@
 //! A domain: workers of one kernel class, their stripes and accounts; and the way of a wake-up from a stripe to a worker.
 
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use super::flow::{Entry, Flow};
@@ -8,13 +9,15 @@ use super::local::here;
 use super::pacer::Pacer;
 use super::stripe::Stripe;
 use super::system::{self, KernelClass};
+use super::timers::Timers;
 use super::view::View;
 use super::worker::{Local, Worker};
 use crate::Error;
 use crate::clock::{Clock, RealClock};
+use crate::idle::MachineLoad;
 use crate::policy::{Bfs, Key, Ledger, Place, Policy, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Arc, Mutex, Padded, fence, lock};
+use crate::sync::{Mutex, Padded, fence, lock};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 
 /// See the head of the file.
@@ -27,11 +30,14 @@ pub(crate) struct Domain {
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<Worker>>,
     pub(crate) idle: IdleSet,
-    pub(crate) pacer: Pacer,
+    pub(crate) pacer: Arc<Pacer>,
+    pub(crate) timers: Timers,
     /// Joiners that sleep until somebody shares something of their flow.
     pub(crate) hungry: AtomicU32,
-    /// How long an idle worker spins before it parks.
+    /// How long an idle worker spins before it parks, at most.
     pub(crate) spin_ns: u64,
+    /// Whether there is a processor to spin on.
+    pub(crate) machine: MachineLoad,
     name: &'static str,
     kernel_class: KernelClass,
     clock: RealClock,
@@ -58,6 +64,7 @@ pub(crate) struct Plan {
 impl Domain {
     pub(crate) fn new(plan: Plan) -> Arc<Domain> {
         let workers = plan.topology.len();
+        let pacer = Arc::<Pacer>::default();
         let stripe_of = plan.topology.stripes(plan.policy.sharing());
         let stripes = stripe_of.iter().map(|stripe| stripe.index() + 1).max();
         Arc::new(Domain {
@@ -68,9 +75,11 @@ impl Domain {
             stripe_of,
             workers: (0..workers).map(|_| Arc::new(Worker::new())).collect(),
             idle: IdleSet::full(workers),
-            pacer: Pacer::default(),
+            timers: Timers::new(workers, &pacer),
+            pacer,
             hungry: AtomicU32::new(0),
             spin_ns: plan.spin_ns,
+            machine: MachineLoad::default(),
             name: plan.name,
             kernel_class: plan.kernel_class,
             clock: RealClock::new(),
@@ -324,5 +333,6 @@ impl Domain {
             }
         }
         self.pacer.close();
+        self.timers.drop_all();
     }
 }

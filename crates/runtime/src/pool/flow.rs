@@ -16,6 +16,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::sync::Arc;
 
 use super::domain::Domain;
 use super::job::{self, Body, JobError, JobHandle, Step};
@@ -24,7 +25,7 @@ use super::shares::Shares;
 use super::view::View;
 use super::{scope, task};
 use crate::policy::{Entity, Key, Place, Policy};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Mutex, lock};
 use crate::topology::CpuId;
 
 /// Whether a flow has something to do, and who has it.

@@ -5,9 +5,10 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, wait};
 
 /// What a job that is done in pieces says after each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,32 +34,37 @@ mod idle;
 mod job;
 mod join;
 mod local;
+#[cfg(all(test, loom))]
+mod models;
 mod pacer;
 mod profile;
 mod scope;
 mod shares;
 mod signal;
-mod sleeper;
 mod stripe;
 mod system;
 mod task;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
+mod timers;
 mod view;
 mod worker;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub(crate) use borrowed::{Lender, lending};
 pub use flow::Flow;
 pub use histogram::Times;
 pub use job::{JobError, JobHandle, Step};
 pub use join::join;
 pub use profile::{Profile, WorkerProfile};
 pub use scope::{Scope, scope};
+pub use timers::{Alarm, Bell};
 
 use crate::Error;
 use crate::policy::{Bfs, Class, Entity, Policy};
+use crate::timer::{TimerId, TimerSystem, deadline_after};
 use crate::topology::{CpuId, Topology};
 use domain::{Domain, Plan};
 use local::here;
@@ -92,14 +97,15 @@ pub struct Options {
     pub topology: Topology,
     /// Who runs when.
     pub policy: Bfs,
-    /// How long a worker without work spins before it parks. A wake-up meanwhile takes no system call.
+    /// How long a worker without work stays awake before it parks, at most; how long it really does depends on how often it was woken lately, and
+    /// on the load of the machine ([`idle`](crate::idle)). A wake-up meanwhile takes no system call. Zero: it parks at once.
     pub spin: Duration,
     /// Whether the gaps between checkpoints and the processor time are measured; then each checkpoint reads the clock.
     pub measures_gaps: bool,
 }
 
-/// What a wake-up from park takes, about: longer spinning costs more than it saves when work does not come soon.
-const SPIN_DEFAULT: Duration = Duration::from_micros(20);
+/// As long as [`Habit`](crate::idle::Habit) ever asks for.
+const SPIN_DEFAULT: Duration = Duration::from_micros(200);
 
 impl Options {
     /// The default policy with `workers` workers (at least one), equally near to each other.
@@ -177,6 +183,34 @@ impl Pool {
                 .class()
                 .is_some_and(|class| class != Class::Idle)
         })
+    }
+
+    /// Time since the pool was made, in nanoseconds: the clock of its timers.
+    pub fn now_ns(&self) -> u64 {
+        self.front.now_ns()
+    }
+
+    /// Submits `job` to `flow` when `delay` has passed. The id is for [`Pool::timers`], to cancel it.
+    ///
+    /// Fires on time while workers compute: a thread of its own waits, and the flow runs by the policy, on top of a job that passes a
+    /// checkpoint if it is more urgent.
+    pub fn after(
+        &self,
+        delay: Duration,
+        flow: &Flow,
+        job: impl FnOnce() + Send + 'static,
+    ) -> TimerId {
+        // With the caller's own timers, so that callers do not wait for each other's lock.
+        let worker = self.front.as_caller(|local| local.cpu.index());
+        let deadline_ns = deadline_after(self.now_ns(), delay);
+        self.timers()
+            .add(worker.unwrap_or(0), deadline_ns, Alarm::new(flow, job))
+    }
+
+    /// The timers, for absolute deadlines ([`Pool::now_ns`]), cancelling, moving, and batches that are atomic. Dropped with the pool.
+    pub fn timers(&self) -> &TimerSystem<Alarm, Bell> {
+        self.front.pacer.ensure_thread(&self.front);
+        &self.front.timers.system
     }
 
     /// What was counted so far.

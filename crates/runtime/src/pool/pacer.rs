@@ -1,10 +1,10 @@
-//! The one who looks at the clock: a thread that tells workers when a slice is over or a fork should be shared.
+//! The one who looks at the clock: a thread that tells workers when a slice is over or a fork should be shared, and fires timers.
 //!
 //! Checkpoints read one word and no clock (a clock costs 10 to 35 ns), so somebody else has to. This thread sleeps unless flows wait behind
-//! running ones, or a worker joins while another is idle; then it wakes every [`TICK`] or [`BEAT_TICK`]. An operating system's tick does the
+//! running ones, a worker joins while another is idle, or a timer is due; then it wakes every [`TICK`] or [`BEAT_TICK`]. An operating system's tick does the
 //! same for a kernel's scheduler.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::domain::Domain;
 use super::signal::{BEAT, SLICE_OVER};
 use super::system;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, fence, lock, wait};
+use crate::sync::fence;
 
 /// Between two looks while flows wait for running ones.
 const TICK: Duration = Duration::from_micros(500);
@@ -59,74 +59,91 @@ impl Pacer {
 
     #[cold]
     fn poke(&self, domain: &Arc<Domain>) {
-        if self.attends.swap(true, Ordering::SeqCst) {
-            return;
+        if !self.attends.swap(true, Ordering::SeqCst) {
+            self.ensure_thread(domain);
+            self.ring();
         }
-        let mut state = lock(&self.state);
-        state.is_poked = true;
+    }
+
+    /// Makes the thread if there is none. Without it flows still take turns, job by job; timers do not fire.
+    pub(crate) fn ensure_thread(&self, domain: &Arc<Domain>) {
+        let mut state = self.lock();
         if state.thread.is_none() && !state.is_closing {
             let host = Arc::clone(domain);
             let builder = Builder::new().name("pacer".to_owned());
-            // Without it flows still take turns, job by job.
             state.thread = builder.spawn(move || host.pacer.live(&host)).ok();
         }
-        drop(state);
+    }
+
+    /// Wakes the thread, or keeps it from falling asleep: there is something new.
+    pub(crate) fn ring(&self) {
+        self.lock().is_poked = true;
         self.poked.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Plain data, valid at every point.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn live(&self, domain: &Domain) {
         system::shorten_slice(SLICE_NS);
         system::set_exact_wakeups();
-        while self.wait_for_poke() {
-            let mut quiet = 0;
-            while quiet < QUIET_TICKS {
-                let found = look(domain);
-                quiet = match found {
-                    Found::Nothing => quiet + 1,
-                    Found::Forks | Found::Waiting => 0,
-                };
-                let tick = match found {
-                    Found::Forks => BEAT_TICK,
-                    Found::Nothing | Found::Waiting => TICK,
-                };
-                if !self.sleep(tick) {
-                    return;
+        let mut quiet = 0;
+        loop {
+            let now_ns = domain.now_ns();
+            domain.timers.fire(now_ns);
+            let tick = match look(domain) {
+                _ if !self.attends.load(Ordering::SeqCst) => None,
+                Found::Forks => Some(BEAT_TICK),
+                Found::Waiting => Some(TICK),
+                Found::Nothing if quiet < QUIET_TICKS => {
+                    quiet += 1;
+                    Some(TICK)
                 }
+                Found::Nothing => self.stop_attending(domain),
+            };
+            if tick != Some(TICK) || domain.has_waiting() {
+                quiet = 0;
             }
-            self.stop_attending(domain);
+            let timer = domain.timers.next_after(now_ns);
+            let patience = [tick, timer].into_iter().flatten().min();
+            if !self.sleep(patience) {
+                return;
+            }
         }
     }
 
-    /// Sleeps for a tick; false when the domain closes.
-    fn sleep(&self, tick: Duration) -> bool {
-        let state = lock(&self.state);
-        let kept = self
-            .poked
-            .wait_timeout_while(state, tick, |state| !state.is_closing);
-        let (state, _) = kept.unwrap_or_else(PoisonError::into_inner);
-        !state.is_closing
-    }
-
-    fn stop_attending(&self, domain: &Domain) {
-        self.attends.store(false, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if !matches!(look(domain), Found::Nothing) && !self.attends.swap(true, Ordering::SeqCst) {
-            lock(&self.state).is_poked = true;
-        }
-    }
-
-    /// Sleeps until poked; false when the domain closes.
-    fn wait_for_poke(&self) -> bool {
-        let mut state = lock(&self.state);
-        while !state.is_poked && !state.is_closing {
-            state = wait(&self.poked, state);
-        }
+    /// Sleeps so long, at most, or until it is poked; false when the domain closes.
+    fn sleep(&self, patience: Option<Duration>) -> bool {
+        let sleeps = |state: &mut State| !state.is_poked && !state.is_closing;
+        let mut state = match patience {
+            None => {
+                let state = self.poked.wait_while(self.lock(), sleeps);
+                state.unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(patience) => {
+                let kept = self.poked.wait_timeout_while(self.lock(), patience, sleeps);
+                kept.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
         state.is_poked = false;
         !state.is_closing
     }
 
+    /// Nothing to watch any more, unless something came just now.
+    fn stop_attending(&self, domain: &Domain) -> Option<Duration> {
+        self.attends.store(false, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if matches!(look(domain), Found::Nothing) {
+            return None;
+        }
+        self.attends.store(true, Ordering::SeqCst);
+        Some(TICK)
+    }
+
     pub(crate) fn close(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.is_closing = true;
         let thread = state.thread.take();
         drop(state);

@@ -1,6 +1,7 @@
 //! Scopes: any number of jobs that borrow, all ended when the scope is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use super::borrowed::{Lender, lending};
 use super::flow::Flow;
@@ -9,7 +10,7 @@ use super::local::here;
 use super::shares::Task;
 use super::worker::Local;
 use crate::Cancellation;
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Mutex, lock};
 
 type Panic = Box<dyn std::any::Any + Send>;
 

@@ -25,6 +25,13 @@ pub(crate) struct Share {
 impl Share {
     /// Runs the task, and wakes its owner should it sleep over it.
     pub(crate) fn run(self, domain: &Domain) {
+        let owner = self.owner;
+        self.run_alone();
+        domain.nudge(owner);
+    }
+
+    /// Runs the task.
+    pub(crate) fn run_alone(self) {
         match self.task {
             Task::Fork(fork) => fork.run(),
             // The panic of a scope's job is in its scope by now; a panic of its drop concerns nobody.
@@ -32,7 +39,6 @@ impl Share {
                 body();
             })),
         }
-        domain.nudge(self.owner);
     }
 }
 

@@ -45,15 +45,12 @@ impl Signal {
 
     /// Asks the worker to look at its queue at its next checkpoint.
     pub(crate) fn ask(&self, bits: u32, now_ns: u64) {
-        if self.set(bits) {
-            // The first asker's time counts; a lost race costs a measurement, not a request.
-            let _ = self.asked_ns.compare_exchange(
-                0,
-                now_ns.max(1),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-        }
+        // The first asker's time counts. It is there before the bit, so that the answer to the bit takes it away: a time that stayed
+        // would be counted for a later request.
+        let _ =
+            self.asked_ns
+                .compare_exchange(0, now_ns.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        self.set(bits);
     }
 
     /// Answers: clears `bits`; the time of the oldest request, if there was one.

@@ -15,7 +15,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::Step;
@@ -88,7 +88,7 @@ struct Task<T> {
 }
 
 impl<T: Send + 'static> Task<T> {
-    fn submit(self: std::sync::Arc<Self>) {
+    fn submit(self: Arc<Self>) {
         let flow = self.flow.clone();
         flow.submit_body(Box::new(move || self.poll()));
     }
@@ -132,7 +132,7 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T: Send + 'static> Wake for Task<T> {
-    fn wake(self: std::sync::Arc<Self>) {
+    fn wake(self: Arc<Self>) {
         if self.state.wake() {
             self.submit();
         }
@@ -145,7 +145,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> JobHandle<T> {
     let (promise, handle) = Promise::new();
-    let task = std::sync::Arc::new_cyclic(|me| Task {
+    let task = Arc::new_cyclic(|me| Task {
         state: TaskState::scheduled(),
         future: crate::sync::Mutex::new(Some((Box::pin(future), promise))),
         flow: flow.clone(),

@@ -1,6 +1,7 @@
 //! A worker: the loop that takes flows and runs their jobs, also on top of a job that gives way.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use super::badge::Badge;
 use super::domain::Domain;
@@ -11,13 +12,13 @@ use super::job::{Body, JobError, Step, catch};
 use super::pacer::Pacer;
 use super::shares::Task;
 use super::signal::{BEAT, GIVE_WAY, LENT, MEASURE, SLICE_OVER, Signal};
-use super::sleeper::Sleeper;
 use super::system::KernelClass;
 use super::{Pace, local, system};
+use crate::idle::{Habit, Patience, Sleeper, Woken};
 use crate::lock::locks_held;
 use crate::policy::{Grant, Key, Nice, Place, Policy, Stop, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Arc, fence, lock};
+use crate::sync::{fence, lock};
 use crate::topology::CpuId;
 
 /// Jobs that lie on one another's stack frames, at most. Each is more urgent than the one below, so depth takes as many
@@ -159,6 +160,7 @@ pub(crate) struct Local {
     /// When it last passed a checkpoint or began a job; kept while gaps are measured.
     passed_ns: Cell<u64>,
     read_ns: Cell<u64>,
+    habit: RefCell<Habit>,
     /// A flow that [`Flow::hand_over`] has woken, with its key.
     handed_over: Cell<Option<(Key, Flow)>>,
 }
@@ -176,6 +178,7 @@ impl Local {
             depth: Cell::new(0),
             passed_ns: Cell::new(0),
             read_ns: Cell::new(0),
+            habit: RefCell::default(),
             handed_over: Cell::new(None),
         }
     }
@@ -257,13 +260,11 @@ impl Local {
         let view = domain.view_at(self.read_ns.get());
         let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
-            let end_ns = domain.now_ns() + domain.spin_ns;
-            while !sleeper.is_woken() && domain.now_ns() < end_ns {
-                std::hint::spin_loop();
-            }
-            if sleeper.fall_asleep() {
+            let patience = self.patience();
+            if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == Woken::Parked {
                 self.worker.counters.parks.add(1);
             }
+            self.habit.borrow_mut().woken(self.read_clock());
         }
         domain.idle.claim(self.cpu);
         sleeper.rise();
@@ -271,6 +272,20 @@ impl Local {
         if let Some(entry) = found {
             domain.pass_on();
             self.run(entry);
+        }
+    }
+
+    /// How long to stay awake: by how often it was woken lately, and not at all where somebody else could use the processor.
+    fn patience(&self) -> Patience {
+        let (now_ns, spin_ns_max) = (self.read_ns.get(), self.domain.spin_ns);
+        if spin_ns_max == 0 {
+            return Patience::default();
+        }
+        let is_welcome = !self.domain.machine.is_overcommitted(now_ns);
+        let patience = self.habit.borrow_mut().patience(now_ns, is_welcome);
+        Patience {
+            spin_ns: patience.spin_ns.min(spin_ns_max),
+            light_ns: patience.light_ns.min(spin_ns_max),
         }
     }
 
@@ -566,7 +581,8 @@ impl Local {
                 fence(Ordering::SeqCst);
                 if !must_look() {
                     Pacer::attend(&self.domain);
-                    sleeper.fall_asleep();
+                    // The spins are behind it.
+                    sleeper.sleep(Patience::default(), u64::MAX, || 0);
                 }
                 shares.wait_no_more(self.cpu);
                 self.domain.hungry.fetch_sub(1, Ordering::SeqCst);

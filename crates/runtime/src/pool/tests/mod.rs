@@ -5,6 +5,7 @@ mod forks;
 mod futures;
 mod locks;
 mod stress;
+mod timers;
 
 use super::*;
 use crate::policy::Entity;

@@ -1,0 +1,96 @@
+//! A machine full of work, for rows that ask what others feel of it: for each worker 8 jobs of 1 ms that never end.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use refrain_runtime::policy::{Class, Entity};
+use refrain_runtime::pool::{Options, Pool, Step, checkpoint};
+
+pub const WORKERS: usize = 2;
+const JOBS_PER_WORKER: usize = 8;
+const JOB: Duration = Duration::from_millis(1);
+/// Between two checkpoints at most.
+const CHECK: Duration = Duration::from_micros(50);
+
+pub fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        black_box(());
+    }
+}
+
+/// One job, with a checkpoint of whatever kind every 50 µs.
+pub fn job(check: impl Fn()) {
+    for _ in 0..JOB.as_micros() / CHECK.as_micros() {
+        spin(CHECK);
+        check();
+    }
+}
+
+/// A pool under that load; it ends when this is dropped.
+pub struct Loaded {
+    pub pool: Pool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Loaded {
+    /// `has_checkpoints`: or else the load is of the idle class and passes none.
+    pub fn new(has_checkpoints: bool) -> Result<Loaded, refrain_runtime::Error> {
+        let pool = Pool::start(Options::with_workers(WORKERS))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let class = if has_checkpoints {
+            Class::Normal
+        } else {
+            Class::Idle
+        };
+        for _ in 0..JOBS_PER_WORKER * WORKERS {
+            let stop = Arc::clone(&stop);
+            pool.flow(Entity::new(class)).submit_steps(move || {
+                job(|| {
+                    if has_checkpoints {
+                        checkpoint();
+                    }
+                });
+                if stop.load(Ordering::Relaxed) {
+                    Step::Done
+                } else {
+                    Step::Again
+                }
+            });
+        }
+        // Until deadlines have spread as they do under load.
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(Loaded { pool, stop })
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The same load on tokio: each job yields every 50 µs, which is what it has for a checkpoint.
+pub fn load_tokio(runtime: &tokio::runtime::Runtime) {
+    for _ in 0..JOBS_PER_WORKER * WORKERS {
+        runtime.spawn(async {
+            loop {
+                for _ in 0..JOB.as_micros() / CHECK.as_micros() {
+                    spin(CHECK);
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+    }
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+pub fn tokio_runtime(workers: usize) -> Option<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_time()
+        .build()
+        .ok()
+}

@@ -1,0 +1,317 @@
+//! Rows about the pool: urgent work under load, timers under load, rings of tokens, joins.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use refrain_runtime::policy::{Class, Entity};
+use refrain_runtime::pool::{Flow, Options, Pool, checkpoint, join};
+use refrain_runtime::topology::CpuId;
+
+use super::load::{Loaded, WORKERS, load_tokio, spin, tokio_runtime};
+use super::row::{Bar, Row};
+
+/// Samples behind each 99th percentile.
+const SAMPLES: u64 = 300;
+const HOPS: u64 = 200_000;
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        urgent(true),
+        urgent(false),
+        late(),
+        ring(1),
+        ring(WORKERS),
+        join_cost(),
+        join_coarse(),
+    ]
+}
+
+/// The 99th percentile, in microseconds.
+fn p99_us(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    let at = (times.len() * 99).div_ceil(100).saturating_sub(1);
+    times
+        .get(at)
+        .map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+}
+
+/// Pauses of 0.5 to 2.5 ms, so that samples fall on any part of a job.
+fn pause(sample: u64) -> Duration {
+    Duration::from_micros(500 + sample * 7919 % 2000)
+}
+
+fn urgent(has_checkpoints: bool) -> Row {
+    let (id, what, bar) = if has_checkpoints {
+        (
+            "urgent",
+            "p99 from submission of an urgent job to its start, 16 busy jobs of 1 ms, checkpoints each 50 us",
+            100.0,
+        )
+    } else {
+        (
+            "urgent-no-checkpoints",
+            "the same, the busy jobs of the idle class and without checkpoints",
+            1000.0,
+        )
+    };
+    let row = Row::new(id, what, "us", Bar::AtMost(bar));
+    let row = row.with("refrain", move || {
+        let Ok(loaded) = Loaded::new(has_checkpoints) else {
+            return f64::NAN;
+        };
+        let flow = loaded.pool.flow(Entity::new(Class::Iso));
+        let sample = |sample| {
+            std::thread::sleep(pause(sample));
+            let start = Instant::now();
+            flow.spawn(move || start.elapsed()).wait().ok()
+        };
+        p99_us((0..SAMPLES).filter_map(sample).collect())
+    });
+    if !has_checkpoints {
+        return row;
+    }
+    row.with("tokio", || {
+        let Some(runtime) = tokio_runtime(WORKERS) else {
+            return f64::NAN;
+        };
+        load_tokio(&runtime);
+        let sample = |sample| {
+            std::thread::sleep(pause(sample));
+            let start = Instant::now();
+            let task = runtime.spawn(async move { start.elapsed() });
+            runtime.block_on(task).ok()
+        };
+        let p99 = p99_us((0..SAMPLES).filter_map(sample).collect());
+        runtime.shutdown_background();
+        p99
+    })
+}
+
+fn late() -> Row {
+    let what = "p99 of how late a timer of 5 ms fires under that load";
+    Row::new("timer-late", what, "us", Bar::AtMost(250.0))
+        .with("refrain", || {
+            let Ok(loaded) = Loaded::new(true) else {
+                return f64::NAN;
+            };
+            let flow = loaded.pool.flow(Entity::new(Class::Iso));
+            let delay = Duration::from_millis(5);
+            let sample = |_| {
+                let (tell, told) = mpsc::channel();
+                let start = Instant::now();
+                loaded.pool.after(delay, &flow, move || {
+                    // The receiver waits for it.
+                    let _ = tell.send(start.elapsed());
+                });
+                told.recv().ok()?.checked_sub(delay)
+            };
+            p99_us((0..SAMPLES).filter_map(sample).collect())
+        })
+        .with("tokio", || {
+            let Some(runtime) = tokio_runtime(WORKERS) else {
+                return f64::NAN;
+            };
+            load_tokio(&runtime);
+            let delay = Duration::from_millis(5);
+            let sample = |_| {
+                let task = runtime.spawn(async move {
+                    let start = Instant::now();
+                    tokio::time::sleep(delay).await;
+                    start.elapsed()
+                });
+                runtime.block_on(task).ok()?.checked_sub(delay)
+            };
+            let p99 = p99_us((0..SAMPLES).filter_map(sample).collect());
+            runtime.shutdown_background();
+            p99
+        })
+}
+
+/// Hands the token on until `left` is used up.
+fn hop(ring: Arc<Vec<Flow>>, at: usize, left: u64, tell: mpsc::Sender<()>) {
+    if left == 0 {
+        // The receiver waits for it.
+        let _ = tell.send(());
+        return;
+    }
+    let next = (at + 1) % ring.len();
+    let to = Arc::clone(&ring);
+    ring[next].hand_over(move || hop(to, next, left - 1, tell));
+}
+
+/// Nanoseconds per hop of a token around 8 flows on `workers` workers in turn.
+fn ring_of_flows(workers: usize, spin: Duration, hops: u64) -> f64 {
+    let mut options = Options::with_workers(workers);
+    options.spin = spin;
+    let Ok(pool) = Pool::start(options) else {
+        return f64::NAN;
+    };
+    let flow = |index: usize| {
+        let only = [CpuId::new(index % workers)].into_iter().collect();
+        pool.flow(Entity::new(Class::Normal).with_allowed(only))
+    };
+    let ring: Arc<Vec<Flow>> = Arc::new((0..8).map(flow).collect());
+    let (tell, told) = mpsc::channel();
+    let start = Instant::now();
+    hop(Arc::clone(&ring), 0, hops, tell);
+    match told.recv() {
+        Ok(()) => start.elapsed().as_nanos() as f64 / hops as f64,
+        Err(_) => f64::NAN,
+    }
+}
+
+fn ring(workers: usize) -> Row {
+    let spin = Options::with_workers(1).spin;
+    if workers == 1 {
+        let what = "a token handed from flow to flow, per hop, one worker";
+        return Row::new("ring", what, "ns", Bar::AtMost(100.0))
+            .with("refrain", move || ring_of_flows(1, spin, HOPS))
+            .with("tokio", || ring_of_tasks(1, HOPS));
+    }
+    let what = "the same, each hop to the other worker";
+    Row::new("ring-across", what, "ns", Bar::OfSecond(0.8))
+        .with("refrain", move || ring_of_flows(workers, spin, HOPS / 10))
+        .with("refrain, parking at once", move || {
+            ring_of_flows(workers, Duration::ZERO, HOPS / 10)
+        })
+        .with("tokio", move || ring_of_tasks(workers, HOPS / 10))
+}
+
+fn ring_of_tasks(workers: usize, hops: u64) -> f64 {
+    const TASKS: usize = 8;
+    let Some(runtime) = tokio_runtime(workers) else {
+        return f64::NAN;
+    };
+    let (ends, mut inbox): (Vec<_>, Vec<_>) = (0..TASKS)
+        .map(|_| tokio::sync::mpsc::unbounded_channel::<u64>())
+        .unzip();
+    let (tell, told) = mpsc::channel();
+    for (index, mut from) in inbox.drain(..).enumerate() {
+        let (to, tell) = (ends[(index + 1) % TASKS].clone(), tell.clone());
+        runtime.spawn(async move {
+            while let Some(left) = from.recv().await {
+                if left == 0 {
+                    // The receiver waits for it.
+                    let _ = tell.send(());
+                } else if to.send(left - 1).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let start = Instant::now();
+    let is_sent = ends[0].send(hops).is_ok();
+    let took = (is_sent && told.recv().is_ok()).then(|| start.elapsed());
+    runtime.shutdown_background();
+    took.map_or(f64::NAN, |time| time.as_nanos() as f64 / hops as f64)
+}
+
+/// As many joins as calls that are not leaves: little work each, so that the join shows.
+fn fibonacci(n: u32, join: &(impl Fn(u32) -> u64 + Sync)) -> u64 {
+    if n < 2 { u64::from(n) } else { join(n) }
+}
+
+fn ours(n: u32) -> u64 {
+    let (a, b) = join(|| fibonacci(n - 1, &ours), || fibonacci(n - 2, &ours));
+    a + b
+}
+
+fn rayons(n: u32) -> u64 {
+    let (a, b) = rayon::join(|| fibonacci(n - 1, &rayons), || fibonacci(n - 2, &rayons));
+    a + b
+}
+
+fn plain(n: u32) -> u64 {
+    std::hint::black_box(fibonacci(n - 1, &plain)) + std::hint::black_box(fibonacci(n - 2, &plain))
+}
+
+const FIBONACCI: u32 = 27;
+
+/// fib(n + 1) − 1 joins.
+fn joins() -> f64 {
+    let mut pair = (1.0, 1.0);
+    for _ in 1..FIBONACCI {
+        pair = (pair.1, pair.0 + pair.1);
+    }
+    pair.1 - 1.0
+}
+
+fn ns_per_join(run: impl FnOnce() -> u64) -> f64 {
+    let start = Instant::now();
+    plain(FIBONACCI);
+    let without = start.elapsed().as_nanos() as f64;
+    let start = Instant::now();
+    std::hint::black_box(run());
+    (start.elapsed().as_nanos() as f64 - without) / joins()
+}
+
+fn join_cost() -> Row {
+    let what = "what a join costs over two calls, one worker, nobody idle";
+    Row::new("join", what, "ns", Bar::AtMost(10.0))
+        .with("refrain", || {
+            let Ok(pool) = Pool::start(Options::with_workers(1)) else {
+                return f64::NAN;
+            };
+            let flow = pool.flow(Entity::new(Class::Normal));
+            ns_per_join(|| flow.run(|| ours(FIBONACCI)).unwrap_or(0))
+        })
+        .with("rayon", || match rayon_pool(1) {
+            Some(pool) => ns_per_join(|| pool.install(|| rayons(FIBONACCI))),
+            None => f64::NAN,
+        })
+}
+
+fn rayon_pool(workers: usize) -> Option<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(workers)
+        .build()
+        .ok()
+}
+
+const COARSE: Duration = Duration::from_micros(100);
+
+fn coarse_ours(jobs: usize) {
+    if jobs == 1 {
+        spin(COARSE);
+        checkpoint();
+        return;
+    }
+    join(|| coarse_ours(jobs / 2), || coarse_ours(jobs - jobs / 2));
+}
+
+fn coarse_rayons(jobs: usize) {
+    if jobs == 1 {
+        spin(COARSE);
+        return;
+    }
+    rayon::join(
+        || coarse_rayons(jobs / 2),
+        || coarse_rayons(jobs - jobs / 2),
+    );
+}
+
+fn join_coarse() -> Row {
+    const JOBS: usize = 2000;
+    let what = "2000 joins of jobs of 100 us, two workers";
+    Row::new("join-coarse", what, "ms", Bar::OfSecond(1.0 / 0.95))
+        .with("refrain", || {
+            let Ok(pool) = Pool::start(Options::with_workers(WORKERS)) else {
+                return f64::NAN;
+            };
+            let flow = pool.flow(Entity::new(Class::Normal));
+            let start = Instant::now();
+            match flow.run(|| coarse_ours(JOBS)) {
+                Ok(()) => start.elapsed().as_secs_f64() * 1e3,
+                Err(_) => f64::NAN,
+            }
+        })
+        .with("rayon", || match rayon_pool(WORKERS) {
+            Some(pool) => {
+                let start = Instant::now();
+                pool.install(|| coarse_rayons(JOBS));
+                start.elapsed().as_secs_f64() * 1e3
+            }
+            None => f64::NAN,
+        })
+}

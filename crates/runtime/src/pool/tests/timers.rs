@@ -1,0 +1,72 @@
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::*;
+
+#[test]
+fn timers_fire_in_order_and_never_early() {
+    let pool = pool(2);
+    let flow = normal(&pool);
+    let fired = Arc::new(Mutex::new(Vec::new()));
+    let start = Instant::now();
+    for milliseconds in [9, 3, 6, 1] {
+        let fired = Arc::clone(&fired);
+        pool.after(Duration::from_millis(milliseconds), &flow, move || {
+            let late = start.elapsed() >= Duration::from_millis(milliseconds);
+            fired.lock().unwrap().push((milliseconds, late));
+        });
+    }
+    eventually(|| fired.lock().unwrap().len() == 4);
+    let expected = [(1, true), (3, true), (6, true), (9, true)];
+    assert_eq!(*fired.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_timer_fires_while_the_only_worker_computes() {
+    let pool = pool(1);
+    let flow = urgent(&pool);
+    let fired = Arc::new(AtomicU32::new(0));
+    let (fires, sees) = (Arc::clone(&fired), Arc::clone(&fired));
+    let computing = normal(&pool).spawn(move || {
+        eventually(|| {
+            checkpoint();
+            sees.load(SeqCst) == 1
+        });
+    });
+    pool.after(Duration::from_millis(2), &flow, move || {
+        fires.fetch_add(1, SeqCst);
+    });
+    assert_eq!(computing.wait(), Ok(()));
+}
+
+#[test]
+fn a_cancelled_timer_does_not_fire_and_is_freed() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let alive = Arc::new(());
+    let held = Arc::clone(&alive);
+    let id = pool.after(Duration::from_millis(1), &flow, move || drop(held));
+    let is_mine = pool.timers().cancel(id).is_some();
+    // Either way it ends, and once.
+    eventually(|| Arc::strong_count(&alive) == 1);
+    assert!(pool.timers().cancel(id).is_none());
+    let held = Arc::clone(&alive);
+    let never = pool.after(Duration::from_secs(3600), &flow, move || drop(held));
+    assert!(pool.timers().cancel(never).is_some());
+    assert_eq!(Arc::strong_count(&alive), 1, "{is_mine}");
+}
+
+#[test]
+fn timers_that_are_pending_when_the_pool_ends_are_freed() {
+    let pool = pool(1);
+    let alive = Arc::new(());
+    let flow = normal(&pool);
+    let held = Arc::clone(&alive);
+    // Nobody keeps the id.
+    pool.after(Duration::from_secs(3600), &flow, move || drop(held));
+    let domain = Arc::downgrade(&pool.front);
+    drop((pool, flow));
+    assert_eq!(Arc::strong_count(&alive), 1);
+    assert!(domain.upgrade().is_none());
+}
