@@ -41,11 +41,12 @@ impl TaskState {
 
     /// A wake-up; true if the caller has to submit a poll.
     pub(crate) fn wake(&self) -> bool {
-        // Acquire and release: what the waker wrote before it woke is seen by the poll that follows.
+        // Acquire and release: what the waker wrote before it woke is seen by the poll that follows. So the word is
+        // written also where it stays the same: a mere look could come before the waker's own write.
         let step = |state| match state {
             IDLE => Some(SCHEDULED),
             POLLING => Some(WOKEN),
-            _ => None,
+            same => Some(same),
         };
         let before = self
             .0
@@ -66,7 +67,8 @@ impl TaskState {
         if to_idle.is_ok() {
             return false;
         }
-        self.0.store(SCHEDULED, Ordering::Release);
+        // An exchange, to see what came before any wake-up that found it woken already.
+        self.0.swap(SCHEDULED, Ordering::AcqRel);
         true
     }
 
