@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod predict;
 mod runtime;
+mod sim;
 
 /// Measures Refrain's parts beside others.
 #[derive(Parser)]
@@ -21,11 +23,20 @@ struct Arguments {
 enum Verb {
     /// The runtime beside rayon, tokio, crossbeam and others, row by row
     Runtime(runtime::Arguments),
+    /// A policy on a simulated machine
+    Sim(sim::Arguments),
+    /// What things cost on this machine, as a line for sim
+    Calibrate(predict::CalibrateArguments),
+    /// The same experiments simulated and on the pool: how well they agree
+    Predict(predict::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Runtime(arguments) => runtime::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Calibrate(arguments) => predict::calibrate(&arguments),
+        Verb::Predict(arguments) => predict::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

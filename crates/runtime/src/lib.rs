@@ -39,6 +39,7 @@ pub mod permits;
 pub mod policy;
 pub mod pool;
 mod queue;
+pub mod simulator;
 mod sync;
 pub mod timer;
 pub mod topology;

@@ -23,6 +23,8 @@ mod entity;
 mod fifo;
 mod key;
 mod ledger;
+mod record;
+mod scheme;
 #[cfg(test)]
 mod tests;
 mod ule;
@@ -33,6 +35,8 @@ pub use entity::{Class, Entity, History, Latency, Nice, TenantId};
 pub use fifo::Fifo;
 pub use key::{DEADLINE_STEP_NS, Key, LANES, Rank, TENANTS_MAX};
 pub use ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules, WEIGHT_DEFAULT};
+pub use record::{Asked, Call, Decision, Divergence, Record, Recorded, replay};
+pub use scheme::Scheme;
 pub use ule::{INTERACTIVE_BELOW, Ule, interactivity};
 pub use view::{View, is_above_background};
 

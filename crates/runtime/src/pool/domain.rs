@@ -15,14 +15,14 @@ use super::worker::{Local, Worker};
 use crate::Error;
 use crate::clock::{Clock, RealClock};
 use crate::idle::MachineLoad;
-use crate::policy::{Bfs, Key, Ledger, Place, Policy, View as _};
+use crate::policy::{Key, Ledger, Place, Policy, Scheme, View as _};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Mutex, Padded, fence, lock};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 
 /// See the head of the file.
 pub(crate) struct Domain {
-    pub(crate) policy: Bfs,
+    pub(crate) policy: Scheme,
     pub(crate) topology: Topology,
     pub(crate) ledger: Ledger,
     pub(crate) stripes: Box<[Padded<Stripe>]>,
@@ -56,7 +56,7 @@ struct Threads {
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
     pub(crate) topology: Topology,
-    pub(crate) policy: Bfs,
+    pub(crate) policy: Scheme,
     pub(crate) kernel_class: KernelClass,
     pub(crate) spin_ns: u64,
 }

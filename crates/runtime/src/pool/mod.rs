@@ -63,7 +63,7 @@ pub use scope::{Scope, scope};
 pub use timers::{Alarm, Bell};
 
 use crate::Error;
-use crate::policy::{Bfs, Class, Entity, Policy};
+use crate::policy::{Class, Entity, Policy, Scheme};
 use crate::timer::{TimerId, TimerSystem, deadline_after};
 use crate::topology::{CpuId, Topology};
 use domain::{Domain, Plan};
@@ -96,7 +96,7 @@ pub struct Options {
     /// The machine, or the part of it to use: one worker for each of its CPUs.
     pub topology: Topology,
     /// Who runs when.
-    pub policy: Bfs,
+    pub policy: Scheme,
     /// How long a worker without work stays awake before it parks, at most; how long it really does depends on how often it was woken lately, and
     /// on the load of the machine ([`idle`](crate::idle)). A wake-up meanwhile takes no system call. Zero: it parks at once.
     pub spin: Duration,
@@ -112,7 +112,7 @@ impl Options {
     pub fn with_workers(workers: usize) -> Options {
         Options {
             topology: Topology::flat(workers),
-            policy: Bfs::default(),
+            policy: Scheme::default(),
             spin: SPIN_DEFAULT,
             measures_gaps: false,
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use super::*;
-use crate::policy::{Base, Interactive};
+use crate::policy::{Base, Bfs, Interactive};
 use crate::policy::{Latency, Nice, TenantId};
 use crate::topology::{CpuMask, Sharing};
 
@@ -30,15 +30,19 @@ fn options(random: &mut Random) -> Options {
     let mut options = Options::with_workers(workers);
     options.spin = Duration::from_micros([0, 1, 50][random.below(3) as usize]);
     options.measures_gaps = random.below(2) == 0;
-    options.policy.sharing = [Sharing::Cpu, Sharing::Cache][random.below(2) as usize];
-    options.policy.interactive = [
-        Interactive::Throughput,
-        Interactive::Deadlines,
-        Interactive::Strict,
-    ][random.below(3) as usize];
+    let mut policy = Bfs {
+        sharing: [Sharing::Cpu, Sharing::Cache][random.below(2) as usize],
+        interactive: [
+            Interactive::Throughput,
+            Interactive::Deadlines,
+            Interactive::Strict,
+        ][random.below(3) as usize],
+        ..Bfs::default()
+    };
     if random.below(3) == 0 {
-        options.policy.base = Base::Now;
+        policy.base = Base::Now;
     }
+    options.policy = policy.into();
     options
 }
 

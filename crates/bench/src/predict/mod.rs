@@ -1,0 +1,180 @@
+//! `refrain-bench calibrate` and `predict`: is the simulator right about this machine?
+//!
+//! Costs are measured with four experiments that show one each; then others, which had no part in that, are both simulated and
+//! run on the pool, and the waiting times compared.
+
+mod reality;
+
+use refrain_runtime::simulator::{
+    Costs, Distribution, Experiment, QUANTILES_PERMILLE, Report, Times,
+};
+
+use reality::measure;
+
+/// Experiments that the costs were not calibrated on: few jobs on an idle worker; urgent jobs beside busy flows; a queue at
+/// 70 % load.
+const WORKLOADS: [(&str, &str); 3] = [
+    (
+        "sparse",
+        "machine 1c; flows clients 1 every=exp:400us work=20us checkpoint=none",
+    ),
+    (
+        "urgent",
+        "machine 1c; flows background 8 always whole work=500us..1500us checkpoint=50us; flows urgent 1 every=exp:2ms work=5us nice=-10",
+    ),
+    (
+        "queue",
+        "machine 1c; flows clients 20 every=exp:8.57ms work=exp:300us checkpoint=none",
+    ),
+];
+
+/// How far off a prediction may be.
+const TOLERANCE: f64 = 0.3;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Experiments to try, files or specifications as for sim; three of its own when none is given
+    spec: Vec<String>,
+    /// Seconds that each runs in a round
+    #[arg(long, default_value_t = 1)]
+    seconds: u16,
+    /// Rounds; of their quantiles the medians count, since other programs disturb some
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Costs to use instead of calibrating, as calibrate prints them
+    #[arg(long, value_name = "LINE")]
+    costs: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct CalibrateArguments {
+    /// Seconds that each of four experiments runs in a round
+    #[arg(long, default_value_t = 1)]
+    seconds: u16,
+    /// Rounds; of their quantiles the medians count
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+}
+
+pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), String> {
+    println!(
+        "{}",
+        calibrated(arguments.seconds, arguments.rounds)?.to_spec()
+    );
+    Ok(())
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let costs = match &arguments.costs {
+        Some(line) => {
+            experiment(&format!("{line}; flows none 1"), 1)?
+                .simulation
+                .costs
+        }
+        None => calibrated(arguments.seconds, arguments.rounds)?,
+    };
+    println!("{}", costs.to_spec());
+    let given: Vec<(String, String)> = if arguments.spec.is_empty() {
+        WORKLOADS
+            .map(|(name, spec)| (name.to_owned(), spec.to_owned()))
+            .into()
+    } else {
+        let texts = arguments
+            .spec
+            .iter()
+            .map(|spec| Ok((spec.clone(), super::sim::text_of(spec)?)));
+        texts.collect::<Result<_, String>>()?
+    };
+    println!(
+        "{:<10} {:<12} {:>7} {:>12} {:>12} {:>7}   {:>12} {:>12} {:>7}",
+        "workload", "group", "jobs", "p50 us", "simulated", "ratio", "p99 us", "simulated", "ratio"
+    );
+    for (name, spec) in &given {
+        let mut experiment = experiment(spec, arguments.seconds)?;
+        experiment.simulation.costs = costs.clone();
+        let mut measured = Vec::new();
+        for round in 0..arguments.rounds {
+            experiment.simulation.seed += u64::from(round);
+            measured.push(measure(&experiment)?);
+        }
+        // The simulator has time for all rounds in one.
+        experiment.simulation.span_ns *= u64::from(arguments.rounds);
+        let simulated = experiment.run().map_err(|error| error.to_string())?;
+        compare(name, &measured, &simulated);
+    }
+    Ok(())
+}
+
+/// The median over the rounds of a group's quantile.
+fn quantile_ns(rounds: &[Vec<Times>], group: usize, permille: usize) -> u64 {
+    let quantiles = rounds
+        .iter()
+        .filter_map(|round| Some(round.get(group)?.quantile_ns(permille)));
+    Times::new(quantiles.collect()).quantile_ns(500)
+}
+
+fn compare(name: &str, measured: &[Vec<Times>], simulated: &Report) {
+    for (index, group) in simulated.groups.iter().enumerate() {
+        let name: String = name.chars().take(10).collect();
+        let jobs: usize = measured
+            .iter()
+            .filter_map(|round| Some(round.get(index)?.count()))
+            .sum();
+        print!("{name:<10} {:<12} {jobs:>7}", group.name);
+        for permille in [500, 990] {
+            let (real, predicted) = (
+                quantile_ns(measured, index, permille),
+                group.waited.quantile_ns(permille),
+            );
+            let ratio = predicted as f64 / real.max(1) as f64;
+            let mark = if (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio) {
+                ' '
+            } else {
+                '!'
+            };
+            let micro = |time_ns: u64| time_ns as f64 / 1000.0;
+            print!(
+                " {:>12.2} {:>12.2} {ratio:>6.2}{mark}  ",
+                micro(real),
+                micro(predicted)
+            );
+        }
+        println!();
+    }
+}
+
+fn experiment(spec: &str, seconds: u16) -> Result<Experiment, String> {
+    let mut experiment = Experiment::from_spec(spec).map_err(|error| format!("{spec}: {error}"))?;
+    experiment.simulation.span_ns = u64::from(seconds.max(1)) * 1_000_000_000;
+    Ok(experiment)
+}
+
+/// Costs of this machine: what four experiments show, and the defaults for what cannot be seen on it.
+fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
+    let waits = |spec: &str| -> Result<Distribution, String> {
+        let experiment = experiment(spec, seconds)?;
+        let rounds = (0..rounds)
+            .map(|_| measure(&experiment))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Distribution::Measured(
+            QUANTILES_PERMILLE.map(|permille| quantile_ns(&rounds, 0, permille)),
+        ))
+    };
+    Ok(Costs {
+        // Far more seldom than a worker spins.
+        wake_parked: waits(
+            "machine 1c; flows seldom 1 every=1500us..2500us work=1us checkpoint=none",
+        )?,
+        wake_dozing: waits(
+            "machine 1c; flows sometimes 1 every=100us..500us work=1us checkpoint=none",
+        )?,
+        // While it spins.
+        wake_spinning: waits("machine 1c; flows often 1 after=4us..8us work=1us checkpoint=none")?,
+        // Always another flow, on the same worker.
+        switch: waits("machine 1c; flows round 8 ring=1 work=1us checkpoint=none")?,
+        spin_ns: reality::spin_ns(),
+        // Part of what the ring shows.
+        queue_ns: 0,
+        ..Costs::default()
+    })
+}

@@ -1,0 +1,122 @@
+//! The pool and the simulator drive the same policy: what it decided for the pool, with real threads and real time, it decides
+//! again outside of it, from the same answers; and what it is asked, it is asked in the simulator too.
+
+#![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use refrain_runtime::policy::{
+    Bfs, Class, Entity, Nice, Record, Recorded, Scheme, TenantId, replay,
+};
+use refrain_runtime::pool::{Flow, Options, Pool, checkpoint};
+use refrain_runtime::simulator::{Experiment, Simulation};
+use refrain_runtime::topology::Topology;
+
+const RECORDS_MAX: usize = 300_000;
+
+fn recorder() -> Arc<Recorded<Bfs>> {
+    Arc::new(Recorded::new(Bfs::default(), RECORDS_MAX))
+}
+
+/// Decisions of a pool with two workers: busy flows of two tenants, urgent ones from another thread, children of jobs.
+fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
+    let policy = recorder();
+    let pool = Pool::start(Options {
+        topology: topology.clone(),
+        policy: Scheme::Recorded(Arc::clone(&policy)),
+        ..Options::with_workers(topology.len())
+    });
+    let pool = Arc::new(pool.unwrap());
+    let busy: Vec<Flow> = (0..6)
+        .map(|index| pool.flow(Entity::new(Class::Normal).with_tenant(TenantId::new(index % 2))))
+        .collect();
+    let work = || {
+        for step in 0..2_000u64 {
+            std::hint::black_box(step);
+            checkpoint();
+        }
+    };
+    let mut handles = Vec::new();
+    for _ in 0..100 {
+        handles.extend(busy.iter().map(|flow| flow.spawn(work)));
+    }
+    let urgent = pool.flow(Entity::new(Class::Iso).with_nice(Nice::MIN));
+    for _ in 0..200 {
+        urgent.run(|| ()).unwrap();
+        let parent = Arc::clone(&pool);
+        handles.push(busy[0].spawn(move || {
+            let child = parent.flow(Entity::new(Class::Normal));
+            child.submit(|| ());
+        }));
+    }
+    for handle in handles {
+        handle.wait().unwrap();
+    }
+    drop(urgent);
+    policy.records()
+}
+
+fn kinds(records: &[Record]) -> BTreeSet<String> {
+    // By their names, without their arguments.
+    let names = records.iter().map(|record| format!("{:?}", record.call));
+    names
+        .map(|name| {
+            name.split([' ', '{', '('])
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn the_policy_decides_for_the_pool_as_it_does_anywhere() {
+    let topology = Topology::from_spec("2c").unwrap();
+    let records = recorded_in_the_pool(&topology);
+    assert!(records.len() > 2_000, "{}", records.len());
+    assert_eq!(replay(&Bfs::default(), &topology, &records), Ok(()));
+    let other = Bfs {
+        interval_ns: 3_000_000,
+        ..Bfs::default()
+    };
+    assert!(
+        replay(&other, &topology, &records).is_err(),
+        "a replay that cannot fail proves nothing"
+    );
+}
+
+#[test]
+fn pool_and_simulator_ask_the_policy_the_same_things() {
+    let topology = Topology::from_spec("2c").unwrap();
+    let in_pool = recorded_in_the_pool(&topology);
+    let spec = "flows busy 6 always work=20us checkpoint=1us; flows urgent 1 every=exp:100us work=1us class=iso; run 100ms";
+    let experiment = Experiment::from_spec(spec).unwrap();
+    let policy = recorder();
+    let simulation = Simulation {
+        topology: topology.clone(),
+        ..experiment.simulation
+    };
+    simulation.run(&policy_of(&policy)).unwrap();
+    let simulated = policy.records();
+    assert_eq!(replay(&Bfs::default(), &topology, &simulated), Ok(()));
+    let (pool_kinds, simulated_kinds) = (kinds(&in_pool), kinds(&simulated));
+    assert_eq!(pool_kinds, simulated_kinds);
+    // Every kind of place occurs in both.
+    for records in [&in_pool, &simulated] {
+        let decisions: BTreeSet<String> = records
+            .iter()
+            .map(|record| format!("{:?}", record.decision))
+            .collect();
+        for place in ["Place(Idle", "Place(Preempt", "Place(Queue"] {
+            assert!(
+                decisions.iter().any(|decision| decision.starts_with(place)),
+                "{place}"
+            );
+        }
+    }
+}
+
+fn policy_of(policy: &Arc<Recorded<Bfs>>) -> Scheme {
+    Scheme::Recorded(Arc::clone(policy))
+}
