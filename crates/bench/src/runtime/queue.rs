@@ -14,6 +14,9 @@ use refrain_runtime::ordered::OrderedQueue;
 use super::random::Random;
 use super::row::{Bar, Row};
 
+/// A heap that counts what is pushed.
+type Counted = (BinaryHeap<Reverse<(u64, u64, u64)>>, u64);
+
 const DEPTH: u64 = 1000;
 const PAIRS_PER_THREAD: u64 = 300_000;
 
@@ -53,7 +56,7 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
         .with("binary heap + parking_lot, two calls", move || {
             let queue = Arc::new(Mutex::new((BinaryHeap::new(), 0u64)));
             // First come first among equals, as ours.
-            let push = |queue: &Mutex<(BinaryHeap<Reverse<(u64, u64, u64)>>, u64)>, key, value| {
+            let push = |queue: &Mutex<Counted>, key, value| {
                 let mut held = queue.lock();
                 held.1 += 1;
                 let sequence = held.1;

@@ -11,9 +11,8 @@
 use std::time::Duration;
 
 use super::light::LightSleep;
-use crate::Lock;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::thread;
+use crate::sync::{Mutex, lock, thread};
 
 const AWAKE: u32 = 0;
 const IDLE: u32 = 1;
@@ -58,7 +57,7 @@ pub struct Wakes {
 #[repr(align(128))] // The word is written by others; what lies beside it shall not suffer.
 pub struct Sleeper {
     state: AtomicU32,
-    thread: Lock<Option<thread::Thread>>,
+    thread: Mutex<Option<thread::Thread>>,
     /// Written by the sleeper alone: awake, parked, by time.
     ends: [AtomicU64; 3],
     system_calls: AtomicU64,
@@ -68,7 +67,7 @@ impl Default for Sleeper {
     fn default() -> Self {
         Sleeper {
             state: AtomicU32::new(AWAKE),
-            thread: Lock::new(None),
+            thread: Mutex::new(None),
             ends: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
             system_calls: AtomicU64::new(0),
         }
@@ -78,7 +77,7 @@ impl Default for Sleeper {
 impl Sleeper {
     /// The calling thread is the one that sleeps here, from now on.
     pub fn move_in(&self) {
-        *self.thread.lock() = Some(thread::current());
+        *lock(&self.thread) = Some(thread::current());
     }
 
     /// The worker has found nothing. It must look once more before it sleeps: then it sees what was there before any
@@ -152,7 +151,7 @@ impl Sleeper {
             return false; // A light sleeper was woken by the write itself.
         }
         self.system_calls.fetch_add(1, Ordering::Relaxed);
-        let thread = self.thread.lock().clone();
+        let thread = lock(&self.thread).clone();
         thread.inspect(thread::Thread::unpark);
         true
     }

@@ -6,10 +6,8 @@
 
 mod heap;
 
-use std::sync::PoisonError;
-
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, Padded};
+use crate::sync::{Mutex, MutexGuard, Padded, lock};
 
 pub use heap::{Heap, Ticket};
 
@@ -57,8 +55,7 @@ impl<T> OrderedQueue<T> {
             }
             (0..FIRST_WAIT_SPINS << doublings).for_each(|_| std::hint::spin_loop());
         }
-        // Not poisoned by anything: nothing foreign runs under it.
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.heap)
     }
 
     /// Adds an entry.

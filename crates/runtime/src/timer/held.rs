@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::TimerId;
 use super::shard::Shard;
 use super::system::{Notify, TimerSystem};
-use crate::lock::LockGuard;
+use crate::sync::MutexGuard;
 
 /// The shards of several workers, locked in the order of workers: so two who want some of the same wait for each
 /// other in one direction only.
 pub(super) struct Held<'a, P> {
-    guards: Vec<(usize, LockGuard<'a, Shard<P>>)>,
+    guards: Vec<(usize, MutexGuard<'a, Shard<P>>)>,
 }
 
 impl<'a, P> Held<'a, P> {
@@ -19,7 +19,7 @@ impl<'a, P> Held<'a, P> {
         workers: BTreeSet<usize>,
     ) -> Held<'a, P> {
         let in_order = workers.into_iter();
-        let guards = in_order.map(|worker| (worker, system.worker(worker).shard.lock()));
+        let guards = in_order.map(|worker| (worker, system.worker(worker).lock()));
         Held {
             guards: guards.collect(),
         }

@@ -47,7 +47,10 @@ fn exactly_one_end(
         (0..workers).for_each(|worker| ends.expire(&system, worker));
         assert_eq!(ends.0.load(Ordering::Relaxed), 1);
         assert_eq!(system.cancel(id), None);
-        assert_eq!((0..workers).map(|w| system.pending(w)).sum::<usize>(), 0);
+        for worker in 0..workers {
+            assert_eq!(system.pending(worker), 0);
+            assert_eq!(system.leftovers(worker), 0);
+        }
     });
 }
 

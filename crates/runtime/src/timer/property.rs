@@ -154,6 +154,9 @@ impl Twins {
             self.expire(worker);
             assert_eq!(self.system.pending(worker), 0);
         }
+        for worker in 0..WORKERS {
+            assert_eq!(self.system.leftovers(worker), 0);
+        }
         assert_eq!(self.added, self.ended);
     }
 

@@ -183,8 +183,18 @@ impl<P> Records<P> {
         })
     }
 
+    /// Slots that are free, and were not always.
+    #[cfg(any(test, feature = "property"))]
+    pub(super) fn free(&self) -> usize {
+        let slot_after = |slot: &usize| match self.at(*slot)?.state {
+            State::Free { next } => next,
+            _ => None,
+        };
+        std::iter::successors(self.first_free, slot_after).count()
+    }
+
     /// Slots that were used once.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(any(test, feature = "property"))]
     pub(super) fn len(&self) -> usize {
         self.count
     }

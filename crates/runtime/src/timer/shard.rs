@@ -181,6 +181,12 @@ impl<P> Shard<P> {
         self.wheel.went_stale(deadline_ns, live);
     }
 
+    /// What is left of timers that have ended, when nothing is pending: records that are not free.
+    #[cfg(any(test, feature = "property"))]
+    pub(super) fn leftovers(&self) -> usize {
+        self.guests.len() + self.away.len() + self.records.len() - self.records.free()
+    }
+
     /// Records in memory, and reminders in the wheel.
     #[cfg(all(test, not(loom)))]
     pub(super) fn lengths(&self) -> (usize, usize) {

@@ -7,9 +7,8 @@ use super::held::Held;
 use super::shard::{Found, Shard};
 use super::transaction::Transaction;
 use super::{Expired, NEVER_NS, TimerId};
-use crate::Lock;
-use crate::sync::Padded;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, Padded, lock};
 
 /// Where expired timers go: a pool starts or wakes the flow that the payload names.
 pub trait Sink<P> {
@@ -46,7 +45,7 @@ pub struct TimerSystem<P, N = ()> {
 }
 
 pub(super) struct Worker<P> {
-    pub(super) shard: Lock<Shard<P>>,
+    shard: Mutex<Shard<P>>,
     /// Not later than the shard's next deadline. Written under the lock, read without: a reader that must not miss
     /// the newest value (a sleeper) gets it by [`Notify`]; so the order of memory does not matter.
     next_ns: AtomicU64,
@@ -59,7 +58,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     /// A system for workers `0..workers`. `notify` hears of deadlines that a worker does not know of.
     pub fn new(workers: usize, notify: N) -> TimerSystem<P, N> {
         let worker = |index| Worker {
-            shard: Lock::new(Shard::new(index)),
+            shard: Mutex::new(Shard::new(index)),
             next_ns: AtomicU64::new(NEVER_NS),
         };
         TimerSystem {
@@ -80,7 +79,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     /// If there is no such worker; so all that take one.
     pub fn add(&self, worker: usize, deadline_ns: u64, payload: P) -> TimerId {
         let to = &self.workers[worker];
-        let mut shard = to.shard.lock();
+        let mut shard = to.lock();
         let id = shard.insert(deadline_ns, payload);
         let is_earlier = to.look_by(deadline_ns);
         drop(shard);
@@ -92,7 +91,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     ///
     /// Of all attempts to cancel a timer and to fire it exactly one succeeds.
     pub fn cancel(&self, id: TimerId) -> Option<P> {
-        let home = &self.workers[id.worker].shard;
+        let home = &self.workers[id.worker];
         let mut at_home = home.lock();
         loop {
             if let Some(taken) = at_home.cancel(id.key) {
@@ -102,7 +101,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
                 return None;
             };
             drop(at_home);
-            let taken = self.workers[at.worker].shard.lock().cancel(at.key);
+            let taken = self.workers[at.worker].lock().cancel(at.key);
             at_home = home.lock();
             if let Some(taken) = taken {
                 at_home.forget(id.key);
@@ -116,7 +115,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Moves a pending timer to `worker`, where it will fire. Its id stays the same. `false`: it has ended.
     pub fn migrate(&self, id: TimerId, worker: usize) -> bool {
-        let mut found = self.workers[id.worker].shard.lock().find(id.key);
+        let mut found = self.workers[id.worker].lock().find(id.key);
         loop {
             let at = match found {
                 Found::Pending => id,
@@ -157,7 +156,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Moves all that is pending at `from` to `to`, as when a worker goes home for good.
     pub fn migrate_all(&self, from: usize, to: usize) {
-        let ids: Vec<TimerId> = self.workers[from].shard.lock().pending_ids().collect();
+        let ids: Vec<TimerId> = self.workers[from].lock().pending_ids().collect();
         for id in ids {
             self.migrate(id, to);
         }
@@ -177,7 +176,13 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Timers that are pending at `worker`.
     pub fn pending(&self, worker: usize) -> usize {
-        self.workers[worker].shard.lock().pending()
+        self.workers[worker].lock().pending()
+    }
+
+    /// Records that are kept, of a worker without pending timers: none, or there is a leak.
+    #[cfg(any(test, feature = "property"))]
+    pub(super) fn leftovers(&self, worker: usize) -> usize {
+        self.workers[worker].lock().leftovers()
     }
 
     /// Gives `sink` the timers of `worker` whose deadline is not after `now_ns`, by deadline and then by addition.
@@ -207,7 +212,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     fn take_due(&self, worker: usize, now_ns: u64, batch: &mut Vec<Expired<P>>) {
         let mut guests = Vec::new();
         let at = &self.workers[worker];
-        let mut shard = at.shard.lock();
+        let mut shard = at.lock();
         while batch.len() < EXPIRED_AT_ONCE
             && let Some((event, guest_of)) = shard.pop_due(now_ns)
         {
@@ -217,7 +222,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
         at.next_ns.store(shard.next_ns(), Ordering::Relaxed);
         drop(shard);
         for id in guests {
-            self.workers[id.worker].shard.lock().forget(id.key);
+            self.workers[id.worker].lock().forget(id.key);
         }
     }
 
@@ -234,6 +239,10 @@ impl<P, N: Notify> TimerSystem<P, N> {
 }
 
 impl<P> Worker<P> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shard<P>> {
+        lock(&self.shard)
+    }
+
     /// Sees to it that the worker looks at its timers by `deadline_ns`; `true` if it did not know. The caller holds
     /// the shard.
     pub(super) fn look_by(&self, deadline_ns: u64) -> bool {

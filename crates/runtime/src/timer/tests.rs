@@ -355,6 +355,8 @@ impl Race {
             let sink = |_: usize, event: Expired<usize>| self.end(event.payload);
             self.system.expire(worker, u64::MAX, &sink);
         }
+        let leftovers = (0..Race::WORKERS).map(|worker| self.system.leftovers(worker));
+        assert_eq!(leftovers.sum::<usize>(), 0);
         for (payload, ends) in self.ends.iter().enumerate() {
             assert_eq!(ends.load(Ordering::Relaxed), 1, "timer {payload}");
         }

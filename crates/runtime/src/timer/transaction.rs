@@ -7,6 +7,7 @@ use super::held::Held;
 use super::shard::{Found, Shard};
 use super::system::{Notify, TimerSystem};
 use super::{TimerId, deadline_after};
+use crate::lock::Holding;
 
 /// Additions and cancellations that are only written down until [`Transaction::commit`]. Dropped, it does nothing.
 #[must_use = "nothing happens before `commit`"]
@@ -125,10 +126,13 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
             Err(id) => return Err(self.refused(Reason::NotPending(id))),
         };
         let ids = self.upcoming_ids(&held);
+        // If the change passes a checkpoint all the same, no other job runs on top of it.
+        let holding = Holding::new();
         let value = match change(&ids) {
             Ok(value) => value,
             Err(error) => return Err(self.refused(Reason::Change(error))),
         };
+        drop(holding);
         let system = self.system;
         // First the additions, since a cancelled timer's slot would be the next to be used.
         let mut earlier = BTreeMap::new();

@@ -1,5 +1,11 @@
 //! The pool as its users see it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
+
 mod flows;
 mod forks;
 mod futures;
