@@ -129,26 +129,31 @@ fn runs_can_be_repeated() {
 /// How long a flow can stand in the queue while it could run, nanoseconds.
 ///
 /// It waits for flows with earlier deadlines only. Counted from now, its deadline comes within the longest offset D of real
-/// time; then all are later but for the slices begun and left over. With the carried base D is virtual time: another flow comes
-/// before it once for each of its own offsets that fit in D and the lag, and for those slices; each time for a slice, and
-/// beyond it until its next checkpoint.
+/// time; then all are later but for the slices begun and left over. With the carried base its deadline lies at most 2 D ahead in
+/// virtual time: one for the slice that has just begun to count, one for the next, and one more for each slice that it
+/// overran. Another flow comes before it once for each of its own offsets that fit in that and the lag, and for those slices;
+/// each time for a slice, and beyond it until its next checkpoint.
 fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
     let offset_ns = |group: &Group| policy.offset_ns(&group.entity);
+    let overrun_ns = |group: &Group| match group.checkpoint_ns {
+        u64::MAX => 40 * MS,
+        checkpoint_ns => checkpoint_ns,
+    };
     let longest_ns = simulation.groups.iter().map(offset_ns).max().unwrap_or(0);
+    let ahead_ns =
+        |group: &Group| offset_ns(group) * (2 + overrun_ns(group) / policy.slice_ns(&group.entity));
     let (real_ns, virtual_ns) = match policy.base {
         Base::Now => (longest_ns, 0),
-        Base::Carry { lag_max_ns } => (0, longest_ns + lag_max_ns),
+        Base::Carry { lag_max_ns } => (
+            0,
+            simulation.groups.iter().map(ahead_ns).max().unwrap_or(0) + lag_max_ns,
+        ),
     };
     let slowest_permille = 500;
     let before = |group: &Group| {
         let times = virtual_ns / offset_ns(group) + 3;
-        let overrun_ns = if group.checkpoint_ns == u64::MAX {
-            40 * MS
-        } else {
-            group.checkpoint_ns
-        };
         // Slices count in real time, what is left of a job until its checkpoint in work.
-        let each_ns = policy.slice_ns(&group.entity) + overrun_ns * 1000 / slowest_permille;
+        let each_ns = policy.slice_ns(&group.entity) + overrun_ns(group) * 1000 / slowest_permille;
         group.count as u64 * times * each_ns
     };
     let all_ns: u64 = simulation.groups.iter().map(before).sum();
