@@ -1,6 +1,6 @@
 //! Detect, hide, heal: what keeps the bytes of an archive sound.
 //!
-//! Present so far is the first third, *detect*:
+//! Present so far are the first third, *detect*, and the ciphers of foreign archives ([`lrzip`], to read them only):
 //!
 //! - [`checksum64`] and [`Checksum64`]: XXH3-64, on every frame and block. Finds accidents, not forgery.
 //! - [`ContentHash`]: BLAKE3 of a member's content, fed from front to back.
@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod hash;
+#[cfg(feature = "lrzip")]
+pub mod lrzip;
 
 pub use hash::blake3::{
     ContentHash, ContentHasher, HASH_BYTES, SEGMENT_BYTES, SegmentError, SegmentHash, content_hash,

@@ -63,15 +63,18 @@ mod tuning;
 
 pub use refrain_storage as storage;
 
-pub use archive::Archive;
+pub use archive::{Archive, Dialect};
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, Member, MemberKind, MemberStart, Timestamp,
+    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, LrzipInfo, Member, MemberKind, MemberStart,
+    Timestamp,
 };
 pub use compress::{CompressSummary, Content, MemberInput, compress};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
 pub use levels::{LevelRow, levels};
-pub use options::{CodecChoice, CompressOptions, Level, Purpose, ReadOptions, codec_names};
+pub use options::{
+    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
+};
 pub use progress::{Progress, Unwatched, Watch};
 pub use tree::TreeSink;
 pub use tuning::MEMORY_BYTES_MIN;

@@ -189,6 +189,7 @@ fn the_densest_extents_open_with_the_memory_that_made_them() {
         let reading = ReadOptions {
             threads: 2,
             memory_bytes,
+            ..ReadOptions::default()
         };
         let read = extracted_from_pipe(&archive, &reading).unwrap();
         assert!(read[0].content == content);

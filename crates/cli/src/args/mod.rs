@@ -3,6 +3,7 @@
 mod compression;
 mod level;
 mod output;
+mod password;
 mod range;
 mod report;
 mod resources;
@@ -12,6 +13,7 @@ mod verb;
 
 pub use compression::CompressionArgs;
 pub use output::OutputArgs;
+pub use password::PasswordArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
 pub use resources::ResourceArgs;

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
-use super::{ByteRange, CompressionArgs, OutputArgs, ReportArgs, ResourceArgs};
+use super::{ByteRange, CompressionArgs, OutputArgs, PasswordArgs, ReportArgs, ResourceArgs};
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
@@ -63,7 +63,7 @@ pub struct CompressArgs {
 /// `refrain decompress`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -o a single file is restored beside its archive without the suffix .rfn; a packed directory
+Without -o a single file is restored beside its archive without the suffix .rfn (or .lrz); a packed directory
 beside its archive under its own name; several members below the current directory. Standard input
 goes to standard output.
 With -o PATH an only member becomes PATH: a file goes below PATH if that is a directory or ends
@@ -77,6 +77,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -88,6 +90,8 @@ pub struct TestArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -124,6 +128,8 @@ pub struct InfoArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -140,6 +146,8 @@ pub struct ListArgs {
     pub archives: Vec<PathBuf>,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -165,6 +173,8 @@ pub struct CatArgs {
     pub force: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -9,11 +9,14 @@
 //! | `manners` | nothing overwritten, nothing left behind, exit codes |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `lrzip` | archives of lrzip |
 
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod damage;
+#[cfg(feature = "lrzip")]
+mod lrzip;
 mod manners;
 mod reading;
 mod rfn;

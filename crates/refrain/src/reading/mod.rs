@@ -2,6 +2,9 @@
 
 pub(crate) mod block_cache;
 pub(crate) mod frames;
+pub(crate) mod indexed;
+#[cfg(feature = "lrzip")]
+pub(crate) mod lrzip;
 pub(crate) mod map;
 pub(crate) mod packed;
 pub(crate) mod scan;

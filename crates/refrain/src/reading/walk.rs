@@ -31,6 +31,11 @@ pub(crate) trait Visitor {
     fn content(&mut self, bytes: &[u8]) -> Result<()>;
     /// Its next content is zeros.
     fn zeros(&mut self, length_bytes: u64) -> Result<()>;
+    /// Reads back what was given of the member, if that can be.
+    #[cfg(feature = "lrzip")]
+    fn read_back(&self) -> Option<Arc<dyn Source>> {
+        None
+    }
     /// It is complete and its hash is right.
     fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
 }
