@@ -14,7 +14,8 @@ use crate::progress::Watch;
 use crate::reading::frames::{FrameFeed, FrameReader, limits_for};
 #[cfg(feature = "lrzip")]
 use crate::reading::lrzip;
-use crate::reading::walk::{Visitor, WalkOptions, WalkTotals, walk};
+use crate::reading::visitor::Visitor;
+use crate::reading::walk::{WalkOptions, WalkTotals, walk};
 
 /// What a walk over an archive checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

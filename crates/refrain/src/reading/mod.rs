@@ -9,4 +9,5 @@ pub(crate) mod map;
 pub(crate) mod packed;
 pub(crate) mod scan;
 pub(crate) mod store;
+pub(crate) mod visitor;
 pub(crate) mod walk;

@@ -22,23 +22,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::reading::frames::{CheckedFrame, FrameReader, decode_section, read_frame_at};
 use crate::reading::map::{EpochMap, Origin};
 use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader, codec_share_bytes};
-
-/// What the walk gives away, in the order of the archive.
-pub(crate) trait Visitor {
-    /// A member begins.
-    fn start(&mut self, start: &MemberStart) -> Result<()>;
-    /// Its next content.
-    fn content(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Its next content is zeros.
-    fn zeros(&mut self, length_bytes: u64) -> Result<()>;
-    /// Reads back what was given of the member, if that can be.
-    #[cfg(feature = "lrzip")]
-    fn read_back(&self) -> Option<Arc<dyn Source>> {
-        None
-    }
-    /// It is complete and its hash is right.
-    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
-}
+use crate::reading::visitor::Visitor;
 
 /// A block that went by.
 struct SeenBlock {

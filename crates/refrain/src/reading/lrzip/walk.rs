@@ -24,7 +24,8 @@ use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::reading::map::{EpochMap, Origin};
 use crate::reading::store::{Blocks, Depth, StoreReader};
-use crate::reading::walk::{Visitor, WalkTotals};
+use crate::reading::visitor::Visitor;
+use crate::reading::walk::WalkTotals;
 
 /// Content is made in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1 << 20;
