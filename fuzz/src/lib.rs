@@ -87,3 +87,13 @@ pub fn resealed(data: &[u8]) -> Vec<u8> {
     }
     archive
 }
+
+/// Takes `data` for an archive of lrzip with this minor version. Longer inputs are cut: what they hold can become many megabytes.
+pub fn as_lrzip(minor: u8, data: &[u8]) -> Vec<u8> {
+    const ARCHIVE_BYTES_MAX: usize = 64 << 10;
+    let mut archive = b"LRZI\0".to_vec();
+    archive.push(minor);
+    let rest = data.get(archive.len()..).unwrap_or_default();
+    archive.extend_from_slice(&rest[..rest.len().min(ARCHIVE_BYTES_MAX)]);
+    archive
+}

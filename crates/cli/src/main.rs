@@ -15,6 +15,7 @@ mod files;
 mod generate;
 mod messages;
 mod names;
+mod password;
 mod patience;
 mod progress;
 mod report;

@@ -19,20 +19,38 @@ pub fn with_suffix(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The suffix of lrzip's archives, which are read.
+const LRZIP_SUFFIX: &str = "lrz";
+
 /// Whether the path ends in `.rfn`.
 pub fn has_suffix(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }
 
-/// `FILE.rfn` -> `FILE`; `x.trf`-like short forms do not exist.
+/// Whether the path ends as archives do that can be read.
+pub fn has_archive_suffix(path: &Path) -> bool {
+    has_suffix(path) || path.extension() == Some(OsStr::new(LRZIP_SUFFIX))
+}
+
+/// `FILE.rfn` or `FILE.lrz` -> `FILE`; `x.trf`-like short forms do not exist.
 pub fn without_suffix(path: &Path) -> Result<PathBuf> {
-    match has_suffix(path) {
+    match has_archive_suffix(path) {
         true => Ok(path.with_extension("")),
         false => Err(Failure::usage(
             path.to_string_lossy(),
-            "does not end in .rfn, so the output has no name: give one with -o",
+            "ends neither in .rfn nor in .lrz, so the output has no name: give one with -o",
         )),
     }
+}
+
+/// The name of a member: where its archive has none, as in lrzip's, that of the archive without its suffix.
+pub fn of_member(archive: &Path, name: &str) -> String {
+    if !name.is_empty() {
+        return name.to_owned();
+    }
+    let file_name = Path::new(archive.file_name().unwrap_or_default());
+    let stem = without_suffix(file_name).unwrap_or_else(|_| file_name.to_path_buf());
+    stem.to_string_lossy().into_owned()
 }
 
 /// The member name of an input that is packed alone: its last component.
@@ -117,8 +135,19 @@ mod tests {
             without_suffix(Path::new("a/x.tar.rfn")).unwrap(),
             Path::new("a/x.tar")
         );
+        assert_eq!(
+            without_suffix(Path::new("a/x.tar.lrz")).unwrap(),
+            Path::new("a/x.tar")
+        );
         assert!(without_suffix(Path::new("a/x.tar")).is_err());
         assert!(without_suffix(Path::new(".rfn")).is_err());
+    }
+
+    #[test]
+    fn a_member_without_a_name_is_called_as_its_archive() {
+        assert_eq!(of_member(Path::new("a/x.tar.lrz"), ""), "x.tar");
+        assert_eq!(of_member(Path::new("a/x"), ""), "x");
+        assert_eq!(of_member(Path::new("a/x.rfn"), "name"), "name");
     }
 
     #[test]

@@ -26,6 +26,8 @@ mod description;
 mod encode;
 mod error;
 mod filter;
+#[cfg(feature = "lrzip")]
+pub mod foreign;
 mod id;
 mod look;
 mod lz4;

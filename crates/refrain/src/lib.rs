@@ -65,16 +65,19 @@ mod tuning;
 
 pub use refrain_storage as storage;
 
-pub use archive::Archive;
+pub use archive::{Archive, Dialect};
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, Member, MemberKind, MemberStart, Timestamp,
+    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, LrzipInfo, Member, MemberKind, MemberStart,
+    Timestamp,
 };
 pub use compress::{CompressSummary, Content, MemberInput, compress};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
-pub use options::{CodecChoice, CompressOptions, Level, Purpose, ReadOptions, codec_names};
+pub use options::{
+    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
+};
 pub use progress::{Progress, Unwatched, Watch};
 pub use refrain_protect::{DigestAlgorithm, DigestValue};
 pub use tree::TreeSink;

@@ -24,12 +24,14 @@ const MEMBERS_MAX: usize = 8;
 const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
+    password: None,
 };
 
 /// What made an archive is enough to read it.
 const AS_MADE: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: crate::MEMORY_BYTES_MIN,
+    password: None,
 };
 
 /// Members as they were closed; refuses more than [`CONTENT_BYTES_MAX`].

@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
-use super::{ByteRange, CompressionArgs, HashArgs, OutputArgs, ReportArgs, ResourceArgs};
+use super::{
+    ByteRange, CompressionArgs, HashArgs, OutputArgs, PasswordArgs, ReportArgs, ResourceArgs,
+};
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
@@ -65,7 +67,7 @@ pub struct CompressArgs {
 /// `refrain decompress`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -o a single file is restored beside its archive without the suffix .rfn; a packed directory
+Without -o a single file is restored beside its archive without the suffix .rfn (or .lrz); a packed directory
 beside its archive under its own name; several members below the current directory. Standard input
 goes to standard output.
 With -o PATH an only member becomes PATH: a file goes below PATH if that is a directory or ends
@@ -79,6 +81,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -90,6 +94,8 @@ pub struct TestArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -126,6 +132,8 @@ pub struct InfoArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -142,6 +150,8 @@ pub struct ListArgs {
     pub archives: Vec<PathBuf>,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -167,6 +177,8 @@ pub struct CatArgs {
     pub force: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

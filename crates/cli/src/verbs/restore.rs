@@ -1,9 +1,10 @@
 //! Where an extraction puts the members of an archive.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
-use refrain::{Error, ErrorKind, Member, MemberKind, MemberStart, Targets, TreeSink};
+use refrain::{Error, ErrorKind, Member, MemberKind, MemberStart, Targets, Timestamp, TreeSink};
 
 use super::growing::Growing;
 use crate::args::OutputArgs;
@@ -30,6 +31,8 @@ pub struct Restore {
     place: Place,
     overwrite: bool,
     synced: bool,
+    /// Mode and time of members whose archive does not keep them.
+    attributes: (Option<u32>, Option<Timestamp>),
     open: Option<PathBuf>,
     /// The member that was closed last. It is published when the next one begins or the archive is
     /// read to its end, so that an archive without an end gives nothing rather than all but nothing.
@@ -46,10 +49,16 @@ impl Restore {
             place,
             overwrite: output.force,
             synced: output.is_synced(),
+            attributes: (None, None),
             open: None,
             complete: None,
             restored: Vec::new(),
         }
+    }
+
+    /// Gives members mode and time of their archive: lrzip keeps neither, and gives its archives those of their sources.
+    pub fn take_attributes_of(&mut self, archive: &Metadata) {
+        self.attributes = (files::mode(archive), files::modified(archive));
     }
 
     /// Whether contents went to standard output.
@@ -97,8 +106,8 @@ impl Restore {
         files::check_free(path, self.overwrite)?;
         let new = NewFile {
             overwrite: self.overwrite,
-            mode: member.mode,
-            modified: member.modified,
+            mode: member.mode.or(self.attributes.0),
+            modified: member.modified.or(self.attributes.1),
             synced: self.synced,
         };
         files::file_sink(path, new)

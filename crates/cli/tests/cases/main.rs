@@ -10,12 +10,15 @@
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
+//! | `lrzip` | archives of lrzip |
 
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod damage;
 mod hash;
+#[cfg(feature = "lrzip")]
+mod lrzip;
 mod manners;
 mod reading;
 mod rfn;

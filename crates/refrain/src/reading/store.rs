@@ -29,6 +29,14 @@ pub(crate) trait Blocks: Send + Sync {
     fn locate(&self, offset_in_store: u64) -> Option<BlockPlace>;
     /// The payload of a block's frame, its checksum checked.
     fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>>;
+    /// Whether blocks may be wanted once more when they were read from front to back.
+    fn comes_again(&self) -> bool {
+        true
+    }
+    /// The block opened, if it is not in a frame: another dialect's.
+    fn open_foreign(&self, _place: &BlockPlace) -> Option<Result<Vec<u8>>> {
+        None
+    }
 }
 
 /// What of a budget is set aside for codecs to work with, in bytes.
@@ -143,7 +151,7 @@ impl StoreReader {
     }
 
     /// Fills `out` with bytes of the store.
-    fn read(&self, offset_in_store: u64, out: &mut [u8], depth: Depth) -> Result<()> {
+    pub(crate) fn read(&self, offset_in_store: u64, out: &mut [u8], depth: Depth) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
             let offset = offset_in_store + done as u64;
@@ -219,6 +227,16 @@ impl StoreReader {
     }
 
     fn decode(&self, place: &BlockPlace, wanted: u64) -> Result<Vec<u8>> {
+        if let Some(opened) = self.blocks.open_foreign(place) {
+            // Their decoders have memory of their own, and begin at the front: what leaves the cache is packed.
+            let opened = opened?;
+            if self.blocks.comes_again() {
+                let mut cache = self.cache.lock();
+                cache.decoding(0, true);
+                cache.is_worth_packing(place.block);
+            }
+            return Ok(opened);
+        }
         let payload = self.blocks.payload(place)?;
         let (head, data) = BlockHead::parse(&payload, &self.limits)?;
         if (head.block_id, head.store_start, head.raw_bytes)

@@ -1,0 +1,272 @@
+//! Any range of an lrzip archive, and what it is made of.
+//!
+//! Opening maps all of the content: it reads the records of every chunk, and literals only where periods want to be seen. After
+//! that a range costs the literals it is made of, from the front of their blocks on: slower than in an archive of ours, whose
+//! blocks are small.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_format::lrzip::{Cipher, Header, Prefilter};
+use refrain_protect::{DigestAlgorithm, DigestValue};
+use refrain_runtime::Lock;
+use refrain_storage::Source;
+
+use super::coded::Block;
+use super::epochs::{EpochReader, Step, Tail};
+use super::input::ArchiveInput;
+use super::unfilter::Unfilter;
+use super::{Share, member_start, store_reader};
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::reading::map::{EpochMap, Origin};
+use crate::reading::store::{Depth, StoreReader};
+
+/// An archive of lrzip's, mapped.
+pub(crate) struct LrzipArchive {
+    header: Header,
+    maps: Vec<Arc<EpochMap>>,
+    chunks: Vec<MappedChunk>,
+    blocks: Vec<BlockInfo>,
+    /// Bytes of all records in the archive.
+    records_stored_bytes: u64,
+    tail: Tail,
+    members: Vec<Member>,
+    store: StoreReader,
+    /// Where the last range of a filtered chunk ended.
+    unfilter: Lock<Option<Unfilter>>,
+}
+
+/// A chunk of content.
+struct MappedChunk {
+    content_start: u64,
+    prefilter: Option<Prefilter>,
+}
+
+impl LrzipArchive {
+    /// Maps an archive.
+    pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipArchive> {
+        let share = Share::for_ranges(options);
+        let input = Arc::new(ArchiveInput::from_source(source)?);
+        let (mut epochs, literals) =
+            EpochReader::open(input, &share, options.threads.max(1) + 1, options)?;
+        let store = store_reader(literals, &share, options);
+        let header = epochs.header().clone();
+        let (mut maps, mut chunks, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut content_bytes = 0;
+        let (mut store_at, mut records_stored_bytes) = (0, 0);
+        let tail = loop {
+            match epochs.next(&store)? {
+                Step::Chunk {
+                    prefilter,
+                    literals,
+                    records_stored_bytes: bytes,
+                } => {
+                    records_stored_bytes += bytes;
+                    chunks.push(MappedChunk {
+                        content_start: content_bytes,
+                        prefilter,
+                    });
+                    for block in literals {
+                        blocks.push(block_info(blocks.len() as u64, &block, store_at));
+                        store_at += block.found.raw_bytes;
+                    }
+                }
+                Step::Epoch { map, .. } => {
+                    content_bytes = map.content().end;
+                    maps.push(map);
+                }
+                Step::ChunkEnd { .. } | Step::Made { .. } => {}
+                Step::End(tail) => break tail,
+            }
+        };
+        let md5 = tail.md5.and_then(|md5| DigestValue::new(&md5));
+        let member = Member {
+            content_bytes,
+            digests: md5
+                .map(|md5| (DigestAlgorithm::Md5, md5))
+                .into_iter()
+                .collect(),
+            ..Member::of_start(&member_start(None))
+        };
+        Ok(LrzipArchive {
+            header,
+            maps,
+            chunks,
+            blocks,
+            records_stored_bytes,
+            tail,
+            members: vec![member],
+            store,
+            unfilter: Lock::default(),
+        })
+    }
+
+    /// The one member.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Bytes that follow the archive.
+    pub(crate) fn trailing_bytes(&self) -> u64 {
+        self.tail.trailing_bytes
+    }
+
+    /// Reads content from `offset` on into `buffer`, as far as there is any.
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let offset = offset.min(content_bytes);
+        let count = usize::try_from(content_bytes - offset)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let mut done = 0;
+        while done < count {
+            let at = offset + done as u64;
+            let (chunk, prefilter) = self.chunk_at(at);
+            let end = (chunk.end - at).min((count - done) as u64) as usize + done;
+            match prefilter {
+                None => {
+                    self.read_mapped(at, &mut buffer[done..end])?;
+                    done = end;
+                }
+                Some(prefilter) => {
+                    let mut unfilter = self.unfilter.lock();
+                    let open = unfilter.take();
+                    let open = open.filter(|open| open.can_reach(chunk.start, at));
+                    let open = open.unwrap_or_else(|| Unfilter::new(chunk, prefilter));
+                    let read = |at: u64, out: &mut [u8]| self.read_mapped(at, out);
+                    let open = unfilter.insert(open);
+                    let piece = open.read(at, &mut buffer[done..end], read)?;
+                    if piece == 0 {
+                        return Err(Error::new(ErrorKind::Internal, "a chunk without content"));
+                    }
+                    done += piece;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Fills `out` with content as the maps have it.
+    fn read_mapped(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let after = self.maps.partition_point(|map| map.content().end <= at);
+            let map = self.maps.get(after).ok_or_else(|| {
+                Error::new(ErrorKind::Internal, "content without a map").at_content(at)
+            })?;
+            let piece = (map.content().end - at).min((out.len() - done) as u64) as usize;
+            self.store
+                .fill(map, at, &mut out[done..done + piece], Depth::Whole)?;
+            done += piece;
+        }
+        Ok(())
+    }
+
+    /// The chunk that holds this content, and its filter.
+    fn chunk_at(&self, content_at: u64) -> (Range<u64>, Option<Prefilter>) {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.content_start <= content_at);
+        let end = self
+            .chunks
+            .get(after)
+            .map_or(content_bytes, |next| next.content_start);
+        let chunk = after
+            .checked_sub(1)
+            .and_then(|index| self.chunks.get(index));
+        match chunk {
+            Some(chunk) => (chunk.content_start..end, chunk.prefilter),
+            None => (0..end, None),
+        }
+    }
+
+    /// What it is made of.
+    pub(crate) fn info(&self) -> ArchiveInfo {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let store_bytes: u64 = self.blocks.iter().map(|block| block.raw_bytes).sum();
+        let run_bytes = self.maps.iter().map(|map| fill_bytes(map)).sum();
+        let mut codecs = CodecUses::default();
+        for block in &self.blocks {
+            let names = (block.codec.clone(), block.filters.clone());
+            codecs.add(names.clone(), block.raw_bytes, block.stored_bytes, || names);
+        }
+        ArchiveInfo {
+            format_version: (0, u16::from(self.header.version.minor())),
+            level: 0,
+            memory_bytes: 0,
+            archive_bytes: self.tail.archive_bytes,
+            content_bytes,
+            store_bytes,
+            extents: self.maps.iter().map(|map| map.extent_count()).sum(),
+            extents_frame_bytes: self.records_stored_bytes,
+            matched_bytes: content_bytes
+                .saturating_sub(store_bytes)
+                .saturating_sub(run_bytes),
+            run_bytes,
+            reach_bytes: self.tail.archive_bytes,
+            members: self.members.clone(),
+            codecs: codecs.finish(),
+            fallbacks: 0,
+            block_bytes_max: self
+                .blocks
+                .iter()
+                .map(|block| block.raw_bytes)
+                .max()
+                .unwrap_or(0),
+            lrzip: Some(LrzipInfo {
+                version: self.header.version.name(),
+                chunks: self.chunks.len() as u64,
+                cipher: self.header.cipher.map(|cipher| match cipher {
+                    Cipher::Cbc { .. } => "AES-128-CBC",
+                    Cipher::Gcm { .. } => "AES-256-GCM",
+                }),
+            }),
+        }
+    }
+
+    /// Blocks of literals.
+    pub(crate) fn blocks(&self) -> Vec<BlockInfo> {
+        self.blocks.clone()
+    }
+}
+
+fn fill_bytes(map: &EpochMap) -> u64 {
+    let fills = map.origins(map.content());
+    fills
+        .filter(|(origin, _)| matches!(origin, Origin::Fill { .. }))
+        .map(|(_, length)| length)
+        .sum()
+}
+
+/// One block of literals.
+pub(super) fn block_info(number: u64, block: &Block, offset_in_store: u64) -> BlockInfo {
+    use refrain_format::lrzip::BackEnd;
+    BlockInfo {
+        block: number,
+        archive_offset: block.offset,
+        offset_in_store,
+        raw_bytes: block.found.raw_bytes,
+        stored_bytes: block.found.stored_bytes,
+        codec: block.found.back_end.name().to_owned(),
+        filters: match block.found.back_end {
+            BackEnd::LzmaX86 => "x86".to_owned(),
+            BackEnd::LzmaArm64 => "arm64".to_owned(),
+            BackEnd::LzmaDelta(distance) => format!("delta{distance}"),
+            _ => String::new(),
+        },
+        fallback: None,
+    }
+}
