@@ -85,7 +85,7 @@ mod tests {
     fn rfn_has_the_habits_of_gzip() {
         assert!(matches!(verb("rfn x").unwrap(), Verb::Compress(a) if a.output.output.is_none()));
         assert!(matches!(verb("rfn -9T2 x").unwrap(), Verb::Compress(a)
-            if a.compression.level.level == Some(9) && a.resources.threads == 2));
+            if a.compression.level.level == Some(9) && a.resources.threads.threads == 2));
         assert!(matches!(verb("rfn -dc x").unwrap(), Verb::Decompress(a) if a.output.is_stdout()));
         assert!(matches!(verb("rfn -dkf x").unwrap(), Verb::Decompress(a)
             if a.output.force && !a.output.rm));

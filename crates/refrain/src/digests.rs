@@ -8,7 +8,7 @@ use std::sync::Arc;
 use refrain_format::member::{DIGEST_MD5, DIGEST_SHA256};
 use refrain_format::{Digest, MemberEnd, MemberStart};
 use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
-use refrain_storage::Source;
+use refrain_storage::{Source, in_zero_pieces};
 
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
@@ -105,17 +105,11 @@ impl Visitor for DigestCheck<'_> {
     }
 
     fn zeros(&mut self, length_bytes: u64) -> Result<()> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        if !self.hashers.is_empty() {
-            let mut left = length_bytes;
-            while left > 0 {
-                let piece = left.min(ZEROS.len() as u64);
-                let zeros = &ZEROS[..piece as usize];
-                self.hashers
-                    .iter_mut()
-                    .for_each(|hasher| hasher.update(zeros));
-                left -= piece;
-            }
+        for hasher in &mut self.hashers {
+            in_zero_pieces(length_bytes, |zeros| {
+                hasher.update(zeros);
+                Ok::<_, Error>(())
+            })?;
         }
         self.inner.zeros(length_bytes)
     }

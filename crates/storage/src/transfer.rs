@@ -49,10 +49,13 @@ pub(crate) fn write_full(
 pub(crate) const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
 /// Hands out `length_bytes` zeros in pieces.
-pub(crate) fn in_zero_pieces(
+///
+/// # Errors
+/// The first that `write` returns; it gets no further piece then.
+pub fn in_zero_pieces<E>(
     length_bytes: u64,
-    mut write: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let mut left = length_bytes;
     while left > 0 {
         let piece = usize::try_from(left).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
@@ -125,7 +128,7 @@ mod tests {
             let mut total = 0;
             in_zero_pieces(length, |piece| {
                 total += piece.len() as u64;
-                Ok(())
+                Ok::<_, io::Error>(())
             })
             .unwrap();
             assert_eq!(total, length);

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use refrain::DigestAlgorithm;
 
 use super::ReportArgs;
+use super::resources::ThreadArgs;
 
 /// `refrain hash`
 #[derive(Debug, Args)]
@@ -38,15 +39,8 @@ pub struct HashArgs {
     pub zero: bool,
     #[command(flatten)]
     pub checking: CheckingArgs,
-    /// Threads; 0 is one per processor (the default)
-    #[arg(
-        short = 'T',
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub threads: usize,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
     /// With --check: no line for files that match. No progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -130,11 +124,6 @@ impl AlgorithmArgs {
 }
 
 impl HashArgs {
-    /// The number of threads, never 0.
-    pub fn thread_count(&self) -> usize {
-        super::resources::thread_count(self.threads)
-    }
-
     /// How much is told while it runs.
     pub fn report(&self) -> ReportArgs {
         ReportArgs {

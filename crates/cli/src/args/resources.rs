@@ -4,11 +4,10 @@ use clap::Args;
 
 use super::size::Size;
 
-/// What a run may use.
+/// How many threads.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Resources")]
-pub struct ResourceArgs {
-    /// Threads; 0 is one per processor (the default). Archives do not depend on it
+pub struct ThreadArgs {
+    /// Threads; 0 is one per processor (the default). Results do not depend on it
     #[arg(
         short = 'T',
         long,
@@ -17,6 +16,24 @@ pub struct ResourceArgs {
         hide_default_value = true
     )]
     pub threads: usize,
+}
+
+impl ThreadArgs {
+    /// The number of threads, never 0.
+    pub fn count(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        }
+    }
+}
+
+/// What a run may use.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Resources")]
+pub struct ResourceArgs {
+    #[command(flatten)]
+    pub threads: ThreadArgs,
     /// Memory budget (256M, 1GiB; powers of 1024); the default is the level's for compressing, 1G for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
@@ -25,7 +42,7 @@ pub struct ResourceArgs {
 impl ResourceArgs {
     /// The number of threads, never 0.
     pub fn thread_count(&self) -> usize {
-        thread_count(self.threads)
+        self.threads.count()
     }
 
     /// Options for reading an archive.
@@ -39,14 +56,6 @@ impl ResourceArgs {
                 }),
             password: None,
         }
-    }
-}
-
-/// `asked_for` threads, or one per processor if that is 0.
-pub fn thread_count(asked_for: usize) -> usize {
-    match asked_for {
-        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        threads => threads,
     }
 }
 

@@ -10,8 +10,9 @@ use refrain_protect::{
 };
 use refrain_runtime::{Crew, Lane, Lock, crew};
 
-use super::{Delivery, HashInputs, fill};
+use super::{Delivery, HashInputs};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::intake::read_full;
 
 /// Pieces that are read ahead; each has [`SEGMENT_BYTES`].
 const PIECES_AHEAD: usize = 4;
@@ -29,12 +30,12 @@ impl Input {
             return Ok(());
         }
         if buffer.is_empty() {
-            // Fresh zeros come from the system, and cost nothing where nothing is read: a small file is half as fast with
-            // all of them written first.
+            // Fresh zeros come from the system, and cost nothing where nothing is read.
             *buffer = vec![0; SEGMENT_BYTES];
         }
         buffer.resize(SEGMENT_BYTES, 0);
-        let count = fill(self.reader.as_mut(), buffer).inspect_err(|_| self.has_ended = true)?;
+        let count =
+            read_full(self.reader.as_mut(), buffer).inspect_err(|_| self.has_ended = true)?;
         self.has_ended = count < SEGMENT_BYTES;
         buffer.truncate(count);
         Ok(())

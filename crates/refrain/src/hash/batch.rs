@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use refrain_protect::digest::{finish_many, update_many};
 use refrain_protect::{DigestHasher, DigestValue};
 
-use super::{HashInputs, fill};
+use super::HashInputs;
+use crate::pipeline::intake::read_full;
 
 /// Bytes of all pieces in memory: with what the kernel copies them from, that stays in a core's own cache.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// Bytes of a piece: below, the calls cost more than the copies; above, nothing is gained.
+/// Bytes of a piece: calls should not cost more than the copies, nor should the copies leave the cache.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
@@ -133,7 +134,7 @@ impl<'a> Batch<'a> {
             .iter_mut()
             .zip(pieces)
             .map(|(slot, piece)| {
-                let read = fill(slot.reader.as_mut(), piece);
+                let read = read_full(slot.reader.as_mut(), piece);
                 let count = *read.as_ref().unwrap_or(&0);
                 self.bytes_read += count as u64;
                 (&piece[..count], read)

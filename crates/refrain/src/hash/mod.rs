@@ -39,8 +39,7 @@ pub trait HashInputs: Sync {
     }
 }
 
-/// Threads that hash several inputs each, at most: beyond that the memory's speed is the limit, and each keeps up to
-/// [`LANES_MAX`] inputs open.
+/// Threads that hash several inputs each, at most: each keeps up to [`LANES_MAX`] inputs open.
 const BATCHES_MAX: usize = 16;
 
 /// What is done on the calling thread before others are asked, in bytes and in the cost of opening inputs.
@@ -162,20 +161,6 @@ impl Delivery<'_> {
         }
         Ok(())
     }
-}
-
-/// Reads until `buffer` is full or the input ends. Returns how many bytes there are.
-fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub(crate) struct Assembler<'a> {
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
-    /// How many there are so far.
+    /// Extents frames so far: the next epoch of the archive has this number.
     extents_frames: u64,
     blocks_in_flight: usize,
     waiting: VecDeque<WaitingExtents>,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentError, SegmentHash, segment_hash};
 use refrain_runtime::BufferPool;
+use refrain_storage::in_zero_pieces;
 
 use crate::error::{Error, Result};
 use crate::reading::map::{EpochMap, Origin};
@@ -74,7 +75,9 @@ impl MadePiece {
         match (&self.hash, &self.bytes) {
             (Some(hash), _) => hasher.push(hash),
             (None, Made::Bytes(bytes)) => hasher.push_bytes(bytes),
-            (None, Made::Zeros) => hasher.push_bytes(&vec![0; self.length_bytes as usize]),
+            (None, Made::Zeros) => {
+                in_zero_pieces(self.length_bytes, |zeros| hasher.push_bytes(zeros))
+            }
         }
     }
 }

@@ -6,11 +6,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use refrain::{DigestAlgorithm, DigestValue};
+use refrain::DigestValue;
 use serde_json::json;
 
 use super::inputs::FileInputs;
-use super::line::{Line, Sum, escape, read_line};
+use super::line::{Line, Sum, escape, read_line, tag};
 use super::print::hash_all;
 use super::voice::Voice;
 use crate::args::HashArgs;
@@ -106,7 +106,7 @@ fn next_sums(
             Line::Improper => {
                 tally.improper += 1;
                 if args.checking.warn {
-                    let name = only.map_or("", tag_of);
+                    let name = only.map_or(String::new(), |only| format!("{} ", tag(only)));
                     let number = tally.lines;
                     let label = shown(label);
                     voice.message(&format!(
@@ -117,15 +117,6 @@ fn next_sums(
         }
     }
     Ok(sums)
-}
-
-/// The function's name before "checksum line".
-fn tag_of(algorithm: DigestAlgorithm) -> &'static str {
-    match algorithm {
-        DigestAlgorithm::Md5 => "MD5 ",
-        DigestAlgorithm::Sha256 => "SHA256 ",
-        DigestAlgorithm::Blake3 => "BLAKE3 ",
-    }
 }
 
 /// Reads a line without its end into `line`; one that is too long is cut, and so is no checksum (a digit would be the

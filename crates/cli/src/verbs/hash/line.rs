@@ -40,7 +40,7 @@ pub struct Sum {
 }
 
 /// The name of a function in tagged lines.
-fn tag(algorithm: DigestAlgorithm) -> &'static str {
+pub fn tag(algorithm: DigestAlgorithm) -> &'static str {
     match algorithm {
         DigestAlgorithm::Md5 => "MD5",
         DigestAlgorithm::Sha256 => "SHA256",
