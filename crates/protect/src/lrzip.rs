@@ -6,7 +6,7 @@
 
 use aes::Aes128;
 use aes::cipher::{BlockDecrypt, KeyInit, generic_array::GenericArray};
-use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::aead::AeadInPlace;
 use aes_gcm::{Aes256Gcm, Nonce};
 use hkdf::Hkdf;
 use sha2::{Digest, Sha512};
@@ -102,38 +102,42 @@ impl Keys {
         })
     }
 
-    /// Opens an item as it is stored. `None` if it is too short, or (the second cipher) not authentic. Of the first
+    /// Opens an item as it is stored, in its place. `None` if it is too short, or (the second cipher) not authentic. Of the first
     /// cipher short blocks come back with the random bytes that fill them up.
     #[must_use]
-    pub fn open(&self, item: Item, stored: &[u8]) -> Option<Vec<u8>> {
+    pub fn open(&self, item: Item, mut stored: Vec<u8>) -> Option<Vec<u8>> {
         match self {
             Keys::Cbc {
                 hash,
                 salted_password,
             } => {
-                let (salt, coded) = match item {
+                let salt: [u8; SALT_BYTES] = match item {
                     // The digest has no salt of its own.
-                    Item::Digest => (salted_password.get(..SALT_BYTES)?, stored),
-                    _ => stored.split_at_checked(SALT_BYTES)?,
+                    Item::Digest => *salted_password.first_chunk()?,
+                    _ => {
+                        let salt = *stored.first_chunk()?;
+                        stored.drain(..SALT_BYTES);
+                        salt
+                    }
                 };
-                open_cbc(hash, salt, salted_password, coded)
+                open_cbc(hash, &salt, salted_password, &mut stored)?;
+                Some(stored)
             }
             Keys::Gcm {
                 head,
                 data,
                 version: [major, minor],
             } => {
-                let (nonce, coded) = stored.split_at_checked(NONCE_BYTES)?;
+                let nonce: [u8; NONCE_BYTES] = *stored.first_chunk()?;
+                stored.drain(..NONCE_BYTES);
                 let key = match item {
                     Item::Head => head,
                     Item::Data | Item::Digest => data,
                 };
                 let bound = [b'L', b'R', b'Z', b'I', *major, *minor, 3, item as u8];
-                let payload = Payload {
-                    msg: coded,
-                    aad: &bound,
-                };
-                key.decrypt(Nonce::from_slice(nonce), payload).ok()
+                key.decrypt_in_place(Nonce::from_slice(&nonce), &bound, &mut stored)
+                    .ok()?;
+                Some(stored)
             }
         }
     }
@@ -149,7 +153,7 @@ impl Keys {
 }
 
 /// CBC; a last block that is not whole has stolen the end of the one before, and the two have changed places.
-fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &[u8]) -> Option<Vec<u8>> {
+fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &mut [u8]) -> Option<()> {
     let chain = |first: &[u8]| {
         let mut hash = Sha512::new();
         for part in [first, salt, salted_password] {
@@ -160,8 +164,7 @@ fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &[u8]) 
     let key = chain(hash);
     let initial = chain(&key);
     let cipher = Aes128::new_from_slice(key.get(..BLOCK_BYTES)?).ok()?;
-    let mut raw = coded.to_vec();
-    let (blocks, tail) = raw.as_chunks_mut::<BLOCK_BYTES>();
+    let (blocks, tail) = coded.as_chunks_mut::<BLOCK_BYTES>();
     if !tail.is_empty() {
         let last = blocks.last_mut()?;
         cipher.decrypt_block(GenericArray::from_mut_slice(last));
@@ -181,13 +184,14 @@ fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &[u8]) 
             .for_each(|(byte, before)| *byte ^= before);
         before = coded;
     }
-    Some(raw)
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use aes::cipher::BlockEncrypt;
+    use aes_gcm::aead::{Aead, Payload};
 
     /// The cipher the other way, as `docs/lrzip.md` describes it.
     fn sealed_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], raw: &[u8]) -> Vec<u8> {
@@ -228,9 +232,9 @@ mod tests {
             let raw: Vec<u8> = (0..length).collect();
             let sealed = sealed_cbc(hash, b"saltsalt", salted_password, &raw);
             assert_eq!(sealed.len(), raw.len() + 8);
-            assert_eq!(keys.open(Item::Data, &sealed), Some(raw));
+            assert_eq!(keys.open(Item::Data, sealed), Some(raw));
         }
-        assert_eq!(keys.open(Item::Data, b"saltsalt short"), None);
+        assert_eq!(keys.open(Item::Data, b"saltsalt short".to_vec()), None);
     }
 
     #[test]
@@ -247,13 +251,13 @@ mod tests {
         let coded = data.encrypt(Nonce::from_slice(&[1; 12]), payload).unwrap();
         let mut stored = [&[1; 12][..], &coded].concat();
         assert_eq!(
-            keys.open(Item::Data, &stored).as_deref(),
+            keys.open(Item::Data, stored.clone()).as_deref(),
             Some(&b"content"[..])
         );
-        assert_eq!(keys.open(Item::Digest, &stored), None);
-        assert_eq!(keys.open(Item::Head, &stored), None);
+        assert_eq!(keys.open(Item::Digest, stored.clone()), None);
+        assert_eq!(keys.open(Item::Head, stored.clone()), None);
         stored[14] ^= 1;
-        assert_eq!(keys.open(Item::Data, &stored), None);
-        assert_eq!(keys.open(Item::Data, &stored[..5]), None);
+        assert_eq!(keys.open(Item::Data, stored.clone()), None);
+        assert_eq!(keys.open(Item::Data, stored[..5].to_vec()), None);
     }
 }

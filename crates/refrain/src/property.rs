@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
-    Archive, CodecChoice, CompressOptions, Content, Level, Member, MemberInput, MemberStart,
-    Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract, extract_stream,
+    Archive, CodecChoice, CompressOptions, Content, ErrorKind, Level, Member, MemberInput,
+    MemberStart, Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract,
+    extract_stream,
 };
 
 pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
@@ -40,13 +41,17 @@ struct Taken {
     members: Vec<(Member, Vec<u8>)>,
     open: Option<MemoryOutput>,
     bytes: u64,
+    is_pipe: bool,
 }
 
 impl Targets for Taken {
     fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
         let sink = MemorySink::with_limit(CONTENT_BYTES_MAX - self.bytes);
         self.open = Some(sink.output());
-        Ok(Some(Box::new(sink)))
+        Ok(Some(match self.is_pipe {
+            true => Box::new(sink.as_pipe()),
+            false => Box::new(sink),
+        }))
     }
 
     fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
@@ -63,7 +68,10 @@ impl Targets for Taken {
 
 /// What a walk published, and whether it was satisfied with the archive.
 fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member, Vec<u8>)>, bool) {
-    let mut taken = Taken::default();
+    let mut taken = Taken {
+        is_pipe: as_pipe,
+        ..Taken::default()
+    };
     let result = if as_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
         extract_stream(stream, &mut taken, options, &Unwatched)
@@ -96,7 +104,7 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
         assert!(!file_is_sound, "a sound archive cannot be opened");
         return;
     };
-    let _ = archive.info();
+    let is_foreign = archive.info().lrzip.is_some();
     let _ = archive.blocks();
     if file_is_sound {
         assert_eq!(archive.members().len(), by_file.len());
@@ -111,7 +119,11 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
                 let start = known
                     .len()
                     .min(usize::try_from(offset).unwrap_or(usize::MAX));
-                let count = read.unwrap_or(usize::MAX);
+                let count = match read {
+                    // lrzip's matches of matches may take more memory as maps than when they are followed in order.
+                    Err(error) if error.kind == ErrorKind::Limit && is_foreign => continue,
+                    read => read.unwrap_or(usize::MAX),
+                };
                 assert!(
                     known.get(start..).and_then(|rest| rest.get(..count)) == content.get(..count),
                     "member {index} differs from {offset} on"

@@ -14,7 +14,10 @@ use refrain::{
     Unwatched, extract, extract_stream, verify, verify_stream,
 };
 use refrain_codec::foreign::{ForeignFilter, StreamFilter};
-use refrain_testkit::lrzip::{DIALECTS, made_archive, made_chunks, replayed};
+use refrain_testkit::lrzip::{
+    DIALECTS, MadeChunk, MadeRecord, made_archive, made_chunks, replayed,
+};
+use refrain_testkit::numbers::Numbers;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/lrzip")
@@ -25,13 +28,18 @@ fn folder() -> PathBuf {
 struct Kept {
     output: Option<MemoryOutput>,
     closed: Option<Member>,
+    /// What was written cannot be read back.
+    is_pipe: bool,
 }
 
 impl Targets for Kept {
     fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
         let sink = MemorySink::new();
         self.output = Some(sink.output());
-        Ok(Some(Box::new(sink)))
+        Ok(Some(match self.is_pipe {
+            true => Box::new(sink.as_pipe()),
+            false => Box::new(sink),
+        }))
     }
 
     fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
@@ -62,8 +70,23 @@ fn by_file(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
     Ok(kept.content())
 }
 
+/// From a file to a pipe.
+fn to_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
+    let mut kept = Kept {
+        is_pipe: true,
+        ..Kept::default()
+    };
+    let source = Arc::new(MemorySource::new(archive.to_vec()));
+    extract(source, &mut kept, options, &Unwatched)?;
+    Ok(kept.content())
+}
+
+/// From a pipe to a pipe.
 fn by_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
-    let mut kept = Kept::default();
+    let mut kept = Kept {
+        is_pipe: true,
+        ..Kept::default()
+    };
     let stream = Box::new(Cursor::new(archive.to_vec()));
     extract_stream(stream, &mut kept, options, &Unwatched)?;
     Ok(kept.content())
@@ -271,6 +294,20 @@ fn made_archives_are_what_their_records_say() {
                     content.len()
                 );
             }
+            // Content that matches need is kept, or mapped where there is too little memory for it.
+            for memory_bytes in [16 << 20, 64 << 20, 1 << 30] {
+                let options = ReadOptions {
+                    memory_bytes,
+                    ..options(2)
+                };
+                match to_pipe(&archive, &options) {
+                    Ok(found) => assert!(found == content, "{what}: to a pipe, {memory_bytes}"),
+                    Err(error) => {
+                        assert_eq!(error.kind, ErrorKind::Limit, "{what}: {error}");
+                        assert_eq!(memory_bytes, 16 << 20, "{what}: {error}");
+                    }
+                }
+            }
             assert!(
                 by_pipe(&archive, &options(2)).unwrap() == content,
                 "{what}: by pipe"
@@ -285,6 +322,34 @@ fn made_archives_are_what_their_records_say() {
                 );
             }
         }
+    }
+}
+
+/// Noise of which everything comes twice, so that it has to be kept: with too little memory it is mapped, from where on
+/// the literals are opened again.
+#[test]
+fn what_does_not_fit_in_memory_is_mapped() {
+    const HALF_BYTES: usize = 20 << 20;
+    let mut chunk = MadeChunk {
+        literals: vec![0; HALF_BYTES + 1000],
+        ..Default::default()
+    };
+    Numbers::new(5).fill(&mut chunk.literals);
+    chunk.records = vec![
+        MadeRecord::Literals(HALF_BYTES),
+        MadeRecord::Match(HALF_BYTES - 77, HALF_BYTES),
+        MadeRecord::Literals(1000),
+    ];
+    let chunks = [chunk];
+    let content = replayed(&chunks);
+    let archive = made_archive(&chunks, DIALECTS[2], 3 << 20, 3);
+    for memory_bytes in [32 << 20, 256 << 20] {
+        let options = ReadOptions {
+            memory_bytes,
+            ..options(2)
+        };
+        let found = to_pipe(&archive, &options).unwrap_or_else(|error| panic!("{error}"));
+        assert!(found == content, "with {memory_bytes} bytes of memory");
     }
 }
 
@@ -333,6 +398,10 @@ fn filters_over_chunks_are_taken_back() {
         let archive = made_archive(&chunks, dialect, 1 << 20, 9);
         assert!(
             by_file(&archive, &options(2)).unwrap() == content,
+            "{foreign}"
+        );
+        assert!(
+            to_pipe(&archive, &options(1)).unwrap() == content,
             "{foreign}"
         );
         assert!(

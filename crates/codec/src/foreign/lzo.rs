@@ -269,3 +269,7 @@ impl Stage for Lzo {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "lzo_tests.rs"]
+mod tests;

@@ -164,7 +164,8 @@ impl ForeignDecoder {
         self.made_bytes += progress.made_bytes as u64;
         let stands_still = progress == Progress::default();
         let all_taken = is_last && progress.taken_bytes == input.len() && progress.made_bytes == 0;
-        if is_last && (stands_still || all_taken) {
+        // Who neither takes nor makes anything with input and room will not do so later: the stream ended early.
+        if (stands_still && (is_last || !input.is_empty())) || all_taken {
             return Err(damaged(
                 self.codec.id(),
                 "the data ends before the block does",

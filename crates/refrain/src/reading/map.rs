@@ -96,11 +96,6 @@ impl EpochMap {
         self.origins.shrink_to_fit();
         self.patterns.shrink_to_fit();
     }
-
-    /// Number of extents.
-    pub(crate) fn extent_count(&self) -> u64 {
-        self.starts.len() as u64
-    }
 }
 
 /// A pattern from its phase on.

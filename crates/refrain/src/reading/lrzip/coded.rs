@@ -109,11 +109,7 @@ impl Opener {
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
         if self.items.is_encrypted() {
             // A model of ZPAQ is only known when it is decrypted; one block at a time is always opened.
-            return Ok(block
-                .found
-                .stored_bytes
-                .saturating_mul(2)
-                .max(self.decoder_bytes_max / 2));
+            return Ok(block.found.stored_bytes.max(self.decoder_bytes_max / 2));
         }
         let codec = self.codec(&block.found, Dictionary::Stated);
         Ok(codec.memory_bytes(&self.head(block, codec)?)?)
@@ -142,8 +138,8 @@ impl Opener {
             None => self.head(block, codec)?,
         };
         let decoder_bytes = codec.memory_bytes(&head)?;
-        self.check_memory(decoder_bytes, codec.id())?;
         let decrypted_bytes = decrypted.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.check_memory(decoder_bytes.saturating_add(decrypted_bytes), codec.id())?;
         let end = block.offset.saturating_add(block.found.coded_bytes);
         Ok(BlockStream {
             block: *block,
@@ -167,7 +163,7 @@ impl Opener {
             return Ok(None);
         }
         let stored_bytes = block.found.stored_bytes;
-        self.check_memory(stored_bytes.saturating_mul(2), "its decryption")?;
+        self.check_memory(stored_bytes, "its decryption")?;
         let stored = self
             .input
             .exact("a block", block.offset, stored_bytes as usize)?;

@@ -1,21 +1,20 @@
 //! The archive from front to back: which content comes from where, one map after the other.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, RecordParser, Version};
+use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, Version};
+use refrain_runtime::BufferPool;
 use refrain_storage::Source;
 
 use super::Share;
-use super::coded::{Block, BlockStream, Dictionary, Opener};
+use super::coded::{Block, Opener};
 use super::flatten::Flattener;
-use super::input::ArchiveInput;
-use super::items::Item;
-use super::layout::{Chunk, LayoutReader};
+use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::Literals;
-use super::replay::Replay;
+use super::records::ChunkRecords;
+use super::replay::{Missing, Piece, Replay};
+use super::survey::{LastUses, Survey};
 use crate::error::{Error, Result};
-use crate::options::ReadOptions;
 use crate::reading::map::EpochMap;
 use crate::reading::store::StoreReader;
 
@@ -25,8 +24,6 @@ pub(super) enum Step {
     Chunk {
         prefilter: Option<Prefilter>,
         literals: Vec<Block>,
-        /// Bytes of its records in the archive.
-        records_stored_bytes: u64,
     },
     /// Content of the chunk.
     Epoch {
@@ -35,7 +32,7 @@ pub(super) enum Step {
         store_end: u64,
     },
     /// Content of the chunk, made already.
-    Made { bytes: Arc<Vec<u8>>, store_end: u64 },
+    Made { piece: Piece, store_end: u64 },
     /// The chunk is complete.
     ChunkEnd {
         /// Its CRC-32, where the archive has one that counts.
@@ -47,18 +44,6 @@ pub(super) enum Step {
     End(Tail),
 }
 
-/// What follows the last chunk.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tail {
-    pub md5: Option<[u8; 16]>,
-    pub archive_bytes: u64,
-    /// Bytes behind the archive's end.
-    pub trailing_bytes: u64,
-}
-
-/// Bytes of records that are opened at a time.
-const RECORDS_BYTES: usize = 64 << 10;
-
 /// Reads an archive's records in order.
 pub(super) struct EpochReader {
     layout: LayoutReader,
@@ -66,20 +51,38 @@ pub(super) struct EpochReader {
     literals: Arc<Literals>,
     content: Content,
     chunk: Option<OpenChunk>,
+    /// At the first chunk.
+    start: LayoutReader,
+    share: Share,
 }
 
 /// The chunk whose records are read.
 struct OpenChunk {
-    parser: RecordParser,
-    blocks: VecDeque<Block>,
-    stream: Option<(BlockStream, Dictionary, u64)>,
-    buffer: Vec<u8>,
-    taken: usize,
+    chunk: Chunk,
+    records: ChunkRecords,
+    /// Where it begins, in content and in the store, and where its literals end.
+    content_start: u64,
+    store_start: u64,
+    store_end: u64,
     /// What is left of a record that did not fit in a map.
     rest: Option<Record>,
-    /// Where its literals end in the store.
-    store_end: u64,
     crc: Option<Option<u32>>,
+}
+
+impl OpenChunk {
+    /// Behind the content so far.
+    fn new(version: Version, chunk: Chunk, content: &Content) -> OpenChunk {
+        let store_start = content.store_bytes();
+        OpenChunk {
+            records: ChunkRecords::new(version, &chunk),
+            content_start: content.content_bytes(),
+            store_start,
+            store_end: store_start + chunk.literals_bytes,
+            chunk,
+            rest: None,
+            crc: None,
+        }
+    }
 }
 
 /// What becomes of records.
@@ -87,7 +90,7 @@ enum Content {
     /// Extents.
     Mapped(Flattener),
     /// Bytes.
-    Made(Replay),
+    Made(Box<Replay>),
 }
 
 impl Content {
@@ -122,62 +125,62 @@ impl Content {
         }
     }
 
-    fn copy(&mut self, length: u64, distance: u64, store: &StoreReader) -> Result<()> {
+    fn copy(
+        &mut self,
+        length: u64,
+        distance: u64,
+        store: &StoreReader,
+    ) -> Result<std::result::Result<(), Missing>> {
         match self {
-            Content::Mapped(flattener) => flattener.copy(length, distance, store),
+            Content::Mapped(flattener) => flattener.copy(length, distance, store).map(Ok),
             Content::Made(replay) => replay.copy(length, distance),
         }
     }
 
     /// What there is, to be given away.
-    fn take(&mut self, store_end: u64) -> Option<Step> {
-        Some(match self {
-            Content::Mapped(flattener) => Step::Epoch {
-                map: flattener.take_map()?,
-                store_end,
-            },
-            Content::Made(replay) => Step::Made {
-                bytes: replay.take_piece()?,
-                store_end,
-            },
+    fn take(&mut self, store_end: u64) -> Result<Option<Step>> {
+        Ok(match self {
+            Content::Mapped(flattener) => flattener
+                .take_map()
+                .map(|map| Step::Epoch { map, store_end }),
+            Content::Made(replay) => replay
+                .take_piece()?
+                .map(|piece| Step::Made { piece, store_end }),
         })
     }
 }
 
 impl EpochReader {
-    /// Reads the header of an archive. `streams_max`: how many blocks of literals stay open.
-    pub(super) fn open(
-        input: Arc<ArchiveInput>,
+    /// At the first chunk. `streams_max`: how many blocks of literals stay open.
+    pub(super) fn new(
+        layout: LayoutReader,
         share: &Share,
         streams_max: usize,
-        options: &ReadOptions,
-    ) -> Result<(EpochReader, Arc<Literals>)> {
-        let layout = LayoutReader::open(input.clone(), options.password.as_ref())?;
-        let opener = Opener {
-            input,
-            items: layout.items().clone(),
-            lzma: layout.header().lzma,
-            decoder_bytes_max: share.decoders_bytes,
-        };
+    ) -> (EpochReader, Arc<Literals>) {
+        let opener = layout.opener(share.decoders_bytes);
         let literals = Arc::new(Literals::new(opener.clone(), streams_max));
         let epochs = EpochReader {
+            start: layout.clone(),
             layout,
             opener,
             literals: literals.clone(),
-            content: Content::Mapped(Flattener::new(share.maps_bytes)),
+            content: Content::Mapped(Flattener::new(0, 0, share.maps_bytes)),
             chunk: None,
+            share: *share,
         };
-        Ok((epochs, literals))
+        (epochs, literals)
     }
 
-    /// Makes content instead of maps, if that is possible: what was made before can be read back from `output`, at the latest when
-    /// `pieces_max` further pieces were made.
-    pub(super) fn replay(&mut self, output: Arc<dyn Source>, pieces_max: usize) {
-        // What is written may be other bytes than those that matches copy, where chunks can have filters.
-        if self.header().version != Version::V7 {
-            self.content = Content::Made(Replay::new(output, pieces_max));
-            self.literals.read_forward();
-        }
+    /// Makes content instead of maps, as long as memory allows. What was made before can be read back from `output`, at the
+    /// latest when `pieces_max` further pieces were made; without one it is kept in memory.
+    pub(super) fn replay(
+        &mut self,
+        output: Option<Arc<dyn Source>>,
+        pieces_max: usize,
+        pool: Arc<BufferPool>,
+    ) {
+        self.content = Content::Made(Box::new(Replay::new(output, pieces_max, pool)));
+        self.literals.set_forward(true);
     }
 
     /// How far the archive's chunks were read.
@@ -207,47 +210,40 @@ impl EpochReader {
     fn next_chunk(&mut self) -> Result<Step> {
         let content_bytes = self.content.content_bytes();
         let Some(chunk) = self.layout.next(content_bytes)? else {
-            return self.end().map(Step::End);
+            return self.layout.tail(content_bytes).map(Step::End);
         };
-        let Chunk {
-            header,
-            records,
-            literals,
-            literals_bytes,
-            ..
-        } = chunk;
-        if let Content::Mapped(flattener) = &mut self.content {
-            flattener.set_floor(content_bytes);
+        match &mut self.content {
+            Content::Mapped(flattener) => flattener.set_floor(content_bytes),
+            Content::Made(replay) => {
+                let version = self.layout.header().version;
+                let spooled_bytes = self.opener.input.spooled_bytes();
+                let kept_bytes_max = self.share.maps_and_spool_bytes(spooled_bytes);
+                prepare_replay(replay, version, &chunk, &self.opener, kept_bytes_max)?;
+            }
         }
+        let literals = chunk.literals.clone();
         literals.iter().for_each(|&block| self.literals.add(block));
-        let records_stored_bytes = records.iter().map(|block| block.found.stored_bytes).sum();
-        self.chunk = Some(OpenChunk {
-            parser: RecordParser::new(self.layout.header().version, header.width_bytes),
-            blocks: records.into(),
-            stream: None,
-            buffer: Vec::new(),
-            taken: 0,
-            rest: None,
-            store_end: self.content.store_bytes() + literals_bytes,
-            crc: None,
-        });
-        Ok(Step::Chunk {
-            prefilter: header.prefilter,
+        let step = Step::Chunk {
+            prefilter: chunk.header.prefilter,
             literals,
-            records_stored_bytes,
-        })
+        };
+        let version = self.layout.header().version;
+        self.chunk = Some(OpenChunk::new(version, chunk, &self.content));
+        Ok(step)
     }
 
     fn next_in(&mut self, chunk: &mut OpenChunk, store: &StoreReader) -> Result<Step> {
         while chunk.crc.is_none() && self.content.room_bytes() > 0 {
             let record = match chunk.rest.take() {
                 Some(record) => record,
-                None => chunk.record(&self.opener)?,
+                None => chunk.records.next(&self.opener)?,
             };
-            self.apply(chunk, record, store)?;
+            if let Err(missing) = self.apply(chunk, record, store)? {
+                self.map_instead(chunk, missing, store)?;
+            }
         }
         let store_end = self.content.store_bytes();
-        if let Some(step) = self.content.take(store_end) {
+        if let Some(step) = self.content.take(store_end)? {
             self.check_content_length()?;
             return Ok(step);
         }
@@ -264,14 +260,47 @@ impl EpochReader {
         })
     }
 
-    /// Maps as much of a record as fits.
-    fn apply(&mut self, chunk: &mut OpenChunk, record: Record, store: &StoreReader) -> Result<()> {
+    /// Memory does not hold the content that a match needs: the chunk is mapped, from its first record on. No writer lets matches
+    /// reach into earlier chunks; if one does, these are mapped, too, unless they came through a pipe.
+    fn map_instead(
+        &mut self,
+        chunk: &mut OpenChunk,
+        missing: Missing,
+        store: &StoreReader,
+    ) -> Result<()> {
+        let input = &self.opener.input;
+        let is_earlier = missing.content_at < chunk.content_start && input.is_file();
+        let (content_start, store_start) = match is_earlier {
+            true => (0, 0),
+            false => (chunk.content_start, chunk.store_start),
+        };
+        let memory_bytes = self.share.maps_and_spool_bytes(input.spooled_bytes());
+        let flattener = Flattener::new(content_start, store_start, memory_bytes);
+        self.content = Content::Mapped(flattener);
+        self.literals.set_forward(false);
+        let version = self.layout.header().version;
+        let mut layout = self.start.clone();
+        while self.content.content_bytes() < chunk.content_start
+            && let Some(earlier) = layout.next(self.content.content_bytes())?
+        {
+            let mut earlier = OpenChunk::new(version, earlier, &self.content);
+            while !matches!(self.next_in(&mut earlier, store)?, Step::ChunkEnd { .. }) {}
+        }
+        chunk.records = ChunkRecords::new(version, &chunk.chunk);
+        (chunk.rest, chunk.crc) = (None, None);
+        Ok(())
+    }
+
+    /// Maps or makes as much of a record as fits.
+    fn apply(
+        &mut self,
+        chunk: &mut OpenChunk,
+        record: Record,
+        store: &StoreReader,
+    ) -> Result<std::result::Result<(), Missing>> {
         let room = self.content.room_bytes();
         match record {
-            Record::End { crc } => {
-                chunk.finish(&self.opener)?;
-                chunk.crc = Some(crc);
-            }
+            Record::End { crc } => chunk.crc = Some(crc),
             Record::Literals { length_bytes } => {
                 let count = length_bytes.min(room);
                 if count > chunk.store_end - self.content.store_bytes() {
@@ -289,7 +318,9 @@ impl EpochReader {
                 distance_bytes,
             } => {
                 let count = length_bytes.min(room);
-                self.content.copy(count, distance_bytes, store)?;
+                if let Err(missing) = self.content.copy(count, distance_bytes, store)? {
+                    return Ok(Err(missing));
+                }
                 let left = Record::Match {
                     length_bytes: length_bytes - count,
                     distance_bytes,
@@ -297,7 +328,7 @@ impl EpochReader {
                 chunk.rest = (count < length_bytes).then_some(left);
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn check_content_length(&self) -> Result<()> {
@@ -310,97 +341,24 @@ impl EpochReader {
             _ => Ok(()),
         }
     }
-
-    fn end(&mut self) -> Result<Tail> {
-        let found = self.content.content_bytes();
-        if let Some(stated) = self.header().content_bytes
-            && stated != found
-        {
-            let message =
-                format!("the archive states {stated} bytes of content, {found} are there");
-            return Err(Error::damaged(message));
-        }
-        let at = self.layout.offset();
-        let input = &self.opener.input;
-        let (md5, end) = match self.header().digest {
-            DigestKind::Crc => (None, at),
-            DigestKind::Md5 => {
-                let stored = self.opener.items.digest_bytes();
-                let bytes = input.exact("the MD5 of its content", at, stored)?;
-                let md5 = self.opener.items.open(Item::Digest, bytes)?;
-                (md5.try_into().ok(), at + stored as u64)
-            }
-        };
-        Ok(Tail {
-            md5,
-            archive_bytes: end,
-            trailing_bytes: input.bytes_behind(end)?,
-        })
-    }
 }
 
-impl OpenChunk {
-    /// The next record.
-    fn record(&mut self, opener: &Opener) -> Result<Record> {
-        loop {
-            let mut input = &self.buffer[self.taken..];
-            let before = input.len();
-            let record = self.parser.next(&mut input)?;
-            self.taken += before - input.len();
-            if let Some(record) = record {
-                return Ok(record);
-            }
-            if !self.fill(opener)? {
-                return Err(Error::damaged("the records of a chunk end without its end"));
-            }
-        }
+/// Tells a replay which of a chunk's pieces it has to keep, if it keeps any.
+fn prepare_replay(
+    replay: &mut Replay,
+    version: Version,
+    chunk: &Chunk,
+    opener: &Opener,
+    kept_bytes_max: u64,
+) -> Result<()> {
+    if chunk.header.prefilter.is_some() {
+        // What is written are other bytes than those that matches copy.
+        replay.leave_output();
     }
-
-    /// Opens more records. False when there are no more.
-    fn fill(&mut self, opener: &Opener) -> Result<bool> {
-        let (mut stream, dictionary, left) = match self.stream.take() {
-            Some(open) => open,
-            None => {
-                let Some(block) = self.blocks.pop_front() else {
-                    return Ok(false);
-                };
-                let dictionary = Dictionary::Stated;
-                (
-                    opener.open(&block, dictionary)?,
-                    dictionary,
-                    block.found.raw_bytes,
-                )
-            }
-        };
-        let count = usize::try_from(left)
-            .unwrap_or(RECORDS_BYTES)
-            .min(RECORDS_BYTES);
-        self.buffer.resize(count, 0);
-        self.taken = 0;
-        if let Err(error) = stream.read(&opener.input, &mut self.buffer) {
-            let (larger, passed) =
-                stream.again_with_larger_dictionary(opener, dictionary, error)?;
-            stream = larger;
-            stream.skip(&opener.input, passed)?;
-            stream.read(&opener.input, &mut self.buffer)?;
-            self.stream = Some((stream, Dictionary::Whole, left - count as u64));
-        } else {
-            self.stream = Some((stream, dictionary, left - count as u64));
-        }
-        if left == count as u64 {
-            self.stream = None;
-        }
-        Ok(true)
+    let mut last_uses = LastUses::default();
+    if replay.needs_last_uses() {
+        last_uses = Survey::of(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
     }
-
-    /// Refuses what stands behind the last record.
-    fn finish(&mut self, opener: &Opener) -> Result<()> {
-        loop {
-            let mut input = &self.buffer[self.taken..];
-            self.parser.next(&mut input)?;
-            if !self.fill(opener)? {
-                return Ok(());
-            }
-        }
-    }
+    replay.begin_chunk(last_uses, kept_bytes_max);
+    Ok(())
 }

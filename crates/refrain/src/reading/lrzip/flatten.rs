@@ -39,11 +39,12 @@ enum Piece {
 }
 
 impl Flattener {
-    pub(super) fn new(memory_bytes_max: u64) -> Flattener {
+    /// Of content from `content_start` on, whose first literal is at `store_start`.
+    pub(super) fn new(content_start: u64, store_start: u64, memory_bytes_max: u64) -> Flattener {
         Flattener {
             done: Vec::new(),
-            current: EpochMap::empty(0),
-            store_at: 0,
+            current: EpochMap::empty(content_start),
+            store_at: store_start,
             memory_bytes: 0,
             memory_bytes_max,
             floor: 0,

@@ -110,6 +110,19 @@ impl ArchiveInput {
         }
     }
 
+    /// Whether all of the archive can be read at any time.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.origin, Origin::File(..))
+    }
+
+    /// Memory that a pipe's past takes, in bytes.
+    pub(crate) fn spooled_bytes(&self) -> u64 {
+        match &self.origin {
+            Origin::File(..) => 0,
+            Origin::Pipe(spool) => spool.lock().memory_bytes(),
+        }
+    }
+
     /// Bytes behind `offset`: the rest of a pipe is read for it.
     pub(crate) fn bytes_behind(&self, offset: u64) -> Result<u64> {
         match &self.origin {
@@ -186,9 +199,12 @@ impl Spool {
         Ok(count > 0)
     }
 
+    fn memory_bytes(&self) -> u64 {
+        (self.pieces.len() * PIECE_BYTES) as u64
+    }
+
     fn is_full(&self) -> bool {
-        let kept = (self.pieces.len() * PIECE_BYTES) as u64;
-        kept + PIECE_BYTES as u64 > self.bytes_max
+        self.memory_bytes() + PIECE_BYTES as u64 > self.bytes_max
     }
 }
 

@@ -54,7 +54,7 @@ impl Items {
         let Some(keys) = &self.keys else {
             return Ok(stored);
         };
-        keys.open(item, &stored).ok_or_else(|| match item {
+        keys.open(item, stored).ok_or_else(|| match item {
             Item::Head => wrong_password(),
             _ => Error::damaged("an encrypted block is not authentic: it was changed"),
         })

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{
-    BlockHead, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, HEADER_BYTES_MAX, Header, Overhead,
-    Stream, Version,
+    BlockHead, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, DigestKind, HEADER_BYTES_MAX,
+    Header, Overhead, Stream, Version,
 };
 
-use super::coded::Block;
+use super::coded::{Block, Opener};
 use super::input::ArchiveInput;
 use super::items::{Item, Items, wrong_password};
 use crate::error::{Error, Result};
@@ -24,7 +24,17 @@ pub(super) struct Chunk {
     pub literals_bytes: u64,
 }
 
+/// What follows the last chunk.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Tail {
+    pub md5: Option<[u8; 16]>,
+    pub archive_bytes: u64,
+    /// Bytes behind the archive's end.
+    pub trailing_bytes: u64,
+}
+
 /// Reads chunk after chunk.
+#[derive(Clone)]
 pub(super) struct LayoutReader {
     input: Arc<ArchiveInput>,
     items: Items,
@@ -63,9 +73,14 @@ impl LayoutReader {
         })
     }
 
-    /// What opens its items.
-    pub(super) fn items(&self) -> &Items {
-        &self.items
+    /// What opens its blocks, one decoder in at most so many bytes of memory.
+    pub(super) fn opener(&self, decoder_bytes_max: u64) -> Opener {
+        Opener {
+            input: self.input.clone(),
+            items: self.items.clone(),
+            lzma: self.header.lzma,
+            decoder_bytes_max,
+        }
     }
 
     /// The archive's header.
@@ -88,6 +103,32 @@ impl LayoutReader {
         let chunk = self.chunk().map_err(|error| error.at_offset(offset))?;
         self.chunks += 1;
         Ok(Some(chunk))
+    }
+
+    /// What follows the last chunk, when there was so much content.
+    pub(super) fn tail(&self, content_bytes: u64) -> Result<Tail> {
+        if let Some(stated) = self.header.content_bytes
+            && stated != content_bytes
+        {
+            return Err(Error::damaged(format!(
+                "the archive states {stated} bytes of content, {content_bytes} are there"
+            )));
+        }
+        let at = self.next;
+        let (md5, end) = match self.header.digest {
+            DigestKind::Crc => (None, at),
+            DigestKind::Md5 => {
+                let stored = self.items.digest_bytes();
+                let bytes = self.input.exact("the MD5 of its content", at, stored)?;
+                let md5 = self.items.open(Item::Digest, bytes)?;
+                (md5.try_into().ok(), at + stored as u64)
+            }
+        };
+        Ok(Tail {
+            md5,
+            archive_bytes: end,
+            trailing_bytes: self.input.bytes_behind(end)?,
+        })
     }
 
     fn chunk(&mut self) -> Result<Chunk> {

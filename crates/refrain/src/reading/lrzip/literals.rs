@@ -7,7 +7,7 @@ use refrain_runtime::Lock;
 
 use super::coded::{Block, BlockStream, Dictionary, Opener};
 use crate::error::{Error, ErrorKind, Result};
-use crate::reading::store::{BlockPlace, Blocks};
+use crate::reading::store::{BlockPlace, Blocks, OpenedElsewhere};
 
 /// Bytes of a page: small against what is kept of the store, large against what it costs to keep one.
 pub(super) const PAGE_BYTES: u64 = 1 << 20;
@@ -19,6 +19,8 @@ pub(super) struct LiteralBlock {
     store_start: u64,
     /// The number of its first page.
     first_page: u64,
+    /// Its number among all blocks of literals.
+    number: u64,
     /// Held by the one who opens pages of it: a stream gives them in order only.
     turn: Lock<Dictionary>,
 }
@@ -52,9 +54,9 @@ impl Literals {
         }
     }
 
-    /// Says that every literal will be wanted once only, in order.
-    pub(super) fn read_forward(&self) {
-        self.is_forward.store(true, Ordering::Relaxed);
+    /// Says whether every literal will be wanted once only, in order.
+    pub(super) fn set_forward(&self, is_forward: bool) {
+        self.is_forward.store(is_forward, Ordering::Relaxed);
     }
 
     /// Adds the next block of literals.
@@ -67,10 +69,12 @@ impl Literals {
                 last.first_page + raw_bytes.div_ceil(PAGE_BYTES),
             )
         });
+        let number = blocks.len() as u64;
         blocks.push(Arc::new(LiteralBlock {
             block,
             store_start,
             first_page,
+            number,
             turn: Lock::new(Dictionary::Stated),
         }));
     }
@@ -99,19 +103,24 @@ impl Literals {
         blocks.get(after.checked_sub(1)?).cloned()
     }
 
-    /// Opens a page.
-    fn page(&self, place: &BlockPlace) -> Result<Vec<u8>> {
+    /// Opens a page into the memory of an old one.
+    fn page(&self, place: &BlockPlace, mut page: Vec<u8>) -> Result<Vec<u8>> {
         let block = self
             .block_at(place.store_start)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a page without a block"))?;
-        let inside = place.store_start - block.store_start;
-        let mut page = vec![0; place.raw_bytes as usize];
-        if self.opener.read_stored(&block.block, inside, &mut page)? {
-            return Ok(page);
+        page.resize(place.raw_bytes as usize, 0);
+        let opened = self.open_page(&block, place.store_start - block.store_start, &mut page);
+        // Pages have numbers of their own, which tell nobody anything.
+        opened.map_err(|error| error.in_block(block.number))?;
+        Ok(page)
+    }
+
+    fn open_page(&self, block: &LiteralBlock, inside: u64, page: &mut [u8]) -> Result<()> {
+        if self.opener.read_stored(&block.block, inside, page)? {
+            return Ok(());
         }
         let mut dictionary = block.turn.lock();
-        self.open_to(&block, &mut dictionary, inside, &mut page)?;
-        Ok(page)
+        self.open_to(block, &mut dictionary, inside, page)
     }
 
     /// Fills `page` with the bytes of a block from `inside` on, from a stream that waits before it, or from a new one.
@@ -188,7 +197,7 @@ impl Blocks for Literals {
         !self.is_forward.load(Ordering::Relaxed)
     }
 
-    fn open_foreign(&self, place: &BlockPlace) -> Option<Result<Vec<u8>>> {
-        Some(self.page(place))
+    fn open_foreign(&self, place: &BlockPlace, spare: Vec<u8>) -> OpenedElsewhere {
+        OpenedElsewhere::Opened(self.page(place, spare))
     }
 }

@@ -13,24 +13,31 @@
 //! | `layout` | chunks and blocks |
 //! | `coded` | one block as a stream of raw bytes |
 //! | `literals` | the store, in pages |
-//! | `flatten` | records to extents |
-//! | `replay` | records to bytes, where the output can be read back |
-//! | `epochs` | all of it in order: one map after the other |
+//! | `records` | the records of a chunk |
+//! | `survey` | what records add up to, and which content they read when |
+//! | `replay`, `kept` | records to bytes: everything from front to back |
+//! | `flatten` | records to extents: ranges, and what does not fit in memory |
+//! | `epochs` | all of it in order: one piece or map after the other |
+//! | `ahead` | which pages are opened next |
 //! | `walk` | everything, from front to back |
 //! | `random` | any range |
 //! | `unfilter` | ranges behind a filter |
 //! | `digest` | MD5 and CRC-32 of content |
 
+mod ahead;
 mod coded;
 mod digest;
 mod epochs;
 mod flatten;
 mod input;
 mod items;
+mod kept;
 mod layout;
 mod literals;
 mod random;
+mod records;
 mod replay;
+mod survey;
 mod unfilter;
 mod walk;
 
@@ -64,7 +71,7 @@ pub(crate) fn is_lrzip(source: &dyn Source) -> Result<bool> {
 /// How the memory of a reader is shared out, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
-    /// Maps from content to store.
+    /// Maps from content to store, or content that is kept in their place. What a pipe's past leaves of its share is partly theirs.
     pub maps_bytes: u64,
     /// What decoders work with, all together and one alone.
     pub decoders_bytes: u64,
@@ -93,8 +100,11 @@ impl Share {
     /// For everything from front to back.
     pub(crate) fn new(options: &ReadOptions, is_stream: bool) -> Share {
         let all = options.memory_bytes;
-        let spool_bytes = if is_stream { all / 4 } else { 0 };
-        let (maps_bytes, decoders_bytes, pieces_bytes) = (all / 8 * 3, all / 4, all / 16);
+        let pieces_bytes = all / 16;
+        let (spool_bytes, maps_bytes, decoders_bytes) = match is_stream {
+            true => (all / 8 * 3, all / 4, all / 16 * 3),
+            false => (0, all / 8 * 3, all / 4),
+        };
         Share {
             maps_bytes,
             decoders_bytes,
@@ -102,6 +112,15 @@ impl Share {
             pieces_bytes,
             cache_bytes: all - maps_bytes - decoders_bytes - pieces_bytes - spool_bytes,
         }
+    }
+}
+
+impl Share {
+    /// What is left for maps when so much of a pipe's past is kept: never more than of a file, so that a file can be read whenever
+    /// a pipe can.
+    fn maps_and_spool_bytes(&self, spooled_bytes: u64) -> u64 {
+        let spool_left = self.spool_bytes.saturating_sub(spooled_bytes);
+        self.maps_bytes + spool_left.min(self.maps_bytes / 2)
     }
 }
 

@@ -1,105 +1,134 @@
 //! Any range of an lrzip archive, and what it is made of.
 //!
-//! Opening maps all of the content: it reads the records of every chunk, and literals only where periods want to be seen. After
-//! that a range costs the literals it is made of, from the front of their blocks on: slower than in an archive of ours, whose
-//! blocks are small.
+//! Opening reads the records of every chunk and follows none. The first range maps all of the content. After that a range costs the
+//! literals it is made of, from the front of their blocks on: slower than in an archive of ours, whose blocks are small.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Cipher, Header, Prefilter};
 use refrain_protect::{DigestAlgorithm, DigestValue};
-use refrain_runtime::Lock;
+use refrain_runtime::{Lock, OnceValue};
 use refrain_storage::Source;
 
 use super::coded::Block;
-use super::epochs::{EpochReader, Step, Tail};
+use super::epochs::{EpochReader, Step};
 use super::input::ArchiveInput;
+use super::layout::{LayoutReader, Tail};
+use super::survey::Survey;
 use super::unfilter::Unfilter;
 use super::{Share, member_start, store_reader};
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::reading::map::{EpochMap, Origin};
+use crate::reading::map::EpochMap;
 use crate::reading::store::{Depth, StoreReader};
 
-/// An archive of lrzip's, mapped.
+/// An archive of lrzip's.
 pub(crate) struct LrzipArchive {
+    /// At the first chunk.
+    layout: LayoutReader,
+    options: ReadOptions,
     header: Header,
-    maps: Vec<Arc<EpochMap>>,
-    chunks: Vec<MappedChunk>,
+    chunks: Vec<SurveyedChunk>,
     blocks: Vec<BlockInfo>,
-    /// Bytes of all records in the archive.
+    /// Bytes of all records in the archive, and how many there are.
     records_stored_bytes: u64,
+    records: u64,
+    run_bytes: u64,
     tail: Tail,
     members: Vec<Member>,
-    store: StoreReader,
+    mapped: OnceValue<Mapped>,
     /// Where the last range of a filtered chunk ended.
     unfilter: Lock<Option<Unfilter>>,
 }
 
+/// All content, mapped.
+struct Mapped {
+    maps: Vec<Arc<EpochMap>>,
+    store: StoreReader,
+}
+
 /// A chunk of content.
-struct MappedChunk {
+struct SurveyedChunk {
     content_start: u64,
     prefilter: Option<Prefilter>,
 }
 
 impl LrzipArchive {
-    /// Maps an archive.
+    /// Reads what an archive says of its content.
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipArchive> {
-        let share = Share::for_ranges(options);
         let input = Arc::new(ArchiveInput::from_source(source)?);
-        let (mut epochs, literals) =
-            EpochReader::open(input, &share, options.threads.max(1) + 1, options)?;
-        let store = store_reader(literals, &share, options);
-        let header = epochs.header().clone();
-        let (mut maps, mut chunks, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut content_bytes = 0;
-        let (mut store_at, mut records_stored_bytes) = (0, 0);
-        let tail = loop {
-            match epochs.next(&store)? {
-                Step::Chunk {
-                    prefilter,
-                    literals,
-                    records_stored_bytes: bytes,
-                } => {
-                    records_stored_bytes += bytes;
-                    chunks.push(MappedChunk {
-                        content_start: content_bytes,
-                        prefilter,
-                    });
-                    for block in literals {
-                        blocks.push(block_info(blocks.len() as u64, &block, store_at));
-                        store_at += block.found.raw_bytes;
-                    }
-                }
-                Step::Epoch { map, .. } => {
-                    content_bytes = map.content().end;
-                    maps.push(map);
-                }
-                Step::ChunkEnd { .. } | Step::Made { .. } => {}
-                Step::End(tail) => break tail,
-            }
+        let layout = LayoutReader::open(input, options.password.as_ref())?;
+        let mut archive = LrzipArchive {
+            header: layout.header().clone(),
+            layout: layout.clone(),
+            options: options.clone(),
+            chunks: Vec::new(),
+            blocks: Vec::new(),
+            records_stored_bytes: 0,
+            records: 0,
+            run_bytes: 0,
+            tail: Tail::default(),
+            members: Vec::new(),
+            mapped: OnceValue::default(),
+            unfilter: Lock::default(),
         };
-        let md5 = tail.md5.and_then(|md5| DigestValue::new(&md5));
-        let member = Member {
+        let content_bytes = archive.survey(layout)?;
+        let md5 = archive.tail.md5.and_then(|md5| DigestValue::new(&md5));
+        archive.members.push(Member {
             content_bytes,
             digests: md5
                 .map(|md5| (DigestAlgorithm::Md5, md5))
                 .into_iter()
                 .collect(),
             ..Member::of_start(&member_start(None))
-        };
-        Ok(LrzipArchive {
-            header,
-            maps,
-            chunks,
-            blocks,
-            records_stored_bytes,
-            tail,
-            members: vec![member],
-            store,
-            unfilter: Lock::default(),
+        });
+        Ok(archive)
+    }
+
+    /// Reads all records; returns the length of the content in bytes.
+    fn survey(&mut self, mut layout: LayoutReader) -> Result<u64> {
+        let opener = layout.opener(Share::for_ranges(&self.options).decoders_bytes);
+        let (mut content_bytes, mut store_bytes) = (0, 0);
+        while let Some(chunk) = layout.next(content_bytes)? {
+            let survey = Survey::of(self.header.version, &chunk, &opener, 0)
+                .map_err(|error| error.at_content(content_bytes))?;
+            self.chunks.push(SurveyedChunk {
+                content_start: content_bytes,
+                prefilter: chunk.header.prefilter,
+            });
+            content_bytes = content_after(content_bytes, survey.content_bytes)?;
+            self.records += survey.records;
+            self.run_bytes += survey.run_bytes;
+            let records = chunk.records.iter();
+            self.records_stored_bytes += records.map(|block| block.found.stored_bytes).sum::<u64>();
+            for block in &chunk.literals {
+                let number = self.blocks.len() as u64;
+                self.blocks.push(block_info(number, block, store_bytes));
+                store_bytes += block.found.raw_bytes;
+            }
+        }
+        self.tail = layout.tail(content_bytes)?;
+        Ok(content_bytes)
+    }
+
+    /// The maps of all content, which are made when they are needed first.
+    fn mapped(&self) -> Result<&Mapped> {
+        self.mapped.get_or_try_init(|| {
+            let share = Share::for_ranges(&self.options);
+            let streams_max = self.options.threads.max(1) + 1;
+            let (mut epochs, literals) = EpochReader::new(self.layout.clone(), &share, streams_max);
+            let store = store_reader(literals, &share, &self.options);
+            let mut maps = Vec::new();
+            loop {
+                match epochs.next(&store)? {
+                    Step::Epoch { map, .. } => maps.push(map),
+                    Step::End(_) => return Ok(Mapped { maps, store }),
+                    Step::Chunk { .. } | Step::ChunkEnd { .. } | Step::Made { .. } => {}
+                }
+            }
         })
     }
 
@@ -153,16 +182,16 @@ impl LrzipArchive {
 
     /// Fills `out` with content as the maps have it.
     fn read_mapped(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let Mapped { maps, store } = self.mapped()?;
         let mut done = 0;
         while done < out.len() {
             let at = offset + done as u64;
-            let after = self.maps.partition_point(|map| map.content().end <= at);
-            let map = self.maps.get(after).ok_or_else(|| {
+            let after = maps.partition_point(|map| map.content().end <= at);
+            let map = maps.get(after).ok_or_else(|| {
                 Error::new(ErrorKind::Internal, "content without a map").at_content(at)
             })?;
             let piece = (map.content().end - at).min((out.len() - done) as u64) as usize;
-            self.store
-                .fill(map, at, &mut out[done..done + piece], Depth::Whole)?;
+            store.fill(map, at, &mut out[done..done + piece], Depth::Whole)?;
             done += piece;
         }
         Ok(())
@@ -197,7 +226,6 @@ impl LrzipArchive {
             .first()
             .map_or(0, |member| member.content_bytes);
         let store_bytes: u64 = self.blocks.iter().map(|block| block.raw_bytes).sum();
-        let run_bytes = self.maps.iter().map(|map| fill_bytes(map)).sum();
         let mut codecs = CodecUses::default();
         for block in &self.blocks {
             let names = (block.codec.clone(), block.filters.clone());
@@ -210,12 +238,12 @@ impl LrzipArchive {
             archive_bytes: self.tail.archive_bytes,
             content_bytes,
             store_bytes,
-            extents: self.maps.iter().map(|map| map.extent_count()).sum(),
+            extents: self.records,
             extents_frame_bytes: self.records_stored_bytes,
             matched_bytes: content_bytes
                 .saturating_sub(store_bytes)
-                .saturating_sub(run_bytes),
-            run_bytes,
+                .saturating_sub(self.run_bytes),
+            run_bytes: self.run_bytes,
             reach_bytes: self.tail.archive_bytes,
             members: self.members.clone(),
             codecs: codecs.finish(),
@@ -243,12 +271,11 @@ impl LrzipArchive {
     }
 }
 
-fn fill_bytes(map: &EpochMap) -> u64 {
-    let fills = map.origins(map.content());
-    fills
-        .filter(|(origin, _)| matches!(origin, Origin::Fill { .. }))
-        .map(|(_, length)| length)
-        .sum()
+/// Content so far and that of one more chunk.
+fn content_after(content_bytes: u64, chunk_bytes: u64) -> Result<u64> {
+    let all = content_bytes.checked_add(chunk_bytes);
+    let all = all.filter(|&all| all <= ADDRESS_BYTES_MAX);
+    all.ok_or_else(|| Error::limit(format!("content of more than {ADDRESS_BYTES_MAX} bytes")))
 }
 
 /// One block of literals.

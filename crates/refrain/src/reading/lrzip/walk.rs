@@ -1,7 +1,8 @@
-//! Everything from front to back: records mapped, literals opened ahead, content made in parallel and given away in order.
+//! Everything from front to back: literals opened ahead, records followed, content digested and given away in order, all at the
+//! same time.
 //!
-//! Pages of a block are opened one after the other, pages of several blocks at the same time. What limits how far they run ahead
-//! is the cache that they wait in.
+//! Content is made by the one who reads the records ([`replay`](super::replay)). What does not fit in memory that way is mapped
+//! ([`flatten`](super::flatten)), and made in parallel.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,28 +12,24 @@ use refrain_codec::foreign::{ForeignFilter, StreamFilter};
 use refrain_format::lrzip::Prefilter;
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberStart};
-use refrain_protect::md5::Md5;
-use refrain_runtime::{BufferPool, Crew, Lane};
+use refrain_runtime::{BufferPool, Crew, Lane, PooledBuffer};
 
-use super::digest::ChunkCrc;
-use super::epochs::{EpochReader, Step, Tail};
+use super::ahead::Ahead;
+use super::digest::{ContentDigest, Given};
+use super::epochs::{EpochReader, Step};
 use super::input::ArchiveInput;
-use super::literals::Literals;
+use super::layout::{LayoutReader, Tail};
 use super::random::block_info;
+use super::replay::{Keep, PIECE_BYTES};
 use super::{Share, member_start};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::pipeline::encode::EncodeSpace;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::reading::map::{EpochMap, Origin};
-use crate::reading::store::{Blocks, Depth, StoreReader};
+use crate::reading::store::{Depth, StoreReader};
 use crate::reading::visitor::Visitor;
 use crate::reading::walk::WalkTotals;
-
-/// Content is made in pieces of this many bytes.
-const PIECE_BYTES: u64 = 1 << 20;
-
-/// Pieces that a replay keeps: more than there ever are on their way out, so that all others were written.
-const RECENT_PIECES: usize = 32;
 
 /// The event type of a walk's crew.
 pub(crate) struct Event(Kind);
@@ -51,10 +48,18 @@ enum Kind {
         piece: u64,
         made: Result<Made>,
     },
+    /// A piece was packed, for later matches.
+    Kept,
+    /// Content was digested.
+    Digested {
+        digest: Box<ContentDigest>,
+        given: Vec<Given>,
+        result: Result<()>,
+    },
 }
 
 enum Made {
-    Bytes(Vec<u8>),
+    Bytes(PooledBuffer),
     Zeros(u64),
 }
 
@@ -67,7 +72,7 @@ enum Item {
         store_end: u64,
     },
     /// A piece that is made already, and where its literals end.
-    Made(Arc<Vec<u8>>, u64),
+    Made(Arc<PooledBuffer>, u64),
     ChunkEnd {
         crc: Option<u32>,
         archive_end: u64,
@@ -83,57 +88,48 @@ struct Plan {
     store_end: u64,
 }
 
-/// A block whose pages are opened, one after the other.
-struct Chain {
-    block: usize,
-    next: u64,
-    end: u64,
-    /// What its decoder takes.
-    memory_bytes: u64,
-    is_running: bool,
-}
-
 struct Shared {
     store: StoreReader,
-    buffers: BufferPool,
+    buffers: Arc<BufferPool>,
 }
 
 struct Walk<'a, 'scope, 'env> {
     crew: &'a Crew<'scope, 'env, Event>,
     shared: Arc<Shared>,
-    literals: Arc<Literals>,
     input: Arc<ArchiveInput>,
     visitor: &'a mut dyn Visitor,
     watch: &'a dyn Watch,
     epochs: Option<Box<EpochReader>>,
     has_ended: bool,
+    /// Literals are wanted once only.
+    is_forward: bool,
     pieces_max: u64,
-    chains_max: usize,
-    decoders_bytes: u64,
-    chains: VecDeque<Chain>,
-    next_block: usize,
+    ahead: Ahead,
     /// Blocks of literals that were named, and their bytes.
     blocks_seen: u64,
     blocks_bytes: u64,
-    /// Literals that were opened, and that were used by content that is given away.
-    opened_bytes: u64,
-    used_bytes: u64,
     plans: VecDeque<Plan>,
     items: VecDeque<Item>,
     made: BTreeMap<u64, Made>,
     next_piece: u64,
+    /// Content that is planned or made.
+    planned_bytes: u64,
+    /// Pieces that are being made, are packed, or were given but are not digested.
     pieces_in_flight: u64,
-    given: Given,
+    pieces_in_packing: u64,
+    undigested: Vec<Given>,
+    undigested_pieces: u64,
+    /// `None` while it is at work.
+    digest: Option<Box<ContentDigest>>,
+    filter: Unfiltered,
     content_bytes_total: Option<u64>,
     totals: WalkTotals,
     start: MemberStart,
 }
 
-/// Content on its way out: filters and digests.
-struct Given {
-    md5: Md5,
-    has_md5: bool,
-    crc: ChunkCrc,
+/// Content on its way through the filter of its chunk.
+#[derive(Default)]
+struct Unfiltered {
     filter: Option<StreamFilter>,
     /// Filtered bytes that wait for those behind them.
     held: Vec<u8>,
@@ -150,43 +146,41 @@ pub(crate) fn walk<'env>(
 ) -> Result<WalkTotals> {
     let share = Share::new(options, is_stream);
     let threads = options.threads.max(1);
-    let (epochs, literals) = EpochReader::open(input.clone(), &share, threads + 1, options)?;
+    let layout = LayoutReader::open(input.clone(), options.password.as_ref())?;
+    let (epochs, literals) = EpochReader::new(layout, &share, threads + 1);
     let pieces_max = (share.pieces_bytes / PIECE_BYTES).clamp(2, 8 * threads as u64 + 8);
     let shared = Arc::new(Shared {
         store: super::store_reader(literals.clone(), &share, options),
-        buffers: BufferPool::new(PIECE_BYTES as usize, pieces_max as usize),
+        buffers: Arc::new(BufferPool::new(
+            PIECE_BYTES as usize,
+            2 * pieces_max as usize,
+        )),
     });
     let header = epochs.header().clone();
     let mut walk = Walk {
         crew,
         shared,
-        literals,
         input,
         visitor,
         watch,
         epochs: Some(Box::new(epochs)),
         has_ended: false,
+        is_forward: false,
         pieces_max,
-        chains_max: threads,
-        decoders_bytes: share.decoders_bytes,
-        chains: VecDeque::new(),
-        next_block: 0,
+        ahead: Ahead::new(literals, threads, share.decoders_bytes),
         blocks_seen: 0,
         blocks_bytes: 0,
-        opened_bytes: 0,
-        used_bytes: 0,
         plans: VecDeque::new(),
         items: VecDeque::new(),
         made: BTreeMap::new(),
         next_piece: 0,
+        planned_bytes: 0,
         pieces_in_flight: 0,
-        given: Given {
-            md5: Md5::default(),
-            has_md5: header.digest == refrain_format::lrzip::DigestKind::Md5,
-            crc: ChunkCrc::new(),
-            filter: None,
-            held: Vec::new(),
-        },
+        pieces_in_packing: 0,
+        undigested: Vec::new(),
+        undigested_pieces: 0,
+        digest: Some(Box::new(ContentDigest::new(header.digest))),
+        filter: Unfiltered::default(),
         content_bytes_total: header.content_bytes,
         totals: WalkTotals::default(),
         start: member_start(header.content_bytes),
@@ -197,8 +191,12 @@ pub(crate) fn walk<'env>(
 impl Walk<'_, '_, '_> {
     fn run(&mut self) -> Result<WalkTotals> {
         self.visitor.start(&self.start)?;
-        if let (Some(output), Some(epochs)) = (self.visitor.read_back(), &mut self.epochs) {
-            epochs.replay(output, RECENT_PIECES);
+        if let Some(epochs) = &mut self.epochs {
+            let pool = self.shared.buffers.clone();
+            epochs.replay(self.visitor.read_back(), self.pieces_max as usize, pool);
+            self.is_forward = true;
+            // As many as there were pages open at once.
+            self.shared.store.keep_all_spares(true);
         }
         loop {
             self.read_next();
@@ -209,16 +207,20 @@ impl Walk<'_, '_, '_> {
                 None if self.has_ended && self.items.is_empty() => return Ok(self.totals),
                 None => return Err(Error::new(ErrorKind::Internal, "the walk stands still")),
             }
+            // Records are followed while their content is given away.
+            self.read_next();
             self.give()?;
+            self.start_digest();
             if is_cancelled(self.watch) {
                 return Err(Error::cancelled());
             }
         }
     }
 
-    /// Lets the next records be mapped, if there is room for the content that they describe.
+    /// Lets the next records be followed, if there is room for the content that they describe.
     fn read_next(&mut self) {
-        if self.has_ended || self.plans.len() as u64 >= self.pieces_max {
+        let waiting = self.plans.len() as u64 + self.undigested_pieces + self.pieces_in_packing;
+        if self.has_ended || waiting >= self.pieces_max {
             return;
         }
         let Some(mut epochs) = self.epochs.take() else {
@@ -232,63 +234,11 @@ impl Walk<'_, '_, '_> {
         });
     }
 
-    /// How far literals are open without a gap.
-    fn frontier(&self) -> u64 {
-        let next_block = || self.literals.range_of(self.next_block).map(|range| range.0);
-        match self.chains.front() {
-            Some(chain) => chain.next,
-            None => next_block().unwrap_or(u64::MAX),
-        }
-    }
-
-    /// Lets further pages be opened: always the one that the next piece needs, others as long as they do not drive out each
-    /// other.
+    /// Lets further pages of literals be opened.
     fn open_ahead(&mut self) {
-        while self.chains.len() < self.chains_max
-            && let Some((next, end)) = self.literals.range_of(self.next_block)
-        {
-            let memory_bytes = self.literals.decoder_bytes(self.next_block);
-            let used: u64 = self.chains.iter().map(|chain| chain.memory_bytes).sum();
-            if !self.chains.is_empty() && used.saturating_add(memory_bytes) > self.decoders_bytes {
-                break;
-            }
-            self.chains.push_back(Chain {
-                block: self.next_block,
-                next,
-                end,
-                memory_bytes,
-                is_running: false,
-            });
-            self.next_block += 1;
-        }
-        self.chains
-            .retain(|chain| chain.next < chain.end || chain.is_running);
-        let ahead_max = self.shared.store.open_bytes_max() / 2;
         let needed = self.plans.front().map_or(0, |plan| plan.store_end);
-        let mut ahead = self.opened_bytes.saturating_sub(self.used_bytes);
-        for (index, chain) in self.chains.iter_mut().enumerate() {
-            // Whoever needed a page at once has opened it.
-            while let Some(place) = self.literals.locate(chain.next)
-                && chain.next + place.raw_bytes <= self.used_bytes.min(chain.end)
-                && !chain.is_running
-            {
-                chain.next += place.raw_bytes;
-                self.opened_bytes += place.raw_bytes;
-            }
-            let must = index == 0 && chain.next < needed;
-            if chain.is_running || !(must || ahead < ahead_max) {
-                continue;
-            }
-            let Some(place) = self
-                .literals
-                .locate(chain.next)
-                .filter(|_| chain.next < chain.end)
-            else {
-                continue;
-            };
-            ahead += place.raw_bytes;
-            chain.is_running = true;
-            let (shared, block) = (self.shared.clone(), chain.block);
+        for (block, place) in self.ahead.start(needed, &self.shared.store) {
+            let shared = self.shared.clone();
             self.crew.submit(Lane::Normal, move || {
                 let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
                 let opened = opened.map(|page| page.len() as u64);
@@ -299,8 +249,8 @@ impl Walk<'_, '_, '_> {
 
     /// Lets pieces be made whose literals are open.
     fn start_pieces(&mut self) {
-        let frontier = self.frontier();
-        while self.pieces_in_flight < self.pieces_max {
+        let frontier = self.ahead.frontier();
+        while self.pieces_in_flight + self.undigested_pieces < self.pieces_max {
             let is_ready = |plan: &mut Plan| plan.store_end <= frontier;
             let Some(plan) = self.plans.pop_front_if(is_ready) else {
                 return;
@@ -318,6 +268,25 @@ impl Walk<'_, '_, '_> {
         }
     }
 
+    /// Lets what was given be digested, unless that is going on.
+    fn start_digest(&mut self) {
+        if self.undigested.is_empty() {
+            return;
+        }
+        let Some(mut digest) = self.digest.take() else {
+            return;
+        };
+        let given = std::mem::take(&mut self.undigested);
+        self.crew.submit(Lane::Urgent, move || {
+            let result = given.iter().try_for_each(|given| digest.take(given));
+            Event(Kind::Digested {
+                digest,
+                given,
+                result,
+            })
+        });
+    }
+
     fn take(&mut self, event: Kind) -> Result<()> {
         match event {
             Kind::Step { epochs, step } => {
@@ -326,17 +295,20 @@ impl Walk<'_, '_, '_> {
                 self.plan(step?);
                 self.totals.archive_bytes = self.totals.archive_bytes.max(archive_bytes);
             }
-            Kind::Page { block, opened } => {
-                let opened = opened?;
-                self.opened_bytes += opened;
-                if let Some(chain) = self.chains.iter_mut().find(|chain| chain.block == block) {
-                    chain.is_running = false;
-                    chain.next += opened;
-                }
-                self.chains.retain(|chain| chain.next < chain.end);
-            }
+            Kind::Page { block, opened } => self.ahead.opened(block, opened?),
             Kind::Piece { piece, made } => {
                 self.made.insert(piece, made?);
+            }
+            Kind::Kept => self.pieces_in_packing -= 1,
+            Kind::Digested {
+                digest,
+                given,
+                result,
+            } => {
+                result?;
+                self.digest = Some(digest);
+                let is_piece = |given: &&Given| matches!(given, Given::Bytes(_));
+                self.undigested_pieces -= given.iter().filter(is_piece).count() as u64;
             }
         }
         Ok(())
@@ -364,10 +336,21 @@ impl Walk<'_, '_, '_> {
                 self.has_ended = true;
                 self.items.push_back(Item::End(tail));
             }
-            Step::Made { bytes, store_end } => self.items.push_back(Item::Made(bytes, store_end)),
+            Step::Made { piece, store_end } => {
+                self.planned_bytes += piece.bytes.len() as u64;
+                if let Some(keep) = piece.keep {
+                    self.keep(keep, piece.bytes.clone());
+                }
+                self.items.push_back(Item::Made(piece.bytes, store_end));
+            }
             Step::Epoch { map, store_end } => {
+                // Content may be mapped only after some of it was made: see `EpochReader::map_instead`.
+                if std::mem::take(&mut self.is_forward) {
+                    self.shared.store.keep_all_spares(false);
+                }
                 let content = map.content();
-                let mut at = content.start;
+                let mut at = content.start.max(self.planned_bytes);
+                self.planned_bytes = self.planned_bytes.max(content.end);
                 while at < content.end {
                     let end = (at + PIECE_BYTES).min(content.end);
                     let piece = self.next_piece;
@@ -385,32 +368,63 @@ impl Walk<'_, '_, '_> {
         }
     }
 
+    /// Lets a piece be packed that later matches read.
+    fn keep(&mut self, keep: Keep, bytes: Arc<PooledBuffer>) {
+        let shared = self.shared.clone();
+        self.pieces_in_packing += 1;
+        self.crew.submit(Lane::Normal, move || {
+            let mut scratch = shared.buffers.get().unwrap_or_default();
+            let pack = |space: &mut EncodeSpace| {
+                let (start, until) = (keep.start, keep.needed_until);
+                keep.kept
+                    .keep(&mut space.codec, &mut scratch, start, &bytes, until);
+            };
+            shared.store.workspaces().with(pack);
+            shared.buffers.put(scratch);
+            Event(Kind::Kept)
+        });
+    }
+
     /// Gives away what is ready, in order.
     fn give(&mut self) -> Result<()> {
         while let Some(item) = self.items.pop_front() {
             match item {
-                Item::Chunk(prefilter) => self.given.begin_chunk(prefilter),
+                Item::Chunk(prefilter) => self.filter.begin_chunk(prefilter),
                 Item::Piece { piece, store_end } => {
                     let Some(made) = self.made.remove(&piece) else {
                         self.items.push_front(Item::Piece { piece, store_end });
                         return Ok(());
                     };
                     self.pieces_in_flight -= 1;
-                    self.used_bytes = self.used_bytes.max(store_end);
-                    self.give_piece(made)?;
+                    self.ahead.used(store_end);
+                    match made {
+                        Made::Bytes(bytes) => self.give_bytes(Arc::new(bytes))?,
+                        Made::Zeros(length_bytes) => self.give_zeros(length_bytes)?,
+                    }
                 }
                 Item::Made(bytes, store_end) => {
-                    self.used_bytes = self.used_bytes.max(store_end);
+                    self.ahead.used(store_end);
+                    if self.is_forward {
+                        self.ahead.forget_used(&self.shared.store);
+                    }
                     match bytes.iter().all(|&byte| byte == 0) {
-                        true => self.give_piece(Made::Zeros(bytes.len() as u64))?,
-                        false => self.give_bytes(&bytes)?,
+                        true => self.give_zeros(bytes.len() as u64)?,
+                        false => self.give_bytes(bytes)?,
                     }
                 }
                 Item::ChunkEnd { crc, archive_end } => {
-                    self.end_chunk(crc)?;
+                    let rest = self.filter.finish();
+                    self.give_plain(self.pooled(rest))?;
+                    self.undigested.push(Given::ChunkEnd(crc));
                     self.input.may_forget_before(archive_end);
                 }
-                Item::End(tail) => self.end(&tail)?,
+                Item::End(tail) if self.undigested.is_empty() && self.digest.is_some() => {
+                    self.end(&tail)?;
+                }
+                Item::End(tail) => {
+                    self.items.push_front(Item::End(tail));
+                    return Ok(());
+                }
             }
             self.watch.progress(&Progress {
                 content_bytes_done: self.totals.content_bytes,
@@ -421,55 +435,38 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    fn give_piece(&mut self, made: Made) -> Result<()> {
-        match made {
-            Made::Zeros(length_bytes) if self.given.filter.is_none() => {
-                self.given.zeros(length_bytes);
-                self.totals.content_bytes += length_bytes;
-                self.visitor.zeros(length_bytes)
-            }
-            Made::Zeros(length_bytes) => self.give_bytes(&vec![0; length_bytes as usize]),
-            Made::Bytes(bytes) => {
-                let given = self.give_bytes(&bytes);
-                self.shared.buffers.put(bytes);
-                given
-            }
+    fn give_zeros(&mut self, length_bytes: u64) -> Result<()> {
+        if self.filter.is_active() {
+            return self.give_bytes(self.pooled(vec![0; length_bytes as usize]));
         }
+        self.undigested.push(Given::Zeros(length_bytes));
+        self.totals.content_bytes += length_bytes;
+        self.visitor.zeros(length_bytes)
     }
 
-    fn give_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.given.filter.is_none() {
+    fn give_bytes(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
+        if !self.filter.is_active() {
             return self.give_plain(bytes);
         }
-        let ready = self.given.unfiltered(bytes);
-        self.give_plain(&ready)
+        let ready = self.filter.apply(&bytes);
+        self.give_plain(self.pooled(ready))
     }
 
-    fn give_plain(&mut self, bytes: &[u8]) -> Result<()> {
-        self.given.digest(bytes);
+    fn pooled(&self, bytes: Vec<u8>) -> Arc<PooledBuffer> {
+        Arc::new(PooledBuffer::new(&self.shared.buffers, bytes))
+    }
+
+    fn give_plain(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
         self.totals.content_bytes += bytes.len() as u64;
-        self.visitor.content(bytes)
-    }
-
-    fn end_chunk(&mut self, crc: Option<u32>) -> Result<()> {
-        let rest = std::mem::take(&mut self.given.held);
-        self.give_plain(&rest)?;
-        let found = std::mem::replace(&mut self.given.crc, ChunkCrc::new()).value();
-        match crc {
-            Some(stated) if stated != found => Err(Error::damaged(format!(
-                "the chunk that ends here has the CRC-32 {found:08x}, the archive states {stated:08x}"
-            ))
-            .at_content(self.totals.content_bytes)),
-            _ => Ok(()),
-        }
+        self.visitor.content(&bytes)?;
+        self.undigested_pieces += 1;
+        self.undigested.push(Given::Bytes(bytes));
+        Ok(())
     }
 
     fn end(&mut self, tail: &Tail) -> Result<()> {
-        let found = std::mem::take(&mut self.given.md5).finish();
-        if tail.md5.is_some_and(|stated| stated != found) {
-            return Err(Error::damaged(
-                "the content has not the MD5 that the archive states",
-            ));
+        if let Some(digest) = self.digest.take() {
+            digest.finish(tail.md5)?;
         }
         if tail.trailing_bytes > 0 {
             let count = tail.trailing_bytes;
@@ -502,32 +499,18 @@ pub(super) fn stream_filter(prefilter: Prefilter) -> StreamFilter {
     })
 }
 
-impl Given {
+impl Unfiltered {
     fn begin_chunk(&mut self, prefilter: Option<Prefilter>) {
         self.filter = prefilter.map(stream_filter);
         self.held.clear();
     }
 
-    fn digest(&mut self, bytes: &[u8]) {
-        if self.has_md5 {
-            self.md5.update(bytes);
-        } else {
-            self.crc.update(bytes);
-        }
-    }
-
-    fn zeros(&mut self, length_bytes: u64) {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let mut left = length_bytes;
-        while left > 0 {
-            let count = left.min(ZEROS.len() as u64);
-            self.digest(&ZEROS[..count as usize]);
-            left -= count;
-        }
+    fn is_active(&self) -> bool {
+        self.filter.is_some()
     }
 
     /// What can be given of the filtered bytes that wait and these.
-    fn unfiltered(&mut self, bytes: &[u8]) -> Vec<u8> {
+    fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         let done = match &mut self.filter {
             Some(filter) => filter.apply(&mut self.held),
@@ -535,6 +518,11 @@ impl Given {
         };
         let rest = self.held.split_off(done);
         std::mem::replace(&mut self.held, rest)
+    }
+
+    /// What waits when the chunk ends: the filter leaves it as it is.
+    fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -547,10 +535,11 @@ impl Shared {
         {
             return Ok(Made::Zeros(length_bytes));
         }
-        let mut bytes = match length_bytes {
+        let bytes = match length_bytes {
             PIECE_BYTES => self.buffers.get_full()?,
             _ => vec![0; length_bytes as usize],
         };
+        let mut bytes = PooledBuffer::new(&self.buffers, bytes);
         self.store
             .fill(map, content.start, &mut bytes, Depth::Whole)?;
         Ok(Made::Bytes(bytes))

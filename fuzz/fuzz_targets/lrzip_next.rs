@@ -1,8 +1,0 @@
-//! Door: any bytes taken for an archive of lrzip-next 0.14.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use refrain_fuzz::as_lrzip;
-use refrain::property::archive_survives;
-
-fuzz_target!(|data: &[u8]| archive_survives(&as_lrzip(14, data)));
