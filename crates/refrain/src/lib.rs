@@ -79,6 +79,8 @@ pub use options::{
     CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
 };
 pub use progress::{Progress, Unwatched, Watch};
-pub use refrain_protect::{DigestAlgorithm, DigestValue};
+#[cfg(feature = "lrzip")]
+pub use reading::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
+pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use tree::TreeSink;
 pub use tuning::MEMORY_BYTES_MIN;

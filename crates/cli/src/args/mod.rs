@@ -18,7 +18,7 @@ pub use output::OutputArgs;
 pub use password::PasswordArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
-pub use resources::ResourceArgs;
+pub use resources::{ResourceArgs, ThreadArgs};
 pub use rfn::{RfnArgs, RfnMode};
 pub use verb::{
     CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs, ListArgs,

@@ -202,4 +202,10 @@ pub enum GenerateWhat {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
+    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, by which this program takes lrzip's place
+    #[cfg(feature = "lrzip")]
+    LrzipLinks,
+    /// Manual pages for these names
+    #[cfg(feature = "lrzip")]
+    LrzipMan,
 }

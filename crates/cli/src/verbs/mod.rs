@@ -7,7 +7,7 @@ pub mod decompress;
 pub mod hash;
 pub mod info;
 pub mod list;
+pub mod restore;
 pub mod test;
 
 mod growing;
-mod restore;

@@ -17,6 +17,8 @@ use crate::options::PasswordSource;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub header: ChunkHeader,
+    /// Where its first root is: heads count from here.
+    pub base: u64,
     pub records: Vec<Block>,
     pub literals: Vec<Block>,
     /// Bytes of all blocks when open.
@@ -118,6 +120,7 @@ impl LayoutReader {
         let base = self.next + header.length_bytes;
         let mut chunk = Chunk {
             header,
+            base,
             records: Vec::new(),
             literals: Vec::new(),
             records_bytes: 0,

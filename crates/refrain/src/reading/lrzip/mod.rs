@@ -18,6 +18,7 @@
 //! | `epochs` | all of it in order: one map after the other |
 //! | `walk` | everything, from front to back |
 //! | `random` | any range |
+//! | `heads` | what it is made of, without opening anything |
 //! | `unfilter` | ranges behind a filter |
 //! | `digest` | MD5 and CRC-32 of content |
 
@@ -25,6 +26,7 @@ mod coded;
 mod digest;
 mod epochs;
 mod flatten;
+mod heads;
 mod input;
 mod items;
 mod layout;
@@ -47,6 +49,7 @@ use crate::pipeline::intake::read_full;
 use crate::reading::frames::{FrameFeed, limits_for};
 use crate::reading::store::StoreReader;
 
+pub use heads::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub(crate) use input::ArchiveInput;
 pub(crate) use random::LrzipArchive;
 pub(crate) use walk::walk;

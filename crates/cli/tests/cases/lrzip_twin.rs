@@ -1,0 +1,547 @@
+//! The drop-in beside lrzip itself: the same command lines in directories that are alike; exit code, files left, and the lines
+//! that scripts look for must be the same. What is different on purpose is told in the table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::support::REFRAIN;
+
+/// How the two sides compare.
+enum Twin {
+    /// Exit code, files and words are the same.
+    Same,
+    /// Exit code and files are the same; why the words are others.
+    OtherWords(&'static str),
+    /// Why ours does otherwise, its exit code, and the files it leaves that the case did not begin with, or `-` and the name for
+    /// those that are gone.
+    Otherwise(&'static str, i32, &'static [&'static str]),
+}
+
+use Twin::{OtherWords, Otherwise, Same};
+
+/// A command line, what is on its standard input, and how both sides compare.
+type Case = (&'static str, &'static str, Twin);
+
+/// One of the two: a directory, and where its programs are.
+struct Side {
+    directory: tempfile::TempDir,
+    programs: Option<PathBuf>,
+}
+
+/// What a run left.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    exit: Option<i32>,
+    stdout: Vec<u8>,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+const PAGE: &str = "\
+the quick brown fox jumps over the lazy dog, and then it jumps again; 0123456789 and so on and on and on\n";
+
+/// The files that a case begins with.
+fn prepare(directory: &Path) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/lrzip");
+    for (name, from) in [
+        ("p.lrz", "v06-lzma.lrz"),
+        ("p.tar.lrz", "v06-gzip.lrz"),
+        ("old.lrz", "v05-lzma.lrz"),
+        ("none.lrz", "v06-none.lrz"),
+        ("enc.lrz", "v06-enc-lzma-pw_secret.lrz"),
+        ("d/in.lrz", "v06-lzo.lrz"),
+        ("d/e/in2.lrz", "v06-bzip2.lrz"),
+    ] {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, fs::read(golden.join(from)).unwrap()).unwrap();
+    }
+    let good = fs::read(directory.join("p.lrz")).unwrap();
+    fs::write(directory.join("cut.lrz"), &good[..good.len() / 2]).unwrap();
+    fs::write(directory.join("head.lrz"), &good[..20]).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    fs::write(directory.join("flip.lrz"), &flipped).unwrap();
+    fs::write(directory.join("empty"), b"").unwrap();
+    fs::write(directory.join("here"), b"was here before").unwrap();
+    fs::write(directory.join("here.lrz"), &good).unwrap();
+    fs::write(directory.join("text"), PAGE.repeat(400)).unwrap();
+    fs::write(directory.join("pw"), b"secret\n").unwrap();
+    fs::create_dir_all(directory.join("out")).unwrap();
+    fs::create_dir_all(directory.join("t/s")).unwrap();
+    fs::write(directory.join("t/a"), PAGE.repeat(30)).unwrap();
+    fs::write(directory.join("t/s/b"), PAGE.repeat(60)).unwrap();
+}
+
+impl Side {
+    fn lrzip() -> Side {
+        Side {
+            directory: tempfile::tempdir().unwrap(),
+            programs: None,
+        }
+    }
+
+    fn ours() -> Side {
+        let directory = tempfile::tempdir().unwrap();
+        let programs = directory.path().join("bin");
+        let made = Command::new(REFRAIN)
+            .args(["generate", "lrzip-links"])
+            .arg(&programs)
+            .status();
+        assert!(made.unwrap().success());
+        Side {
+            directory,
+            programs: Some(programs),
+        }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    /// Runs a line in a fresh directory, with `config` as its `lrzip.conf`.
+    fn run(&self, line: &str, stdin: &str, config: Option<&str>) -> (Left, Vec<String>) {
+        let work = self.work();
+        let _ = fs::remove_dir_all(&work);
+        fs::create_dir_all(&work).unwrap();
+        prepare(&work);
+        if let Some(config) = config {
+            fs::write(work.join("lrzip.conf"), config).unwrap();
+        }
+        let words = shlex::split(line).unwrap();
+        let program = match &self.programs {
+            Some(programs) => programs.join(&words[0]),
+            None => PathBuf::from(&words[0]),
+        };
+        let input = match stdin {
+            "" => Stdio::null(),
+            name => fs::File::open(work.join(name)).unwrap().into(),
+        };
+        let mut command = Command::new(program);
+        command.args(&words[1..]).current_dir(&work).stdin(input);
+        command.env("HOME", self.directory.path());
+        if config.is_none() {
+            command.env("LRZIP", "NOCONFIG");
+        }
+        let output = command.output().unwrap();
+        let is_data = is_data(line, stdin);
+        let said = said(&output, is_data);
+        let mut files = BTreeMap::new();
+        collect(&work, &work, &mut files);
+        let left = Left {
+            exit: output.status.code(),
+            stdout: if is_data { output.stdout } else { Vec::new() },
+            files,
+        };
+        (left, said)
+    }
+}
+
+/// Whether standard output carries data.
+fn is_data(line: &str, stdin: &str) -> bool {
+    let decompresses_stdin = !stdin.is_empty() && !line.contains("-o ") && !line.contains("-t");
+    let is_password = stdin == "pw";
+    let is_cat = line.starts_with("lrzcat") || line.contains("-o -") || line.starts_with("lrz -dc");
+    !line.contains("-i") && (is_cat || (decompresses_stdin && !is_password))
+}
+
+fn collect(root: &Path, directory: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+            files.insert(name, fs::read(&path).unwrap_or_default());
+        }
+    }
+}
+
+/// The lines that both sides say, in a form that can be compared: without progress, times and speeds, sorted, since nobody
+/// knows how two streams mix.
+fn said(output: &Output, is_data: bool) -> Vec<String> {
+    let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !is_data {
+        text.push('\n');
+        text.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    // lrzip does not end this line.
+    let text = text.replace("Fatal error - exiting", "\nFatal error - exiting\n");
+    let text = text.replace("Enter passphrase: ", "Enter passphrase: \n");
+    let lines = text.split(['\n', '\r']).map(str::trim);
+    let mut lines: Vec<String> = lines.filter(|line| is_compared(line)).map(without_numbers).collect();
+    lines.sort();
+    lines
+}
+
+fn is_compared(line: &str) -> bool {
+    let is_progress = line.contains('%') && (line.contains(" / ") || line.starts_with("Total:"));
+    let is_table = line.contains('\t');
+    let is_machine = ["Warning, low memory", "Detected 2", "Will take", "File size", "Beginning"];
+    !line.is_empty()
+        && (!is_progress || is_table)
+        && !line.contains("bytes ram")
+        && !is_machine.iter().any(|start| line.starts_with(start))
+}
+
+/// Times and speeds are cut off.
+fn without_numbers(line: &str) -> String {
+    for start in ["Total time:", "Average DeCompression Speed:"] {
+        if line.starts_with(start) {
+            return start.to_string();
+        }
+    }
+    match line.split_once(" Average Compression Speed:") {
+        Some((ratio, _)) => ratio.split(" Ratio: ").next().unwrap().to_string(),
+        None => line.to_string(),
+    }
+}
+
+/// Runs every case on both sides.
+fn compare(cases: &[Case], config: Option<&str>) {
+    if Command::new("lrzip").arg("-V").output().is_err() {
+        eprintln!("lrzip is not installed: not compared");
+        return;
+    }
+    let (theirs, ours) = (Side::lrzip(), Side::ours());
+    for (line, stdin, twin) in cases {
+        let (their_left, their_words) = theirs.run(line, stdin, config);
+        let (our_left, our_words) = ours.run(line, stdin, config);
+        let what = format!("`{line}` <{stdin} {config:?}\nlrzip: {their_words:?}\nours: {our_words:?}");
+        match twin {
+            Same | OtherWords(_) => {
+                assert_eq!(our_left.exit, their_left.exit, "exit code of {what}");
+                assert!(our_left.stdout == their_left.stdout, "output of {what}");
+                same_files(&our_left, &their_left, &what);
+            }
+            Otherwise(_, exit, changes) => {
+                assert_eq!(our_left.exit, Some(*exit), "exit code of {what}");
+                assert_eq!(changed(&ours, &our_left), *changes, "files of {what}");
+                assert_ne!(our_left, their_left, "no difference: {what}");
+            }
+        }
+        match twin {
+            Same => assert_eq!(our_words, their_words, "words of {what}"),
+            OtherWords(_) => assert_ne!(our_words, their_words, "the same words: {what}"),
+            Otherwise(..) => {}
+        }
+    }
+}
+
+fn same_files(ours: &Left, theirs: &Left, what: &str) {
+    let names = |left: &Left| left.files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(ours), names(theirs), "files of {what}");
+    for (name, bytes) in &ours.files {
+        let same = *bytes == theirs.files[name];
+        assert!(same, "content of {name}: {what}");
+    }
+}
+
+/// Names of files that are new or changed, and with a `-` those that are gone.
+fn changed(side: &Side, left: &Left) -> Vec<String> {
+    let fresh = side.directory.path().join("fresh");
+    let _ = fs::remove_dir_all(&fresh);
+    fs::create_dir_all(&fresh).unwrap();
+    prepare(&fresh);
+    let mut before = BTreeMap::new();
+    collect(&fresh, &fresh, &mut before);
+    let is_new = |(name, bytes): &(&String, &Vec<u8>)| before.get(*name) != Some(*bytes);
+    let new = left.files.iter().filter(is_new).map(|(name, _)| name.clone());
+    let gone = before.keys().filter(|name| !left.files.contains_key(*name));
+    new.chain(gone.map(|name| format!("-{name}"))).collect()
+}
+
+const LATER: &str = "lrzip finds the same damage in other words";
+
+#[test]
+fn archives_are_decompressed() {
+    compare(
+        &[
+            ("lrzip -d p.lrz", "", Same),
+            ("lrzip -dq p.lrz", "", Same),
+            ("lrzip -dQ p.lrz", "", Same),
+            ("lrzip -d -H p.lrz", "", Same),
+            ("lrzip -dc p.lrz", "", Same),
+            ("lrzip -d --check --hash p.lrz", "", Same),
+            ("lrunzip p.lrz", "", Same),
+            ("lrunzip p.lrz p.tar.lrz old.lrz", "", Same),
+            ("lrzip -d none.lrz nofile.lrz p.lrz", "", Same),
+            ("lrzip -d -o x p.lrz", "", Same),
+            ("lrzip p.lrz -d -o out/x", "", Same),
+            ("lrzip -d -O out p.lrz d/in.lrz", "", Same),
+            ("lrzip -d -O out/ p.lrz", "", Same),
+            ("lrzip -d -O nodir p.lrz", "", Same),
+            ("lrzip -d -o nodir/x p.lrz", "", Same),
+            ("lrzip -d -S .tar.lrz p.tar.lrz", "", Same),
+            ("lrzip -d -S rz p.lrz", "", Same),
+            ("lrzip -d -o x -S .y p.lrz", "", Same),
+            ("lrzip -d here.lrz", "", Same),
+            ("lrzip -d -f here.lrz", "", Same),
+            ("lrzip -d -f -o here p.lrz", "", Same),
+            ("lrzip -d -o here p.lrz", "", Same),
+            ("lrzip -d -o out p.lrz", "", OtherWords("a directory is said to be one")),
+            ("lrzip -D -d p.lrz", "", Same),
+            ("lrzip -D -d here.lrz", "", Same),
+            ("lrzip -Ddf here.lrz", "", Same),
+            ("lrzip -D -d cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -r -d d", "", OtherWords("files are taken by name")),
+            ("lrzip -rdD d", "", OtherWords("files are taken by name")),
+            ("lrzip -r -d -O out d", "", OtherWords("files are taken by name")),
+            ("lrzip -r -d p.lrz", "", Same),
+            ("lrzip -r -d -o x d", "", Same),
+            ("lrzip -r -d", "p.lrz", Same),
+            ("lrzip -d d", "", Same),
+            ("lrzip -d nofile", "", Same),
+            ("lrzip -d text", "", OtherWords("it is said why")),
+            ("lrzip -d -o x text", "", Same),
+            ("lrzip -d -o x empty", "", OtherWords(LATER)),
+            ("lrzip -d -o x y.lrz p.lrz", "", Same),
+            ("lrzip -d -o x -O out p.lrz", "", Same),
+            ("lrzip -d -p 1 p.lrz", "", Same),
+            ("lrzip -d -p 0 p.lrz", "", Same),
+            ("lrzip -d -m 5 p.lrz", "", Same),
+            ("lrzip -d -N 5 p.lrz", "", Same),
+            ("lrzip -d -L 9 -w 3 -T p.lrz", "", Same),
+            ("lrzip -d -U p.lrz", "", Same),
+            ("lrzip -d -g p.lrz", "", Same),
+            ("lrzip -d -n -g p.lrz", "", Same),
+            ("lrzip --decompress --outfile=x --quiet p.lrz", "", Same),
+            ("lrzip --dec --force --outd=out p.lrz", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn archives_pass_through_pipes() {
+    compare(
+        &[
+            ("lrzip -d", "p.lrz", Same),
+            ("lrzip -d -", "p.lrz", Same),
+            ("lrzip -dq", "p.lrz", Same),
+            ("lrzip -dQ", "p.lrz", Same),
+            ("lrunzip", "p.lrz", Same),
+            ("lrzcat", "p.lrz", Same),
+            ("lrzcat p.lrz", "", Same),
+            ("lrzcat p.lrz p.tar.lrz", "", Same),
+            ("lrzcat -Q p.lrz", "", Same),
+            ("lrzcat nofile", "", Same),
+            ("lrzcat text", "", Same),
+            ("lrzcat -H p.lrz", "", Same),
+            ("lrzip -d -o - p.lrz", "", Same),
+            ("lrzip -d -o - p.lrz none.lrz", "", Same),
+            ("lrzip -dc -o - p.lrz", "", Same),
+            ("lrzip -d -o x", "p.lrz", Same),
+            ("lrzip -d -o x -", "p.lrz", Same),
+            ("lrzip -d -o here", "p.lrz", Same),
+            ("lrzip -d -f -o here", "p.lrz", Same),
+            ("lrzip -d -O out", "p.lrz", Same),
+            ("lrzip -d -H", "p.lrz", Same),
+            ("lrzip -d -D", "p.lrz", Same),
+            ("lrzip -d", "text", Same),
+            ("lrzip -d", "cut.lrz", OtherWords(LATER)),
+            ("lrzip -t", "p.lrz", Same),
+            ("lrzip -d -t", "p.lrz", Same),
+            ("lrzip -t -q -H", "p.lrz", Same),
+            ("lrzip -t", "text", Same),
+            ("lrz -d", "p.lrz", Same),
+            ("lrz -dc p.lrz", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn archives_are_tested_and_told() {
+    compare(
+        &[
+            ("lrzip -t p.lrz", "", Same),
+            ("lrzip -tq p.lrz", "", Same),
+            ("lrzip -tQ p.lrz", "", Same),
+            ("lrzip -tH p.lrz old.lrz", "", Same),
+            ("lrzip -tc p.lrz", "", Same),
+            ("lrzip -dt p.lrz", "", Same),
+            ("lrzip -it p.lrz", "", Same),
+            ("lrzip -t -o x p.lrz", "", Same),
+            ("lrzip -t -O out p.lrz", "", Same),
+            ("lrzip -t text", "", Same),
+            ("lrzip -t nofile", "", Same),
+            ("lrzip -t cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -t head.lrz", "", OtherWords(LATER)),
+            ("lrzip -t flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -t empty", "", OtherWords(LATER)),
+            ("lrzip -t p.lrz text none.lrz", "", Same),
+            ("lrzip -rt d", "", Same),
+            (
+                "lrzip -t -D p.lrz",
+                "",
+                Otherwise("a test deletes nothing; lrzip deletes the archive", 0, &[]),
+            ),
+            ("lrzip -i none.lrz", "", Same),
+            ("lrzip -iv none.lrz", "", Same),
+            ("lrzip -ivv none.lrz", "", Same),
+            ("lrzip -iq none.lrz", "", Same),
+            ("lrzip -iQ none.lrz", "", Same),
+            ("lrzip -di none.lrz", "", Same),
+            ("lrzip -iD none.lrz", "", Same),
+            ("lrzip -i -o x none.lrz", "", Same),
+            ("lrzip -i p.lrz", "", OtherWords("the back end is told; lrzip says 'rzip alone'")),
+            ("lrzip -i enc.lrz", "", Same),
+            ("lrzip -iv enc.lrz", "", Same),
+            ("lrzip -i text", "", Same),
+            ("lrzip -i nofile", "", Same),
+            ("lrzip -i none.lrz text", "", Same),
+            ("lrzip -i", "p.lrz", Same),
+            ("lrzip -i -", "p.lrz", Same),
+            ("lrzip -i d", "", Same),
+            ("lrz -i none.lrz", "", OtherWords("lrz tells; lrzip's is silent")),
+            ("lrzip -i cut.lrz", "", OtherWords(LATER)),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn damaged_archives_leave_what_lrzip_leaves() {
+    compare(
+        &[
+            ("lrzip -d cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -d flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d head.lrz", "", OtherWords(LATER)),
+            ("lrzip -d -K flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d -K -o x flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d -f -o here cut.lrz", "", Otherwise("what was there stays", 1, &[])),
+            (
+                "lrzip -df text",
+                "",
+                Otherwise("the input stays; lrzip deletes it", 1, &[]),
+            ),
+            (
+                "lrzip -df -S .y p.lrz",
+                "",
+                Otherwise("the input stays; lrzip overwrites it", 1, &[]),
+            ),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn lrz_has_the_habits_of_gzip() {
+    compare(
+        &[
+            ("lrz -d p.lrz", "", Same),
+            ("lrz -dk p.lrz", "", Same),
+            ("lrz -d here.lrz", "", Same),
+            ("lrz -df here.lrz", "", Same),
+            ("lrz -dv p.lrz", "", Same),
+            ("lrz -dP p.lrz", "", Same),
+            ("lrz -dC p.lrz", "", Same),
+            ("lrz -t p.lrz", "", Otherwise("a test deletes nothing", 0, &[])),
+            ("lrz -rd d", "", Same),
+            ("lrz -d d", "", Same),
+            ("lrz nofile", "", Same),
+            ("lrz -d text", "", OtherWords("it is said why")),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn nonsense_is_refused_as_lrzip_refuses_it() {
+    let help = "the help has other words";
+    compare(
+        &[
+            ("lrzip --foo text", "", OtherWords(help)),
+            ("lrzip -y text", "", OtherWords(help)),
+            ("lrzip -o", "", OtherWords(help)),
+            ("lrzip --info=3 p.lrz", "", OtherWords(help)),
+            ("lrzip --lz text", "", OtherWords(help)),
+            ("lrz -q text", "", OtherWords(help)),
+            ("lrz -0 text", "", OtherWords(help)),
+            ("lrzip -h", "", OtherWords(help)),
+            ("lrzip -h --nonsense text", "", Otherwise("the whole line is read first", 2, &[])),
+            ("lrzip -?", "", OtherWords(help)),
+            ("lrzip -V", "", OtherWords("whose program it is")),
+            ("lrz -L text", "", OtherWords("whose program it is")),
+            ("lrzip -L 0 text", "", Same),
+            ("lrzip -L 10 text", "", Same),
+            ("lrzip -L 3x text", "", Same),
+            ("lrzip -L text", "", Same),
+            ("lrzip -w 0 text", "", Same),
+            ("lrzip -w 2k text", "", Same),
+            ("lrzip -N -21 text", "", Same),
+            ("lrzip -N 3k text", "", Same),
+            ("lrzip -p 0 text", "", Same),
+            ("lrzip -p -1 text", "", Same),
+            ("lrzip -p 2k text", "", Same),
+            ("lrzip -n -g text", "", Same),
+            ("lrzip -b -b text", "", Same),
+            ("lrzip -o a -O b text", "", Same),
+            ("lrzip -o x text here", "", Same),
+            ("lrzip -r text", "", Same),
+            ("lrzip -r -o x t", "", Same),
+            ("lrzip -r", "", Same),
+            ("lrzip t", "", Same),
+            ("lrzip nofile", "", Same),
+            ("lrzip -- -x", "", Same),
+            ("lrzip p.lrz", "", Same),
+            ("lrzip -f p.lrz", "", Same),
+            ("lrzip here", "", Same),
+            ("lrzip -o here text", "", Same),
+            ("lrzip -O nodir text", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn passwords_are_taken_as_lrzip_takes_them() {
+    compare(
+        &[
+            ("lrzip -dq --encrypt=secret enc.lrz", "", OtherWords("how much there was is told")),
+            ("lrzip -tq enc.lrz", "pw", OtherWords("how much there was is told")),
+            ("lrzip -tq --encrypt=wrong enc.lrz", "", OtherWords(LATER)),
+            ("lrzip -tq enc.lrz", "", Same),
+            (
+                "lrzip -dq --encrypt=secret -o - enc.lrz",
+                "",
+                Otherwise("lrzip refuses a password with a pipe", 0, &[]),
+            ),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn the_configuration_file_says_the_same() {
+    for config in [
+        "",
+        "# comment\n\nFOO = YES\n",
+        "HASHCHECK = YES\n",
+        "SHOWHASH = YES\nSHOWPROGRESS = NO\n",
+        "OUTPUTDIRECTORY = out\n",
+        "KEEPBROKEN = YES\nNICE = 5\nWINDOW = 3\nCOMPRESSIONLEVEL = 4\n",
+        "COMPRESSIONLEVEL = 13\n",
+        "COMPRESSIONMETHOD = foo\n",
+        "NICE = 50\n",
+        "DELETEFILES = no\n",
+        "TMPDIR = out\n",
+    ] {
+        compare(&[("lrzip -d p.lrz", "", Same)], Some(config));
+    }
+    let delete = "a file in the current directory deletes nothing";
+    compare(
+        &[(
+            "lrzip -d p.lrz",
+            "",
+            Otherwise(delete, 0, &["lrzip.conf", "p"]),
+        )],
+        Some("DELETEFILES = YES\n"),
+    );
+    compare(
+        &[("lrzip -d -o x -O out p.lrz", "", Same)],
+        Some("OUTPUTDIRECTORY = d\n"),
+    );
+}
