@@ -3,6 +3,8 @@
 mod compression;
 mod hash;
 mod level;
+#[cfg(feature = "lrzip")]
+mod lrzip;
 mod output;
 mod password;
 mod range;
@@ -14,6 +16,8 @@ mod verb;
 
 pub use compression::CompressionArgs;
 pub use hash::HashArgs;
+#[cfg(feature = "lrzip")]
+pub use lrzip::LrzipArgs;
 pub use output::OutputArgs;
 pub use password::PasswordArgs;
 pub use range::ByteRange;

@@ -3,6 +3,8 @@
 pub mod bench;
 pub mod cat;
 pub mod compress;
+#[cfg(feature = "lrzip")]
+mod compress_lrzip;
 pub mod decompress;
 pub mod hash;
 pub mod info;
