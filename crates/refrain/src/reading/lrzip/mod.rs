@@ -48,6 +48,7 @@ use crate::reading::frames::{FrameFeed, limits_for};
 use crate::reading::store::StoreReader;
 
 pub(crate) use input::ArchiveInput;
+pub(crate) use items::make_keys;
 pub(crate) use random::LrzipArchive;
 pub(crate) use walk::walk;
 
