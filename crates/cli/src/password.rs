@@ -45,6 +45,16 @@ fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
     line
 }
 
+/// The same, typed twice.
+#[cfg(feature = "lrzip")]
+pub fn from_terminal_twice() -> io::Result<Vec<u8>> {
+    let first = from_terminal()?;
+    match from_terminal()? == first {
+        true => Ok(first),
+        false => Err(io::Error::other("the two passwords differ")),
+    }
+}
+
 fn first_line(source: impl Read) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     BufReader::new(source.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;

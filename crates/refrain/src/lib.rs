@@ -82,7 +82,7 @@ pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, veri
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
 #[cfg(feature = "lrzip")]
-pub use lrzip_options::{LrzipBackEnd, LrzipOptions};
+pub use lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
 pub use options::{
     CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
 };

@@ -6,7 +6,7 @@ use refrain_codec::{CodecId, ForeignPlan, Plan};
 use refrain_longmatch::Rules;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::Level;
+use crate::options::{Level, PasswordSource};
 use crate::pipeline::lrzip::assemble::Cut;
 use crate::pipeline::segments::EPOCH_BYTES;
 use crate::tuning::{MEMORY_BYTES_MIN, Tuning, prev_power_of_two, resume_spacing};
@@ -69,6 +69,26 @@ impl FromStr for LrzipBackEnd {
     }
 }
 
+/// How an archive of lrzip is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LrzipCipher {
+    /// AES-128-CBC, which every lrzip from 0.600 on reads. Nothing notices when encrypted bytes are changed, and a password is tried in
+    /// about a second of one core: only a long random one is safe.
+    #[default]
+    Aes128Cbc,
+    /// AES-256-GCM with a key by PBKDF2, which lrzip reads from 0.7 on. Needs one chunk.
+    Aes256Gcm,
+}
+
+/// Encryption of an archive of lrzip.
+#[derive(Debug, Clone)]
+pub struct LrzipEncryption {
+    /// How.
+    pub cipher: LrzipCipher,
+    /// Asked once, when the run begins; 1 to 503 bytes.
+    pub password: PasswordSource,
+}
+
 /// How to make an archive of lrzip. `threads` changes nothing but the time; everything else may change the archive's bytes.
 #[derive(Debug, Clone)]
 pub struct LrzipOptions {
@@ -81,6 +101,8 @@ pub struct LrzipOptions {
     pub chunk_bytes: Option<u64>,
     /// Whether a sample of each block is looked at first, and blocks that look like noise are stored.
     pub tries_sample: bool,
+    /// Encryption, if any: then the bytes also depend on what is drawn.
+    pub encryption: Option<LrzipEncryption>,
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Memory that may be used, in bytes; `None`: a fixed default by back end and level.
@@ -94,6 +116,7 @@ impl Default for LrzipOptions {
             level: Level(7),
             chunk_bytes: None,
             tries_sample: true,
+            encryption: None,
             threads: 1,
             memory_bytes: None,
         }

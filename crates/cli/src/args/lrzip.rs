@@ -1,10 +1,10 @@
 //! Archives of lrzip instead of ours.
 
 use clap::{Args, ValueEnum};
-use refrain::{Level, LrzipBackEnd, LrzipOptions};
+use refrain::{Level, LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
 
-use super::CompressionArgs;
 use super::size::Size;
+use super::{CompressionArgs, PasswordArgs};
 use crate::failure::{Failure, Result};
 
 /// Which format to write, and what belongs to lrzip's alone.
@@ -20,6 +20,20 @@ pub struct LrzipArgs {
     /// Content in one chunk of --format lrz, at most, in multiples of 16M: repeats are not found beyond it; default: all of it
     #[arg(long, value_name = "SIZE", requires = "format")]
     pub window: Option<Size>,
+    /// Encrypt an archive of --format lrz: cbc is what every lrzip reads and weak, gcm needs lrzip 0.7
+    #[arg(long, value_name = "CIPHER", requires = "format")]
+    pub encrypt: Option<CipherArg>,
+    #[command(flatten)]
+    pub password: PasswordArgs,
+}
+
+/// [`LrzipCipher`] as the command line has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CipherArg {
+    /// AES-128-CBC, not authenticated
+    Cbc,
+    /// AES-256-GCM
+    Gcm,
 }
 
 /// A format of archives.
@@ -58,6 +72,13 @@ impl LrzipArgs {
             back_end: self.back_end.unwrap_or_default(),
             level: compression.level.level.map_or(default.level, Level),
             chunk_bytes: self.window.map(|size| size.bytes),
+            encryption: self.encrypt.map(|cipher| LrzipEncryption {
+                cipher: match cipher {
+                    CipherArg::Cbc => LrzipCipher::Aes128Cbc,
+                    CipherArg::Gcm => LrzipCipher::Aes256Gcm,
+                },
+                password: self.password.new_source(),
+            }),
             ..default
         })
     }

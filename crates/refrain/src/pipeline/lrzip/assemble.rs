@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use refrain_codec::ForeignPlan;
 use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
 use refrain_protect::DigestValue;
+use refrain_protect::lrzip::Item;
 use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::coordinator::Assembly;
 use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
-use crate::pipeline::lrzip::encode::{
-    Content, Encoded, Hashes, Job, LiteralJob, LrzipEncoding, Sealer,
-};
+use crate::pipeline::lrzip::encode::{Content, Encoded, Hashes, Job, LiteralJob, LrzipEncoding};
 use crate::pipeline::lrzip::layout::{Layout, Place};
 use crate::pipeline::lrzip::records::{Insertion, Records};
+use crate::pipeline::lrzip::seal::Sealer;
 use crate::pipeline::segments::{EPOCH_BYTES, EpochData};
 use crate::pipeline::settle::Settled;
 use crate::progress::{Progress, Watch};
@@ -304,9 +304,8 @@ impl<'a> LrzipAssembler<'a> {
         let lost = || Error::new(ErrorKind::Internal, "the content is not hashed");
         let md5 = self.hashes.take().ok_or_else(lost)?.md5.finish();
         self.buffer.clear();
-        self.layout
-            .sealer()
-            .digest(md5.as_bytes(), &mut self.buffer);
+        let sealer = self.layout.sealer();
+        sealer.seal(Item::Digest, md5.as_bytes(), &mut self.buffer)?;
         self.write_buffer()?;
         self.sink.publish()?;
         Ok((self.totals, md5))

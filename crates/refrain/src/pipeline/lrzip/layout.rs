@@ -7,9 +7,10 @@
 use std::collections::VecDeque;
 
 use refrain_format::lrzip::{BackEnd, BlockHead, Stream};
+use refrain_protect::lrzip::Item as Sealed;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::pipeline::lrzip::encode::Sealer;
+use crate::pipeline::lrzip::seal::Sealer;
 
 /// A block as it will be written, without its head.
 pub(crate) struct CodedBlock {
@@ -207,9 +208,9 @@ impl Layout {
             _ => return Err(Error::new(ErrorKind::Internal, "a block without bytes")),
         };
         let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
-        self.sealer.head(&head, out);
+        self.sealer.seal(Sealed::Head, &head, out)?;
         if let Some(coded) = coded {
-            self.sealer.data(coded, out);
+            self.sealer.seal(Sealed::Data, &coded, out)?;
         }
         Ok(true)
     }

@@ -51,6 +51,7 @@ use crate::reading::store::StoreReader;
 
 pub use heads::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub(crate) use input::ArchiveInput;
+pub(crate) use items::make_keys;
 pub(crate) use random::LrzipArchive;
 pub(crate) use walk::walk;
 
