@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -30,8 +29,20 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
     typed(&terminal)
 }
 
+/// The same, typed twice.
+#[cfg(feature = "lrzip")]
+pub fn from_terminal_twice() -> io::Result<Vec<u8>> {
+    let first = from_terminal()?;
+    match from_terminal()? == first {
+        true => Ok(first),
+        false => Err(io::Error::other("the two passwords differ")),
+    }
+}
+
 /// What is typed on standard input, a terminal, which is not shown.
+#[cfg(feature = "lrzip")]
 pub fn from_stdin_silently() -> io::Result<Vec<u8>> {
+    use std::os::fd::AsFd;
     let descriptor = io::stdin().as_fd().try_clone_to_owned()?;
     typed(&File::from(descriptor))
 }
@@ -43,16 +54,6 @@ fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
     drop(silence);
     terminal.write_all(b"\n")?;
     line
-}
-
-/// The same, typed twice.
-#[cfg(feature = "lrzip")]
-pub fn from_terminal_twice() -> io::Result<Vec<u8>> {
-    let first = from_terminal()?;
-    match from_terminal()? == first {
-        true => Ok(first),
-        false => Err(io::Error::other("the two passwords differ")),
-    }
 }
 
 fn first_line(source: impl Read) -> io::Result<Vec<u8>> {

@@ -50,6 +50,13 @@ pub enum Content {
     Stream(Box<dyn Read + Send>),
     /// A directory, packed as a tar stream with an entry list.
     Directory(PathBuf),
+    /// The same; every path in the stream begins with `name`, as in that of `tar -c NAME`.
+    NamedDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// A relative path.
+        name: String,
+    },
 }
 
 /// What a run made.
@@ -201,21 +208,29 @@ impl Prepared {
             }
             Content::Directory(path) => {
                 start.kind = FormatKind::Tree;
-                let reader =
-                    TreeReader::open(&path).map_err(|error| Error::from(error).in_file(&name))?;
-                let reader = Arc::new(Lock::new(reader));
-                let tree = reader.clone();
-                entries = Some(Box::new(move || {
-                    crate::tree::to_format_entries(reader.lock().take_entries())
-                }));
-                self.add_stream(Box::new(SharedReader(tree.clone())));
-                self.late_notices
-                    .push(Box::new(move || tree.lock().take_notices()));
+                entries = Some(self.add_tree(TreeReader::open(&path), name)?);
+            }
+            Content::NamedDirectory { path, name: first } => {
+                start.kind = FormatKind::Tree;
+                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), name)?);
             }
         }
         self.members
             .push(OutMember::new(start, entries, &self.digests));
         Ok(())
+    }
+
+    /// Adds a directory as a tar stream; its entries can be taken when it was read.
+    fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
+        let reader = reader.map_err(|error| Error::from(error).in_file(member))?;
+        let reader = Arc::new(Lock::new(reader));
+        let (tree, notices) = (reader.clone(), reader.clone());
+        self.add_stream(Box::new(SharedReader(tree)));
+        self.late_notices
+            .push(Box::new(move || notices.lock().take_notices()));
+        Ok(Box::new(move || {
+            crate::tree::to_format_entries(reader.lock().take_entries())
+        }))
     }
 
     fn add_stream(&mut self, stream: Box<dyn Read + Send>) {

@@ -32,7 +32,6 @@ pub struct Config {
     pub overwrites: bool,
     pub temporary_directory: Option<OsString>,
     pub encrypts: bool,
-    pub is_legacy_cipher: bool,
     /// What is to be told about the file.
     pub remarks: Vec<String>,
 }
@@ -112,7 +111,8 @@ impl Config {
             "REPLACEFILE" => self.overwrites = value == "YES",
             "TMPDIR" => self.temporary_directory = Some(value.into()),
             "ENCRYPT" => self.encrypts = is_yes,
-            "LEGACY_ENCRYPT" => self.is_legacy_cipher = is_yes,
+            // Of lrzip 0.7; it is what is done unless another cipher is asked for.
+            "LEGACY_ENCRYPT" => {}
             _ => self.remarks.push(format!(
                 "{FILE_NAME}: Unrecognized parameter value, {key} = {value}. Continuing."
             )),
@@ -159,7 +159,7 @@ mod tests {
                 c.temporary_directory == Some("/x".into())
             }),
             ("ENCRYPT = YES", |c| c.encrypts),
-            ("LEGACY_ENCRYPT = YES", |c| c.is_legacy_cipher),
+            ("LEGACY_ENCRYPT = YES", |c| *c == Config::default()),
         ];
         for (text, is_set) in cases {
             let config = parse(text);

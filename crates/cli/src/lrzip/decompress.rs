@@ -45,11 +45,10 @@ pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
         Output::File(path) => path,
     };
     let says = format!("Output filename is: {}", path.display());
-    if job.settings.outfile.is_none() {
-        job.voice.say(&says);
-    }
+    job.voice.say(&says);
     let free = files::check_free(path, job.settings.force);
     free.map_err(|failure| job.failed(path, failure))?;
+    job.check_directory_of(path)?;
     let place = Some(Place::Only(path.clone()));
     content(job, input, place, path, &format!("{says}: "))
 }

@@ -12,7 +12,7 @@ use super::name::Program;
 use super::plan::{Output, Plan, Step, step};
 use super::settings::{Action, Settings};
 use super::voice::Voice;
-use super::{Failed, banner, decompress, help, info};
+use super::{Failed, banner, compress, decompress, help, info};
 use crate::args::{OutputArgs, ThreadArgs};
 use crate::failure::Failure;
 use crate::files::{self, is_dash};
@@ -111,9 +111,7 @@ impl Job<'_> {
                 match self.settings.action {
                     Action::Info => info::run(self, &input)?,
                     Action::Decompress | Action::Test => decompress::run(self, &input, &output)?,
-                    Action::Compress => {
-                        return Err(Failed::Because("this build does not write .lrz yet".into()));
-                    }
+                    Action::Compress => compress::run(self, &input, &output)?,
                 }
                 self.delete(&input, &output)?;
             }
@@ -139,6 +137,17 @@ impl Job<'_> {
                     path.display()
                 )))
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an output in a directory that is not there, before any work.
+    pub fn check_directory_of(&self, path: &Path) -> Result<(), Failed> {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        match parent.map(fs::metadata) {
+            Some(Err(error)) => Err(self.failed(path, Failure::Storage(error))),
             _ => Ok(()),
         }
     }

@@ -31,6 +31,7 @@
 //! | `banner` | what `-v` tells of the options |
 
 mod banner;
+mod compress;
 mod config;
 mod decompress;
 mod help;

@@ -13,6 +13,7 @@ pub enum Choice {
     Decompress,
     Encrypt,
     LegacyEncrypt,
+    Aes256,
     PasswordFile,
     PasswordFd,
     Help,
@@ -179,6 +180,13 @@ pub const OPTIONS: &[OptionRow] = {
             Nothing,
             General,
             "Encrypt so that lrzip 0.6 can read it (AES-128-CBC)",
+        ),
+        row(
+            C::Aes256,
+            ("", "", "aes256"),
+            Nothing,
+            General,
+            "With -e, encrypt with AES-256-GCM, which lrzip reads from 0.7 on (Refrain's)",
         ),
         row(
             C::PasswordFile,
@@ -433,6 +441,18 @@ pub const OPTIONS: &[OptionRow] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_of_the_manual_names_every_option() {
+        let table = include_str!("../../../../docs/lrzip-command.md");
+        for row in OPTIONS {
+            let long = format!("`--{}", row.long);
+            assert!(table.contains(&long), "docs/lrzip-command.md lacks {long}");
+            for letter in row.lrzip.chars() {
+                assert!(table.contains(&format!("`-{letter}`")), "lacks -{letter}");
+            }
+        }
+    }
 
     #[test]
     fn no_spelling_means_two_things() {

@@ -14,6 +14,26 @@ pub fn for_reading(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     PasswordSource::new(move || get(&password, is_stdin_data))
 }
 
+/// The password of a new archive: what is typed is typed twice.
+pub fn for_writing(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
+    let password = settings.password.clone();
+    PasswordSource::new(move || {
+        let first = get(&password, is_stdin_data)?;
+        let is_asked = matches!(password, Password::Asked | Password::WhenNeeded);
+        if !is_asked {
+            return Ok(first);
+        }
+        let again = match is_stdin_data {
+            true => password::from_terminal()?,
+            false => ask("Re-enter passphrase: ")?,
+        };
+        match first == again {
+            true => Ok(first),
+            false => Err(io::Error::other("Passwords do not match.")),
+        }
+    })
+}
+
 fn get(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
     let bytes = match password {
         Password::Given(text) => text.as_bytes().to_vec(),

@@ -94,13 +94,13 @@ pub struct Settings {
     pub is_unlimited: bool,
     pub skips_threshold: bool,
     pub is_ultra: bool,
-    pub filter: Option<OsString>,
     pub nice: i32,
     pub threads: Option<usize>,
     /// Hundreds of MiB.
     pub maxram: Option<u64>,
     pub encrypts: bool,
-    pub is_legacy_cipher: bool,
+    /// AES-256-GCM; else what lrzip 0.6 reads.
+    pub is_aes256: bool,
     pub password: Password,
     /// Warnings that do not stop the work.
     pub remarks: Vec<String>,
@@ -146,12 +146,11 @@ impl Settings {
             is_unlimited: false,
             skips_threshold: false,
             is_ultra: false,
-            filter: None,
             nice: if is_lrz { NICE_LRZ } else { NICE },
             threads: None,
             maxram: None,
             encrypts: false,
-            is_legacy_cipher: false,
+            is_aes256: false,
             password: Password::default(),
             remarks: Vec::new(),
         }
@@ -193,7 +192,6 @@ impl Settings {
         self.deletes |= config.deletes;
         self.force = config.overwrites;
         self.encrypts = config.encrypts;
-        self.is_legacy_cipher = config.is_legacy_cipher;
         self.remarks.clone_from(&config.remarks);
     }
 
@@ -216,7 +214,8 @@ impl Settings {
                     None => {}
                 }
             }
-            Choice::LegacyEncrypt => self.is_legacy_cipher = true,
+            Choice::LegacyEncrypt => self.is_aes256 = false,
+            Choice::Aes256 => self.is_aes256 = true,
             Choice::PasswordFile | Choice::PasswordFd => {
                 self.encrypts = true;
                 self.password = Password::File(match given.choice {
@@ -244,6 +243,10 @@ impl Settings {
             Choice::Force => self.force = true,
             Choice::Outfile => self.outfile = Some(path()),
             Choice::Outdir => self.outdir = Some(path()),
+            Choice::Suffix if self.outfile.is_some() => {
+                let text = "Specified output filename already, can't specify an extension.";
+                return Err(text.into());
+            }
             Choice::Suffix => self.suffix = value.unwrap_or_default().to_owned(),
             Choice::Lzma => self.back_end = BackEnd::Lzma,
             Choice::Bzip2 => return Ok(self.squeeze(BackEnd::Bzip2)),
@@ -259,7 +262,9 @@ impl Settings {
             Choice::Maxram => self.maxram = maxram(&text())?,
             Choice::Threshold => self.skips_threshold = true,
             Choice::Ultra => self.is_ultra = true,
-            Choice::Filter => self.filter = Some(value.unwrap_or("auto".as_ref()).to_owned()),
+            Choice::Filter => self
+                .remarks
+                .push("Filters are not used for what is written here.".into()),
             Choice::Unlimited => self.is_unlimited = true,
             Choice::Window => self.window = Some(window(&text())?),
             // These end the run before there are settings.
@@ -275,7 +280,8 @@ impl Settings {
 
     /// Options that exclude each other.
     fn settle(&mut self, config: &Config, options: &[Given]) -> Result<(), String> {
-        if self.outdir.is_some() && options.iter().any(|given| given.choice == Choice::Outfile) {
+        let has = |choice| options.iter().any(|given| given.choice == choice);
+        if self.outdir.is_some() && has(Choice::Outfile) {
             return Err(match config.output_directory {
                 Some(_) => "Cannot have -o and -O together".into(),
                 None => "Cannot have options -o and -O together".into(),
@@ -291,6 +297,8 @@ impl Settings {
                 .push("If -U used, cannot specify a window size with -w.".into());
             self.window = None;
         }
+        // Whoever wants the file checked wants to know against what.
+        self.shows_hash |= self.checks;
         if self.checks && matches!(self.action, Action::Compress | Action::Test) {
             self.remarks
                 .push("Can only check file written on decompression.".into());

@@ -80,15 +80,14 @@ fn every_option_has_its_meaning() {
         ("lrzip -U x", |s| s.is_unlimited),
         ("lrzip -w 2 x", |s| s.window == Some(2)),
         ("lrzip -u x", |s| s.is_ultra),
-        ("lrzip --filter x", |s| s.filter == Some("auto".into())),
-        ("lrzip --filter=x86 x", |s| s.filter == Some("x86".into())),
         ("lrzip -e x", |s| {
             s.encrypts && s.password == Password::Asked
         }),
         ("lrzip --encrypt=pw x", |s| {
             s.encrypts && s.password == Password::Given("pw".into())
         }),
-        ("lrzip -E x", |s| s.is_legacy_cipher),
+        ("lrzip --aes256 x", |s| s.is_aes256),
+        ("lrzip --aes256 -E x", |s| !s.is_aes256),
         ("lrzip --password-file f x", |s| {
             s.encrypts && s.password == Password::File("f".into())
         }),
@@ -155,6 +154,8 @@ fn refused_in_lrzips_words() {
     ] {
         assert_eq!(settings_with("", line).unwrap_err(), words, "{line}");
     }
+    assert!(settings_with("", "lrzip -o a -S b x").is_err());
+    assert!(settings_with("", "lrzip -S b -o a x").is_ok());
     let error = settings_with("OUTPUTDIRECTORY = d", "lrzip -o a x").unwrap_err();
     assert_eq!(error, "Cannot have -o and -O together");
 }
@@ -177,6 +178,13 @@ fn the_command_line_goes_before_the_file() {
         None,
         "lrzip fails with it",
     );
+}
+
+#[test]
+fn filters_are_taken_and_told() {
+    for line in ["lrzip --filter x", "lrzip --filter=delta2 x"] {
+        assert_eq!(settings(line).remarks.len(), 1, "{line}");
+    }
 }
 
 #[test]

@@ -1,12 +1,18 @@
 //! `lrztar` and `lrzuntar`: a directory as a tar stream in an archive. lrzip has scripts for it that need `tar`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use refrain::Content;
 
 use super::job::{Input, Job, regular, total_time};
 use super::name::Program;
 use super::settings::{Action, Settings};
-use super::{Failed, banner, decompress};
+use super::{Failed, banner, compress, decompress};
+use crate::failure::Failure;
+use crate::files;
+use crate::names;
 use crate::verbs::restore::Place;
 
 /// Packs or unpacks the one operand.
@@ -24,7 +30,9 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         Action::Compress | Action::Decompress => {}
     }
     // Words go where lrzip in a pipe with tar says them.
-    let job = Job::start(program, settings, settings.action == Action::Decompress);
+    let is_stdout = settings.outfile.as_deref().is_some_and(files::is_dash);
+    let is_stdout = is_stdout || settings.action == Action::Decompress;
+    let job = Job::start(program, settings, is_stdout);
     settings
         .remarks
         .iter()
@@ -32,10 +40,62 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     banner::tell(settings, &job.voice);
     match settings.action {
         Action::Decompress => unpack(&job, operand)?,
-        _ => return because("this build does not write .lrz yet"),
+        _ => pack(&job, operand)?,
     }
     job.voice.say(&total_time(started));
     Ok(())
+}
+
+/// Packs a directory: under its name, so that it is unpacked as a directory.
+fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
+    let started = Instant::now();
+    let because = |text: String| Err(Failed::Because(format!("lrztar: {text}")));
+    let input = Input {
+        path: directory,
+        metadata: fs::metadata(directory).ok(),
+    };
+    match &input.metadata {
+        None => {
+            return because(format!(
+                "{}: No such file or directory",
+                directory.display()
+            ));
+        }
+        Some(found) if !found.is_dir() => {
+            return because(format!("{} is not a directory", directory.display()));
+        }
+        Some(_) => {}
+    }
+    let name = names::relative_name(directory)?;
+    let sink = match &job.settings.outfile {
+        Some(output) if files::is_dash(output) => files::stdout_sink(job.settings.force)?,
+        outfile => {
+            let output = outfile.clone();
+            let output = output.unwrap_or_else(|| archive_path(job.settings, &name));
+            match compress::file_sink(job, &output, &input) {
+                Err(Failure::Exists { file }) => {
+                    return because(format!("{file} exists, use -f to overwrite"));
+                }
+                sink => sink.map_err(|failure| job.failed(&output, failure))?,
+            }
+        }
+    };
+    let path = directory.to_path_buf();
+    let content = Content::NamedDirectory { path, name };
+    let summary = compress::pack(job, content, sink, &files::label(directory))
+        .map_err(|failure| job.failed(directory, failure))?;
+    compress::tell(job, &summary, "", started);
+    Ok(())
+}
+
+/// `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of `-O`.
+fn archive_path(settings: &Settings, name: &str) -> PathBuf {
+    let last = Path::new(name).file_name().unwrap_or_default();
+    let mut file_name = last.to_owned();
+    file_name.push(".tar");
+    file_name.push(&settings.suffix);
+    let directory = settings.outdir.as_deref().unwrap_or(Path::new(""));
+    directory.join(file_name)
 }
 
 /// Unpacks below the directory of `-O`, or the current one.

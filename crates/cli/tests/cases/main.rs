@@ -11,6 +11,7 @@
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `lrzip` | archives of lrzip |
+//! | `lrzip_command` | the drop-in on its own |
 //! | `lrzip_twin` | the drop-in beside lrzip itself |
 
 // A case fails by panicking, in its helpers too.
@@ -20,6 +21,8 @@ mod damage;
 mod hash;
 #[cfg(feature = "lrzip")]
 mod lrzip;
+#[cfg(feature = "lrzip")]
+mod lrzip_command;
 #[cfg(feature = "lrzip")]
 mod lrzip_twin;
 mod manners;
