@@ -22,7 +22,9 @@ pub use output::OutputArgs;
 pub use password::PasswordArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
-pub use resources::{ResourceArgs, ThreadArgs};
+pub use resources::ResourceArgs;
+#[cfg(feature = "lrzip")]
+pub use resources::ThreadArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use verb::{
     CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs, ListArgs,

@@ -181,7 +181,10 @@ impl Job<'_> {
             .map(|hundreds| hundreds.saturating_mul(HUNDRED_MIB));
         ReadOptions {
             threads: self.threads(),
-            memory_bytes: memory_bytes.unwrap_or(ReadOptions::default().memory_bytes),
+            // A smaller budget would refuse what lrzip reads, which takes whatever an archive needs. Small archives need little.
+            memory_bytes: memory_bytes
+                .unwrap_or(0)
+                .max(ReadOptions::default().memory_bytes),
             password: Some(super::password::for_reading(self.settings, is_stdin_data)),
         }
     }

@@ -103,6 +103,17 @@ pub enum Cipher {
     },
 }
 
+impl Cipher {
+    /// As people call it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Cipher::Cbc { .. } => "AES-128-CBC",
+            Cipher::Gcm { .. } => "AES-256-GCM",
+        }
+    }
+}
+
 /// What an archive begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{
-    BlockHead, DigestKind, HEADER_BYTES_MAX, Header, Overhead, Prefilter, Version,
+    BlockHead, Cipher, DigestKind, HEADER_BYTES_MAX, Header, Overhead, Prefilter, Version,
 };
 use refrain_storage::Source;
 
@@ -11,7 +11,7 @@ use super::coded::Block;
 use super::input::ArchiveInput;
 use super::items::Item;
 use super::layout::{Chunk, LayoutReader};
-use super::random::{block_info, cipher_name};
+use super::random::block_info;
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
 
@@ -80,7 +80,7 @@ impl LrzipLayout {
             version: header.version.name(),
             content_bytes: header.content_bytes,
             archive_bytes,
-            cipher: header.cipher.as_ref().map(cipher_name),
+            cipher: header.cipher.as_ref().map(Cipher::name),
             has_md5: header.digest == DigestKind::Md5,
             md5: None,
             chunks: Vec::new(),

@@ -229,7 +229,7 @@ impl LrzipArchive {
             lrzip: Some(LrzipInfo {
                 version: self.header.version.name(),
                 chunks: self.chunks.len() as u64,
-                cipher: self.header.cipher.as_ref().map(cipher_name),
+                cipher: self.header.cipher.as_ref().map(Cipher::name),
             }),
         }
     }
@@ -237,14 +237,6 @@ impl LrzipArchive {
     /// Blocks of literals.
     pub(crate) fn blocks(&self) -> Vec<BlockInfo> {
         self.blocks.clone()
-    }
-}
-
-/// A cipher, for people.
-pub(super) fn cipher_name(cipher: &Cipher) -> &'static str {
-    match cipher {
-        Cipher::Cbc { .. } => "AES-128-CBC",
-        Cipher::Gcm { .. } => "AES-256-GCM",
     }
 }
 
