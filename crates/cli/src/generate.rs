@@ -117,12 +117,12 @@ mod tests {
     fn every_flag_is_in_its_manual_page() {
         let directory = fresh_directory("man");
         generate(GenerateWhat::Man, &directory).unwrap();
-        let mut commands = faces::commands().to_vec();
+        let commands = faces::commands().to_vec();
         #[cfg(feature = "lrzip")]
-        {
+        let commands = {
             generate(GenerateWhat::LrzipMan, &directory).unwrap();
-            commands.extend(lrzip::commands());
-        }
+            [commands, lrzip::commands()].concat()
+        };
         let mut count = 0;
         for (stem, command) in commands.iter().flat_map(|c| pages(c, "")) {
             let page = fs::read_to_string(directory.join(format!("{stem}.1"))).unwrap();

@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn every_key_sets_its_field() {
-        let cases: [(&str, fn(&Config) -> bool); 20] = [
+        type IsSet = fn(&Config) -> bool;
+        let cases: [(&str, IsSet); 20] = [
             ("WINDOW = 20", |c| c.window == Some(20)),
             ("CompressionLevel=3", |c| c.level == Some(3)),
             ("\tUNLIMITED\t=\tYes", |c| c.is_unlimited),

@@ -42,7 +42,8 @@ fn the_defaults_are_lrzips() {
 
 #[test]
 fn every_option_has_its_meaning() {
-    let cases: &[(&str, fn(&Settings) -> bool)] = &[
+    type Holds = fn(&Settings) -> bool;
+    let cases: &[(&str, Holds)] = &[
         ("lrzip -d x", |s| s.action == Action::Decompress),
         ("lrzip -t x", |s| s.action == Action::Test),
         ("lrzip -d -i x", |s| s.action == Action::Info),
