@@ -11,16 +11,19 @@ pub const SUFFIX: &str = "rfn";
 /// The member name of what came from standard input.
 pub const STDIN_MEMBER: &str = "stdin";
 
-/// `FILE` -> `FILE.rfn`.
-pub fn with_suffix(path: &Path) -> PathBuf {
+/// `FILE` -> `FILE.SUFFIX`.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.components().as_path().as_os_str().to_owned();
     name.push(".");
-    name.push(SUFFIX);
+    name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The suffix of lrzip's archives, which are read.
-const LRZIP_SUFFIX: &str = "lrz";
+/// The suffix of lrzip's archives, without its dot.
+pub const LRZIP_SUFFIX: &str = "lrz";
+
+/// The same for a directory, which becomes a tar stream.
+pub const TAR_LRZIP_SUFFIX: &str = "tar.lrz";
 
 /// Whether the path ends in `.rfn`.
 pub fn has_suffix(path: &Path) -> bool {
@@ -129,8 +132,11 @@ mod tests {
 
     #[test]
     fn suffix_comes_and_goes() {
-        assert_eq!(with_suffix(Path::new("a/x.tar")), Path::new("a/x.tar.rfn"));
-        assert_eq!(with_suffix(Path::new("dir/")), Path::new("dir.rfn"));
+        assert_eq!(
+            with_suffix(Path::new("a/x.tar"), SUFFIX),
+            Path::new("a/x.tar.rfn")
+        );
+        assert_eq!(with_suffix(Path::new("dir/"), SUFFIX), Path::new("dir.rfn"));
         assert_eq!(
             without_suffix(Path::new("a/x.tar.rfn")).unwrap(),
             Path::new("a/x.tar")

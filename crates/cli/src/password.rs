@@ -26,8 +26,31 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
         io::Error::other("the archive is encrypted and there is no terminal to ask for the password: use --password-file")
     })?;
     terminal.write_all(b"Password: ")?;
-    let silence = Silence::begin(&terminal)?;
-    let line = first_line(&terminal);
+    typed(&terminal)
+}
+
+/// The same, typed twice.
+#[cfg(feature = "lrzip")]
+pub fn from_terminal_twice() -> io::Result<Vec<u8>> {
+    let first = from_terminal()?;
+    match from_terminal()? == first {
+        true => Ok(first),
+        false => Err(io::Error::other("the two passwords differ")),
+    }
+}
+
+/// What is typed on standard input, a terminal, which is not shown.
+#[cfg(feature = "lrzip")]
+pub fn from_stdin_silently() -> io::Result<Vec<u8>> {
+    use std::os::fd::AsFd;
+    let descriptor = io::stdin().as_fd().try_clone_to_owned()?;
+    typed(&File::from(descriptor))
+}
+
+/// A line from a terminal that shows nothing meanwhile.
+fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
+    let silence = Silence::begin(terminal)?;
+    let line = first_line(terminal);
     drop(silence);
     terminal.write_all(b"\n")?;
     line
@@ -36,13 +59,18 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
 fn first_line(source: impl Read) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     BufReader::new(source.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    Ok(without_line_end(line))
+}
+
+/// A line as it was before it was ended.
+pub fn without_line_end(mut line: Vec<u8>) -> Vec<u8> {
     while line
         .last()
         .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
     {
         line.pop();
     }
-    Ok(line)
+    line
 }
 
 /// A terminal that shows nothing of what is typed, until this is dropped.

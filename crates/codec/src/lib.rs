@@ -52,6 +52,8 @@ pub use description::{
 pub use encode::{encode_block, encode_memory_bytes, looks_like_noise};
 pub use error::{Error, Result};
 pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
+#[cfg(feature = "lrzip")]
+pub use foreign::{ForeignPlan, encode_foreign};
 pub use id::CodecId;
 pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec};
 pub use workspace::Workspace;

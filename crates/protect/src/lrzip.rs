@@ -1,8 +1,10 @@
-//! The two ciphers of lrzip's archives, for reading them: keys from a password, and items (heads of blocks, blocks, the digest)
-//! that are decrypted one by one.
+//! The two ciphers of lrzip's archives: keys from a password, and items (heads of blocks, blocks, the digest) that are encrypted
+//! one by one.
 //!
 //! Neither is a model. The first one does not notice that bytes were changed, and its key derivation is a single hash over
 //! some hundred megabytes. The second one authenticates each item, but not their order.
+
+mod seal;
 
 use aes::Aes128;
 use aes::cipher::{BlockDecrypt, KeyInit, generic_array::GenericArray};
@@ -10,6 +12,8 @@ use aes_gcm::aead::AeadInPlace;
 use aes_gcm::{Aes256Gcm, Nonce};
 use hkdf::Hkdf;
 use sha2::{Digest, Sha512};
+
+pub use seal::{Draw, SEED_BYTES};
 
 /// Bytes of a block of AES.
 const BLOCK_BYTES: usize = 16;
@@ -123,23 +127,27 @@ impl Keys {
                 open_cbc(hash, &salt, salted_password, &mut stored)?;
                 Some(stored)
             }
-            Keys::Gcm {
-                head,
-                data,
-                version: [major, minor],
-            } => {
+            Keys::Gcm { head, data, .. } => {
                 let nonce: [u8; NONCE_BYTES] = *stored.first_chunk()?;
                 stored.drain(..NONCE_BYTES);
                 let key = match item {
                     Item::Head => head,
                     Item::Data | Item::Digest => data,
                 };
-                let bound = [b'L', b'R', b'Z', b'I', *major, *minor, 3, item as u8];
-                key.decrypt_in_place(Nonce::from_slice(&nonce), &bound, &mut stored)
+                key.decrypt_in_place(Nonce::from_slice(&nonce), &self.bound(item), &mut stored)
                     .ok()?;
                 Some(stored)
             }
         }
+    }
+
+    /// What an item of the second cipher is bound to.
+    fn bound(&self, item: Item) -> [u8; 8] {
+        let [major, minor] = match self {
+            Keys::Gcm { version, .. } => *version,
+            Keys::Cbc { .. } => [0; 2],
+        };
+        [b'L', b'R', b'Z', b'I', major, minor, 3, item as u8]
     }
 
     /// Bytes that the digest takes in the archive.
@@ -152,17 +160,19 @@ impl Keys {
     }
 }
 
+/// One step from the archive's hash to the key of an item, and from there to what its first block is combined with.
+fn chain(first: &[u8], salt: &[u8], salted_password: &[u8]) -> [u8; 64] {
+    let mut hash = Sha512::new();
+    for part in [first, salt, salted_password] {
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
 /// CBC; a last block that is not whole has stolen the end of the one before, and the two have changed places.
 fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &mut [u8]) -> Option<()> {
-    let chain = |first: &[u8]| {
-        let mut hash = Sha512::new();
-        for part in [first, salt, salted_password] {
-            hash.update(part);
-        }
-        <[u8; 64]>::from(hash.finalize())
-    };
-    let key = chain(hash);
-    let initial = chain(&key);
+    let key = chain(hash, salt, salted_password);
+    let initial = chain(&key, salt, salted_password);
     let cipher = Aes128::new_from_slice(key.get(..BLOCK_BYTES)?).ok()?;
     let (blocks, tail) = coded.as_chunks_mut::<BLOCK_BYTES>();
     if !tail.is_empty() {
@@ -235,6 +245,45 @@ mod tests {
             assert_eq!(keys.open(Item::Data, sealed), Some(raw));
         }
         assert_eq!(keys.open(Item::Data, b"saltsalt short".to_vec()), None);
+    }
+
+    #[test]
+    fn sealed_items_open_and_are_as_the_twin_seals_them() {
+        let mut draw = Draw::new([7; SEED_BYTES]);
+        let cbc = Keys::cbc(*b"12345678", 100, b"secret");
+        let gcm = Keys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+        for length in 0..80_u8 {
+            let raw: Vec<u8> = (0..length).collect();
+            for (keys, item) in [(&cbc, Item::Head), (&cbc, Item::Data), (&gcm, Item::Data)] {
+                let mut sealed = Vec::new();
+                keys.seal(item, &raw, &mut draw, &mut sealed).unwrap();
+                let opened = keys.open(item, sealed.clone()).unwrap();
+                assert_eq!(opened[..raw.len()], raw, "{length}");
+                if let (
+                    Keys::Cbc {
+                        hash,
+                        salted_password,
+                    },
+                    16..,
+                ) = (keys, length)
+                {
+                    let twin = sealed_cbc(hash, &sealed[..8], salted_password, &raw);
+                    assert_eq!(sealed, twin, "{length}");
+                }
+            }
+        }
+        for keys in [cbc, gcm] {
+            let (mut sealed, mut again) = (Vec::new(), Vec::new());
+            keys.seal(Item::Digest, &[9; 16], &mut draw, &mut sealed)
+                .unwrap();
+            assert_eq!(sealed.len(), keys.digest_bytes());
+            assert_eq!(keys.open(Item::Digest, sealed.clone()).unwrap(), [9; 16]);
+            keys.seal(Item::Data, &[9; 16], &mut draw, &mut sealed)
+                .unwrap();
+            keys.seal(Item::Data, &[9; 16], &mut draw, &mut again)
+                .unwrap();
+            assert!(!sealed.ends_with(&again), "two items are sealed alike");
+        }
     }
 
     #[test]

@@ -121,6 +121,8 @@ impl RfnArgs {
             files,
             output,
             compression,
+            #[cfg(feature = "lrzip")]
+            lrzip: super::LrzipArgs::default(),
             resources,
             report,
         })

@@ -49,7 +49,8 @@ pub enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without -o each FILE becomes FILE.rfn; a directory is packed as a tar stream with an entry list.
-With -o several inputs become several members of one archive. Sources are kept.")]
+With -o several inputs become several members of one archive. Sources are kept.
+With --format lrz each FILE becomes FILE.lrz, a directory DIR.tar.lrz, which keep neither name nor mode nor time.")]
 pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
@@ -58,6 +59,9 @@ pub struct CompressArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub compression: CompressionArgs,
+    #[cfg(feature = "lrzip")]
+    #[command(flatten)]
+    pub lrzip: super::LrzipArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -202,4 +206,10 @@ pub enum GenerateWhat {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
+    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, by which this program takes lrzip's place
+    #[cfg(feature = "lrzip")]
+    LrzipLinks,
+    /// Manual pages for these names
+    #[cfg(feature = "lrzip")]
+    LrzipMan,
 }

@@ -23,6 +23,9 @@ pub enum Place {
     Growing(Growing),
     /// Each member goes below this directory under its own name.
     Below(PathBuf),
+    /// The only member is a tar stream, whatever its archive calls it; its entries go below this directory.
+    #[cfg(feature = "lrzip")]
+    Unpacked(PathBuf),
 }
 
 /// The engine's [`Targets`] on files and standard output.
@@ -99,6 +102,8 @@ impl Restore {
                 Ok(base.join(relative))
             }
             Place::Stdout => Ok(PathBuf::from("-")),
+            #[cfg(feature = "lrzip")]
+            Place::Unpacked(path) => Ok(path.clone()),
         }
     }
 
@@ -124,6 +129,8 @@ impl Restore {
         let sink = match (&self.place, member.kind) {
             // Whether a terminal may have it was settled when the place was chosen.
             (Place::Stdout, _) => files::stdout_sink(true),
+            #[cfg(feature = "lrzip")]
+            (Place::Unpacked(_), _) => self.tree_sink(&path),
             (_, MemberKind::Tree) => self.tree_sink(&path),
             _ => self.file_sink(&path, member),
         };

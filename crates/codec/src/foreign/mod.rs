@@ -4,14 +4,17 @@
 //! here says that the data is intact either: bytes behind the last raw one are not looked at, and the archives around
 //! these blocks have digests of their own.
 
+mod encode;
 mod filter;
 mod libraries;
 mod lzo;
+mod lzo_encode;
 mod zpaq;
 
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
+pub use encode::{FOREIGN_LEVELS, ForeignPlan, LZMA_PROPERTIES, encode_foreign};
 pub use filter::{ForeignFilter, StreamFilter};
 
 /// How a foreign block was coded.

@@ -204,12 +204,12 @@ impl BackEnd {
 /// The head of a block or a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHead {
-    kind: u8,
+    pub(super) kind: u8,
     /// Bytes of the block in the archive, without what encryption adds.
     pub coded_bytes: u64,
     /// Bytes of the block when open.
     pub raw_bytes: u64,
-    next: u64,
+    pub(super) next: u64,
 }
 
 impl BlockHead {

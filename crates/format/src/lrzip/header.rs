@@ -7,7 +7,7 @@ use crate::limits::{ADDRESS_BYTES_MAX, check_limit};
 /// The longest header: that of lrzip-next with a comment. Whoever parses gives so many bytes, if there are so many.
 pub const HEADER_BYTES_MAX: usize = 21 + 255;
 
-const MAGIC: [u8; 4] = *b"LRZI";
+pub(super) const MAGIC: [u8; 4] = *b"LRZI";
 
 /// Bytes of the header of lrzip itself, of the descriptor of its second cipher, and of lrzip-next's header before its comment.
 const HEADER_BYTES: usize = 24;
@@ -101,6 +101,17 @@ pub enum Cipher {
         /// Iterations.
         iterations: u32,
     },
+}
+
+impl Cipher {
+    /// As people call it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Cipher::Cbc { .. } => "AES-128-CBC",
+            Cipher::Gcm { .. } => "AES-256-GCM",
+        }
+    }
 }
 
 /// What an archive begins with.

@@ -14,10 +14,12 @@
 //! | [`header`] | the header, its versions and what they changed |
 //! | [`chunk`] | chunk headers, block heads, and how blocks follow each other |
 //! | [`record`] | literals, matches, ends |
+//! | [`write`] | all of these, the other way |
 
 pub mod chunk;
 pub mod header;
 pub mod record;
+pub mod write;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;
@@ -28,3 +30,4 @@ pub use chunk::{
 };
 pub use header::{Cipher, DigestKind, HEADER_BYTES_MAX, Header, LzmaProperties, Version, is_lrzip};
 pub use record::{Record, RecordParser};
+pub use write::{RecordWriter, chunk_header_bytes, width_bytes};

@@ -12,11 +12,14 @@
 //! | `tables` | logistic functions and bit histories |
 //! | `component`, `predictor` | the model |
 //! | `decoder` | arithmetic decoding, blocks and segments |
+//! | `encoder`, `models` | the other way, in models of our own choice |
 
 mod component;
 mod decoder;
+mod encoder;
 mod header;
 mod machine;
+mod models;
 mod predictor;
 mod tables;
 
@@ -25,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 pub(super) use decoder::Zpaq;
+pub(super) use encoder::{encode, encoder_memory_bytes};
 
 /// Memory of a decoder for the block that begins with `head`, in bytes.
 ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_format::lrzip::{Cipher, Header};
+use refrain_format::lrzip::{Cipher, Header, Version};
 use refrain_protect::lrzip::{Keys, PASSWORD_BYTES_MAX};
 
 pub(super) use refrain_protect::lrzip::Item;
@@ -23,23 +23,7 @@ impl Items {
         let Some(cipher) = &header.cipher else {
             return Ok(Items { keys: None });
         };
-        let refuse = |why: &str| Error::new(ErrorKind::Usage, why.to_owned());
-        let source =
-            password.ok_or_else(|| refuse("the archive is encrypted: a password is needed"))?;
-        let password = source.password()?;
-        if password.is_empty() {
-            return Err(refuse("the archive is encrypted and the password is empty"));
-        }
-        if password.len() > PASSWORD_BYTES_MAX {
-            return Err(refuse("the password is longer than any that lrzip takes"));
-        }
-        let keys = match *cipher {
-            Cipher::Cbc { salt, loops } => Some(Keys::cbc(salt, loops, &password)),
-            Cipher::Gcm { salt, iterations } => {
-                Keys::gcm(salt, iterations, [0, header.version.minor()], &password)
-            }
-        };
-        let keys = keys.ok_or_else(|| Error::new(ErrorKind::Internal, "no keys were made"))?;
+        let keys = make_keys(cipher, header.version, password)?;
         Ok(Items {
             keys: Some(Arc::new(keys)),
         })
@@ -67,6 +51,30 @@ impl Items {
             .as_ref()
             .map_or(MD5_BYTES, |keys| keys.digest_bytes())
     }
+}
+
+/// The keys of a cipher, by the password that `source` gives.
+pub(crate) fn make_keys(
+    cipher: &Cipher,
+    version: Version,
+    source: Option<&PasswordSource>,
+) -> Result<Keys> {
+    let refuse = |why: &str| Error::new(ErrorKind::Usage, why.to_owned());
+    let source = source.ok_or_else(|| refuse("the archive is encrypted: a password is needed"))?;
+    let password = source.password()?;
+    if password.is_empty() {
+        return Err(refuse("the archive is encrypted and the password is empty"));
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(refuse("the password is longer than any that lrzip takes"));
+    }
+    let keys = match *cipher {
+        Cipher::Cbc { salt, loops } => Some(Keys::cbc(salt, loops, &password)),
+        Cipher::Gcm { salt, iterations } => {
+            Keys::gcm(salt, iterations, [0, version.minor()], &password)
+        }
+    };
+    keys.ok_or_else(|| Error::new(ErrorKind::Internal, "no keys were made"))
 }
 
 /// What is most likely when the first head cannot be opened.

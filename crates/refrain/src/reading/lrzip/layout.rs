@@ -17,6 +17,8 @@ use crate::options::PasswordSource;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub header: ChunkHeader,
+    /// Where its first root is: heads count from here.
+    pub base: u64,
     pub records: Vec<Block>,
     pub literals: Vec<Block>,
     /// Bytes of all blocks when open.
@@ -71,6 +73,11 @@ impl LayoutReader {
             chunks: 0,
             is_last: false,
         })
+    }
+
+    /// What opens its items.
+    pub(super) fn items(&self) -> &Items {
+        &self.items
     }
 
     /// What opens its blocks, one decoder in at most so many bytes of memory.
@@ -159,6 +166,7 @@ impl LayoutReader {
         let base = self.next + header.length_bytes;
         let mut chunk = Chunk {
             header,
+            base,
             records: Vec::new(),
             literals: Vec::new(),
             records_bytes: 0,

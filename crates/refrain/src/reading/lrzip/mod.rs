@@ -21,6 +21,7 @@
 //! | `ahead` | which pages are opened next |
 //! | `walk` | everything, from front to back |
 //! | `random` | any range |
+//! | `heads` | what it is made of, without opening anything |
 //! | `unfilter` | ranges behind a filter |
 //! | `digest` | MD5 and CRC-32 of content |
 
@@ -29,6 +30,7 @@ mod coded;
 mod digest;
 mod epochs;
 mod flatten;
+mod heads;
 mod input;
 mod items;
 mod kept;
@@ -54,7 +56,9 @@ use crate::pipeline::intake::read_full;
 use crate::reading::frames::{FrameFeed, limits_for};
 use crate::reading::store::StoreReader;
 
+pub use heads::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub(crate) use input::ArchiveInput;
+pub(crate) use items::make_keys;
 pub(crate) use random::LrzipArchive;
 pub(crate) use walk::walk;
 

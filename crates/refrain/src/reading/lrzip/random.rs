@@ -257,10 +257,7 @@ impl LrzipArchive {
             lrzip: Some(LrzipInfo {
                 version: self.header.version.name(),
                 chunks: self.chunks.len() as u64,
-                cipher: self.header.cipher.map(|cipher| match cipher {
-                    Cipher::Cbc { .. } => "AES-128-CBC",
-                    Cipher::Gcm { .. } => "AES-256-GCM",
-                }),
+                cipher: self.header.cipher.as_ref().map(Cipher::name),
             }),
         }
     }
