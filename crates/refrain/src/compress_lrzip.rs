@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use refrain_codec::ForeignPlan;
+use refrain_format::REACH_UNLIMITED;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version};
 use refrain_protect::lrzip::{Draw, SEED_BYTES};
 use refrain_protect::{DigestValue, SEGMENT_BYTES};
@@ -11,15 +12,17 @@ use refrain_storage::Sink;
 
 use crate::compress::{MemberInput, Prepared, REREAD_CACHE_BYTES, drain};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lrzip_options::{LrzipCipher, LrzipEncryption, LrzipOptions, LrzipTuning};
+use crate::lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipTuning};
 use crate::pipeline::budget::{Budget, Load};
 use crate::pipeline::coordinator::{Coordinator, Event, Shared, submit};
 use crate::pipeline::encode::Workspaces;
 use crate::pipeline::history::{PAGE_BYTES, StoreHistory};
 use crate::pipeline::intake::Intake;
-use crate::pipeline::lrzip::assemble::{LrzipAssembler, Totals};
+use crate::pipeline::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::pipeline::lrzip::encode::LrzipEncoding;
+use crate::pipeline::lrzip::reread::KeptBlocks;
 use crate::pipeline::lrzip::seal::Sealer;
+use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::settle::MatchState;
 use crate::progress::{Progress, Watch};
 use crate::reading::lrzip::make_keys;
@@ -61,6 +64,12 @@ pub fn compress_lrzip(
     let tuning = LrzipTuning::new(options)?;
     let mut prepared = Prepared::default();
     prepared.add(member)?;
+    let history = history(&prepared, sink, options, &tuning);
+    let reach_bytes = (history.as_ref()).map_or(0, |(_, reach_bytes)| {
+        Some(*reach_bytes)
+            .filter(|&bytes| bytes != REACH_UNLIMITED)
+            .unwrap_or(0)
+    });
     let load = Load {
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
@@ -72,13 +81,33 @@ pub fn compress_lrzip(
         Some(encryption) => sealer(encryption, &mut header, watch)?,
     };
     let run = Run {
-        budget: Budget::of(&load, options.threads, tuning.waiting_bytes),
+        budget: Budget::of(&load, options.threads, tuning.kept_bytes + reach_bytes),
         tuning,
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink, (header, sealer))
+        run.compress(crew, prepared, sink, (header, sealer, history))
     })
+}
+
+/// What is read again from the blocks, for content that cannot be read twice: from the archive at any distance, or, where that is
+/// not possible or too slow, from memory, of which a quarter is for that.
+fn history(
+    prepared: &Prepared,
+    sink: &dyn Sink,
+    options: &LrzipOptions,
+    tuning: &LrzipTuning,
+) -> Option<(Arc<KeptBlocks>, u64)> {
+    if prepared.sources.iter().all(Option::is_some) {
+        return None;
+    }
+    let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
+    let archive = sink.read_back().filter(|_| is_readable);
+    let reach_bytes = match archive {
+        Some(_) => REACH_UNLIMITED,
+        None => tuning.tuning.memory_bytes / 4,
+    };
+    Some((Arc::new(KeptBlocks::new(archive)), reach_bytes))
 }
 
 struct Run<'a> {
@@ -93,7 +122,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
         prepared: Prepared,
         sink: &mut dyn Sink,
-        (header, sealer): (Header, Sealer),
+        (header, sealer, history): (Header, Sealer, Option<(Arc<KeptBlocks>, u64)>),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
         let Prepared {
@@ -102,13 +131,17 @@ impl Run<'_> {
             late_notices,
             ..
         } = prepared;
-        let cache_bytes = self.budget.cache_bytes.min(REREAD_CACHE_BYTES);
+        let blocks = history.as_ref().map(|(blocks, _)| blocks.clone());
+        let cache_bytes = match history {
+            None => self.budget.cache_bytes.min(REREAD_CACHE_BYTES),
+            Some(_) => self.budget.cache_bytes,
+        };
         let pages_kept = (cache_bytes / PAGE_BYTES as u64) as usize;
-        let history = StoreHistory::new(
+        let store = StoreHistory::new(
             cache_bytes,
             self.budget.known_bytes_max,
             sources,
-            None,
+            blocks.map(|blocks| blocks as Arc<_>),
             Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(128))),
         )?;
         let shared = Arc::new(Shared {
@@ -125,10 +158,14 @@ impl Run<'_> {
             header,
             self.tuning.cut,
             sealer,
+            history.map(|(blocks, reach_bytes)| BlockHistory {
+                blocks,
+                reach: ReachTracker::new(reach_bytes, 0),
+            }),
             content_bytes_total,
             self.watch,
         );
-        let state = MatchState::new(self.budget.index_words, history)?;
+        let state = MatchState::new(self.budget.index_words, store)?;
         let coordinator = Coordinator::new(
             crew,
             shared.clone(),

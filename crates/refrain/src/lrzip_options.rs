@@ -128,12 +128,15 @@ impl Default for LrzipOptions {
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
     pub cut: Cut,
-    /// Memory for blocks that are encoded and wait for the place of the next one, at most.
-    pub waiting_bytes: u64,
+    /// Memory for blocks that are encoded and wait for the place of the next one, and for what is known of records, at most.
+    pub kept_bytes: u64,
 }
 
 /// A group of blocks may take this share of the memory, and two groups may wait.
 const GROUP_SHARE: u64 = 16;
+
+/// What is known of records may take this share: two kernel trees need 21 MB.
+const RECORDS_SHARE: u64 = 16;
 
 impl LrzipTuning {
     pub(crate) fn new(options: &LrzipOptions) -> Result<LrzipTuning> {
@@ -156,12 +159,13 @@ impl LrzipTuning {
             block_bytes(options.back_end, level).min(prev_power_of_two(memory_bytes / 32));
         let plan = plan(options.back_end, level, block_bytes);
         let group_bytes = memory_bytes / GROUP_SHARE;
+        let records_bytes = memory_bytes / RECORDS_SHARE;
         let chunk_bytes = options
             .chunk_bytes
             .map(|bytes| (bytes / EPOCH_BYTES * EPOCH_BYTES).max(EPOCH_BYTES));
         let rules = Rules {
             anchor_bits: anchor_bits(options.back_end, level),
-            far_min: 128,
+            far_min: FAR_BYTES_MIN,
             near_min: 4096,
             near_window: sight_bytes(plan).min(block_bytes),
             block_bytes,
@@ -180,17 +184,19 @@ impl LrzipTuning {
                 block_bytes,
                 blocks_per_group: (group_bytes / block_bytes).max(1) as usize,
                 chunk_bytes,
-                records_memory_bytes: (memory_bytes / 16) as usize,
+                records_memory_bytes: records_bytes as usize,
                 tries_sample: options.tries_sample,
             },
-            waiting_bytes: 2 * group_bytes.max(block_bytes),
+            kept_bytes: 2 * group_bytes.max(block_bytes) + records_bytes,
         })
     }
 }
 
 fn default_memory_bytes(options: &LrzipOptions) -> u64 {
-    match options.back_end {
-        LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq => 2 << 30,
+    match (options.back_end, options.level.0) {
+        // Two blocks at a time, with their encoders.
+        (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, 8..) => 4 << 30,
+        (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, _) => 2 << 30,
         _ => 1 << 30,
     }
 }
@@ -200,7 +206,7 @@ fn block_bytes(back_end: LrzipBackEnd, level: u8) -> u64 {
     match back_end {
         LrzipBackEnd::Lzma => match level {
             ..=3 => 8 * MIB,
-            4..=6 => 16 * MIB,
+            4..=7 => 16 * MIB,
             _ => 32 * MIB,
         },
         LrzipBackEnd::Zpaq => 16 * MIB,
@@ -221,6 +227,13 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> ForeignPlan {
         LrzipBackEnd::Zpaq => ForeignPlan::Zpaq { level },
     }
 }
+
+/// Shortest far repeat that becomes a match, in bytes.
+///
+/// Two kernel trees with zlib: 64 bytes 208.2 MB (libdeflate 6), 128 201.5 MB (7), 256 201.3 MB; with twice the anchors 96 bytes 202.4,
+/// 192 200.9, 512 202.2 MB, in a sixth more time. A match and the literals before it take ten bytes of records, two when squeezed, and
+/// cut the context of the back end.
+const FAR_BYTES_MIN: u32 = 192;
 
 /// One position in `2^anchor_bits` is an anchor.
 fn anchor_bits(back_end: LrzipBackEnd, level: u8) -> u32 {

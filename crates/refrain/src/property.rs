@@ -1,5 +1,8 @@
 //! Properties of the whole engine, from arbitrary bytes: shared by property tests and fuzz targets.
 
+#[cfg(feature = "lrzip")]
+mod lrzip;
+
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -9,6 +12,9 @@ use crate::{
     MemberStart, Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract,
     extract_stream,
 };
+
+#[cfg(feature = "lrzip")]
+pub use lrzip::lrzip_round_trips;
 
 pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
 
@@ -289,6 +295,12 @@ mod tests {
         #[test]
         fn any_content_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             round_trips(&bytes);
+        }
+
+        #[test]
+        #[cfg(feature = "lrzip")]
+        fn any_content_comes_back_from_lrzip(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            lrzip_round_trips(&bytes);
         }
 
         #[test]

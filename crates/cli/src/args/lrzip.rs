@@ -51,6 +51,24 @@ impl LrzipArgs {
         self.format == Some(FormatArg::Lrz)
     }
 
+    /// Refuses what only lrzip's format knows where another one is written.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        let foreign = [
+            ("--back-end", self.back_end.is_some()),
+            ("--window", self.window.is_some()),
+            ("--encrypt", self.encrypt.is_some()),
+        ];
+        match foreign.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) if !self.is_lrzip() => {
+                Err(Failure::usage("", format!("{flag} needs --format lrz")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The engine's options; memory and threads are left to others.
     ///
     /// # Errors

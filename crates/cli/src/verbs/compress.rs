@@ -90,6 +90,21 @@ fn suffix(args: &CompressArgs, input: &Input) -> &'static str {
     }
 }
 
+/// Options that contradict each other are told before anything is opened.
+#[cfg(feature = "lrzip")]
+fn check_format(args: &CompressArgs) -> Result<()> {
+    args.lrzip.check()?;
+    match is_lrzip(args) {
+        true => super::compress_lrzip::options(args).map(|_| ()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(not(feature = "lrzip"))]
+fn check_format(_args: &CompressArgs) -> Result<()> {
+    Ok(())
+}
+
 #[cfg(feature = "lrzip")]
 fn is_lrzip(args: &CompressArgs) -> bool {
     args.lrzip.is_lrzip()
@@ -169,6 +184,7 @@ fn can_seek(metadata: &Metadata) -> bool {
 
 /// Makes one archive.
 fn compress(job: Job, args: &CompressArgs, report: &Report) -> Result<Outcome> {
+    check_format(args)?;
     let label = job.label();
     let mut sink = job.open_sink(args)?;
     let members = job

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Case, REFRAIN, expect, mixture};
+use crate::support::{Case, REFRAIN, expect, mixture, noise};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -104,25 +104,153 @@ fn what_is_damaged_leaves_nothing() {
     assert!(text.contains("4 bytes follow"), "{text}");
 }
 
-/// `lrzip` with a line of arguments, untouched by the user's settings; `None` where it is not installed. CI has to have it.
-fn installed_lrzip(case: &Case, line: &str) -> Option<Command> {
-    if Command::new("lrzip").arg("-V").output().is_err() {
+/// Whether there is an lrzip to compare with. CI has to have it.
+#[allow(clippy::print_stderr)] // A test has no other way to say that it did not look.
+fn has_lrzip() -> bool {
+    let has_lrzip = Command::new("lrzip").arg("-V").output().is_ok();
+    if !has_lrzip {
         assert!(std::env::var_os("CI").is_none(), "CI without lrzip");
-        // A test has no other way to say that it did not look.
-        #[allow(clippy::print_stderr)]
-        {
-            eprintln!("lrzip is not installed: what it writes was not read");
-        }
-        return None;
+        eprintln!("lrzip is not installed: not compared");
     }
+    has_lrzip
+}
+
+/// `lrzip` with a line of arguments, untouched by the user's settings.
+fn lrzip(case: &Case, line: &str) -> Command {
     let mut command = case.command("lrzip", line);
     command.env("LRZIP", "NOCONFIG");
-    Some(command)
+    command
+}
+
+/// The installed lrzip tests and opens what we write: each back end, by file and by pipe, of every kind of content.
+#[test]
+fn what_lrzip_reads_of_ours() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let contents = [
+        Vec::new(),
+        b"x".to_vec(),
+        mixture(100),
+        vec![0; 5_000_000],
+        noise(1, 2_000_000),
+        mixture(3_000_000),
+    ];
+    for content in &contents {
+        case.write("x", content);
+        for back_end in ["none", "lzo", "gzip", "bzip2", "lzma", "zpaq"] {
+            let level = if back_end == "zpaq" { 1 } else { 7 };
+            let line = format!("compress -q -f --format lrz --back-end {back_end} --level {level}");
+            let what = format!("{back_end}, {} bytes", content.len());
+            case.ok(&format!("{line} -o y.lrz x"));
+            expect(lrzip(&case, "-q -t y.lrz").output().unwrap(), 0, &what);
+            expect(
+                lrzip(&case, "-q -d -f -o y y.lrz").output().unwrap(),
+                0,
+                &what,
+            );
+            assert!(case.read("y") == *content, "{what}");
+            case.ok("decompress -q -f -o y y.lrz");
+            assert!(case.read("y") == *content, "{what}, by ourselves");
+            let piped = expect(case.pipe(REFRAIN, &line, content), 0, &what).stdout;
+            let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, &what).stdout;
+            assert!(opened == *content, "{what}, piped");
+        }
+    }
+}
+
+/// More than one chunk, and encryption.
+#[test]
+fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let content = mixture(24_000_000);
+    case.write("x", &content);
+    case.write("right", b"secret\n");
+    case.write("wrong", b"guess\n");
+    let line = "compress -q -f --format lrz --back-end lzo --window 16M";
+    case.ok(&format!("{line} -o y.lrz x"));
+    expect(
+        lrzip(&case, "-q -d -f -o y y.lrz").output().unwrap(),
+        0,
+        line,
+    );
+    assert!(case.read("y") == content);
+    let piped = expect(case.pipe(REFRAIN, line, &content), 0, line).stdout;
+    let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, line).stdout;
+    assert!(opened == content, "chunks, piped");
+
+    for (window, content) in [("", mixture(300_000)), ("--window 16M", content)] {
+        case.write("x", &content);
+        let line = format!(
+            "compress -f --format lrz --back-end gzip {window} --encrypt cbc --password-file right -o y.lrz x"
+        );
+        let output = case.ok(&line);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("WEAK"), "{told}");
+        expect(
+            lrzip(&case, "-q --encrypt=secret -t y.lrz")
+                .output()
+                .unwrap(),
+            0,
+            &line,
+        );
+        expect(
+            lrzip(&case, "-q --encrypt=secret -d -f -o y y.lrz")
+                .output()
+                .unwrap(),
+            0,
+            &line,
+        );
+        assert!(case.read("y") == content, "{window}");
+        case.fails("test --password-file wrong y.lrz", 1);
+        case.ok("test -q --password-file right y.lrz");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let case = Case::new();
+    case.write("x", b"content");
+    case.write("y", b"content");
+    for (line, part) in [
+        ("--format lrz --back-end zstd x", "no back end 'zstd'"),
+        (
+            "--format lrz --codec zstd x",
+            "--codec is for archives of ours",
+        ),
+        (
+            "--format lrz --for serve x",
+            "--for is for archives of ours",
+        ),
+        ("--format rfn --window 16M x", "--window needs --format lrz"),
+        ("--format lrz -o a.lrz x y", "holds one file"),
+    ] {
+        let message = case.fails(&format!("compress -q {line}"), 1);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+    for left in ["x.lrz", "x.rfn", "a.lrz"] {
+        assert!(!case.exists(left), "{left}");
+    }
+    case.ok("compress -q --format lrz x");
+    case.fails("compress -q --format lrz x", 4);
+    case.fails("compress -q --format lrz x.lrz", 1);
+    fs::create_dir(case.path("d")).unwrap();
+    case.write("d/one", b"first");
+    case.ok("compress -q --format lrz d");
+    let tar = case.ok("cat d.tar.lrz").stdout;
+    assert!(tar.windows(5).any(|part| part == b"first") && tar.len() % 512 == 0);
 }
 
 /// Archives that the installed lrzip writes now, with each back end, by file, as a test, from its start and by pipe.
 #[test]
 fn what_lrzip_writes_here() {
+    if !has_lrzip() {
+        return;
+    }
     let case = Case::new();
     let content = mixture(3_000_000);
     case.write("x", &content);
@@ -137,10 +265,7 @@ fn what_lrzip_writes_here() {
         ("-L1 -p1", "lzma"),
     ] {
         let line = format!("{options} -q -f -o y.lrz x");
-        let Some(mut lrzip) = installed_lrzip(&case, &line) else {
-            return;
-        };
-        expect(lrzip.output().unwrap(), 0, &line);
+        expect(lrzip(&case, &line).output().unwrap(), 0, &line);
         let info = String::from_utf8(case.ok("info y.lrz").stdout).unwrap();
         assert!(
             info.contains(&format!("{back_end}: ")),
@@ -171,9 +296,7 @@ fn what_lrzip_encrypts_here() {
     case.write("right", b"open sesame\n");
     case.write("wrong", b"open barley\n");
     for options in ["-n", "-l", "-g", "-b", "", "-z -L1"] {
-        let Some(mut lrzip) = installed_lrzip(&case, options) else {
-            return;
-        };
+        let mut lrzip = lrzip(&case, options);
         lrzip.args(["--encrypt=open sesame", "-q", "-f", "-o", "y.lrz", "x"]);
         expect(lrzip.output().unwrap(), 0, options);
         case.ok("decompress -q -f --password-file right y.lrz");

@@ -1,6 +1,6 @@
 //! What must hold for all foreign blocks; shared by proptest and the fuzz target.
 
-use super::{ForeignCodec, ForeignDecoder, ForeignFilter};
+use super::{ForeignCodec, ForeignDecoder, ForeignFilter, ForeignPlan, encode_foreign};
 use crate::error::Result;
 
 /// Memory that a forged block may ask for.
@@ -38,7 +38,18 @@ pub fn opened(
     input_piece: usize,
     output_piece: usize,
 ) -> Result<Vec<u8>> {
-    let mut decoder = ForeignDecoder::new(codec, raw_length_bytes as u64, MEMORY_BYTES_MAX)?;
+    let pieces = (input_piece, output_piece);
+    opened_within(MEMORY_BYTES_MAX, codec, data, raw_length_bytes, pieces)
+}
+
+fn opened_within(
+    memory_bytes: u64,
+    codec: ForeignCodec,
+    data: &[u8],
+    raw_length_bytes: usize,
+    (input_piece, output_piece): (usize, usize),
+) -> Result<Vec<u8>> {
+    let mut decoder = ForeignDecoder::new(codec, raw_length_bytes as u64, memory_bytes)?;
     let mut raw = vec![0; raw_length_bytes];
     let (mut taken, mut made) = (0, 0);
     while made < raw.len() {
@@ -72,5 +83,48 @@ pub fn survives(choice: u8, data: &[u8], raw_length_bytes: usize) {
     assert_eq!(whole.is_ok(), pieces.is_ok());
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
         assert!(whole == pieces, "pieces change what comes out");
+    }
+}
+
+/// How `choice` says to code a block.
+#[must_use]
+pub fn plan(choice: u8) -> ForeignPlan {
+    let level = 1 + choice / 8 % 9;
+    match choice % 6 {
+        0 => ForeignPlan::Stored,
+        1 => ForeignPlan::Bzip2 { level },
+        2 => ForeignPlan::Zlib { level },
+        3 => ForeignPlan::Lzo,
+        4 => ForeignPlan::Lzma {
+            level,
+            dictionary_bytes: 1 << 20,
+        },
+        // Models of the highest levels take hundreds of megabytes.
+        _ => ForeignPlan::Zpaq {
+            level: 1 + choice / 8 % 7,
+        },
+    }
+}
+
+/// Any bytes as a block come back, in pieces too.
+pub fn round_trips(choice: u8, raw: &[u8]) {
+    let plan = plan(choice);
+    let mut coded = vec![7];
+    let encoded = encode_foreign(plan, raw, &mut coded);
+    assert!(encoded.is_ok(), "{plan:?}: {encoded:?}");
+    assert_eq!(coded.first(), Some(&7), "what stood before is kept");
+    let data = coded.get(1..).unwrap_or_default();
+    for piece in [usize::MAX / 2, 1000] {
+        let opened = opened_within(
+            plan.memory_bytes(),
+            plan.codec(),
+            data,
+            raw.len(),
+            (piece, piece),
+        );
+        assert!(
+            opened.is_ok_and(|opened| opened == raw),
+            "{plan:?} in pieces of {piece}"
+        );
     }
 }

@@ -3,7 +3,7 @@ use std::io::Write;
 use liblzma::stream::{Action, Filters, LzmaOptions, Status, Stream};
 use proptest::prelude::*;
 
-use super::property::{codec, opened, survives};
+use super::property::{codec, opened, plan, round_trips, survives};
 use super::*;
 use crate::property::{noise, text};
 
@@ -75,7 +75,63 @@ fn lzma_comes_back_and_needs_its_dictionary() {
     assert!(opened(lzma_codec(1 << 17), &data, far.len(), 4096, 4096).is_ok());
 }
 
+#[test]
+fn what_is_encoded_opens() {
+    for choice in (0..72).filter(|choice| choice % 6 != 5 || *choice < 32) {
+        for raw in [
+            &[][..],
+            &[9],
+            &text(40_000, 3),
+            &noise(3000, 4),
+            &[0; 70_000],
+        ] {
+            round_trips(choice, raw);
+        }
+    }
+    // Far matches and long runs of LZO: distances up to and beyond what its instructions hold.
+    for distance in [
+        2047, 2048, 2049, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 49_151, 49_152,
+    ] {
+        let start = noise(distance, 5);
+        for length in [4, 8, 9, 10, 33, 34, 300, 2000] {
+            let raw = [&start[..], &start[..length.min(distance)], &noise(20, 6)].concat();
+            round_trips(3, &raw);
+        }
+    }
+    for literals in [1, 3, 4, 18, 19, 237, 238, 239, 240, 500, 16_000] {
+        let raw = [
+            noise(literals, 7),
+            vec![1; 50],
+            noise(literals, 8),
+            vec![1; 50],
+        ]
+        .concat();
+        round_trips(3, &raw);
+    }
+}
+
+#[test]
+fn zpaq_squeezes_and_keeps_to_its_memory() {
+    let raw = text(60_000, 9);
+    let mut sizes = Vec::new();
+    for choice in [5, 5 + 24] {
+        let mut coded = Vec::new();
+        encode_foreign(plan(choice), &raw, &mut coded).unwrap();
+        sizes.push(coded.len());
+    }
+    assert!(sizes[1] < sizes[0] && sizes[0] < raw.len() / 2, "{sizes:?}");
+}
+
 proptest! {
+    #[test]
+    fn any_content_comes_back(choice: u8, raw in prop::collection::vec(any::<u8>(), 0..2000), copies in 0..3_usize) {
+        let raw = raw.repeat(1 + copies);
+        // Models of ZPAQ take some ten megabytes, to be made anew for each block.
+        if choice % 6 != 5 || choice < 32 {
+            round_trips(choice, &raw);
+        }
+    }
+
     #[test]
     fn any_bytes_are_survived(choice: u8, data in prop::collection::vec(any::<u8>(), 0..3000), length in 0..20_000_usize) {
         survives(choice, &data, length);

@@ -1,6 +1,7 @@
 //! The archive as it grows: chunks, their records, and blocks of both streams.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use refrain_codec::ForeignPlan;
 use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
@@ -12,9 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::coordinator::Assembly;
 use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::lrzip::encode::{Content, Encoded, Hashes, Job, LiteralJob, LrzipEncoding};
-use crate::pipeline::lrzip::layout::{Layout, Place};
+use crate::pipeline::lrzip::layout::{Layout, Place, Written};
 use crate::pipeline::lrzip::records::{Insertion, Records};
+use crate::pipeline::lrzip::reread::KeptBlocks;
 use crate::pipeline::lrzip::seal::Sealer;
+use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::segments::{EPOCH_BYTES, EpochData};
 use crate::pipeline::settle::Settled;
 use crate::progress::{Progress, Watch};
@@ -49,6 +52,12 @@ pub(crate) struct Totals {
     pub blocks: u64,
 }
 
+/// Blocks that are opened again, and how far back that may go.
+pub(crate) struct BlockHistory {
+    pub blocks: Arc<KeptBlocks>,
+    pub reach: ReachTracker,
+}
+
 /// The chunk that is being filled.
 struct OpenChunk {
     records: Records,
@@ -80,6 +89,8 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Length of the content, if it is known.
     content_bytes_total: Option<u64>,
     layout: Layout,
+    /// Of content that cannot be read twice.
+    history: Option<BlockHistory>,
     /// Not here while an epoch goes into them.
     hashes: Option<Box<Hashes>>,
     chunk: Option<OpenChunk>,
@@ -92,6 +103,9 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Bytes to be written.
     buffer: Vec<u8>,
     content_read: u64,
+    /// The epoch that is or was settled last.
+    epoch: u64,
+    literal_blocks: u64,
     last_chunk_is_written: bool,
     totals: Totals,
 }
@@ -102,6 +116,7 @@ impl<'a> LrzipAssembler<'a> {
         header: Header,
         cut: Cut,
         sealer: Sealer,
+        history: Option<BlockHistory>,
         content_bytes_total: Option<u64>,
         watch: &'a dyn Watch,
     ) -> LrzipAssembler<'a> {
@@ -112,6 +127,7 @@ impl<'a> LrzipAssembler<'a> {
             watch,
             content_bytes_total,
             layout: Layout::new(sealer),
+            history,
             hashes: Some(Box::new(Hashes::new())),
             chunk: None,
             block: OpenBlock::default(),
@@ -120,6 +136,8 @@ impl<'a> LrzipAssembler<'a> {
             encoded: Vec::new(),
             buffer: Vec::new(),
             content_read: 0,
+            epoch: 0,
+            literal_blocks: 0,
             last_chunk_is_written: false,
             totals: Totals::default(),
         }
@@ -207,13 +225,23 @@ impl<'a> LrzipAssembler<'a> {
             return Ok(());
         }
         let place = self.layout.reserve(Stream::Literals);
+        let added: usize = (block.insertions.iter())
+            .map(|insertion| insertion.bytes().len())
+            .sum();
+        if let Some(history) = &mut self.history {
+            let bytes = block.bytes + added as u64;
+            history.reach.filled(self.epoch, block.store_start, bytes);
+        }
         let job = LiteralJob {
+            number: self.literal_blocks,
+            is_kept: self.history.is_some(),
             store_start: block.store_start,
             first_page: block.first_page,
             pages: block.pages,
             insertions: block.insertions,
             has_repeats: block.has_repeats,
         };
+        self.literal_blocks += 1;
         self.submit(place, Content::Literals(job), start);
         let blocks_per_group = self.cut.blocks_per_group;
         let chunk = self.open_chunk()?;
@@ -357,10 +385,11 @@ impl Assembly for LrzipAssembler<'_> {
 
     fn epoch_settled(
         &mut self,
-        _epoch: u64,
+        epoch: u64,
         settled: &mut Settled,
         start: &mut dyn FnMut(Job),
     ) -> Result<()> {
+        self.epoch = epoch;
         self.repeats = [settled.has_repeats, self.repeats[0]];
         let mut insertions = std::mem::take(&mut self.insertions);
         let chunk = self.open_chunk()?;
@@ -386,13 +415,29 @@ impl Assembly for LrzipAssembler<'_> {
     }
 
     fn encoded(&mut self, encoded: Encoded) {
+        if let (Some(history), Some((number, kept))) = (&mut self.history, encoded.kept) {
+            let kept_bytes = kept.coded.len() as u64;
+            history.reach.encoded(number, kept_bytes);
+            history.blocks.add(kept);
+        }
         self.layout.fill(encoded.place, encoded.block);
         self.encoded.extend(encoded.pages);
     }
 
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>> {
-        while self.layout.next(&mut self.buffer)? {
+        loop {
+            let block = match self.layout.next(&mut self.buffer)? {
+                Written::Nothing => break,
+                Written::Other => None,
+                Written::Block(block) => Some(block),
+            };
             self.write_buffer()?;
+            if let (Some(history), Some(block)) = (&self.history, block)
+                && let Some(first_page) = block.first_page
+            {
+                let offset = self.totals.archive_bytes - block.coded.len() as u64;
+                history.blocks.written(first_page, offset, &block.coded);
+            }
         }
         self.watch.progress(&Progress {
             content_bytes_done: self.totals.content_bytes,
@@ -414,11 +459,18 @@ impl Assembly for LrzipAssembler<'_> {
         self.block.store_start
     }
 
-    fn floor_for(&mut self, _epoch: u64) -> Option<u64> {
+    fn floor_for(&mut self, epoch: u64) -> Option<u64> {
         let memory_bytes = self.cut.records_memory_bytes;
-        Some(match &mut self.chunk {
+        let of_chunk = match &mut self.chunk {
             Some(chunk) => chunk.store_start.max(chunk.records.forget(memory_bytes)),
             None => self.totals.store_bytes,
-        })
+        };
+        match &mut self.history {
+            None => Some(of_chunk),
+            Some(history) => {
+                let is_ready = history.reach.is_ready_for(epoch);
+                is_ready.then(|| of_chunk.max(history.reach.floor_for(epoch)))
+            }
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! Jobs that turn literals and records into coded blocks.
 
+use std::sync::Arc;
+
+use refrain_codec::foreign::ForeignCodec;
 use refrain_codec::{ForeignPlan, encode_foreign, looks_like_noise};
 use refrain_format::lrzip::BackEnd;
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
@@ -9,6 +12,7 @@ use crate::pipeline::coordinator::{Encoding, Shared};
 use crate::pipeline::history::{EncodedPages, Page};
 use crate::pipeline::lrzip::layout::{CodedBlock, Place};
 use crate::pipeline::lrzip::records::Insertion;
+use crate::pipeline::lrzip::reread::KeptBlock;
 use crate::pipeline::segments::EpochData;
 
 /// lrzip does not squeeze blocks shorter than this, in bytes.
@@ -19,12 +23,16 @@ pub(crate) struct LrzipEncoding;
 
 /// Pages of the store with what stands between them: the literals of a block.
 pub(crate) struct LiteralJob {
+    /// Number of the block among those of literals.
+    pub number: u64,
     pub store_start: u64,
     pub first_page: u64,
     pub pages: Vec<Page>,
     pub insertions: Vec<Insertion>,
     /// The match stage saw repeats around here that it may have left to the codec.
     pub has_repeats: bool,
+    /// The block has to be opened again later, for its content cannot be read twice.
+    pub is_kept: bool,
 }
 
 /// What a block is made of.
@@ -48,6 +56,8 @@ pub(crate) struct Encoded {
     pub block: CodedBlock,
     /// Of literals.
     pub pages: Option<EncodedPages>,
+    /// With the block's number, if it may have to be opened again.
+    pub kept: Option<(u64, KeptBlock)>,
 }
 
 /// The digests that an archive states.
@@ -87,23 +97,35 @@ impl Encoding for LrzipEncoding {
             plan,
             tries_sample,
         } = job;
-        let (block, pages) = match content {
-            Content::Records(raw) => (squeeze(plan, raw)?, None),
-            Content::Literals(literals) => {
-                let is_noise = tries_sample && literals.is_noise(shared)?;
-                let plan = if is_noise { ForeignPlan::Stored } else { plan };
-                let pages = EncodedPages {
-                    first_page: literals.first_page,
-                    checksums: literals.pages.iter().map(|page| checksum64(page)).collect(),
-                    is_noise,
-                };
-                (squeeze(plan, literals.joined())?, Some(pages))
+        let literals = match content {
+            Content::Records(raw) => {
+                return Ok(Encoded {
+                    place,
+                    block: squeeze(plan, &Arc::new(raw), None)?,
+                    pages: None,
+                    kept: None,
+                });
             }
+            Content::Literals(literals) => literals,
+        };
+        let is_noise = tries_sample && literals.is_noise(shared)?;
+        let plan = if is_noise { ForeignPlan::Stored } else { plan };
+        let raw = Arc::new(literals.joined());
+        let block = squeeze(plan, &raw, Some(literals.first_page))?;
+        let pages = EncodedPages {
+            first_page: literals.first_page,
+            checksums: literals.pages.iter().map(|page| checksum64(page)).collect(),
+            is_noise,
+        };
+        let kept = match literals.is_kept {
+            true => Some((literals.number, literals.kept(plan, &block, &raw)?)),
+            false => None,
         };
         Ok(Encoded {
             place,
             block,
-            pages,
+            pages: Some(pages),
+            kept,
         })
     }
 
@@ -123,6 +145,29 @@ impl LiteralJob {
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
         Ok((shared.workspaces).with(|space| looks_like_noise(&mut space.codec, &parts, false))?)
+    }
+
+    /// The block as it can be opened again, in time that is worth it.
+    fn kept(self, plan: ForeignPlan, block: &CodedBlock, raw: &[u8]) -> Result<KeptBlock> {
+        let (codec, coded) = match (block.back_end, plan) {
+            (BackEnd::None, _) => (ForeignCodec::Stored, block.coded.clone()),
+            (BackEnd::Zpaq, _) => {
+                let mut coded = Vec::new();
+                encode_foreign(ForeignPlan::Lzo, raw, &mut coded)?;
+                coded.shrink_to_fit();
+                (ForeignCodec::Lzo, Arc::new(coded))
+            }
+            (_, plan) => (plan.codec(), block.coded.clone()),
+        };
+        Ok(KeptBlock {
+            codec,
+            coded,
+            raw_bytes: block.raw_bytes,
+            store_start: self.store_start,
+            insertions: self.insertions,
+            first_page: self.first_page,
+            pages: self.pages.len() as u64,
+        })
     }
 
     fn joined(&self) -> Vec<u8> {
@@ -148,27 +193,23 @@ impl LiteralJob {
 }
 
 /// Squeezes a block, or stores it if that is no gain.
-fn squeeze(plan: ForeignPlan, raw: Vec<u8>) -> Result<CodedBlock> {
-    let raw_bytes = raw.len() as u64;
-    let stored = |coded| CodedBlock {
-        back_end: BackEnd::None,
-        raw_bytes,
+fn squeeze(plan: ForeignPlan, raw: &Arc<Vec<u8>>, first_page: Option<u64>) -> Result<CodedBlock> {
+    let block = |back_end, coded| CodedBlock {
+        back_end,
+        raw_bytes: raw.len() as u64,
         coded,
+        first_page,
     };
     if plan == ForeignPlan::Stored || raw.len() < SQUEEZED_BYTES_MIN {
-        return Ok(stored(raw));
+        return Ok(block(BackEnd::None, raw.clone()));
     }
     let mut coded = Vec::new();
-    encode_foreign(plan, &raw, &mut coded)?;
+    encode_foreign(plan, raw, &mut coded)?;
     if coded.len() >= raw.len() {
-        return Ok(stored(raw));
+        return Ok(block(BackEnd::None, raw.clone()));
     }
     coded.shrink_to_fit();
-    Ok(CodedBlock {
-        back_end: back_end(plan),
-        raw_bytes,
-        coded,
-    })
+    Ok(block(back_end(plan), Arc::new(coded)))
 }
 
 fn back_end(plan: ForeignPlan) -> BackEnd {

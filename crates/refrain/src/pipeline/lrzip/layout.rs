@@ -5,6 +5,7 @@
 //! blocks sees to it that the two streams alternate often enough for what waits to fit in memory.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use refrain_format::lrzip::{BackEnd, BlockHead, Stream};
 use refrain_protect::lrzip::Item as Sealed;
@@ -16,7 +17,19 @@ use crate::pipeline::lrzip::seal::Sealer;
 pub(crate) struct CodedBlock {
     pub back_end: BackEnd,
     pub raw_bytes: u64,
-    pub coded: Vec<u8>,
+    pub coded: Arc<Vec<u8>>,
+    /// Of literals: the number of the first page of the store.
+    pub first_page: Option<u64>,
+}
+
+/// What was written.
+pub(crate) enum Written {
+    /// Nothing: the next place is not known yet.
+    Nothing,
+    /// Something that is no block.
+    Other,
+    /// A block; its coded bytes, encrypted if need be, end what was appended.
+    Block(CodedBlock),
 }
 
 /// Something with a place in the archive.
@@ -173,50 +186,152 @@ impl Layout {
         None
     }
 
-    /// The bytes of the first item, if they are known.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+    /// Appends the bytes of the first item, if they are known.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<Written> {
         let stream = match self.items.front() {
-            None => return Ok(false),
+            None => return Ok(Written::Nothing),
             Some(Item::ChunkStart { bytes, width_bytes }) => {
                 out.extend_from_slice(bytes);
                 self.head_width_bytes = *width_bytes;
                 self.position = 0;
                 self.pop();
-                return Ok(true);
+                return Ok(Written::Other);
             }
             Some(Item::ChunkEnd) => {
                 self.pop();
-                return Ok(true);
+                return Ok(Written::Other);
             }
             Some(Item::Root(stream) | Item::Block { stream, .. }) => *stream,
         };
         let Some(next) = self.next_place(stream) else {
-            return Ok(false);
+            return Ok(Written::Nothing);
         };
         let bytes = self.items.front().and_then(|item| self.stored_bytes(item));
         self.position += bytes.unwrap_or(0);
-        let (head, coded) = match self.pop() {
+        match self.pop() {
+            Some(Item::Root(_)) => {
+                self.seal_head(BlockHead::root(next), out)?;
+                Ok(Written::Other)
+            }
             Some(Item::Block {
                 block: Block::Coded(block),
                 ..
             }) => {
                 let coded_bytes = block.coded.len() as u64;
                 let head = BlockHead::new(block.back_end, coded_bytes, block.raw_bytes, next);
-                (head, Some(block.coded))
+                self.seal_head(head, out)?;
+                self.sealer.seal(Sealed::Data, &block.coded, out)?;
+                Ok(Written::Block(block))
             }
-            Some(Item::Root(_)) => (BlockHead::root(next), None),
-            _ => return Err(Error::new(ErrorKind::Internal, "a block without bytes")),
-        };
-        let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
-        self.sealer.seal(Sealed::Head, &head, out)?;
-        if let Some(coded) = coded {
-            self.sealer.seal(Sealed::Data, &coded, out)?;
+            _ => Err(Error::new(ErrorKind::Internal, "a block without bytes")),
         }
-        Ok(true)
+    }
+
+    fn seal_head(&mut self, head: BlockHead, out: &mut Vec<u8>) -> Result<()> {
+        let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
+        self.sealer.seal(Sealed::Head, &head, out)
     }
 
     fn pop(&mut self) -> Option<Item> {
         self.first += 1;
         self.items.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_format::lrzip::{BlockWalk, Overhead, Version};
+    use refrain_testkit::Numbers;
+
+    /// Writes what can be written.
+    fn flush(layout: &mut Layout, out: &mut Vec<u8>) {
+        while !matches!(layout.next(out).unwrap(), Written::Nothing) {}
+    }
+
+    /// The blocks of a chunk in the order of the archive.
+    fn blocks(chunk: &[u8], width: u8) -> Vec<(Stream, Vec<u8>)> {
+        let length = BlockHead::length_bytes(width);
+        let head = |at: usize| BlockHead::parse(&chunk[at..], width).unwrap();
+        let roots = [head(0), head(length)];
+        let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), width, roots).unwrap();
+        let mut found = Vec::new();
+        while let Some(stream) = walk.next_stream().unwrap() {
+            let at = walk.position() as usize;
+            let block = walk.take(stream, &head(at)).unwrap().unwrap();
+            let data = &chunk[at + length..][..block.coded_bytes as usize];
+            found.push((stream, data.to_vec()));
+        }
+        assert_eq!(walk.position() as usize, chunk.len());
+        found
+    }
+
+    #[test]
+    fn blocks_are_found_whatever_order_they_are_encoded_in() {
+        for seed in 0..50 {
+            let mut numbers = Numbers::new(seed);
+            let mut layout = Layout::new(Sealer::open());
+            let mut out = Vec::new();
+            layout.begin_chunk(vec![1, 2, 3], 3);
+            let mut expected = Vec::new();
+            let mut open = Vec::new();
+            for number in 0..numbers.below(40) as usize {
+                let stream = match number > 0 && numbers.below(4) > 0 {
+                    true => Stream::Literals,
+                    false => Stream::Records,
+                };
+                let data = vec![number as u8; 1 + numbers.below(500) as usize];
+                expected.push((stream, data.clone()));
+                let place = layout.reserve(stream);
+                layout.start(place);
+                open.push((place, data));
+                if numbers.below(2) == 0 {
+                    let index = numbers.below(open.len() as u64) as usize;
+                    let (place, data) = open.swap_remove(index);
+                    layout.fill(place, block(data));
+                }
+                flush(&mut layout, &mut out);
+            }
+            if expected.is_empty() {
+                continue;
+            }
+            layout.end_chunk();
+            assert_eq!(layout.blocks_in_flight() > 0, !open.is_empty());
+            while let Some((place, data)) = open.pop() {
+                layout.fill(place, block(data));
+                flush(&mut layout, &mut out);
+            }
+            assert!(layout.is_empty() && layout.blocks_in_flight() == 0);
+            assert_eq!(out[..3], [1, 2, 3]);
+            assert!(blocks(&out[3..], 3) == expected, "seed {seed}");
+        }
+    }
+
+    fn block(data: Vec<u8>) -> CodedBlock {
+        CodedBlock {
+            back_end: BackEnd::None,
+            raw_bytes: data.len() as u64,
+            coded: Arc::new(data),
+            first_page: None,
+        }
+    }
+
+    #[test]
+    fn a_block_waits_for_the_place_of_the_next_one_of_its_stream() {
+        let mut layout = Layout::new(Sealer::open());
+        let mut out = Vec::new();
+        layout.begin_chunk(Vec::new(), 1);
+        let records = layout.reserve(Stream::Records);
+        let literals = layout.reserve(Stream::Literals);
+        layout.fill(literals, block(vec![1; 10]));
+        flush(&mut layout, &mut out);
+        // The first root knows its next place; how long the records are is not known.
+        assert_eq!(out, [3, 0, 0, 8]);
+        layout.fill(records, block(vec![2; 20]));
+        flush(&mut layout, &mut out);
+        assert_eq!(out.len(), 8, "more records may come");
+        layout.end_chunk();
+        flush(&mut layout, &mut out);
+        assert_eq!(out.len(), 8 + 24 + 14);
     }
 }

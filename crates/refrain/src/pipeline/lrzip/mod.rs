@@ -4,7 +4,7 @@
 //! patterns of runs, lrzip's stream of literals; [`records`] turns extents into records by where in the content each store byte came
 //! first. Literals and records are cut into blocks, encoded in parallel ([`encode`]), encrypted if that is asked for ([`seal`]), and put one behind the other
 //! ([`layout`]) such that the place of the next block of the same stream is known when a block is written: nothing has to be
-//! patched, so a pipe is as good as a file.
+//! patched, so a pipe is as good as a file. Of what comes through a pipe, old bytes are read again from the blocks ([`reread`]).
 //!
 //! ```text
 //!  extents ── records ──────────────┐
@@ -16,4 +16,5 @@ pub(crate) mod assemble;
 pub(crate) mod encode;
 pub(crate) mod layout;
 pub(crate) mod records;
+pub(crate) mod reread;
 pub(crate) mod seal;

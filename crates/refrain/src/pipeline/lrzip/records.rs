@@ -218,3 +218,134 @@ impl Records {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_format::lrzip::{Record, RecordParser, Version};
+    use refrain_longmatch::replay;
+    use refrain_testkit::Numbers;
+
+    /// The literals of a chunk, with what is inserted between the bytes of the store.
+    fn literals(store: &[u8], insertions: &VecDeque<Insertion>) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut from = 0;
+        for insertion in insertions {
+            all.extend_from_slice(&store[from..insertion.store_offset as usize]);
+            all.extend_from_slice(insertion.bytes());
+            from = insertion.store_offset as usize;
+        }
+        all.extend_from_slice(&store[from..]);
+        all
+    }
+
+    /// What the records say, byte by byte, and the longest overlap: length over distance.
+    fn followed(records: &[u8], width: u8, mut literals: &[u8]) -> (Vec<u8>, u64) {
+        let mut parser = RecordParser::new(Version::V6, width);
+        let (mut input, mut content, mut overlap) = (records, Vec::new(), 0);
+        while let Some(record) = parser.next(&mut input).unwrap() {
+            match record {
+                Record::Literals { length_bytes } => {
+                    let (now, later) = literals.split_at(length_bytes as usize);
+                    content.extend_from_slice(now);
+                    literals = later;
+                }
+                Record::Match {
+                    length_bytes,
+                    distance_bytes,
+                } => {
+                    overlap = overlap.max(length_bytes / distance_bytes);
+                    for _ in 0..length_bytes {
+                        content.push(content[content.len() - distance_bytes as usize]);
+                    }
+                }
+                Record::End { crc } => assert_eq!(crc, Some(7)),
+            }
+        }
+        assert!(parser.has_ended() && literals.is_empty());
+        (content, overlap)
+    }
+
+    fn extents(numbers: &mut Numbers, count: usize) -> (Vec<Extent>, Vec<u8>) {
+        let (mut extents, mut store) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let length_max = if numbers.below(9) == 0 { 200_000 } else { 300 };
+            let length = 1 + numbers.below(length_max);
+            let room = store.len() as u64;
+            extents.push(match numbers.below(4) {
+                0 => {
+                    let period = 1 + numbers.below(64);
+                    let bytes: Vec<u8> = (0..period).map(|_| numbers.below(256) as u8).collect();
+                    let pattern = Pattern::new(&bytes).unwrap();
+                    Extent::Fill { length, pattern }
+                }
+                1 | 2 if room > 0 => {
+                    let offset_in_store = numbers.below(room);
+                    let length = length.min(room - offset_in_store);
+                    Extent::Copy {
+                        length,
+                        offset_in_store,
+                    }
+                }
+                _ => {
+                    store.extend((0..length).map(|_| numbers.below(256) as u8));
+                    Extent::Fresh { length }
+                }
+            });
+        }
+        (extents, store)
+    }
+
+    #[test]
+    fn records_say_what_extents_say() {
+        for seed in 0..60 {
+            let mut numbers = Numbers::new(seed);
+            let (extents, store) = extents(&mut numbers, 1 + seed as usize * 3);
+            let mut records = Records::new(RecordWriter::new(Version::V6, 5), 0);
+            let (mut written, mut insertions) = (Vec::new(), VecDeque::new());
+            for extent in &extents {
+                records.push(extent, &mut written, &mut insertions).unwrap();
+            }
+            let length = records.content_bytes();
+            records.end(7, &mut written).unwrap();
+            let (content, overlap) = followed(&written, 5, &literals(&store, &insertions));
+            assert_eq!(content.len() as u64, length);
+            let mut expected = Vec::new();
+            replay(&extents, &store, 0, &mut expected).unwrap();
+            assert!(content == expected, "seed {seed}");
+            assert!(overlap <= GROWTH, "lrzip would write {overlap} times");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_known_any_more() {
+        let mut records = Records::new(RecordWriter::new(Version::V6, 5), 100);
+        let (mut written, mut insertions) = (Vec::new(), VecDeque::new());
+        let copy = |offset_in_store| Extent::Copy {
+            length: 5,
+            offset_in_store,
+        };
+        for extent in [
+            Extent::Fresh { length: 50 },
+            copy(100),
+            Extent::Fresh { length: 50 },
+        ] {
+            records
+                .push(&extent, &mut written, &mut insertions)
+                .unwrap();
+        }
+        assert_eq!(records.forget(1000), 100);
+        assert_eq!(records.forget(size_of::<FirstSeen>()), 150);
+        assert!(
+            records
+                .push(&copy(149), &mut written, &mut insertions)
+                .is_err()
+        );
+        assert!(
+            records
+                .push(&copy(150), &mut written, &mut insertions)
+                .is_ok()
+        );
+        assert_eq!(records.forget(0), 200);
+    }
+}
