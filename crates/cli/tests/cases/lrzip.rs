@@ -290,6 +290,9 @@ fn what_lrzip_writes_here() {
 /// The same with its encryption, which makes a key of a second's work each time.
 #[test]
 fn what_lrzip_encrypts_here() {
+    if !has_lrzip() {
+        return;
+    }
     let case = Case::new();
     let content = mixture(300_000);
     case.write("x", &content);
