@@ -105,6 +105,11 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
         assert!(by_file == by_pipe, "file and pipe differ");
     }
     scan_survives(bytes, options);
+    #[cfg(feature = "lrzip")]
+    drop(crate::LrzipLayout::read(
+        Arc::new(MemorySource::new(bytes.to_vec())),
+        options,
+    ));
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open(source, options) else {
         assert!(!file_is_sound, "a sound archive cannot be opened");

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use refrain::{
-    Archive, ErrorKind, Member, MemberStart, PasswordSource, ReadOptions, Result, Targets,
-    Unwatched, extract, extract_stream, verify, verify_stream,
+    Archive, ErrorKind, LrzipLayout, Member, MemberStart, PasswordSource, ReadOptions, Result,
+    Targets, Unwatched, extract, extract_stream, verify, verify_stream,
 };
 use refrain_codec::foreign::{ForeignFilter, StreamFilter};
 use refrain_testkit::lrzip::{
@@ -424,6 +424,42 @@ fn filters_over_chunks_are_taken_back() {
             assert!(
                 buffer[..count] == content[start..end],
                 "{foreign}: from {start}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_heads_tell_what_the_whole_archive_tells() {
+    for (name, (archive, content)) in archives() {
+        let source = Arc::new(MemorySource::new(archive.clone()));
+        let layout = LrzipLayout::read(source.clone(), &options(1)).unwrap();
+        let opened = Archive::open(source, &options(1)).unwrap();
+        let info = opened.info();
+        assert_eq!(layout.archive_bytes, archive.len() as u64, "{name}");
+        if let Some(stated) = layout.content_bytes {
+            assert_eq!(stated, content.len() as u64, "{name}");
+        }
+        let lrzip = info.lrzip.unwrap();
+        assert_eq!(layout.version, lrzip.version, "{name}");
+        assert_eq!(layout.chunks.len() as u64, lrzip.chunks, "{name}");
+        let literals = layout.chunks.iter().flat_map(|chunk| &chunk.streams[1]);
+        let by_heads: Vec<_> = literals
+            .map(|block| (block.back_end.clone(), block.raw_bytes, block.coded_bytes))
+            .collect();
+        let blocks = opened.blocks().unwrap().into_iter();
+        let by_walk: Vec<_> = blocks
+            .map(|block| (block.codec, block.raw_bytes, block.stored_bytes))
+            .collect();
+        assert_eq!(by_heads, by_walk, "{name}");
+        let md5 = opened.members()[0].digests.first();
+        let md5 = md5.map(|(_, value)| value.as_bytes().to_vec());
+        assert_eq!(layout.md5.map(|md5| md5.to_vec()), md5, "{name}");
+        for length in [5, 30, archive.len() / 2] {
+            let cut = Arc::new(MemorySource::new(archive[..length].to_vec()));
+            assert!(
+                LrzipLayout::read(cut, &options(1)).is_err(),
+                "{name}: {length}"
             );
         }
     }

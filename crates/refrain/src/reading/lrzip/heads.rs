@@ -102,12 +102,11 @@ impl LrzipLayout {
             DigestKind::Md5 => reader.items().digest_bytes(),
             DigestKind::Crc => 0,
         };
-        // Old versions do not say which chunk is the last one, but their content ends with the file. (How much content there
-        // was so far, which ends them for readers, stands in their records.)
-        let tells_last = !matches!(header.version, Version::V4 | Version::V5);
-        while tells_last
-            || self.chunks.is_empty()
-            || input.bytes_behind(reader.offset())? > digest_bytes as u64
+        // Not every archive says which chunk is the last one, but then its content ends with the file. (How much content there
+        // was so far, which ends it for readers, stands in the records.)
+        while self.chunks.is_empty()
+            || (header.version != Version::V4
+                && input.bytes_behind(reader.offset())? > digest_bytes as u64)
         {
             let Some(chunk) = reader.next(0)? else { break };
             if self.chunks.len() >= CHUNKS_MAX {
