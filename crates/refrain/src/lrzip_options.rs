@@ -147,6 +147,11 @@ impl LrzipTuning {
                 "there is no level {level}; levels are 1 to 9"
             )));
         }
+        let cipher = options.encryption.as_ref().map(|with| with.cipher);
+        if cipher == Some(LrzipCipher::Aes256Gcm) && options.chunk_bytes.is_some() {
+            let message = "lrzip's AES-256-GCM is written in archives of one chunk: no window";
+            return Err(usage(message.to_owned()));
+        }
         let memory_bytes = options
             .memory_bytes
             .unwrap_or(default_memory_bytes(options));

@@ -242,7 +242,7 @@ fn what_cannot_be_written_is_told() {
     case.write("d/one", b"first");
     case.ok("compress -q --format lrz d");
     let tar = case.ok("cat d.tar.lrz").stdout;
-    assert!(tar.windows(5).any(|part| part == b"first") && tar.len() % 512 == 0);
+    assert!(tar.windows(5).any(|part| part == b"first") && tar.len().is_multiple_of(512));
 }
 
 /// Archives that the installed lrzip writes now, with each back end, by file, as a test, from its start and by pipe.

@@ -301,6 +301,7 @@ mod tests {
                 layout.fill(place, block(data));
                 flush(&mut layout, &mut out);
             }
+            flush(&mut layout, &mut out);
             assert!(layout.is_empty() && layout.blocks_in_flight() == 0);
             assert_eq!(out[..3], [1, 2, 3]);
             assert!(blocks(&out[3..], 3) == expected, "seed {seed}");
