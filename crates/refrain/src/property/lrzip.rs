@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::{AS_MADE, Instructions, walked};
 use crate::storage::{MemorySink, MemorySource, Sink};
-use crate::{Content, Level, LrzipBackEnd, LrzipOptions, MemberInput, Unwatched, compress_lrzip};
+use crate::{
+    Content, Level, LrzipBackEnd, LrzipOptions, MemberInput, ReadOptions, Unwatched, compress_lrzip,
+};
 
 /// A sink that cannot be read back.
 struct Pipe(MemorySink);
