@@ -87,7 +87,7 @@ mod tests {
             let bytes = block_header(level);
             let (header, length) = Header::parse(&bytes).unwrap().unwrap();
             assert_eq!(length, bytes.len());
-            assert!(header.memory_bytes() < 1 << 30, "{level}");
+            assert!(header.memory_bytes() < 256 << 20, "{level}");
             assert_eq!(encoder_memory_bytes(level), header.memory_bytes());
         }
     }
