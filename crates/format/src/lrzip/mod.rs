@@ -14,7 +14,7 @@
 //! | [`header`] | the header, its versions and what they changed |
 //! | [`chunk`] | chunk headers, block heads, and how blocks follow each other |
 //! | [`record`] | literals, matches, ends |
-//! | [`write`] | all of these, the other way |
+//! | [`mod@write`] | all of these, the other way |
 
 pub mod chunk;
 pub mod header;
