@@ -19,10 +19,7 @@ pub enum Face {
 impl Face {
     /// The face for `argv[0]`; any name we do not know is `refrain`.
     pub fn of(program: Option<&OsString>) -> Face {
-        let name = program
-            .and_then(|p| Path::new(p).file_stem())
-            .and_then(|n| n.to_str());
-        match name {
+        match program_name(program) {
             Some("rfn") => Face::Rfn(RfnMode::Compress),
             Some("unrfn") => Face::Rfn(RfnMode::Decompress),
             Some("rfncat") => Face::Rfn(RfnMode::Cat),
@@ -47,6 +44,11 @@ impl Face {
             Face::Rfn(mode) => Ok(RfnArgs::try_parse_from(arguments)?.into_verb(mode)),
         }
     }
+}
+
+/// The name of the program in `argv[0]`.
+pub fn program_name(program: Option<&OsString>) -> Option<&str> {
+    Path::new(program?).file_stem()?.to_str()
 }
 
 /// The declarations behind the faces, for manuals and completions.

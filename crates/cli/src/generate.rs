@@ -10,14 +10,17 @@ use clap_complete::Shell;
 use crate::args::{GenerateArgs, GenerateWhat};
 use crate::exit::{EXIT_CODES_TEXT, Exit};
 use crate::faces;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::files;
+#[cfg(feature = "lrzip")]
+use crate::lrzip;
 use crate::messages;
 use crate::session::Session;
 
 /// The shells that completions are written for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// `refrain generate man|completions DIR`
+/// `refrain generate WHAT DIR`
 pub fn run(args: &GenerateArgs, session: &Session) -> Exit {
     match generate(args.what, &args.directory) {
         Ok(()) => Exit::Done,
@@ -29,19 +32,23 @@ pub fn run(args: &GenerateArgs, session: &Session) -> Exit {
 }
 
 fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
-    let result = fs::create_dir_all(directory).and_then(|()| {
-        faces::commands()
-            .into_iter()
-            .try_for_each(|command| match what {
-                GenerateWhat::Man => manual(with_codes(command), directory),
-                GenerateWhat::Completions => completions(command, directory),
-            })
-    });
-    result.map_err(|error| Failure::Io {
-        file: directory.to_string_lossy().into_owned(),
-        action: "write to",
-        error,
-    })
+    fs::create_dir_all(directory).map_err(files::io_failure(directory, "write to"))?;
+    let write_all = |commands: Vec<Command>, write: fn(Command, &Path) -> io::Result<()>| {
+        let mut commands = commands.into_iter();
+        let written = commands.try_for_each(|command| write(command, directory));
+        written.map_err(files::io_failure(directory, "write to"))
+    };
+    match what {
+        GenerateWhat::Man => {
+            let commands = faces::commands().map(with_codes);
+            write_all(commands.to_vec(), manual)
+        }
+        GenerateWhat::Completions => write_all(faces::commands().to_vec(), completions),
+        #[cfg(feature = "lrzip")]
+        GenerateWhat::LrzipMan => write_all(lrzip::commands(), manual),
+        #[cfg(feature = "lrzip")]
+        GenerateWhat::LrzipLinks => lrzip::links::make(directory),
+    }
 }
 
 /// One page for the command and one for each verb below it.
@@ -110,8 +117,14 @@ mod tests {
     fn every_flag_is_in_its_manual_page() {
         let directory = fresh_directory("man");
         generate(GenerateWhat::Man, &directory).unwrap();
+        let commands = faces::commands().to_vec();
+        #[cfg(feature = "lrzip")]
+        let commands = {
+            generate(GenerateWhat::LrzipMan, &directory).unwrap();
+            [commands, lrzip::commands()].concat()
+        };
         let mut count = 0;
-        for (stem, command) in faces::commands().iter().flat_map(|c| pages(c, "")) {
+        for (stem, command) in commands.iter().flat_map(|c| pages(c, "")) {
             let page = fs::read_to_string(directory.join(format!("{stem}.1"))).unwrap();
             assert!(!page.contains("SH EXTRA"), "{stem}.1");
             assert!(

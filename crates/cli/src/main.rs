@@ -1,4 +1,4 @@
-//! The command line of Refrain: one binary, several faces (`refrain VERB`, `rfn`, `unrfn`, `rfncat`).
+//! The command line of Refrain: one binary, several faces (`refrain VERB`, `rfn`, `unrfn`, `rfncat`, and lrzip's names).
 //!
 //! Reading path: [`run`] (a table from verb to function), [`faces`] (who are we, by `argv[0]`),
 //! [`args`] (the one declaration of all flags), [`verbs`] (one file per verb), [`report`] (what is
@@ -13,8 +13,11 @@ mod faces;
 mod failure;
 mod files;
 mod generate;
+#[cfg(feature = "lrzip")]
+mod lrzip;
 mod messages;
 mod names;
+mod password;
 mod patience;
 mod progress;
 mod report;
@@ -24,5 +27,5 @@ mod units;
 mod verbs;
 
 fn main() -> std::process::ExitCode {
-    run::run(std::env::args_os().collect()).into()
+    run::run(std::env::args_os().collect())
 }

@@ -11,28 +11,49 @@ pub const SUFFIX: &str = "rfn";
 /// The member name of what came from standard input.
 pub const STDIN_MEMBER: &str = "stdin";
 
-/// `FILE` -> `FILE.rfn`.
-pub fn with_suffix(path: &Path) -> PathBuf {
+/// `FILE` -> `FILE.SUFFIX`.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.components().as_path().as_os_str().to_owned();
     name.push(".");
-    name.push(SUFFIX);
+    name.push(suffix);
     PathBuf::from(name)
 }
+
+/// The suffix of lrzip's archives, without its dot.
+pub const LRZIP_SUFFIX: &str = "lrz";
+
+/// The same for a directory, which becomes a tar stream.
+pub const TAR_LRZIP_SUFFIX: &str = "tar.lrz";
 
 /// Whether the path ends in `.rfn`.
 pub fn has_suffix(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }
 
-/// `FILE.rfn` -> `FILE`; `x.trf`-like short forms do not exist.
+/// Whether the path ends as archives do that can be read.
+pub fn has_archive_suffix(path: &Path) -> bool {
+    has_suffix(path) || path.extension() == Some(OsStr::new(LRZIP_SUFFIX))
+}
+
+/// `FILE.rfn` or `FILE.lrz` -> `FILE`; `x.trf`-like short forms do not exist.
 pub fn without_suffix(path: &Path) -> Result<PathBuf> {
-    match has_suffix(path) {
+    match has_archive_suffix(path) {
         true => Ok(path.with_extension("")),
         false => Err(Failure::usage(
             path.to_string_lossy(),
-            "does not end in .rfn, so the output has no name: give one with -o",
+            "ends neither in .rfn nor in .lrz, so the output has no name: give one with -o",
         )),
     }
+}
+
+/// The name of a member: where its archive has none, as in lrzip's, that of the archive without its suffix.
+pub fn of_member(archive: &Path, name: &str) -> String {
+    if !name.is_empty() {
+        return name.to_owned();
+    }
+    let file_name = Path::new(archive.file_name().unwrap_or_default());
+    let stem = without_suffix(file_name).unwrap_or_else(|_| file_name.to_path_buf());
+    stem.to_string_lossy().into_owned()
 }
 
 /// The member name of an input that is packed alone: its last component.
@@ -111,14 +132,28 @@ mod tests {
 
     #[test]
     fn suffix_comes_and_goes() {
-        assert_eq!(with_suffix(Path::new("a/x.tar")), Path::new("a/x.tar.rfn"));
-        assert_eq!(with_suffix(Path::new("dir/")), Path::new("dir.rfn"));
+        assert_eq!(
+            with_suffix(Path::new("a/x.tar"), SUFFIX),
+            Path::new("a/x.tar.rfn")
+        );
+        assert_eq!(with_suffix(Path::new("dir/"), SUFFIX), Path::new("dir.rfn"));
         assert_eq!(
             without_suffix(Path::new("a/x.tar.rfn")).unwrap(),
             Path::new("a/x.tar")
         );
+        assert_eq!(
+            without_suffix(Path::new("a/x.tar.lrz")).unwrap(),
+            Path::new("a/x.tar")
+        );
         assert!(without_suffix(Path::new("a/x.tar")).is_err());
         assert!(without_suffix(Path::new(".rfn")).is_err());
+    }
+
+    #[test]
+    fn a_member_without_a_name_is_called_as_its_archive() {
+        assert_eq!(of_member(Path::new("a/x.tar.lrz"), ""), "x.tar");
+        assert_eq!(of_member(Path::new("a/x"), ""), "x");
+        assert_eq!(of_member(Path::new("a/x.rfn"), "name"), "name");
     }
 
     #[test]

@@ -1,15 +1,28 @@
 //! The run function: verb on the left, function on the right, exit code at the end.
 
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 use crate::args::Verb;
 use crate::exit::Exit;
 use crate::faces::Face;
 use crate::session::Session;
+#[cfg(feature = "lrzip")]
+use crate::{faces, lrzip};
 use crate::{generate, messages, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
-pub fn run(arguments: Vec<OsString>) -> Exit {
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    // Exit codes and messages of lrzip's are others than ours.
+    #[cfg(feature = "lrzip")]
+    if let Some(program) = faces::program_name(arguments.first()).and_then(lrzip::Program::of) {
+        return lrzip::run(program, &arguments);
+    }
+    verb(arguments).into()
+}
+
+/// Runs the verb that `arguments` ask for.
+fn verb(arguments: Vec<OsString>) -> Exit {
     let face = Face::of(arguments.first());
     let verb = match face.parse(arguments) {
         Ok(verb) => verb,

@@ -28,6 +28,10 @@ impl CodecId {
     pub const BWT: Self = Self(7);
     /// Context mixing.
     pub const CM: Self = Self(8);
+    /// LZO1X, in foreign archives only.
+    pub const LZO: Self = Self(0x7F01);
+    /// ZPAQ, in foreign archives only.
+    pub const ZPAQ: Self = Self(0x7F02);
     /// First id reserved for codecs of our own to come.
     pub const FIRST_RESERVED: Self = Self(16);
     /// First id of foreign codecs.
@@ -42,7 +46,11 @@ impl CodecId {
     /// Name as in options and listings; `None` when this build does not know the codec.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
-        codec::by_id(self).ok().map(|codec| codec.describe().name)
+        match self {
+            Self::LZO => Some("lzo"),
+            Self::ZPAQ => Some("zpaq"),
+            _ => codec::by_id(self).ok().map(|codec| codec.describe().name),
+        }
     }
 }
 

@@ -26,6 +26,8 @@ mod description;
 mod encode;
 mod error;
 mod filter;
+#[cfg(feature = "lrzip")]
+pub mod foreign;
 mod id;
 mod look;
 mod lz4;
@@ -50,6 +52,8 @@ pub use description::{
 pub use encode::{encode_block, encode_memory_bytes, looks_like_noise};
 pub use error::{Error, Result};
 pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
+#[cfg(feature = "lrzip")]
+pub use foreign::{ForeignPlan, encode_foreign};
 pub use id::CodecId;
 pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec};
 pub use workspace::Workspace;

@@ -32,6 +32,8 @@ pub mod extents;
 pub mod frame;
 pub mod index;
 pub mod limits;
+#[cfg(feature = "lrzip")]
+pub mod lrzip;
 pub mod member;
 pub mod order;
 pub mod payload;

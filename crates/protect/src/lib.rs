@@ -1,6 +1,6 @@
 //! Detect, hide, heal: what keeps the bytes of an archive sound.
 //!
-//! Present so far is the first third, *detect*:
+//! Present so far are the first third, *detect*, and the ciphers of foreign archives ([`lrzip`], to read them only):
 //!
 //! - [`checksum64`] and [`Checksum64`]: XXH3-64, on every frame and block. Finds accidents, not forgery.
 //! - [`ContentHash`]: BLAKE3 of a member's content, fed from front to back.
@@ -12,6 +12,8 @@
 
 pub mod digest;
 pub mod hash;
+#[cfg(feature = "lrzip")]
+pub mod lrzip;
 pub mod md5;
 
 pub use digest::{DigestAlgorithm, DigestHasher, DigestValue};

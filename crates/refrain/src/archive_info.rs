@@ -51,10 +51,25 @@ pub struct Member {
     pub modified: Option<Timestamp>,
     /// Length in bytes.
     pub content_bytes: u64,
-    /// BLAKE3 of the content.
+    /// BLAKE3 of the content; zeros where the archive does not have it.
     pub blake3: [u8; 32],
     /// Further digests of the content, where whoever made the archive asked for them.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
+}
+
+#[cfg(feature = "lrzip")]
+impl Member {
+    /// Of a member whose end is not known yet.
+    pub(crate) fn of_start(start: &FormatStart) -> Member {
+        let end = MemberEnd {
+            member_id: start.member_id,
+            content_bytes: 0,
+            blake3: [0; 32],
+            entry_count: 0,
+            digests: Vec::new(),
+        };
+        member(start, &end)
+    }
 }
 
 /// What an entry of a tree is.
@@ -130,6 +145,69 @@ pub struct ArchiveInfo {
     pub fallbacks: u64,
     /// Bytes of the largest block, opened: what a random read has to open at most for each extent.
     pub block_bytes_max: u64,
+    /// What only archives of lrzip have.
+    pub lrzip: Option<LrzipInfo>,
+}
+
+/// What only archives of lrzip have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LrzipInfo {
+    /// Which lrzip wrote it.
+    pub version: &'static str,
+    /// Windows of content on their own.
+    pub chunks: u64,
+    /// How it is encrypted.
+    pub cipher: Option<&'static str>,
+}
+
+/// Sums up which codecs hold how much.
+pub(crate) struct CodecUses<K> {
+    uses: Vec<(K, CodecUse)>,
+}
+
+impl<K> Default for CodecUses<K> {
+    fn default() -> Self {
+        CodecUses { uses: Vec::new() }
+    }
+}
+
+impl<K: Ord> CodecUses<K> {
+    /// Adds a block; `names` are those of its codec and filters.
+    pub(crate) fn add(
+        &mut self,
+        key: K,
+        raw_bytes: u64,
+        stored_bytes: u64,
+        names: impl FnOnce() -> (String, String),
+    ) {
+        let place = self.uses.iter().position(|(other, _)| *other == key);
+        let place = place.unwrap_or_else(|| {
+            let (codec, filters) = names();
+            let (blocks, raw_bytes, stored_bytes) = (0, 0, 0);
+            let fresh = CodecUse {
+                codec,
+                filters,
+                blocks,
+                raw_bytes,
+                stored_bytes,
+            };
+            self.uses.push((key, fresh));
+            self.uses.len() - 1
+        });
+        let codec_use = &mut self.uses[place].1;
+        codec_use.blocks += 1;
+        codec_use.raw_bytes += raw_bytes;
+        codec_use.stored_bytes += stored_bytes;
+    }
+
+    /// All uses, by rising key.
+    pub(crate) fn finish(mut self) -> Vec<CodecUse> {
+        self.uses.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.uses
+            .into_iter()
+            .map(|(_, codec_use)| codec_use)
+            .collect()
+    }
 }
 
 /// How much of the store one codec holds.

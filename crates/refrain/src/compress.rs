@@ -13,9 +13,9 @@ use refrain_storage::{Sink, Source, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::CompressOptions;
-use crate::pipeline::assemble::Assembler;
+use crate::pipeline::assemble::{Assembler, EncodeJob, NativeEncoding};
 use crate::pipeline::budget::Budget;
-use crate::pipeline::coordinator::{Assembly, Coordinator, EncodeJob, Event, Shared, submit};
+use crate::pipeline::coordinator::{Assembly, Coordinator, Event, Shared, submit};
 use crate::pipeline::encode::Workspaces;
 use crate::pipeline::history::{PAGE_BYTES, StoreHistory};
 use crate::pipeline::intake::{Feed, Intake, IntakeMember};
@@ -50,6 +50,13 @@ pub enum Content {
     Stream(Box<dyn Read + Send>),
     /// A directory, packed as a tar stream with an entry list.
     Directory(PathBuf),
+    /// The same; every path in the stream begins with `name`, as in that of `tar -c NAME`.
+    NamedDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// A relative path.
+        name: String,
+    },
 }
 
 /// What a run made.
@@ -138,26 +145,32 @@ fn reach(options: &CompressOptions, tuning: &Tuning, is_pipe_to_pipe: bool) -> R
 
 /// Old pages that are kept in memory when all of them can be read again, in bytes, at most. Measured on the match stage of
 /// two kernel trees (1.1 GB of pages, medians of nine): 256 MiB 4.75 s of processor time, 512 MiB 4.20 s, all that the default budget leaves (600 MiB) 4.32 s.
-const REREAD_CACHE_BYTES: u64 = 512 << 20;
+pub(crate) const REREAD_CACHE_BYTES: u64 = 512 << 20;
 
 /// Remarks that are known only after the run.
-type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
+pub(crate) type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
 
 /// The members, ready to be read.
 #[derive(Default)]
-struct Prepared {
-    intake: Vec<IntakeMember>,
+pub(crate) struct Prepared {
+    pub intake: Vec<IntakeMember>,
     members: Vec<OutMember>,
-    sources: Vec<Option<Arc<dyn Source>>>,
+    pub sources: Vec<Option<Arc<dyn Source>>>,
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
-    late_notices: Vec<LateNotices>,
+    pub late_notices: Vec<LateNotices>,
     /// Further digests of every member.
     digests: Vec<DigestAlgorithm>,
 }
 
 impl Prepared {
-    fn add(&mut self, input: MemberInput) -> Result<()> {
+    /// Bytes of all contents, if they are known.
+    pub(crate) fn content_bytes_total(&self) -> Option<u64> {
+        self.content_bytes_total
+            .filter(|_| !self.has_unknown_length)
+    }
+
+    pub(crate) fn add(&mut self, input: MemberInput) -> Result<()> {
         let MemberInput {
             name,
             mode,
@@ -195,21 +208,29 @@ impl Prepared {
             }
             Content::Directory(path) => {
                 start.kind = FormatKind::Tree;
-                let reader =
-                    TreeReader::open(&path).map_err(|error| Error::from(error).in_file(&name))?;
-                let reader = Arc::new(Lock::new(reader));
-                let tree = reader.clone();
-                entries = Some(Box::new(move || {
-                    crate::tree::to_format_entries(reader.lock().take_entries())
-                }));
-                self.add_stream(Box::new(SharedReader(tree.clone())));
-                self.late_notices
-                    .push(Box::new(move || tree.lock().take_notices()));
+                entries = Some(self.add_tree(TreeReader::open(&path), name)?);
+            }
+            Content::NamedDirectory { path, name: first } => {
+                start.kind = FormatKind::Tree;
+                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), name)?);
             }
         }
         self.members
             .push(OutMember::new(start, entries, &self.digests));
         Ok(())
+    }
+
+    /// Adds a directory as a tar stream; its entries can be taken when it was read.
+    fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
+        let reader = reader.map_err(|error| Error::from(error).in_file(member))?;
+        let reader = Arc::new(Lock::new(reader));
+        let (tree, notices) = (reader.clone(), reader.clone());
+        self.add_stream(Box::new(SharedReader(tree)));
+        self.late_notices
+            .push(Box::new(move || notices.lock().take_notices()));
+        Ok(Box::new(move || {
+            crate::tree::to_format_entries(reader.lock().take_entries())
+        }))
     }
 
     fn add_stream(&mut self, stream: Box<dyn Read + Send>) {
@@ -259,20 +280,18 @@ struct Run<'a> {
 impl Run<'_> {
     fn compress(
         &self,
-        crew: &Crew<'_, '_, Event>,
+        crew: &Crew<'_, '_, Event<NativeEncoding>>,
         prepared: Prepared,
         sink: &mut dyn Sink,
     ) -> Result<CompressSummary> {
+        let content_bytes_total = prepared.content_bytes_total();
         let Prepared {
             intake,
             members,
             sources,
-            content_bytes_total,
-            has_unknown_length,
             late_notices,
-            digests: _,
+            ..
         } = prepared;
-        let content_bytes_total = content_bytes_total.filter(|_| !has_unknown_length);
         let workspaces = Arc::new(Workspaces::default());
         let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
         let all_reread = sources.iter().all(Option::is_some);
@@ -376,21 +395,16 @@ impl Run<'_> {
 }
 
 /// Takes what is still under way and writes it.
-fn drain(
-    crew: &Crew<'_, '_, Event>,
-    assembler: &mut Assembler<'_>,
+pub(crate) fn drain<A: Assembly>(
+    crew: &Crew<'_, '_, Event<A::Encoding>>,
+    assembly: &mut A,
     watch: &dyn Watch,
 ) -> Result<()> {
     loop {
-        assembler.write_ready()?;
+        assembly.write_ready()?;
         match crew.next() {
             Some(event) => match event? {
-                Event::Block {
-                    ticket,
-                    first_page,
-                    block,
-                } => assembler.block_encoded(ticket, first_page, *block?),
-                Event::Extents { ticket, extents } => assembler.extents_encoded(ticket, *extents?),
+                Event::Encoded(encoded) => assembly.encoded(encoded?),
                 _ => {
                     return Err(Error::new(
                         ErrorKind::Internal,
@@ -398,7 +412,7 @@ fn drain(
                     ));
                 }
             },
-            None if assembler.output.is_empty() => return Ok(()),
+            None if assembly.is_all_written() => return Ok(()),
             None => return Err(Error::new(ErrorKind::Internal, "a frame never came")),
         }
         if crate::progress::is_cancelled(watch) {

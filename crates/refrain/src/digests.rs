@@ -13,7 +13,7 @@ use refrain_storage::{Source, in_zero_pieces};
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::reading::walk::Visitor;
+use crate::reading::visitor::Visitor;
 
 /// The format's number of a function; `None` for BLAKE3, which has a place of its own.
 fn id(algorithm: DigestAlgorithm) -> Option<u8> {

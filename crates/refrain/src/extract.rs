@@ -13,7 +13,10 @@ use crate::error::Result;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::reading::frames::{FrameFeed, FrameReader, limits_for};
-use crate::reading::walk::{Visitor, WalkOptions, walk};
+#[cfg(feature = "lrzip")]
+use crate::reading::lrzip;
+use crate::reading::visitor::Visitor;
+use crate::reading::walk::{WalkOptions, WalkTotals, walk};
 
 /// What a walk over an archive checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +137,17 @@ fn run(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
+    #[cfg(feature = "lrzip")]
+    let feed = match lrzip::input_of(feed, options)? {
+        Err(feed) => feed,
+        Ok(input) => {
+            let threads = options.threads.max(1);
+            let totals = crew(threads, |crew| {
+                lrzip::walk(crew, input, source.is_none(), options, visitor, watch)
+            })?;
+            return Ok(totals.into());
+        }
+    };
     let mut visitor = DigestCheck::new(visitor, source.as_ref(), options)?;
     let limits = limits_for(options.memory_bytes);
     let reader = FrameReader::open(feed, limits)?;
@@ -146,12 +160,18 @@ fn run(
     let totals = crew(threads, |crew| {
         walk(crew, reader, source, &options, &mut visitor, watch)
     })?;
-    Ok(ExtractSummary {
-        content_bytes: totals.content_bytes,
-        archive_bytes: totals.archive_bytes,
-        members: totals.members,
-        entries: totals.entries,
-    })
+    Ok(totals.into())
+}
+
+impl From<WalkTotals> for ExtractSummary {
+    fn from(totals: WalkTotals) -> ExtractSummary {
+        ExtractSummary {
+            content_bytes: totals.content_bytes,
+            archive_bytes: totals.archive_bytes,
+            members: totals.members,
+            entries: totals.entries,
+        }
+    }
 }
 
 struct Verification;
@@ -194,6 +214,11 @@ impl Visitor for Extraction<'_> {
             Some(sink) => Ok(sink.write_zeros(length_bytes)?),
             None => Ok(()),
         }
+    }
+
+    #[cfg(feature = "lrzip")]
+    fn read_back(&self) -> Option<Arc<dyn Source>> {
+        self.sink.as_ref()?.read_back()
     }
 
     fn end(&mut self, start: &FormatStart, end: &MemberEnd) -> Result<()> {

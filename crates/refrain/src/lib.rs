@@ -49,11 +49,15 @@
 mod archive;
 mod archive_info;
 mod compress;
+#[cfg(feature = "lrzip")]
+mod compress_lrzip;
 mod digests;
 mod error;
 mod extract;
 mod hash;
 mod levels;
+#[cfg(feature = "lrzip")]
+mod lrzip_options;
 mod options;
 mod pipeline;
 mod progress;
@@ -65,17 +69,26 @@ mod tuning;
 
 pub use refrain_storage as storage;
 
-pub use archive::Archive;
+pub use archive::{Archive, Dialect};
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, Member, MemberKind, MemberStart, Timestamp,
+    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, LrzipInfo, Member, MemberKind, MemberStart,
+    Timestamp,
 };
 pub use compress::{CompressSummary, Content, MemberInput, compress};
+#[cfg(feature = "lrzip")]
+pub use compress_lrzip::{LrzipSummary, compress_lrzip};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
-pub use options::{CodecChoice, CompressOptions, Level, Purpose, ReadOptions, codec_names};
+#[cfg(feature = "lrzip")]
+pub use lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
+pub use options::{
+    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
+};
 pub use progress::{Progress, Unwatched, Watch};
-pub use refrain_protect::{DigestAlgorithm, DigestValue};
+#[cfg(feature = "lrzip")]
+pub use reading::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
+pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use tree::TreeSink;
 pub use tuning::MEMORY_BYTES_MIN;

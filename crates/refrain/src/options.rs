@@ -1,7 +1,9 @@
 //! What a caller can choose.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use refrain_codec::{by_name, codecs};
 use refrain_protect::DigestAlgorithm;
@@ -127,13 +129,46 @@ impl Default for CompressOptions {
     }
 }
 
-/// How to read. Neither changes what comes out.
+/// Gives a password when one is needed.
+#[derive(Clone)]
+pub struct PasswordSource(Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>);
+
+impl PasswordSource {
+    /// A password that `ask` gives.
+    pub fn new(ask: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static) -> PasswordSource {
+        PasswordSource(Arc::new(ask))
+    }
+
+    /// This very password.
+    pub fn of(password: &[u8]) -> PasswordSource {
+        let password = password.to_vec();
+        PasswordSource::new(move || Ok(password.clone()))
+    }
+
+    /// The password.
+    ///
+    /// # Errors
+    /// What keeps it from being read.
+    pub fn password(&self) -> io::Result<Vec<u8>> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for PasswordSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordSource")
+    }
+}
+
+/// How to read. None of it changes what comes out.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Memory that may be used, in bytes.
     pub memory_bytes: u64,
+    /// Where the password of an encrypted archive comes from. It is asked once, when the archive turns out to be encrypted.
+    pub password: Option<PasswordSource>,
 }
 
 impl Default for ReadOptions {
@@ -141,6 +176,7 @@ impl Default for ReadOptions {
         ReadOptions {
             threads: 1,
             memory_bytes: 1 << 30,
+            password: None,
         }
     }
 }

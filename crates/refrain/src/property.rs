@@ -1,13 +1,20 @@
 //! Properties of the whole engine, from arbitrary bytes: shared by property tests and fuzz targets.
 
+#[cfg(feature = "lrzip")]
+mod lrzip;
+
 use std::io::Cursor;
 use std::sync::Arc;
 
 use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
-    Archive, CodecChoice, CompressOptions, Content, Level, Member, MemberInput, MemberStart,
-    Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract, extract_stream,
+    Archive, CodecChoice, CompressOptions, Content, ErrorKind, Level, Member, MemberInput,
+    MemberStart, Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract,
+    extract_stream,
 };
+
+#[cfg(feature = "lrzip")]
+pub use lrzip::lrzip_round_trips;
 
 pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
 
@@ -24,12 +31,14 @@ const MEMBERS_MAX: usize = 8;
 const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
+    password: None,
 };
 
 /// What made an archive is enough to read it.
 const AS_MADE: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: crate::MEMORY_BYTES_MIN,
+    password: None,
 };
 
 /// Members as they were closed; refuses more than [`CONTENT_BYTES_MAX`].
@@ -38,13 +47,17 @@ struct Taken {
     members: Vec<(Member, Vec<u8>)>,
     open: Option<MemoryOutput>,
     bytes: u64,
+    is_pipe: bool,
 }
 
 impl Targets for Taken {
     fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
         let sink = MemorySink::with_limit(CONTENT_BYTES_MAX - self.bytes);
         self.open = Some(sink.output());
-        Ok(Some(Box::new(sink)))
+        Ok(Some(match self.is_pipe {
+            true => Box::new(sink.as_pipe()),
+            false => Box::new(sink),
+        }))
     }
 
     fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
@@ -61,7 +74,10 @@ impl Targets for Taken {
 
 /// What a walk published, and whether it was satisfied with the archive.
 fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member, Vec<u8>)>, bool) {
-    let mut taken = Taken::default();
+    let mut taken = Taken {
+        is_pipe: as_pipe,
+        ..Taken::default()
+    };
     let result = if as_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
         extract_stream(stream, &mut taken, options, &Unwatched)
@@ -89,12 +105,17 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
         assert!(by_file == by_pipe, "file and pipe differ");
     }
     scan_survives(bytes, options);
+    #[cfg(feature = "lrzip")]
+    drop(crate::LrzipLayout::read(
+        Arc::new(MemorySource::new(bytes.to_vec())),
+        options,
+    ));
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open(source, options) else {
         assert!(!file_is_sound, "a sound archive cannot be opened");
         return;
     };
-    let _ = archive.info();
+    let is_foreign = archive.info().lrzip.is_some();
     let _ = archive.blocks();
     if file_is_sound {
         assert_eq!(archive.members().len(), by_file.len());
@@ -109,7 +130,11 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
                 let start = known
                     .len()
                     .min(usize::try_from(offset).unwrap_or(usize::MAX));
-                let count = read.unwrap_or(usize::MAX);
+                let count = match read {
+                    // lrzip's matches of matches may take more memory as maps than when they are followed in order.
+                    Err(error) if error.kind == ErrorKind::Limit && is_foreign => continue,
+                    read => read.unwrap_or(usize::MAX),
+                };
                 assert!(
                     known.get(start..).and_then(|rest| rest.get(..count)) == content.get(..count),
                     "member {index} differs from {offset} on"
@@ -268,6 +293,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use refrain_testkit::{mutations, sample_archive};
+
+    // Models of ZPAQ and dictionaries of LZMA are made anew for each of them, three times.
+    #[cfg(feature = "lrzip")]
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn any_content_comes_back_from_lrzip(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            lrzip_round_trips(&bytes);
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]

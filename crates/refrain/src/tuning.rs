@@ -123,7 +123,7 @@ pub(crate) fn prev_power_of_two(number: u64) -> u64 {
 
 /// How dense the pieces of repeats may be: the writer holds all extents of an epoch at once, and 16 MiB of the densest pieces make
 /// half a million of them, 20 MB.
-fn resume_spacing(memory_bytes: u64) -> u32 {
+pub(crate) fn resume_spacing(memory_bytes: u64) -> u32 {
     const DENSEST: u32 = 64;
     const DENSEST_FROM_BYTES: u64 = 1 << 30;
     DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes) as u32

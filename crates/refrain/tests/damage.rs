@@ -88,6 +88,7 @@ fn options() -> ReadOptions {
     ReadOptions {
         threads: 1,
         memory_bytes: MEMORY_BYTES,
+        ..ReadOptions::default()
     }
 }
 

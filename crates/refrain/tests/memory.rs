@@ -178,6 +178,7 @@ fn reading(what: &str, memory_bytes: u64, read: impl FnOnce(&ReadOptions)) -> u6
     let options = ReadOptions {
         threads: 2,
         memory_bytes,
+        ..ReadOptions::default()
     };
     let ((), peak) = HEAP.peak_bytes_of(|| read(&options));
     percent(what, peak as u64, memory_bytes)

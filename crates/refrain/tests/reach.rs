@@ -35,6 +35,7 @@ fn reading_with(memory_bytes: u64) -> ReadOptions {
     ReadOptions {
         threads: 2,
         memory_bytes,
+        ..ReadOptions::default()
     }
 }
 

@@ -189,6 +189,7 @@ fn the_densest_extents_open_with_little_memory() {
         let reading = ReadOptions {
             threads: 2,
             memory_bytes: refrain::MEMORY_BYTES_MIN,
+            ..ReadOptions::default()
         };
         assert!(extracted(&archive, &reading).unwrap()[0].content == content);
         let reading = ReadOptions {

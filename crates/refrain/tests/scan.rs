@@ -18,6 +18,7 @@ fn open(archive: Vec<u8>) -> refrain::Result<Archive> {
     let options = ReadOptions {
         threads: 2,
         memory_bytes: MEMORY_BYTES,
+        ..ReadOptions::default()
     };
     Archive::open_by_scan(Arc::new(MemorySource::new(archive)), &options)
 }

@@ -161,15 +161,20 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
+    /// A buffer that was taken out of the pool before, or one of any other origin, which goes there if it fits.
+    pub fn new(pool: &Arc<BufferPool>, bytes: Vec<u8>) -> Self {
+        PooledBuffer {
+            bytes,
+            pool: pool.clone(),
+        }
+    }
+
     /// An empty buffer of the pool's capacity.
     ///
     /// # Errors
     /// As [`BufferPool::get`].
     pub fn empty(pool: &Arc<BufferPool>) -> Result<Self, Error> {
-        Ok(PooledBuffer {
-            bytes: pool.get()?,
-            pool: pool.clone(),
-        })
+        Ok(PooledBuffer::new(pool, pool.get()?))
     }
 }
 

@@ -44,6 +44,7 @@ struct Written {
 pub struct MemorySink {
     written: Arc<Lock<Written>>,
     limit_bytes: u64,
+    is_pipe: bool,
 }
 
 impl MemorySink {
@@ -57,6 +58,16 @@ impl MemorySink {
         MemorySink {
             written: Arc::default(),
             limit_bytes,
+            is_pipe: false,
+        }
+    }
+
+    /// The same as a pipe is: what was written cannot be read back.
+    #[must_use]
+    pub fn as_pipe(self) -> Self {
+        MemorySink {
+            is_pipe: true,
+            ..self
         }
     }
 
@@ -109,7 +120,7 @@ impl Sink for MemorySink {
     }
 
     fn read_back(&self) -> Option<Arc<dyn Source>> {
-        Some(Arc::new(self.output()))
+        (!self.is_pipe).then(|| Arc::new(self.output()) as Arc<dyn Source>)
     }
 
     fn publish(&mut self) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 pub mod archives;
 pub mod data;
+pub mod lrzip;
 pub mod model;
 pub mod mutations;
 pub mod numbers;

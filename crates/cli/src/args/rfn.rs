@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::{
-    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OpeningArgs, OutputArgs, ReportArgs,
-    ResourceArgs, TestArgs, Verb,
+    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OpeningArgs, OutputArgs, PasswordArgs,
+    ReportArgs, ResourceArgs, TestArgs, Verb,
 };
 use crate::exit::EXIT_CODES_TEXT;
 use crate::files::is_dash;
@@ -48,6 +48,8 @@ pub struct RfnArgs {
     #[command(flatten)]
     pub compression: CompressionArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -80,9 +82,11 @@ impl RfnArgs {
         // the words of the program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
+        let password = self.password;
         if self.test {
             return Verb::Test(TestArgs {
                 archives: files,
+                password,
                 resources,
                 report,
             });
@@ -97,6 +101,7 @@ impl RfnArgs {
                 opening: OpeningArgs::default(),
                 archives,
                 table: true,
+                password,
                 resources,
                 report,
             });
@@ -106,6 +111,7 @@ impl RfnArgs {
             return Verb::Decompress(DecompressArgs {
                 archives: files,
                 output,
+                password,
                 resources,
                 report,
             });
@@ -115,6 +121,8 @@ impl RfnArgs {
             files,
             output,
             compression,
+            #[cfg(feature = "lrzip")]
+            lrzip: super::LrzipArgs::default(),
             resources,
             report,
         })

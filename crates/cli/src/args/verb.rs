@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
-use super::{ByteRange, CompressionArgs, HashArgs, OutputArgs, ReportArgs, ResourceArgs};
+use super::{
+    ByteRange, CompressionArgs, HashArgs, OutputArgs, PasswordArgs, ReportArgs, ResourceArgs,
+};
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
@@ -47,7 +49,8 @@ pub enum Verb {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without -o each FILE becomes FILE.rfn; a directory is packed as a tar stream with an entry list.
-With -o several inputs become several members of one archive. Sources are kept.")]
+With -o several inputs become several members of one archive. Sources are kept.
+With --format lrz each FILE becomes FILE.lrz, a directory DIR.tar.lrz, which keep neither name nor mode nor time.")]
 pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
@@ -56,6 +59,9 @@ pub struct CompressArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub compression: CompressionArgs,
+    #[cfg(feature = "lrzip")]
+    #[command(flatten)]
+    pub lrzip: super::LrzipArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -65,7 +71,7 @@ pub struct CompressArgs {
 /// `refrain decompress`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -o a single file is restored beside its archive without the suffix .rfn; a packed directory
+Without -o a single file is restored beside its archive without the suffix .rfn (or .lrz); a packed directory
 beside its archive under its own name; several members below the current directory. Standard input
 goes to standard output.
 With -o PATH an only member becomes PATH: a file goes below PATH if that is a directory or ends
@@ -79,6 +85,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -90,6 +98,8 @@ pub struct TestArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -126,6 +136,8 @@ pub struct InfoArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -142,6 +154,8 @@ pub struct ListArgs {
     pub archives: Vec<PathBuf>,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -168,6 +182,8 @@ pub struct CatArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -190,4 +206,10 @@ pub enum GenerateWhat {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
+    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, by which this program takes lrzip's place
+    #[cfg(feature = "lrzip")]
+    LrzipLinks,
+    /// Manual pages for these names
+    #[cfg(feature = "lrzip")]
+    LrzipMan,
 }

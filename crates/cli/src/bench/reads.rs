@@ -55,6 +55,7 @@ fn read_all(archive: &Path, count: u32) -> Result<ReadTimes, String> {
     let options = refrain::ReadOptions {
         threads: 1,
         memory_bytes: 256 << 20,
+        ..refrain::ReadOptions::default()
     };
     let start = Instant::now();
     let source = refrain::storage::FileSource::open(archive).map_err(|error| error.to_string())?;

@@ -1,10 +1,10 @@
 //! `refrain cat`: a member, an entry or a range of it to standard output, reading only what is
 //! needed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind};
+use refrain::{Archive, Entry, EntryKind, Member};
 use serde_json::json;
 
 use super::list::entry_prefix;
@@ -12,7 +12,7 @@ use crate::args::{ByteRange, CatArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::shown;
+use crate::names::{self, shown};
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 
@@ -44,9 +44,9 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
     let source = files::source(&args.archive)?;
     let archive = args
         .opening
-        .open(source, &args.resources.read_options())
+        .open(source, &args.password.with(args.resources.read_options()))
         .map_err(engine_failure)?;
-    let whole = find(&archive, &label, args.path.as_deref())?;
+    let whole = find(&archive, &args.archive, &label, args.path.as_deref())?;
     let range = args
         .range
         .unwrap_or(ByteRange::ALL)
@@ -77,7 +77,12 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
 }
 
 /// Where `path` lies: a member by name, or an entry of a tree.
-fn find(archive: &Archive, label: &str, path: Option<&str>) -> Result<Extract> {
+fn find(
+    archive: &Archive,
+    archive_path: &Path,
+    label: &str,
+    path: Option<&str>,
+) -> Result<Extract> {
     let members = archive.members();
     let Some(path) = path else {
         return match members.len() {
@@ -88,7 +93,8 @@ fn find(archive: &Archive, label: &str, path: Option<&str>) -> Result<Extract> {
             }
         };
     };
-    if let Some(index) = members.iter().position(|member| member.name == path) {
+    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == path;
+    if let Some(index) = members.iter().position(is_called) {
         return Ok(whole_member(archive, index));
     }
     for (index, member) in members.iter().enumerate() {

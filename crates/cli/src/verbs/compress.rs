@@ -1,8 +1,10 @@
 //! `refrain compress`: files, directories and pipes into archives.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, MemberInput};
@@ -13,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files::{self, NewFile};
 use crate::names;
+use crate::progress::Meter;
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 use crate::units::{bytes_text, duration_text, percent_text, rate_text};
@@ -65,17 +68,51 @@ fn alone(path: &Path, args: &CompressArgs) -> Result<Job> {
             output: None,
         });
     }
-    if names::has_suffix(path) && !args.output.force {
-        return Err(Failure::usage(
-            files::label(path),
-            "ends in .rfn already (--force packs it again)",
-        ));
-    }
     let input = path_input(path, names::base_name(path)?)?;
+    let suffix = suffix(args, &input);
+    if path.extension() == Some(OsStr::new(suffix)) && !args.output.force {
+        let text = format!("ends in .{suffix} already (--force packs it again)");
+        return Err(Failure::usage(files::label(path), text));
+    }
     Ok(Job {
         inputs: vec![input],
-        output: Some(names::with_suffix(path)),
+        output: Some(names::with_suffix(path, suffix)),
     })
+}
+
+/// What is put behind the name of an input. lrzip's archives do not tell a directory from a file.
+fn suffix(args: &CompressArgs, input: &Input) -> &'static str {
+    let is_directory = input.metadata.as_ref().is_some_and(Metadata::is_dir);
+    match (is_lrzip(args), is_directory) {
+        (false, _) => names::SUFFIX,
+        (true, false) => names::LRZIP_SUFFIX,
+        (true, true) => names::TAR_LRZIP_SUFFIX,
+    }
+}
+
+/// Options that contradict each other are told before anything is opened.
+#[cfg(feature = "lrzip")]
+fn check_format(args: &CompressArgs) -> Result<()> {
+    args.lrzip.check()?;
+    match is_lrzip(args) {
+        true => super::compress_lrzip::options(args).map(|_| ()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(not(feature = "lrzip"))]
+fn check_format(_args: &CompressArgs) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(feature = "lrzip")]
+fn is_lrzip(args: &CompressArgs) -> bool {
+    args.lrzip.is_lrzip()
+}
+
+#[cfg(not(feature = "lrzip"))]
+fn is_lrzip(_args: &CompressArgs) -> bool {
+    false
 }
 
 /// With `-o`: all paths become members of one archive.
@@ -147,6 +184,7 @@ fn can_seek(metadata: &Metadata) -> bool {
 
 /// Makes one archive.
 fn compress(job: Job, args: &CompressArgs, report: &Report) -> Result<Outcome> {
+    check_format(args)?;
     let label = job.label();
     let mut sink = job.open_sink(args)?;
     let members = job
@@ -155,15 +193,34 @@ fn compress(job: Job, args: &CompressArgs, report: &Report) -> Result<Outcome> {
         .map(|input| input.open(report.session()))
         .collect::<Result<Vec<_>>>()?;
     let meter = report.meter(&label);
-    let summary = refrain::compress(members, sink.as_mut(), &options(args), &meter)
-        .map_err(|error| Failure::engine(&label, error))?;
     let output = job.output.as_deref().unwrap_or(Path::new("-"));
+    let outcome = pack(members, sink.as_mut(), args, (&label, output), &meter)?;
     drop(sink);
     meter.erase();
     if args.output.rm && job.output.is_some() {
         job.remove_sources(report)?;
     }
-    Ok(outcome(&label, output, &summary, &meter))
+    Ok(outcome)
+}
+
+/// Packs members, in the format that was asked for.
+fn pack(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    args: &CompressArgs,
+    (label, output): (&str, &Path),
+    meter: &Meter,
+) -> Result<Outcome> {
+    #[cfg(feature = "lrzip")]
+    if is_lrzip(args) {
+        let summary = super::compress_lrzip::compress(members, sink, args, label, meter)?;
+        return Ok(super::compress_lrzip::outcome(
+            label, output, &summary, meter,
+        ));
+    }
+    let summary = refrain::compress(members, sink, &options(args), meter)
+        .map_err(|error| Failure::engine(label, error))?;
+    Ok(outcome(label, output, &summary, meter))
 }
 
 impl Job {
@@ -243,21 +300,25 @@ fn options(args: &CompressArgs) -> CompressOptions {
     }
 }
 
-fn outcome(
-    label: &str,
-    output: &Path,
-    summary: &CompressSummary,
-    meter: &crate::progress::Meter,
-) -> Outcome {
-    let elapsed = meter.elapsed();
-    let line = format!(
+/// What people are told: sizes of content and archive, and the time.
+pub fn summary_line(label: &str, (content, archive): (u64, u64), elapsed: Duration) -> String {
+    format!(
         "{}: {} -> {} ({}), {}, {}",
         names::shown(label),
-        bytes_text(summary.content_bytes),
-        bytes_text(summary.archive_bytes),
-        percent_text(summary.archive_bytes, summary.content_bytes),
+        bytes_text(content),
+        bytes_text(archive),
+        percent_text(archive, content),
         duration_text(elapsed),
-        rate_text(summary.content_bytes, elapsed),
+        rate_text(content, elapsed),
+    )
+}
+
+fn outcome(label: &str, output: &Path, summary: &CompressSummary, meter: &Meter) -> Outcome {
+    let elapsed = meter.elapsed();
+    let line = summary_line(
+        label,
+        (summary.content_bytes, summary.archive_bytes),
+        elapsed,
     );
     let mut json = json!({
         "file": label,

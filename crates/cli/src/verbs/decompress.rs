@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use refrain::{Archive, ExtractSummary, MemberKind};
+use refrain::{Archive, Dialect, ExtractSummary, MemberKind};
 use serde_json::json;
 
 use super::growing::Growing;
@@ -44,7 +44,7 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
         Some(files::metadata(path)?)
     };
     let is_stream = before.as_ref().is_none_or(|found| !found.is_file());
-    let options = args.resources.read_options();
+    let options = args.password.with(args.resources.read_options());
     let engine_failure = |error| Failure::engine(&label, error);
     let (summary, meter);
     let mut restore;
@@ -59,11 +59,23 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
         summary = refrain::extract_stream(stream, &mut restore, &options, &meter);
     } else {
         let source = files::source(path)?;
-        let place = {
-            let archive = Archive::open(source.clone(), &options).map_err(engine_failure)?;
-            file_place(path, &archive, args)?
+        let dialect = Dialect::of(&*source).map_err(engine_failure)?;
+        let place = match dialect {
+            // One member, which is a file; to learn more the archive would have to be opened.
+            Dialect::Lrzip => file_place(path, Some((MemberKind::File, "")), args)?,
+            _ => {
+                let archive = Archive::open(source.clone(), &options).map_err(engine_failure)?;
+                let only = match archive.members() {
+                    [member] => Some((member.kind, member.name.as_str())),
+                    _ => None,
+                };
+                file_place(path, only, args)?
+            }
         };
         restore = Restore::new(&label, place, &args.output);
+        if let (Dialect::Lrzip, Some(archive)) = (dialect, &before) {
+            restore.take_attributes_of(archive);
+        }
         meter = report.meter(&label);
         summary = refrain::extract(source, &mut restore, &options, &meter);
     }
@@ -92,28 +104,25 @@ fn stream_place(args: &DecompressArgs) -> Result<Place> {
     }
 }
 
-/// Where the members of an archive go.
-fn file_place(path: &Path, archive: &Archive, args: &DecompressArgs) -> Result<Place> {
-    let members = archive.members();
-    let only = match members {
-        [member] => Some(member),
-        _ => None,
-    };
+/// Where the members of an archive go. `only` is kind and name of the only one.
+fn file_place(
+    path: &Path,
+    only: Option<(MemberKind, &str)>,
+    args: &DecompressArgs,
+) -> Result<Place> {
     match (&args.output.output, only) {
         (Some(output), _) if files::is_dash(output) => stdout_place(args),
-        (Some(output), Some(member)) if member.kind == MemberKind::Tree => {
-            Ok(Place::Only(output.clone()))
-        }
+        (Some(output), Some((MemberKind::Tree, _))) => Ok(Place::Only(output.clone())),
         (Some(output), Some(_)) if !files::is_directory(output) => Ok(Place::Only(output.clone())),
-        (Some(output), Some(_)) if names::has_suffix(path) => {
+        (Some(output), Some(_)) if names::has_archive_suffix(path) => {
             // As without -o: the only member is called what its archive is called.
             let name = names::without_suffix(Path::new(path.file_name().unwrap_or_default()))?;
             files::make_parents(output, &name)?;
             Ok(Place::Only(output.join(name)))
         }
         (Some(output), _) => Ok(Place::Below(output.clone())),
-        (None, Some(member)) if member.kind == MemberKind::Tree => {
-            let name = names::safe_member_path(&files::label(path), &member.name)?;
+        (None, Some((MemberKind::Tree, name))) => {
+            let name = names::safe_member_path(&files::label(path), name)?;
             Ok(Place::Only(
                 path.parent().unwrap_or(Path::new("")).join(name),
             ))

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use refrain::{ArchiveInfo, BlockInfo, CodecUse, Member, MemberKind};
+use refrain::{ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::shown;
+use crate::names::{self, shown};
 use crate::progress::{block_json, block_line};
 use crate::report::{self, DataTo, Outcome, Report};
 use crate::session::Session;
@@ -32,7 +32,7 @@ fn info(path: &Path, args: &InfoArgs, report: &Report) -> Result<Outcome> {
     let source = files::source(path)?;
     let archive = args
         .opening
-        .open(source, &args.resources.read_options())
+        .open(source, &args.password.with(args.resources.read_options()))
         .map_err(engine_failure)?;
     let info = archive.info();
     let blocks = match report.verbosity() {
@@ -42,11 +42,11 @@ fn info(path: &Path, args: &InfoArgs, report: &Report) -> Result<Outcome> {
     if report.writes_text() {
         let text = match args.table {
             true => table_line(&label, &info),
-            false => text(&label, &info, &blocks),
+            false => text(path, &info, &blocks),
         };
         report::print(&text)?;
     }
-    let mut json = info_json(&label, &info);
+    let mut json = info_json(path, &info);
     if !blocks.is_empty() {
         json["blocks"] = blocks.iter().map(block_json).collect();
     }
@@ -74,17 +74,13 @@ fn table_line(label: &str, info: &ArchiveInfo) -> String {
 }
 
 /// The text for people.
-fn text(label: &str, info: &ArchiveInfo, blocks: &[BlockInfo]) -> String {
+fn text(path: &Path, info: &ArchiveInfo, blocks: &[BlockInfo]) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: String| {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {name:<10} {value}");
     };
-    let (major, minor) = info.format_version;
-    row(
-        "format",
-        format!("version {major}.{minor}, level {}", info.level),
-    );
+    row("format", format_text(info));
     row(
         "sizes",
         format!(
@@ -109,14 +105,16 @@ fn text(label: &str, info: &ArchiveInfo, blocks: &[BlockInfo]) -> String {
         "store",
         format!("{} left for the codecs", exact(info.store_bytes)),
     );
-    row(
-        "reach",
-        format!("{} back at most", bytes_text(info.reach_bytes)),
-    );
-    row(
-        "memory",
-        format!("{} when it was made", bytes_text(info.memory_bytes)),
-    );
+    if info.lrzip.is_none() {
+        row(
+            "reach",
+            format!("{} back at most", bytes_text(info.reach_bytes)),
+        );
+        row(
+            "memory",
+            format!("{} when it was made", bytes_text(info.memory_bytes)),
+        );
+    }
     for codec in &info.codecs {
         row("codec", codec_text(codec));
     }
@@ -130,12 +128,30 @@ fn text(label: &str, info: &ArchiveInfo, blocks: &[BlockInfo]) -> String {
         );
     }
     for member in &info.members {
-        row("member", member_text(member));
+        row("member", member_text(path, member));
     }
     for block in blocks {
         let _ = writeln!(text, "  {}", block_line(block));
     }
-    format!("{}\n{text}", shown(label))
+    format!("{}\n{text}", shown(&files::label(path)))
+}
+
+fn format_text(info: &ArchiveInfo) -> String {
+    let (major, minor) = info.format_version;
+    match &info.lrzip {
+        None => format!("version {major}.{minor}, level {}", info.level),
+        Some(LrzipInfo {
+            version,
+            chunks,
+            cipher,
+        }) => {
+            let cipher = cipher.map(|cipher| format!(", encrypted with {cipher}"));
+            format!(
+                "lrzip {version}, {chunks} chunks{}",
+                cipher.unwrap_or_default()
+            )
+        }
+    }
 }
 
 fn exact(bytes: u64) -> String {
@@ -157,17 +173,22 @@ fn codec_text(codec: &CodecUse) -> String {
     )
 }
 
-fn member_text(member: &Member) -> String {
+fn member_text(path: &Path, member: &Member) -> String {
+    let blake3 = blake3_text(member).map(|value| format!(", blake3 {value}"));
     let further = member.digests.iter();
     let further = further.map(|(algorithm, value)| format!(", {} {value}", algorithm.name()));
     format!(
-        "{} ({}), {}, blake3 {}{}",
-        shown(&member.name),
+        "{} ({}), {}{}",
+        shown(&names::of_member(path, &member.name)),
         kind_name(member.kind),
         exact(member.content_bytes),
-        hex(&member.blake3),
-        further.collect::<String>()
+        blake3.into_iter().chain(further).collect::<String>()
     )
+}
+
+/// The BLAKE3 hash, if the archive has it.
+fn blake3_text(member: &Member) -> Option<String> {
+    (member.blake3 != [0; 32]).then(|| hex(&member.blake3))
 }
 
 /// The kind of a member in words.
@@ -184,10 +205,14 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn info_json(label: &str, info: &ArchiveInfo) -> Value {
+fn info_json(path: &Path, info: &ArchiveInfo) -> Value {
+    let member_json = |member| member_json(path, member);
     let (major, minor) = info.format_version;
     json!({
-        "file": label,
+        "file": files::label(path),
+        "lrzip": info.lrzip.as_ref().map(|lrzip| {
+            json!({ "version": lrzip.version, "chunks": lrzip.chunks, "cipher": lrzip.cipher })
+        }),
         "format_version": format!("{major}.{minor}"),
         "level": info.level,
         "memory_bytes": info.memory_bytes,
@@ -225,15 +250,15 @@ fn digests_json(member: &Member) -> Value {
 }
 
 /// A member for scripts.
-pub fn member_json(member: &Member) -> Value {
+pub fn member_json(archive: &Path, member: &Member) -> Value {
     json!({
-        "name": member.name,
+        "name": names::of_member(archive, &member.name),
         "kind": kind_name(member.kind),
         "mode": member.mode,
         "modified_seconds": member.modified.map(|time| time.seconds),
         "modified_nanoseconds": member.modified.map(|time| time.nanoseconds),
         "content_bytes": member.content_bytes,
-        "blake3": hex(&member.blake3),
+        "blake3": blake3_text(member),
         "digests": digests_json(member),
     })
 }

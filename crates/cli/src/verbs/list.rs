@@ -10,7 +10,7 @@ use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::shown;
+use crate::names::{self, shown};
 use crate::report::{self, DataTo, Outcome, Report};
 use crate::session::Session;
 
@@ -27,7 +27,7 @@ fn list(path: &Path, args: &ListArgs, report: &Report) -> Result<Outcome> {
     let source = files::source(path)?;
     let archive = args
         .opening
-        .open(source, &args.resources.read_options())
+        .open(source, &args.password.with(args.resources.read_options()))
         .map_err(engine_failure)?;
     let mut lines = Lines {
         is_long: report.verbosity() > 0,
@@ -36,8 +36,10 @@ fn list(path: &Path, args: &ListArgs, report: &Report) -> Result<Outcome> {
     let mut members = Vec::new();
     for (index, member) in archive.members().iter().enumerate() {
         let entries = archive.entries(index).map_err(engine_failure)?;
-        lines.member(member, &entries, entry_prefix(archive.members(), member));
-        let mut json = member_json(member);
+        let name = names::of_member(path, &member.name);
+        let prefix = entry_prefix(archive.members(), member);
+        lines.member(&name, member, &entries, prefix);
+        let mut json = member_json(path, member);
         if member.kind == MemberKind::Tree {
             json["entries"] = entries.iter().map(entry_json).collect();
         }
@@ -66,7 +68,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn member(&mut self, member: &Member, entries: &[Entry], prefix: String) {
+    fn member(&mut self, name: &str, member: &Member, entries: &[Entry], prefix: String) {
         if member.kind != MemberKind::Tree {
             let attributes = Attributes {
                 kind: kind_name(member.kind),
@@ -74,7 +76,7 @@ impl Lines {
                 size_bytes: member.content_bytes,
                 modified: member.modified,
             };
-            self.add(&member.name, None, &attributes);
+            self.add(name, None, &attributes);
         }
         for entry in entries {
             let attributes = Attributes {

@@ -1,9 +1,10 @@
 //! Where an extraction puts the members of an archive.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
-use refrain::{Error, ErrorKind, Member, MemberKind, MemberStart, Targets, TreeSink};
+use refrain::{Error, ErrorKind, Member, MemberKind, MemberStart, Targets, Timestamp, TreeSink};
 
 use super::growing::Growing;
 use crate::args::OutputArgs;
@@ -22,6 +23,9 @@ pub enum Place {
     Growing(Growing),
     /// Each member goes below this directory under its own name.
     Below(PathBuf),
+    /// The only member is a tar stream, whatever its archive calls it; its entries go below this directory.
+    #[cfg(feature = "lrzip")]
+    Unpacked(PathBuf),
 }
 
 /// The engine's [`Targets`] on files and standard output.
@@ -30,6 +34,8 @@ pub struct Restore {
     place: Place,
     overwrite: bool,
     synced: bool,
+    /// Mode and time of members whose archive does not keep them.
+    attributes: (Option<u32>, Option<Timestamp>),
     open: Option<PathBuf>,
     /// The member that was closed last. It is published when the next one begins or the archive is
     /// read to its end, so that an archive without an end gives nothing rather than all but nothing.
@@ -46,10 +52,16 @@ impl Restore {
             place,
             overwrite: output.force,
             synced: output.is_synced(),
+            attributes: (None, None),
             open: None,
             complete: None,
             restored: Vec::new(),
         }
+    }
+
+    /// Gives members mode and time of their archive: lrzip keeps neither, and gives its archives those of their sources.
+    pub fn take_attributes_of(&mut self, archive: &Metadata) {
+        self.attributes = (files::mode(archive), files::modified(archive));
     }
 
     /// Whether contents went to standard output.
@@ -90,6 +102,8 @@ impl Restore {
                 Ok(base.join(relative))
             }
             Place::Stdout => Ok(PathBuf::from("-")),
+            #[cfg(feature = "lrzip")]
+            Place::Unpacked(path) => Ok(path.clone()),
         }
     }
 
@@ -97,8 +111,8 @@ impl Restore {
         files::check_free(path, self.overwrite)?;
         let new = NewFile {
             overwrite: self.overwrite,
-            mode: member.mode,
-            modified: member.modified,
+            mode: member.mode.or(self.attributes.0),
+            modified: member.modified.or(self.attributes.1),
             synced: self.synced,
         };
         files::file_sink(path, new)
@@ -115,6 +129,8 @@ impl Restore {
         let sink = match (&self.place, member.kind) {
             // Whether a terminal may have it was settled when the place was chosen.
             (Place::Stdout, _) => files::stdout_sink(true),
+            #[cfg(feature = "lrzip")]
+            (Place::Unpacked(_), _) => self.tree_sink(&path),
             (_, MemberKind::Tree) => self.tree_sink(&path),
             _ => self.file_sink(&path, member),
         };

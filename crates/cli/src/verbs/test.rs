@@ -25,7 +25,7 @@ pub fn run(args: &TestArgs, session: &Session) -> Exit {
 
 fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
     let label = files::label(path);
-    let options = args.resources.read_options();
+    let options = args.password.with(args.resources.read_options());
     let meter = report.meter(&label);
     let summary = if files::is_dash(path) {
         refrain::verify_stream(files::stdin_stream(report.session())?, &options, &meter)

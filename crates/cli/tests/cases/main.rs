@@ -10,12 +10,21 @@
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
+//! | `lrzip` | archives of lrzip |
+//! | `lrzip_command` | the drop-in on its own |
+//! | `lrzip_twin` | the drop-in beside lrzip itself |
 
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod damage;
 mod hash;
+#[cfg(feature = "lrzip")]
+mod lrzip;
+#[cfg(feature = "lrzip")]
+mod lrzip_command;
+#[cfg(feature = "lrzip")]
+mod lrzip_twin;
 mod manners;
 mod reading;
 mod rfn;

@@ -17,14 +17,26 @@ pub(super) fn decode(bytes: &mut [u8], phase: usize) {
     convert(bytes, phase, u32::wrapping_sub);
 }
 
+/// Absolute to relative, of whole instructions from the one at `position` bytes on, a multiple of their size. Returns how many
+/// bytes they are.
+#[cfg(feature = "lrzip")]
+pub(crate) fn decode_at(bytes: &mut [u8], position: u32) -> usize {
+    convert_from(bytes, position / WORD_BYTES as u32, u32::wrapping_sub);
+    bytes.len() / WORD_BYTES * WORD_BYTES
+}
+
 #[inline]
 fn convert(bytes: &mut [u8], phase: usize, combine: impl Fn(u32, u32) -> u32 + Copy) {
-    let Some(code) = bytes.get_mut(phase..) else {
-        return;
-    };
+    if let Some(code) = bytes.get_mut(phase..) {
+        convert_from(code, 0, combine);
+    }
+}
+
+#[inline]
+fn convert_from(code: &mut [u8], first_index: u32, combine: impl Fn(u32, u32) -> u32 + Copy) {
     for (index, word) in code.as_chunks_mut::<WORD_BYTES>().0.iter_mut().enumerate() {
         let instruction = u32::from_le_bytes(*word);
-        let index = index as u32;
+        let index = first_index.wrapping_add(index as u32);
         let converted = match instruction {
             bl if is_bl(bl) => Some(convert_bl(bl, index, combine)),
             adrp if is_adrp(adrp) => convert_adrp(adrp, index, combine),

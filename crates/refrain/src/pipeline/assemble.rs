@@ -10,8 +10,8 @@ use refrain_codec::FallbackReason;
 
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
-use crate::pipeline::coordinator::{Assembly, EncodeJob, Shared};
-use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, EpochExtents};
+use crate::pipeline::coordinator::{Assembly, Encoding, Shared};
+use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, EpochExtents, ExtentsJob};
 use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::members::OutMember;
 use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
@@ -49,6 +49,67 @@ struct OpenBlock {
 struct BlockNote {
     first_page: u64,
     page_checksums: Vec<u64>,
+}
+
+/// Work for the encoders.
+pub(crate) enum EncodeJob {
+    Block {
+        ticket: Ticket,
+        first_page: u64,
+        job: BlockJob,
+    },
+    Extents {
+        ticket: Ticket,
+        job: ExtentsJob,
+    },
+}
+
+/// What came of it.
+pub(crate) enum Encoded {
+    Block {
+        ticket: Ticket,
+        first_page: u64,
+        block: Box<EncodedBlock>,
+    },
+    Extents {
+        ticket: Ticket,
+        extents: Box<EncodedExtents>,
+    },
+}
+
+/// What workers do for an archive of ours.
+pub(crate) struct NativeEncoding;
+
+impl Encoding for NativeEncoding {
+    type Job = EncodeJob;
+    type Encoded = Encoded;
+    type Hashes = ();
+
+    fn encode(shared: &Shared, job: EncodeJob) -> Result<Encoded> {
+        Ok(match job {
+            EncodeJob::Block {
+                ticket,
+                first_page,
+                job,
+            } => {
+                let block = job.encode(&shared.workspaces, &shared.tuning.plan)?;
+                Encoded::Block {
+                    ticket,
+                    first_page,
+                    block: Box::new(block),
+                }
+            }
+            EncodeJob::Extents { ticket, job } => {
+                let extents = shared.workspaces.with(|space| job.encode(&mut space.codec));
+                Encoded::Extents {
+                    ticket,
+                    extents: Box::new(extents?),
+                }
+            }
+        })
+    }
+
+    fn hash(_hashes: &mut (), _data: &EpochData) {}
 }
 
 /// Builds the archive.
@@ -234,6 +295,23 @@ impl<'a> Assembler<'a> {
         self.end_members(self.members.len())
     }
 
+    fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
+        let EncodedBlock {
+            frame,
+            head,
+            page_checksums,
+        } = block;
+        self.reach.encoded(head.block_id, frame.frame_bytes());
+        self.notes.insert(
+            head.block_id,
+            BlockNote {
+                first_page,
+                page_checksums,
+            },
+        );
+        self.output.fill(ticket, Frame::Block(head, frame));
+    }
+
     fn block_written(&mut self, block: WrittenBlock) -> Option<EncodedPages> {
         self.blocks_in_flight -= 1;
         let WrittenBlock {
@@ -269,6 +347,8 @@ impl<'a> Assembler<'a> {
 }
 
 impl Assembly for Assembler<'_> {
+    type Encoding = NativeEncoding;
+
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
         for segment in &data.segments {
             self.start_members(segment.member);
@@ -314,28 +394,24 @@ impl Assembly for Assembler<'_> {
         self.release_extents(start)
     }
 
-    fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
-        let EncodedBlock {
-            frame,
-            head,
-            page_checksums,
-        } = block;
-        self.reach.encoded(head.block_id, frame.frame_bytes());
-        self.notes.insert(
-            head.block_id,
-            BlockNote {
-                first_page,
-                page_checksums,
-            },
-        );
-        self.output.fill(ticket, Frame::Block(head, frame));
+    fn take_hashes(&mut self) -> Option<()> {
+        None
     }
 
-    fn extents_encoded(&mut self, ticket: Ticket, extents: EncodedExtents) {
-        self.output.fill(
-            ticket,
-            Frame::Extents(extents.head, extents.sums, extents.frame),
-        );
+    fn hashed(&mut self, _hashes: ()) {}
+
+    fn encoded(&mut self, encoded: Encoded) {
+        match encoded {
+            Encoded::Block {
+                ticket,
+                first_page,
+                block,
+            } => self.block_encoded(ticket, first_page, *block),
+            Encoded::Extents { ticket, extents } => self.output.fill(
+                ticket,
+                Frame::Extents(extents.head, extents.sums, extents.frame),
+            ),
+        }
     }
 
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>> {
@@ -350,6 +426,10 @@ impl Assembly for Assembler<'_> {
         Ok(encoded)
     }
 
+    fn is_all_written(&self) -> bool {
+        self.output.is_empty()
+    }
+
     fn blocks_in_flight(&self) -> usize {
         self.blocks_in_flight
     }
@@ -358,7 +438,8 @@ impl Assembly for Assembler<'_> {
         self.open_block.store_start
     }
 
-    fn reach(&mut self) -> &mut ReachTracker {
-        &mut self.reach
+    fn floor_for(&mut self, epoch: u64) -> Option<u64> {
+        let is_ready = self.reach.is_ready_for(epoch);
+        is_ready.then(|| self.reach.floor_for(epoch))
     }
 }

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::pipeline::segments::EPOCH_BYTES;
 use crate::tuning::{Tuning, prev_power_of_two};
-use refrain_codec::{Plan, encode_memory_bytes};
+use refrain_codec::encode_memory_bytes;
+use refrain_longmatch::YOUNG_SHARE;
 
 /// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
@@ -26,16 +27,38 @@ pub(crate) struct Budget {
     pub blocks_in_flight: usize,
 }
 
+/// What a run has to fit into its memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub memory_bytes: u64,
+    /// Raw bytes of a block.
+    pub block_bytes: u64,
+    /// What a codec works with, for one block.
+    pub encode_bytes: u64,
+}
+
 impl Budget {
     /// Shares out the tuning's memory. `kept_frames_bytes` is what frames of older blocks take that are kept in memory.
     pub(crate) fn new(tuning: &Tuning, threads: usize, kept_frames_bytes: u64) -> Result<Budget> {
-        let memory = tuning.memory_bytes;
+        let block_bytes = tuning.rules.block_bytes;
+        let load = Load {
+            memory_bytes: tuning.memory_bytes,
+            block_bytes,
+            encode_bytes: encode_memory_bytes(block_bytes, &tuning.plan)?,
+        };
+        Ok(Budget::of(&load, threads, kept_frames_bytes))
+    }
+
+    /// Shares out the memory of a load.
+    pub(crate) fn of(load: &Load, threads: usize, kept_frames_bytes: u64) -> Budget {
+        let memory = load.memory_bytes;
         let index_bytes = index_bytes(memory);
         let known_bytes = memory / 8;
         // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so. All of an
         // epoch may be fresh: then its pages are filled before its segments are given back.
         let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
         let fixed = index_bytes
+            + index_bytes / YOUNG_SHARE as u64
             + known_bytes
             + OVERHEAD_BYTES
             + segments_bytes
@@ -46,18 +69,17 @@ impl Budget {
         // two threads.
         let ahead = (left / 3).clamp(segments_bytes / 2, 4 * segments_bytes);
         left = left.saturating_sub(ahead);
-        let block_bytes = tuning.rules.block_bytes;
         // Raw pages, the joined block, the coded block, and what the codec works with.
-        let each = 3 * block_bytes + encode_memory(&tuning.plan, block_bytes)?;
+        let each = 3 * load.block_bytes + load.encode_bytes;
         let blocks = (left * 2 / 3 / each.max(1)).clamp(1, 2 * threads as u64 + 2);
         left = left.saturating_sub(blocks * each);
-        Ok(Budget {
+        Budget {
             index_words: (index_bytes / 8) as usize,
             known_bytes_max: known_bytes as usize,
             cache_bytes: left,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
             blocks_in_flight: blocks as usize,
-        })
+        }
     }
 }
 
@@ -70,8 +92,4 @@ fn index_bytes(memory: u64) -> u64 {
     prev_power_of_two(memory / 8)
         .max(small)
         .max(INDEX_WORDS_MIN * 8)
-}
-
-fn encode_memory(plan: &Plan, block_bytes: u64) -> Result<u64> {
-    Ok(encode_memory_bytes(block_bytes, plan)?)
 }

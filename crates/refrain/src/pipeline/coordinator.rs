@@ -12,18 +12,16 @@ use refrain_runtime::{BufferPool, Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
-use crate::pipeline::encode::{EncodedBlock, EncodedExtents, Workspaces};
+use crate::pipeline::encode::Workspaces;
 use crate::pipeline::history::EncodedPages;
 use crate::pipeline::intake::{Feed, Intake, Next, SegmentPlan, read_full};
-use crate::pipeline::output::Ticket;
-use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
 use crate::pipeline::settle::{MatchState, Settle, Settled, settle};
 use crate::progress::{Watch, is_cancelled};
 use crate::tuning::Tuning;
 
 /// What a job reports.
-pub(crate) enum Event {
+pub(crate) enum Event<C: Encoding> {
     /// A stream was read: its bytes for a slot of an epoch.
     StreamRead {
         epoch: u64,
@@ -50,17 +48,26 @@ pub(crate) enum Event {
     },
     /// An epoch became extents.
     Settled(Result<Box<Settled>>),
-    /// A block was encoded.
-    Block {
-        ticket: Ticket,
-        first_page: u64,
-        block: Result<Box<EncodedBlock>>,
-    },
-    /// Extents were packed.
-    Extents {
-        ticket: Ticket,
-        extents: Result<Box<EncodedExtents>>,
-    },
+    /// The content of the epoch that is matched was hashed.
+    Hashed(C::Hashes),
+    /// Something was encoded.
+    Encoded(Result<C::Encoded>),
+}
+
+/// What workers do for one kind of archive.
+pub(crate) trait Encoding: 'static {
+    /// Something to encode.
+    type Job: Send + 'static;
+    /// What came of it.
+    type Encoded: Send + 'static;
+    /// Digests of the content so far, if this kind of archive needs them in the order of content.
+    type Hashes: Send + 'static;
+
+    /// Does a job.
+    fn encode(shared: &Shared, job: Self::Job) -> Result<Self::Encoded>;
+
+    /// Appends an epoch to the content.
+    fn hash(hashes: &mut Self::Hashes, data: &EpochData);
 }
 
 /// An epoch that is read, on its way to being matched.
@@ -72,40 +79,33 @@ struct WaitingEpoch {
 
 /// What receives the archive's parts as they become known, in the order of content.
 pub(crate) trait Assembly {
+    /// What workers do for it.
+    type Encoding: Encoding;
     /// All segments of an epoch were read.
     fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
+    /// The digests that the next epoch goes into; they come back through [`Assembly::hashed`] before the epoch is settled.
+    fn take_hashes(&mut self) -> Option<<Self::Encoding as Encoding>::Hashes>;
+    /// An epoch went into them.
+    fn hashed(&mut self, hashes: <Self::Encoding as Encoding>::Hashes);
     /// An epoch was settled. Returns jobs through `start`.
     fn epoch_settled(
         &mut self,
         epoch: u64,
         settled: &mut Settled,
-        start: &mut dyn FnMut(EncodeJob),
+        start: &mut dyn FnMut(<Self::Encoding as Encoding>::Job),
     ) -> Result<()>;
-    /// A block was encoded.
-    fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock);
-    /// Extents were packed.
-    fn extents_encoded(&mut self, ticket: Ticket, extents: EncodedExtents);
+    /// A job is done.
+    fn encoded(&mut self, encoded: <Self::Encoding as Encoding>::Encoded);
     /// Writes what can be written; returns pages whose blocks are safe.
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>>;
+    /// Whether nothing waits to be written.
+    fn is_all_written(&self) -> bool;
     /// Blocks begun and not yet written.
     fn blocks_in_flight(&self) -> usize;
     /// Where the block that is being filled begins.
     fn block_start(&self) -> u64;
-    /// The promise to decoders.
-    fn reach(&mut self) -> &mut ReachTracker;
-}
-
-/// Work for the encoders.
-pub(crate) enum EncodeJob {
-    Block {
-        ticket: Ticket,
-        first_page: u64,
-        job: crate::pipeline::encode::BlockJob,
-    },
-    Extents {
-        ticket: Ticket,
-        job: crate::pipeline::encode::ExtentsJob,
-    },
+    /// Store bytes below this must not be referred to by `epoch`; `None` while that is not known.
+    fn floor_for(&mut self, epoch: u64) -> Option<u64>;
 }
 
 /// What workers share.
@@ -117,8 +117,8 @@ pub(crate) struct Shared {
 }
 
 /// The state of a run.
-pub(crate) struct Coordinator<'c, 'scope, 'env, A> {
-    crew: &'c Crew<'scope, 'env, Event>,
+pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
+    crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
     shared: Arc<Shared>,
     budget: Budget,
     intake: Intake,
@@ -145,13 +145,14 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A> {
 struct Matching {
     epoch: WaitingEpoch,
     matches: Vec<Vec<Match>>,
-    batches_left: usize,
+    /// Jobs that settling waits for.
+    jobs_left: usize,
     reach_floor: u64,
 }
 
 impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     pub(crate) fn new(
-        crew: &'c Crew<'scope, 'env, Event>,
+        crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
         shared: Arc<Shared>,
         budget: Budget,
         intake: Intake,
@@ -264,7 +265,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    fn take(&mut self, event: Event) -> Result<()> {
+    fn take(&mut self, event: Event<A::Encoding>) -> Result<()> {
         match event {
             Event::StreamRead {
                 epoch,
@@ -289,14 +290,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
             Event::Settled(settled) => self.epoch_settled(*settled?)?,
-            Event::Block {
-                ticket,
-                first_page,
-                block,
-            } => {
-                self.assembly.block_encoded(ticket, first_page, *block?);
+            Event::Hashed(hashes) => {
+                self.assembly.hashed(hashes);
+                self.matching_job_done()?;
             }
-            Event::Extents { ticket, extents } => self.assembly.extents_encoded(ticket, *extents?),
+            Event::Encoded(encoded) => self.assembly.encoded(encoded?),
         }
         Ok(())
     }
@@ -384,18 +382,27 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             return Ok(());
         }
         let id = self.waiting.front().map_or(0, |epoch| epoch.id);
-        if !self.assembly.reach().is_ready_for(id) {
+        let Some(reach_floor) = self.assembly.floor_for(id) else {
             return Ok(());
-        }
+        };
         let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {
             return Ok(());
         };
         self.assembly.epoch_read(&epoch.data)?;
-        let reach_floor = self.assembly.reach().floor_for(epoch.id);
+        let mut jobs_left = 0;
+        if let Some(mut hashes) = self.assembly.take_hashes() {
+            let data = epoch.data.clone();
+            jobs_left += 1;
+            self.crew.submit(Lane::Urgent, move || {
+                A::Encoding::hash(&mut hashes, &data);
+                drop(data);
+                Event::Hashed(hashes)
+            });
+        }
         let candidates = epoch.candidates.clone().unwrap_or_default();
         let batches = epoch.data.batches();
         let matches = vec![vec![]; epoch.data.segments.len()];
-        let batches_left = batches.len();
+        jobs_left += batches.len();
         for batch in batches {
             let (data, candidates, state, shared) = (
                 epoch.data.clone(),
@@ -425,7 +432,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         self.matching = Some(Matching {
             epoch,
             matches,
-            batches_left,
+            jobs_left,
             reach_floor,
         });
         Ok(())
@@ -438,11 +445,18 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         for (place, found) in matching.matches[batch].iter_mut().zip(found) {
             *place = found;
         }
-        matching.batches_left -= 1;
-        if matching.batches_left == 0 {
-            self.settle()
-        } else {
-            Ok(())
+        self.matching_job_done()
+    }
+
+    /// One of the jobs is done that settling waits for.
+    fn matching_job_done(&mut self) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        matching.jobs_left -= 1;
+        match matching.jobs_left {
+            0 => self.settle(),
+            _ => Ok(()),
         }
     }
 
@@ -487,30 +501,15 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 }
 
 /// Hands a job to the encoders. They come after everything that the match stage waits for.
-pub(crate) fn submit(crew: &Crew<'_, '_, Event>, shared: &Arc<Shared>, job: EncodeJob) {
+pub(crate) fn submit<C: Encoding>(
+    crew: &Crew<'_, '_, Event<C>>,
+    shared: &Arc<Shared>,
+    job: C::Job,
+) {
     let shared = shared.clone();
-    match job {
-        EncodeJob::Block {
-            ticket,
-            first_page,
-            job,
-        } => crew.submit(Lane::Background, move || {
-            let plan = &shared.tuning.plan;
-            let block = job.encode(&shared.workspaces, plan);
-            Event::Block {
-                ticket,
-                first_page,
-                block: block.map(Box::new),
-            }
-        }),
-        EncodeJob::Extents { ticket, job } => crew.submit(Lane::Background, move || {
-            let extents = shared.workspaces.with(|space| job.encode(&mut space.codec));
-            Event::Extents {
-                ticket,
-                extents: extents.map(Box::new),
-            }
-        }),
-    }
+    crew.submit(Lane::Background, move || {
+        Event::Encoded(C::encode(&shared, job))
+    });
 }
 
 impl Shared {

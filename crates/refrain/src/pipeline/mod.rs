@@ -18,6 +18,8 @@ pub(crate) mod coordinator;
 pub(crate) mod encode;
 pub(crate) mod history;
 pub(crate) mod intake;
+#[cfg(feature = "lrzip")]
+pub(crate) mod lrzip;
 pub(crate) mod members;
 pub(crate) mod output;
 pub(crate) mod page_cache;

@@ -45,6 +45,7 @@ pub(crate) struct BlockCache {
     codecs: CodecMemory,
     /// Memory of blocks that went, for the next ones: first touch of fresh memory is expensive.
     spare: Vec<Vec<u8>>,
+    spare_max: usize,
 }
 
 /// How much memory codecs may use.
@@ -58,7 +59,7 @@ pub(crate) struct CodecMemory {
     pub bytes_max: u64,
 }
 
-/// Buffers that are kept for the next blocks.
+/// Buffers that are kept for the next blocks, if nothing else is said.
 const SPARE_MAX: usize = 2;
 
 impl BlockCache {
@@ -75,12 +76,20 @@ impl BlockCache {
             codec_bytes: 0,
             codecs,
             spare: Vec::new(),
+            spare_max: SPARE_MAX,
         }
     }
 
     /// Changes how much is kept, in bytes.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
+    }
+
+    /// Keeps the memory of all blocks that go for the next ones, or, as usual, of a few.
+    #[cfg(feature = "lrzip")]
+    pub(crate) fn keep_all_spares(&mut self, all: bool) {
+        self.spare_max = if all { usize::MAX } else { SPARE_MAX };
+        self.spare.truncate(self.spare_max);
     }
 
     /// Whether blocks of slow codecs were met.
@@ -212,7 +221,7 @@ impl BlockCache {
     }
 
     /// Removes an opened block.
-    fn remove(&mut self, block: u64) {
+    pub(crate) fn remove(&mut self, block: u64) {
         let Some(open) = self.blocks.remove(&block) else {
             return;
         };
@@ -234,7 +243,7 @@ impl BlockCache {
 
     /// Keeps the memory of a block for the next one.
     pub(crate) fn keep_spare(&mut self, memory: Vec<u8>) {
-        if self.spare.len() < SPARE_MAX {
+        if self.spare.len() < self.spare_max {
             self.spare.push(memory);
         }
     }

@@ -5,14 +5,14 @@ use refrain_codec::{
 };
 
 /// Bytes of a page.
-const PAGE_BYTES: usize = 1 << 16;
-/// Of zstd: what does not fit in memory is decoded again by the slow codec, so size counts here, too.
+pub(crate) const PAGE_BYTES: usize = 1 << 16;
+/// Of all codecs. What does not fit in memory is decoded again by the slow codec, so size counts here, too: zstd is the rule.
 const LEVEL: i32 = 1;
 
 /// A packed block.
 pub(crate) struct Packed {
     pages: Vec<Page>,
-    data: Vec<u8>,
+    data: Box<[u8]>,
 }
 
 struct Page {
@@ -25,24 +25,35 @@ struct Page {
 impl Packed {
     /// Packs a block.
     pub(crate) fn new(workspace: &mut Workspace, block: &[u8]) -> Result<Packed> {
-        let plan = Plan::plain(CodecId::ZSTD, LEVEL);
-        let mut data = Vec::new();
+        Packed::with_scratch(workspace, block, CodecId::ZSTD, &mut Vec::new())
+    }
+
+    /// Packs a block by the fastest level of `codec`, by way of memory that is used again: what stays is taken in one piece, so that large memory that comes and
+    /// goes does not end up between small memory that stays.
+    pub(crate) fn with_scratch(
+        workspace: &mut Workspace,
+        block: &[u8],
+        codec: CodecId,
+        data: &mut Vec<u8>,
+    ) -> Result<Packed> {
+        let plan = Plan::plain(codec, LEVEL);
+        data.clear();
         let mut pages = Vec::with_capacity(block.len().div_ceil(PAGE_BYTES));
         for raw in block.chunks(PAGE_BYTES) {
-            let description = encode_block(workspace, raw, &plan, &mut data)?;
+            let description = encode_block(workspace, raw, &plan, data)?;
             pages.push(Page {
                 description,
                 data_end: data.len(),
                 raw_bytes: raw.len() as u32,
             });
         }
-        data.shrink_to_fit();
+        let data = data.as_slice().into();
         Ok(Packed { pages, data })
     }
 
     /// Memory that it takes, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.data.capacity() + self.pages.capacity() * size_of::<Page>()) as u64
+        (self.data.len() + self.pages.capacity() * size_of::<Page>()) as u64
     }
 
     /// Fills `out` with the block's bytes from `offset` on. `None` when they are not there, or cannot be opened.

@@ -23,18 +23,7 @@ use crate::reading::frames::{CheckedFrame, FrameReader, decode_section, read_fra
 use crate::reading::map::EpochMap;
 use crate::reading::piece::{Made, MadePiece};
 use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader, codec_share_bytes};
-
-/// What the walk gives away, in the order of the archive.
-pub(crate) trait Visitor {
-    /// A member begins.
-    fn start(&mut self, start: &MemberStart) -> Result<()>;
-    /// Its next content.
-    fn content(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Its next content is zeros.
-    fn zeros(&mut self, length_bytes: u64) -> Result<()>;
-    /// It is complete and its hash is right.
-    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
-}
+use crate::reading::visitor::Visitor;
 
 /// A block that went by.
 struct SeenBlock {

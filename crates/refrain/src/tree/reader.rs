@@ -32,6 +32,8 @@ const ROOT_PATH: &[u8] = b".";
 #[derive(Debug)]
 pub struct TreeReader {
     root: PathBuf,
+    /// What every path in the stream begins with; empty for none.
+    name: PathBuf,
     /// Directories that are being listed, the deepest last.
     open: Vec<Listing>,
     /// Bytes that are ready to be read: headers, padding, the end mark.
@@ -72,8 +74,18 @@ impl TreeReader {
     ///
     /// When `root` is not a directory that can be listed.
     pub fn open(root: &Path) -> io::Result<TreeReader> {
+        TreeReader::open_named(root, "")
+    }
+
+    /// Starts a stream in which every path begins with `name`, as in that of `tar -c NAME`.
+    ///
+    /// # Errors
+    ///
+    /// As [`TreeReader::open`].
+    pub fn open_named(root: &Path, name: &str) -> io::Result<TreeReader> {
         Ok(TreeReader {
             root: root.to_path_buf(),
+            name: PathBuf::from(name),
             open: vec![Listing::of(root, PathBuf::new())?],
             ready: io::Cursor::default(),
             file: None,
@@ -142,7 +154,7 @@ impl TreeReader {
     fn add(&mut self, path: PathBuf, metadata: &Metadata) -> io::Result<()> {
         let full = self.root.join(&path);
         let kind = metadata.file_type();
-        let mut header = header_of(&path, metadata);
+        let mut header = header_of(&self.path_in_stream(&path), metadata);
         if kind.is_dir() {
             return self.add_directory(path, header);
         }
@@ -175,6 +187,14 @@ impl TreeReader {
         }
         self.add_header(header);
         Ok(())
+    }
+
+    fn path_in_stream(&self, path: &Path) -> PathBuf {
+        match path.as_os_str().is_empty() {
+            // Joined it would end with a slash.
+            true => self.name.clone(),
+            false => self.name.join(path),
+        }
     }
 
     fn add_directory(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {

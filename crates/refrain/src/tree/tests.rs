@@ -154,6 +154,26 @@ fn a_directory_comes_back_however_it_is_cut() {
 }
 
 #[test]
+fn a_named_directory_comes_back_under_its_name() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("root");
+    plant(&root);
+    let mut bytes = Vec::new();
+    let mut reader = TreeReader::open_named(&root, "deep/name").unwrap();
+    reader.read_to_end(&mut bytes).unwrap();
+    let out = temporary.path().join("out");
+    restore(&bytes, &out, false, 4096).unwrap();
+    assert_eq!(snapshot(&root), snapshot(&out.join("deep/name")));
+    let entries = reader.take_entries();
+    assert_eq!(entries[0].path, "deep/name");
+    assert!(
+        entries
+            .iter()
+            .all(|entry| entry.path.starts_with("deep/name"))
+    );
+}
+
+#[test]
 fn small_reads_give_the_same_stream() {
     let temporary = tempfile::tempdir().unwrap();
     plant(temporary.path());

@@ -4,6 +4,8 @@
 //! bit tag and the 48 bit address in the store, plus one (0 is an empty slot). Other bits of the fingerprint
 //! choose the bucket.
 //!
+//! As long as it holds little, another table stands for it: [`young`](self::young).
+//!
 //! Insertion keeps the oldest: a fingerprint that is there already is not inserted again, so the index grows with
 //! *unique* data only. When it is nearly full it thins with age: the older half of the store loses every other
 //! entry, those with a tag of low rank (trailing zero bits). What is very old stays findable by long repeats,
@@ -13,12 +15,19 @@
 //! archives do not depend on threads.
 #![forbid(unsafe_code)]
 
+mod young;
+
+use self::young::Young;
+
 /// Entries in a bucket.
 const SLOTS: usize = 8;
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 /// Share of the slots, in percent, above which the index is thinned.
 const FULL_PERCENT: usize = 70;
+
+/// The young index takes at most one part in so many of the memory besides, while it hands over.
+pub const YOUNG_SHARE: usize = 8;
 
 /// Memory for an index: a power of two of words that start out as zero.
 ///
@@ -44,6 +53,8 @@ pub const ADDRESS_MAX: u64 = ADDRESS_MASK - 1;
 
 /// Fingerprint → offset in the store.
 pub struct Index {
+    /// What there is until it gets too much for it; then it is gone.
+    young: Option<Young>,
     memory: Box<dyn Words>,
     bucket_shift: u32,
     used: usize,
@@ -61,6 +72,7 @@ impl Index {
         );
         let bucket_bits = (words / SLOTS).trailing_zeros();
         Index {
+            young: Young::new(words / YOUNG_SHARE),
             memory,
             bucket_shift: 64 - bucket_bits,
             used: 0,
@@ -73,12 +85,12 @@ impl Index {
 
     /// Entries in use.
     pub fn len(&self) -> usize {
-        self.used
+        self.young.as_ref().map_or(self.used, Young::len)
     }
 
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.used == 0
+        self.len() == 0
     }
 
     /// Forgets addresses below `floor` (out of reach, or no longer readable). Never goes back.
@@ -95,26 +107,58 @@ impl Index {
     /// A word of the bucket, to bring it into the cache ahead of [`Index::get`].
     #[inline]
     pub(crate) fn touch(&self, fingerprint: u64) -> u64 {
-        self.memory.words()[self.bucket(fingerprint)]
+        match &self.young {
+            Some(young) => young.touch(fingerprint),
+            None => self.memory.words()[self.bucket(fingerprint)],
+        }
     }
 
     /// The store offset where this fingerprint was first seen, as far as is remembered. May be wrong (16 bit
     /// tags): verify.
     #[inline]
     pub(crate) fn get(&self, fingerprint: u64) -> Option<u64> {
+        let address = match &self.young {
+            Some(young) => young.get(fingerprint),
+            None => self.get_in_buckets(fingerprint),
+        };
+        address.filter(|&address| address >= self.floor)
+    }
+
+    #[inline]
+    fn get_in_buckets(&self, fingerprint: u64) -> Option<u64> {
         let bucket = self.bucket(fingerprint);
         let tag = tag(fingerprint);
         let entries = &self.memory.words()[bucket..bucket + SLOTS];
         let entry = entries
             .iter()
             .find(|&&entry| entry != 0 && entry >> ADDRESS_BITS == tag)?;
-        let address = (entry & ADDRESS_MASK) - 1;
-        (address >= self.floor).then_some(address)
+        Some((entry & ADDRESS_MASK) - 1)
     }
 
     /// Inserts unless the fingerprint is there already. In a full bucket the entry of lowest rank goes.
     pub(crate) fn insert(&mut self, fingerprint: u64, offset_in_store: u64) {
         debug_assert!(offset_in_store <= ADDRESS_MAX);
+        let Some(young) = &mut self.young else {
+            return self.insert_in_buckets(fingerprint, offset_in_store);
+        };
+        young.insert(fingerprint, offset_in_store, self.floor);
+        if young.is_full() {
+            self.grow_up();
+        }
+    }
+
+    /// Moves all entries into the buckets.
+    #[cold]
+    fn grow_up(&mut self) {
+        let entries = self.young.take().into_iter().flat_map(Young::into_entries);
+        for (fingerprint, address) in entries {
+            if address >= self.floor {
+                self.insert_in_buckets(fingerprint, address);
+            }
+        }
+    }
+
+    fn insert_in_buckets(&mut self, fingerprint: u64, offset_in_store: u64) {
         let bucket = self.bucket(fingerprint);
         let tag = tag(fingerprint);
         let fresh = tag << ADDRESS_BITS | (offset_in_store + 1);
@@ -224,6 +268,23 @@ mod tests {
         assert_eq!(index.get(9), None);
         index.insert(7, 300);
         assert_eq!(index.get(7), Some(300));
+    }
+
+    #[test]
+    fn what_the_young_index_knew_is_known_when_it_is_grown_up() {
+        let words = 1 << 16;
+        let mut index = Index::new(Box::new(vec![0; words]));
+        let entries = words as u64 / 4;
+        for n in 0..entries {
+            index.insert(spread(n), n * 128);
+            assert_eq!(index.young.is_some(), n + 1 < words as u64 / 32);
+        }
+        let found = (0..entries)
+            .filter(|&n| index.get(spread(n)) == Some(n * 128))
+            .count() as u64;
+        // Tags of 16 bits in buckets of eight: a few are taken for others.
+        assert!(found > entries * 999 / 1000, "{found} of {entries}");
+        assert!(entries - (index.len() as u64) < entries / 1000);
     }
 
     #[test]

@@ -1,0 +1,108 @@
+//! Archives of lrzip instead of ours.
+
+use clap::{Args, ValueEnum};
+use refrain::{Level, LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
+
+use super::size::Size;
+use super::{CompressionArgs, PasswordArgs};
+use crate::failure::{Failure, Result};
+
+/// Which format to write, and what belongs to lrzip's alone.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Format")]
+pub struct LrzipArgs {
+    /// Format of the archive: ours, or one that every lrzip from 0.600 on reads, for one file or directory
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<FormatArg>,
+    /// What squeezes the blocks of --format lrz: none, bzip2, gzip, lzo, lzma (the default), zpaq
+    #[arg(long, value_name = "NAME", value_parser = parse_back_end, requires = "format")]
+    pub back_end: Option<LrzipBackEnd>,
+    /// Content in one chunk of --format lrz, at most, in multiples of 16M: repeats are not found beyond it; default: all of it
+    #[arg(long, value_name = "SIZE", requires = "format")]
+    pub window: Option<Size>,
+    /// Encrypt an archive of --format lrz: cbc is what every lrzip reads and weak, gcm needs lrzip 0.7
+    #[arg(long, value_name = "CIPHER", requires = "format")]
+    pub encrypt: Option<CipherArg>,
+    #[command(flatten)]
+    pub password: PasswordArgs,
+}
+
+/// [`LrzipCipher`] as the command line has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CipherArg {
+    /// AES-128-CBC, not authenticated
+    Cbc,
+    /// AES-256-GCM
+    Gcm,
+}
+
+/// A format of archives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Ours
+    Rfn,
+    /// lrzip's
+    Lrz,
+}
+
+impl LrzipArgs {
+    /// Whether an archive of lrzip is to be made.
+    pub fn is_lrzip(&self) -> bool {
+        self.format == Some(FormatArg::Lrz)
+    }
+
+    /// Refuses what only lrzip's format knows where another one is written.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        let foreign = [
+            ("--back-end", self.back_end.is_some()),
+            ("--window", self.window.is_some()),
+            ("--encrypt", self.encrypt.is_some()),
+        ];
+        match foreign.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) if !self.is_lrzip() => {
+                Err(Failure::usage("", format!("{flag} needs --format lrz")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The engine's options; memory and threads are left to others.
+    ///
+    /// # Errors
+    /// `Usage` for what only the other format knows.
+    pub fn options(&self, compression: &CompressionArgs) -> Result<LrzipOptions> {
+        let foreign = [
+            ("--for", compression.purpose.is_some()),
+            ("--codec", compression.codec.is_some()),
+            ("--block-size", compression.block_size.is_some()),
+            ("--reach", compression.reach.is_some()),
+            ("--hash", !compression.hash.is_empty()),
+        ];
+        if let Some((flag, _)) = foreign.iter().find(|(_, is_given)| *is_given) {
+            let text = format!("{flag} is for archives of ours, not for --format lrz");
+            return Err(Failure::usage("", text));
+        }
+        let default = LrzipOptions::default();
+        Ok(LrzipOptions {
+            back_end: self.back_end.unwrap_or_default(),
+            level: compression.level.level.map_or(default.level, Level),
+            chunk_bytes: self.window.map(|size| size.bytes),
+            encryption: self.encrypt.map(|cipher| LrzipEncryption {
+                cipher: match cipher {
+                    CipherArg::Cbc => LrzipCipher::Aes128Cbc,
+                    CipherArg::Gcm => LrzipCipher::Aes256Gcm,
+                },
+                password: self.password.new_source(),
+            }),
+            ..default
+        })
+    }
+}
+
+fn parse_back_end(text: &str) -> std::result::Result<LrzipBackEnd, String> {
+    text.parse::<LrzipBackEnd>()
+        .map_err(|error| error.to_string())
+}

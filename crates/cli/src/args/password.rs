@@ -1,0 +1,51 @@
+//! Where the password of an encrypted archive comes from.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use refrain::{PasswordSource, ReadOptions};
+
+use crate::password;
+
+/// Where the password of an encrypted archive comes from: a file, a descriptor, or a prompt on the terminal.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PasswordArgs {
+    /// Read the password of an encrypted archive from the first line of FILE
+    #[arg(long, value_name = "FILE", conflicts_with = "password_fd")]
+    pub password_file: Option<PathBuf>,
+    /// Read it from an open file descriptor
+    #[arg(long, value_name = "N")]
+    pub password_fd: Option<u32>,
+}
+
+impl PasswordArgs {
+    /// `options` with the password; it is read when an archive turns out to be encrypted.
+    pub fn with(&self, options: ReadOptions) -> ReadOptions {
+        let path = self.path();
+        let source = PasswordSource::new(move || match &path {
+            Some(path) => password::from_file(path),
+            None => password::from_terminal(),
+        });
+        ReadOptions {
+            password: Some(source),
+            ..options
+        }
+    }
+
+    /// The password of an archive that is made; what is typed is typed twice.
+    #[cfg(feature = "lrzip")]
+    pub fn new_source(&self) -> PasswordSource {
+        let path = self.path();
+        PasswordSource::new(move || match &path {
+            Some(path) => password::from_file(path),
+            None => password::from_terminal_twice(),
+        })
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        match self.password_fd {
+            Some(number) => Some(PathBuf::from(format!("/dev/fd/{number}"))),
+            None => self.password_file.clone(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `-i`: what an archive is made of, in lrzip's layout, and the truth where that is wrong.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use refrain::storage::Source;
+use refrain::{Archive, Dialect, LrzipBlock, LrzipChunk, LrzipLayout, ReadOptions};
+
+use super::Failed;
+use super::job::{Input, Job};
+use super::name::Program;
+use super::settings::Password;
+use crate::failure::Failure;
+use crate::files;
+use crate::names::shown;
+use crate::verbs::info::hex;
+
+/// Tells of one archive.
+pub fn run(job: &Job, input: &Input) -> Result<(), Failed> {
+    let text = describe(job, input).map_err(|failure| job.failed(input.path, failure))?;
+    // lrz says nothing at all here in lrzip, since it is quiet.
+    if !job.settings.verbosity.is_silent || job.program == Program::Lrz {
+        job.voice.print(&text);
+    }
+    Ok(())
+}
+
+fn describe(job: &Job, input: &Input) -> Result<String, Failure> {
+    let label = files::label(input.path);
+    let engine_failure = |error| Failure::engine(&label, error);
+    let source = files::source(input.path)?;
+    if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
+        return Err(Failure::usage("", "Not an lrzip file"));
+    }
+    let mut options = job.read_options(false);
+    if job.settings.password == Password::WhenNeeded {
+        options.password = None;
+    }
+    let layout = LrzipLayout::read(Arc::clone(&source), &options).map_err(engine_failure)?;
+    let mut text = String::new();
+    if job.voice.more() >= 1 {
+        let _ = writeln!(text, "Detected lrzip version {} file.", layout.version);
+    }
+    if layout.chunks.is_empty() && layout.cipher.is_some() {
+        text.push_str("Encrypted lrzip archive. No further information available\n");
+        return Ok(text);
+    }
+    let content_bytes = match layout.content_bytes {
+        Some(bytes) => bytes,
+        None => content_bytes(source, &options).map_err(engine_failure)?,
+    };
+    if job.voice.more() >= 1 {
+        tell_chunks(&mut text, &layout, content_bytes, job.voice.more() >= 2);
+    }
+    let _ = write!(text, "\nSummary\n=======\nFile: {}\n", shown(&label));
+    let _ = writeln!(text, "lrzip version: {} \n", layout.version);
+    if job.voice.more() >= 1 {
+        tell_totals(&mut text, &layout, content_bytes);
+    }
+    tell_summary(&mut text, &layout, content_bytes);
+    Ok(text)
+}
+
+/// The length of content that no header states: the records tell it.
+fn content_bytes(source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<u64> {
+    Ok(Archive::open(source, options)?.info().content_bytes)
+}
+
+fn tell_chunks(text: &mut String, layout: &LrzipLayout, content_bytes: u64, with_places: bool) {
+    for (index, chunk) in layout.chunks.iter().enumerate() {
+        let _ = writeln!(text, "Rzip chunk:       {}", index + 1);
+        let _ = writeln!(text, "Chunk byte width: {}", chunk.width_bytes);
+        if layout.chunks.len() == 1 {
+            // lrzip shows what the chunk states, which is wrong below a page.
+            let _ = writeln!(text, "Chunk size:       {content_bytes}");
+        }
+        if let Some(prefilter) = chunk.prefilter {
+            let _ = writeln!(text, "Chunk filter:     {prefilter}");
+        }
+        for stream in [0, 1] {
+            tell_stream(text, chunk, stream, with_places);
+        }
+    }
+}
+
+fn tell_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_places: bool) {
+    let _ = writeln!(text, "Stream: {stream}");
+    if with_places {
+        let _ = writeln!(text, "Offset: {}", chunk.streams_at[stream]);
+    }
+    text.push_str("Block\tComp\tPercent\t       Comp Size /     UComp Size");
+    text.push_str(if with_places {
+        "            Offset :           Head\n"
+    } else {
+        "\n"
+    });
+    let blocks = &chunk.streams[stream];
+    for (index, block) in blocks.iter().enumerate() {
+        let _ = write!(
+            text,
+            "{}\t{}\t{:5.1}%\t{:16} / {:14}",
+            index + 1,
+            name(block),
+            percent(block.coded_bytes, block.raw_bytes),
+            block.coded_bytes,
+            block.raw_bytes
+        );
+        if with_places {
+            let next = blocks.get(index + 1).map_or(0, |next| next.head_at);
+            let next = next.saturating_sub(chunk.streams_at[0]);
+            let _ = write!(text, "{:18} : {next:14}", block.head_at);
+        }
+        text.push('\n');
+    }
+}
+
+/// The back end, with its filter.
+fn name(block: &LrzipBlock) -> String {
+    match block.filters.is_empty() {
+        true => block.back_end.clone(),
+        false => format!("{}+{}", block.filters, block.back_end),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        _ => part as f64 * 100.0 / whole as f64,
+    }
+}
+
+fn blocks(layout: &LrzipLayout) -> impl Iterator<Item = &LrzipBlock> {
+    layout
+        .chunks
+        .iter()
+        .flat_map(|chunk| chunk.streams.iter().flatten())
+}
+
+fn tell_totals(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
+    let raw: u64 = blocks(layout).map(|block| block.raw_bytes).sum();
+    let coded: u64 = blocks(layout).map(|block| block.coded_bytes).sum();
+    text.push_str("  Stats         Percent       Compressed /   Uncompressed\n");
+    text.push_str("  -------------------------------------------------------\n");
+    for (title, part, whole) in [
+        ("Rzip:    ", raw, content_bytes),
+        ("Back end:", coded, raw),
+        ("Overall: ", coded, content_bytes),
+    ] {
+        let percent = percent(part, whole);
+        let _ = writeln!(text, "  {title}     {percent:5.1}%\t{part:16} / {whole:14}");
+    }
+    text.push('\n');
+}
+
+fn tell_summary(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
+    let archive_bytes = layout.archive_bytes;
+    let ratio = content_bytes as f64 / archive_bytes.max(1) as f64;
+    let _ = writeln!(text, "  Compression Method: {}\n", method(layout));
+    let _ = writeln!(text, "  Decompressed file size: {content_bytes:14}");
+    let _ = writeln!(text, "  Compressed file size:   {archive_bytes:14}");
+    let _ = writeln!(text, "  Compression ratio:      {ratio:14.3}x\n");
+    match layout.md5 {
+        Some(md5) => {
+            let _ = writeln!(text, "  MD5 Checksum: {}", hex(&md5));
+        }
+        None => text.push_str("  CRC32 used for integrity testing\n"),
+    }
+    if let Some(cipher) = layout.cipher {
+        let _ = writeln!(text, "  Encryption: {cipher}");
+    }
+}
+
+/// The back end that holds most. lrzip looks at the first block of records only, which is often too small to be squeezed.
+fn method(layout: &LrzipLayout) -> String {
+    let mut held: Vec<(&str, u64)> = Vec::new();
+    for block in blocks(layout).filter(|block| block.back_end != "none") {
+        match held.iter_mut().find(|(name, _)| *name == block.back_end) {
+            Some((_, bytes)) => *bytes += block.raw_bytes,
+            None => held.push((&block.back_end, block.raw_bytes)),
+        }
+    }
+    match held.iter().max_by_key(|(_, bytes)| *bytes) {
+        Some((name, _)) => format!("rzip + {name}"),
+        None => "rzip alone".into(),
+    }
+}

@@ -1,0 +1,311 @@
+//! Archives of lrzip: the fixtures in `golden/lrzip`, and, where `lrzip` is installed, fresh ones.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Case, REFRAIN, expect, mixture, noise};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../golden/lrzip")
+        .join(name)
+}
+
+/// The archive `name` as `x.tar.lrz`, and its content.
+fn case_with(name: &str) -> (Case, Vec<u8>) {
+    let case = Case::new();
+    case.write("x.tar.lrz", &fs::read(golden(name)).unwrap());
+    (case, fs::read(golden("plain56k.bin")).unwrap())
+}
+
+#[test]
+fn decompressed_by_file_and_pipe_and_as_rfn() {
+    let (case, content) = case_with("v06-lzma.lrz");
+    let archive = case.path("x.tar.lrz");
+    fs::set_permissions(&archive, fs::Permissions::from_mode(0o755)).unwrap();
+    case.ok("decompress -q x.tar.lrz");
+    assert!(case.read("x.tar") == content);
+    let mode = fs::metadata(case.path("x.tar"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o755, "execute bits survive");
+    let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
+    assert_eq!(modified(case.path("x.tar")), modified(archive));
+    case.fails("decompress -q x.tar.lrz", 4);
+    let archive = case.read("x.tar.lrz");
+    assert!(expect(case.pipe(REFRAIN, "decompress", &archive), 0, "pipe").stdout == content);
+    expect(case.pipe(REFRAIN, "test", &archive), 0, "pipe");
+    case.ok("test x.tar.lrz");
+    let rfn = case.face("rfn");
+    let output = case.command(rfn, "-dc x.tar.lrz").output().unwrap();
+    assert!(output.stdout == content);
+}
+
+#[test]
+fn told_and_read_in_part() {
+    let (case, content) = case_with("v06-zpaq.lrz");
+    let text = String::from_utf8(case.ok("info x.tar.lrz").stdout).unwrap();
+    for part in [
+        "lrzip 0.6, 1 chunks",
+        "56000 bytes",
+        "zpaq: 1 blocks",
+        "x.tar (file)",
+        "md5 ",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&case.ok("info --json x.tar.lrz").stdout).unwrap();
+    let info = &json["results"][0];
+    assert_eq!(info["lrzip"]["version"], "0.6");
+    assert_eq!(info["members"][0]["blake3"], serde_json::Value::Null);
+    assert_eq!(case.ok("list x.tar.lrz").stdout, b"x.tar\n");
+    let part = case.ok("cat --range 1000..2000 x.tar.lrz x.tar").stdout;
+    assert!(part == content[1000..2000]);
+}
+
+#[test]
+fn passwords_come_from_a_file() {
+    let (case, content) = case_with("v071-aead-pw_secret.lrz");
+    case.write("right", b"secret\n");
+    case.write("wrong", b"guess\n");
+    let message = case.fails("test --password-file wrong x.tar.lrz", 1);
+    assert!(message.contains("the password is wrong"), "{message}");
+    let message = case.fails("test --password-file none x.tar.lrz", 4);
+    assert!(message.contains("none"), "{message}");
+    case.ok("decompress -q --password-file right x.tar.lrz");
+    assert!(case.read("x.tar") == content);
+    assert!(case.ok("cat --password-file right x.tar.lrz").stdout == content);
+}
+
+#[test]
+fn what_is_damaged_leaves_nothing() {
+    let (case, _) = case_with("v06-lzma.lrz");
+    let good = case.read("x.tar.lrz");
+    for length in [5, 100, good.len() / 2, good.len() - 1] {
+        case.write("bad.lrz", &good[..length]);
+        case.fails("decompress -q bad.lrz", 2);
+        assert!(!case.exists("bad"), "first {length} bytes");
+    }
+    // Of the digest at the end one bit: all of the content is there, but it is not known to be right.
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    case.write("bad.lrz", &bad);
+    let message = case.fails("decompress -q bad.lrz", 2);
+    assert!(message.contains("MD5"), "{message}");
+    assert!(!case.exists("bad"));
+    // What follows the archive is told.
+    case.write("more.lrz", &[&good[..], b"more"].concat());
+    let output = case.ok("test more.lrz");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("4 bytes follow"), "{text}");
+}
+
+/// Whether there is an lrzip to compare with. CI has to have it.
+#[allow(clippy::print_stderr)] // A test has no other way to say that it did not look.
+fn has_lrzip() -> bool {
+    let has_lrzip = Command::new("lrzip").arg("-V").output().is_ok();
+    if !has_lrzip {
+        assert!(std::env::var_os("CI").is_none(), "CI without lrzip");
+        eprintln!("lrzip is not installed: not compared");
+    }
+    has_lrzip
+}
+
+/// `lrzip` with a line of arguments, untouched by the user's settings.
+fn lrzip(case: &Case, line: &str) -> Command {
+    let mut command = case.command("lrzip", line);
+    command.env("LRZIP", "NOCONFIG");
+    command
+}
+
+/// The installed lrzip tests and opens what we write: each back end, by file and by pipe, of every kind of content.
+#[test]
+fn what_lrzip_reads_of_ours() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let contents = [
+        Vec::new(),
+        b"x".to_vec(),
+        mixture(100),
+        vec![0; 5_000_000],
+        noise(1, 2_000_000),
+        mixture(3_000_000),
+    ];
+    for content in &contents {
+        case.write("x", content);
+        for back_end in ["none", "lzo", "gzip", "bzip2", "lzma", "zpaq"] {
+            let level = if back_end == "zpaq" { 1 } else { 7 };
+            let line = format!("compress -q -f --format lrz --back-end {back_end} --level {level}");
+            let what = format!("{back_end}, {} bytes", content.len());
+            case.ok(&format!("{line} -o y.lrz x"));
+            expect(lrzip(&case, "-q -t y.lrz").output().unwrap(), 0, &what);
+            expect(
+                lrzip(&case, "-q -d -f -o y y.lrz").output().unwrap(),
+                0,
+                &what,
+            );
+            assert!(case.read("y") == *content, "{what}");
+            case.ok("decompress -q -f -o y y.lrz");
+            assert!(case.read("y") == *content, "{what}, by ourselves");
+            let piped = expect(case.pipe(REFRAIN, &line, content), 0, &what).stdout;
+            let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, &what).stdout;
+            assert!(opened == *content, "{what}, piped");
+        }
+    }
+}
+
+/// More than one chunk, and encryption.
+#[test]
+fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let content = mixture(24_000_000);
+    case.write("x", &content);
+    case.write("right", b"secret\n");
+    case.write("wrong", b"guess\n");
+    let line = "compress -q -f --format lrz --back-end lzo --window 16M";
+    case.ok(&format!("{line} -o y.lrz x"));
+    expect(
+        lrzip(&case, "-q -d -f -o y y.lrz").output().unwrap(),
+        0,
+        line,
+    );
+    assert!(case.read("y") == content);
+    let piped = expect(case.pipe(REFRAIN, line, &content), 0, line).stdout;
+    let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, line).stdout;
+    assert!(opened == content, "chunks, piped");
+
+    for (window, content) in [("", mixture(300_000)), ("--window 16M", content)] {
+        case.write("x", &content);
+        let line = format!(
+            "compress -f --format lrz --back-end gzip {window} --encrypt cbc --password-file right -o y.lrz x"
+        );
+        let output = case.ok(&line);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("WEAK"), "{told}");
+        expect(
+            lrzip(&case, "-q --encrypt=secret -t y.lrz")
+                .output()
+                .unwrap(),
+            0,
+            &line,
+        );
+        expect(
+            lrzip(&case, "-q --encrypt=secret -d -f -o y y.lrz")
+                .output()
+                .unwrap(),
+            0,
+            &line,
+        );
+        assert!(case.read("y") == content, "{window}");
+        case.fails("test --password-file wrong y.lrz", 1);
+        case.ok("test -q --password-file right y.lrz");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let case = Case::new();
+    case.write("x", b"content");
+    case.write("y", b"content");
+    for (line, part) in [
+        ("--format lrz --back-end zstd x", "no back end 'zstd'"),
+        (
+            "--format lrz --codec zstd x",
+            "--codec is for archives of ours",
+        ),
+        (
+            "--format lrz --for serve x",
+            "--for is for archives of ours",
+        ),
+        ("--format rfn --window 16M x", "--window needs --format lrz"),
+        ("--format lrz -o a.lrz x y", "holds one file"),
+    ] {
+        let message = case.fails(&format!("compress -q {line}"), 1);
+        assert!(message.contains(part), "{line}: {message}");
+    }
+    for left in ["x.lrz", "x.rfn", "a.lrz"] {
+        assert!(!case.exists(left), "{left}");
+    }
+    case.ok("compress -q --format lrz x");
+    case.fails("compress -q --format lrz x", 4);
+    case.fails("compress -q --format lrz x.lrz", 1);
+    fs::create_dir(case.path("d")).unwrap();
+    case.write("d/one", b"first");
+    case.ok("compress -q --format lrz d");
+    let tar = case.ok("cat d.tar.lrz").stdout;
+    assert!(tar.windows(5).any(|part| part == b"first") && tar.len().is_multiple_of(512));
+}
+
+/// Archives that the installed lrzip writes now, with each back end, by file, as a test, from its start and by pipe.
+#[test]
+fn what_lrzip_writes_here() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let content = mixture(3_000_000);
+    case.write("x", &content);
+    for (options, back_end) in [
+        ("-n", "none"),
+        ("-l", "lzo"),
+        ("-g", "gzip"),
+        ("-b", "bzip2"),
+        ("", "lzma"),
+        ("-z -L1", "zpaq"),
+        ("-L9", "lzma"),
+        ("-L1 -p1", "lzma"),
+    ] {
+        let line = format!("{options} -q -f -o y.lrz x");
+        expect(lrzip(&case, &line).output().unwrap(), 0, &line);
+        let info = String::from_utf8(case.ok("info y.lrz").stdout).unwrap();
+        assert!(
+            info.contains(&format!("{back_end}: ")),
+            "{back_end} in {info}"
+        );
+        case.ok("decompress -q -f y.lrz");
+        assert!(case.read("y") == content, "{line}");
+        case.ok("test y.lrz");
+        let range = case.ok("cat --range 1000000..1100000 y.lrz y").stdout;
+        assert!(range == content[1_000_000..1_100_000], "{line}");
+        // By pipes at both ends, what a file holds and what lrzip writes to a pipe.
+        let archive = case.read("y.lrz");
+        let opened = expect(case.pipe(REFRAIN, "decompress", &archive), 0, options).stdout;
+        assert!(opened == content, "lrzip {options} through a pipe");
+        let piped = case.pipe("lrzip", &format!("{options} -q"), &content);
+        let piped = expect(piped, 0, options).stdout;
+        let opened = expect(case.pipe(REFRAIN, "decompress", &piped), 0, options).stdout;
+        assert!(opened == content, "lrzip {options} in a pipe");
+    }
+}
+
+/// The same with its encryption, which makes a key of a second's work each time.
+#[test]
+fn what_lrzip_encrypts_here() {
+    if !has_lrzip() {
+        return;
+    }
+    let case = Case::new();
+    let content = mixture(300_000);
+    case.write("x", &content);
+    case.write("right", b"open sesame\n");
+    case.write("wrong", b"open barley\n");
+    for options in ["-n", "-l", "-g", "-b", "", "-z -L1"] {
+        let mut lrzip = lrzip(&case, options);
+        lrzip.args(["--encrypt=open sesame", "-q", "-f", "-o", "y.lrz", "x"]);
+        expect(lrzip.output().unwrap(), 0, options);
+        case.ok("decompress -q -f --password-file right y.lrz");
+        assert!(case.read("y") == content, "lrzip {options}, encrypted");
+    }
+    case.ok("test --password-file right y.lrz");
+    let message = case.fails("test --password-file wrong y.lrz", 1);
+    assert!(message.contains("the password is wrong"), "{message}");
+}

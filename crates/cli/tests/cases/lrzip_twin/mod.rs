@@ -1,0 +1,505 @@
+//! The drop-in beside lrzip itself: the same command lines in directories that are alike; exit code, files left, and the lines
+//! that scripts look for must be the same. What is different on purpose is told in the table.
+
+mod side;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use side::Twin::{OtherWords, Otherwise, Same};
+use side::{Side, compare, has_lrzip, prepare};
+
+/// Why.
+const SUFFIX: &str = "what was put on can be taken off; lrzip looks at the last dot";
+const LATER: &str = "lrzip finds the same damage in other words";
+
+#[test]
+fn archives_are_decompressed() {
+    compare(
+        &[
+            ("lrzip -d p.lrz", "", Same),
+            ("lrzip -dq p.lrz", "", Same),
+            ("lrzip -dQ p.lrz", "", Same),
+            ("lrzip -d -H p.lrz", "", Same),
+            ("lrzip -dc p.lrz", "", Same),
+            ("lrzip -d --check --hash p.lrz", "", Same),
+            ("lrunzip p.lrz", "", Same),
+            ("lrunzip p.lrz p.tar.lrz old.lrz", "", Same),
+            ("lrzip -d none.lrz nofile.lrz p.lrz", "", Same),
+            ("lrzip -d -o x p.lrz", "", Same),
+            ("lrzip p.lrz -d -o out/x", "", Same),
+            ("lrzip -d -O out p.lrz d/in.lrz", "", Same),
+            ("lrzip -d -O out/ p.lrz", "", Same),
+            ("lrzip -d -O nodir p.lrz", "", Same),
+            ("lrzip -d -o nodir/x p.lrz", "", Same),
+            (
+                "lrzip -d -S .tar.lrz p.tar.lrz",
+                "",
+                Otherwise(SUFFIX, 0, &["p"]),
+            ),
+            ("lrzip -d -S rz p.lrz", "", Otherwise(SUFFIX, 0, &["p.l"])),
+            ("lrzip -d -o x -S .y p.lrz", "", Same),
+            ("lrzip -d here.lrz", "", Same),
+            ("lrzip -d -f here.lrz", "", Same),
+            ("lrzip -d -f -o here p.lrz", "", Same),
+            ("lrzip -d -o here p.lrz", "", Same),
+            (
+                "lrzip -d -o out p.lrz",
+                "",
+                OtherWords("a directory is said to be one"),
+            ),
+            ("lrzip -D -d p.lrz", "", Same),
+            ("lrzip -D -d here.lrz", "", Same),
+            ("lrzip -Ddf here.lrz", "", Same),
+            ("lrzip -D -d cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -r -d d", "", Same),
+            ("lrzip -rdD d", "", Same),
+            ("lrzip -r -d -O out d", "", Same),
+            ("lrzip -r -d p.lrz", "", Same),
+            ("lrzip -r -d -o x d", "", Same),
+            ("lrzip -r -d", "p.lrz", Same),
+            ("lrzip -d d", "", Same),
+            ("lrzip -d nofile", "", Same),
+            ("lrzip -d text", "", OtherWords("it is said why")),
+            ("lrzip -d -o x text", "", Same),
+            ("lrzip -d -o x empty", "", OtherWords(LATER)),
+            ("lrzip -d -o x y.lrz p.lrz", "", Same),
+            ("lrzip -d -o x -O out p.lrz", "", Same),
+            ("lrzip -d -p 1 p.lrz", "", Same),
+            ("lrzip -d -p 0 p.lrz", "", Same),
+            ("lrzip -d -m 5 p.lrz", "", Same),
+            ("lrzip -d -N 5 p.lrz", "", Same),
+            ("lrzip -d -L 9 -w 3 -T p.lrz", "", Same),
+            ("lrzip -d -U p.lrz", "", Same),
+            ("lrzip -d -g p.lrz", "", Same),
+            ("lrzip -d -n -g p.lrz", "", Same),
+            ("lrzip --decompress --outfile=x --quiet p.lrz", "", Same),
+            ("lrzip --dec --force --outd=out p.lrz", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn archives_pass_through_pipes() {
+    compare(
+        &[
+            ("lrzip -d", "p.lrz", Same),
+            ("lrzip -d -", "p.lrz", Same),
+            ("lrzip -dq", "p.lrz", Same),
+            ("lrzip -dQ", "p.lrz", Same),
+            ("lrunzip", "p.lrz", Same),
+            ("lrzcat", "p.lrz", Same),
+            ("lrzcat p.lrz", "", Same),
+            ("lrzcat p.lrz p.tar.lrz", "", Same),
+            ("lrzcat -Q p.lrz", "", Same),
+            ("lrzcat nofile", "", Same),
+            ("lrzcat text", "", Same),
+            ("lrzcat -H p.lrz", "", Same),
+            ("lrzip -d -o - p.lrz", "", Same),
+            ("lrzip -d -o - p.lrz none.lrz", "", Same),
+            ("lrzip -dc -o - p.lrz", "", Same),
+            ("lrzip -d -o x", "p.lrz", Same),
+            ("lrzip -d -o x -", "p.lrz", Same),
+            ("lrzip -d -o here", "p.lrz", Same),
+            ("lrzip -d -f -o here", "p.lrz", Same),
+            ("lrzip -d -O out", "p.lrz", Same),
+            ("lrzip -d -H", "p.lrz", Same),
+            ("lrzip -d -D", "p.lrz", Same),
+            ("lrzip -d", "text", Same),
+            ("lrzip -d", "cut.lrz", OtherWords(LATER)),
+            ("lrzip -t", "p.lrz", Same),
+            ("lrzip -d -t", "p.lrz", Same),
+            ("lrzip -t -q -H", "p.lrz", Same),
+            ("lrzip -t", "text", Same),
+            ("lrz -d", "p.lrz", Same),
+            ("lrz -dc p.lrz", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn archives_are_tested_and_told() {
+    compare(
+        &[
+            ("lrzip -t p.lrz", "", Same),
+            ("lrzip -tq p.lrz", "", Same),
+            ("lrzip -tQ p.lrz", "", Same),
+            ("lrzip -tH p.lrz old.lrz", "", Same),
+            ("lrzip -tc p.lrz", "", Same),
+            ("lrzip -dt p.lrz", "", Same),
+            ("lrzip -it p.lrz", "", OtherWords("a test tells its time")),
+            ("lrzip -t -o x p.lrz", "", Same),
+            ("lrzip -t -O out p.lrz", "", Same),
+            ("lrzip -t text", "", Same),
+            ("lrzip -t nofile", "", Same),
+            ("lrzip -t cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -t head.lrz", "", OtherWords(LATER)),
+            ("lrzip -t flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -t empty", "", OtherWords(LATER)),
+            ("lrzip -t p.lrz text none.lrz", "", Same),
+            ("lrzip -rt d", "", Same),
+            (
+                "lrzip -t -D p.lrz",
+                "",
+                Otherwise("a test deletes nothing; lrzip deletes the archive", 0, &[]),
+            ),
+            ("lrzip -i none.lrz", "", Same),
+            ("lrzip -iv none.lrz", "", Same),
+            ("lrzip -ivv none.lrz", "", Same),
+            ("lrzip -iq none.lrz", "", Same),
+            ("lrzip -iQ none.lrz", "", Same),
+            ("lrzip -di none.lrz", "", Same),
+            ("lrzip -iD none.lrz", "", Same),
+            ("lrzip -i -o x none.lrz", "", Same),
+            (
+                "lrzip -i p.lrz",
+                "",
+                OtherWords("the back end is told; lrzip says 'rzip alone'"),
+            ),
+            ("lrzip -i enc.lrz", "", Same),
+            ("lrzip -iv enc.lrz", "", Same),
+            ("lrzip -i text", "", Same),
+            ("lrzip -i nofile", "", Same),
+            ("lrzip -i none.lrz text", "", Same),
+            ("lrzip -i", "p.lrz", Same),
+            ("lrzip -i -", "p.lrz", Same),
+            ("lrzip -i d", "", Same),
+            (
+                "lrz -i none.lrz",
+                "",
+                OtherWords("lrz tells; lrzip's is silent"),
+            ),
+            ("lrzip -i cut.lrz", "", OtherWords(LATER)),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn damaged_archives_leave_what_lrzip_leaves() {
+    compare(
+        &[
+            ("lrzip -d cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -d flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d head.lrz", "", OtherWords(LATER)),
+            ("lrzip -d -K flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d -K -o x flip.lrz", "", OtherWords(LATER)),
+            (
+                "lrzip -d -f -o here cut.lrz",
+                "",
+                Otherwise("what was there stays", 1, &[]),
+            ),
+            (
+                "lrzip -df text",
+                "",
+                Otherwise("the input stays; lrzip deletes it", 1, &[]),
+            ),
+            (
+                "lrzip -df -S .y p.lrz",
+                "",
+                Otherwise("the input stays; lrzip overwrites it", 1, &[]),
+            ),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn lrz_has_the_habits_of_gzip() {
+    compare(
+        &[
+            ("lrz -d p.lrz", "", Same),
+            ("lrz -dk p.lrz", "", Same),
+            ("lrz -d here.lrz", "", Same),
+            ("lrz -df here.lrz", "", Same),
+            ("lrz -dv p.lrz", "", Same),
+            ("lrz -dP p.lrz", "", Same),
+            ("lrz -dC p.lrz", "", Same),
+            ("lrz -t p.lrz", "", Same),
+            ("lrz -rd d", "", Same),
+            ("lrz -d d", "", Same),
+            ("lrz nofile", "", Same),
+            ("lrz -d text", "", OtherWords("it is said why")),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn nonsense_is_refused_as_lrzip_refuses_it() {
+    let help = "the help has other words";
+    compare(
+        &[
+            ("lrzip --foo text", "", OtherWords(help)),
+            ("lrzip -y text", "", OtherWords(help)),
+            ("lrzip -o", "", OtherWords(help)),
+            ("lrzip --info=3 p.lrz", "", OtherWords(help)),
+            ("lrzip --lz text", "", OtherWords(help)),
+            ("lrz -q text", "", OtherWords(help)),
+            ("lrz -0 text", "", OtherWords(help)),
+            ("lrzip -h", "", OtherWords(help)),
+            (
+                "lrzip -h --nonsense text",
+                "",
+                Otherwise("the whole line is read first", 2, &[]),
+            ),
+            (
+                "lrzip -?",
+                "",
+                Otherwise("asking for help is no mistake", 0, &[]),
+            ),
+            ("lrzip -V", "", OtherWords("whose program it is")),
+            ("lrz -L text", "", OtherWords("whose program it is")),
+            ("lrzip -L 0 text", "", Same),
+            ("lrzip -L 10 text", "", Same),
+            ("lrzip -L 3x text", "", Same),
+            ("lrzip -L text", "", Same),
+            ("lrzip -w 0 text", "", Same),
+            ("lrzip -w 2k text", "", Same),
+            ("lrzip -N -21 text", "", Same),
+            ("lrzip -N 3k text", "", Same),
+            ("lrzip -p 0 text", "", Same),
+            ("lrzip -p -1 text", "", Same),
+            ("lrzip -p 2k text", "", Same),
+            ("lrzip -n -g text", "", Same),
+            ("lrzip -b -b text", "", Same),
+            ("lrzip -o a -O b text", "", Same),
+            ("lrzip -o x text here", "", Same),
+            ("lrzip -r text", "", Same),
+            ("lrzip -r -o x t", "", Same),
+            ("lrzip -r", "", Same),
+            ("lrzip t", "", Same),
+            ("lrzip nofile", "", Same),
+            ("lrzip -- -x", "", Same),
+            ("lrzip p.lrz", "", Same),
+            ("lrzip -f p.lrz", "", Same),
+            ("lrzip here", "", Same),
+            ("lrzip -o here text", "", Same),
+            ("lrzip -o x -S .y text", "", Same),
+            ("lrzip -S .y -o x text", "", Same),
+            ("lrzip -O nodir text", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn files_are_compressed() {
+    let more = "-v tells of the machine in lrzip";
+    compare(
+        &[
+            ("lrzip text", "", Same),
+            ("lrzip -q text", "", Same),
+            ("lrzip -Q text", "", Same),
+            ("lrzip -v text", "", OtherWords(more)),
+            ("lrzip -vv text", "", OtherWords(more)),
+            ("lrzip -H text", "", Same),
+            ("lrzip -b text", "", Same),
+            ("lrzip -g text", "", Same),
+            ("lrzip -l text", "", Same),
+            ("lrzip -n text", "", Same),
+            ("lrzip -z -L1 text", "", Same),
+            ("lrzip --lzma -L 9 text", "", Same),
+            ("lrzip --best text", "", Same),
+            ("lrzip -1 text", "", OtherWords("the help has other words")),
+            ("lrzip -T -p 1 -w 1 -N 3 text", "", Same),
+            ("lrzip -p 3 text", "", Same),
+            ("lrzip -U text", "", Same),
+            ("lrzip -U -w 2 text", "", Same),
+            ("lrzip -c text", "", Same),
+            ("lrzip -K text", "", Same),
+            ("lrzip empty", "", Same),
+            ("lrzip -n empty", "", Same),
+            ("lrzip -o x text", "", Same),
+            ("lrzip -o x p.lrz", "", Same),
+            ("lrzip -O out text here", "", Same),
+            ("lrzip -S .y text", "", Same),
+            ("lrzip -S y text", "", Same),
+            ("lrzip -S .y p.lrz", "", Same),
+            ("lrzip -f here", "", Same),
+            ("lrzip -f -o here text", "", Same),
+            ("lrzip -D text", "", Same),
+            ("lrzip -D here", "", Same),
+            ("lrzip -D -f here", "", Same),
+            ("lrzip -D -o x text", "", Same),
+            ("lrzip -r t", "", Same),
+            ("lrzip -rD t", "", Same),
+            ("lrzip -r d", "", Same),
+            ("lrzip text nofile empty", "", Same),
+            ("lrzip text p.lrz", "", Same),
+            ("lrz text", "", Same),
+            ("lrz -k text", "", Same),
+            ("lrz -9 -k -P text", "", Same),
+            ("lrz --fast --keep text", "", Same),
+            ("lrz here", "", Same),
+            ("lrz -f here", "", Same),
+            ("lrz -v text", "", Same),
+            ("lrz -r t", "", Same),
+            ("lrz -S .y -k text", "", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn pipes_are_compressed() {
+    compare(
+        &[
+            ("lrzip", "text", Same),
+            ("lrzip -", "text", Same),
+            ("lrzip -Q", "text", Same),
+            ("lrzip -Q -n", "text", Same),
+            ("lrzip -Q -g", "text", Same),
+            ("lrzip -Q -b", "text", Same),
+            ("lrzip -Q -l", "text", Same),
+            ("lrzip -Q -o x", "text", Same),
+            ("lrzip -q -o x", "text", Same),
+            ("lrzip -q -o x -", "text", Same),
+            ("lrzip -q -o here", "text", Same),
+            ("lrzip -q -f -o here", "text", Same),
+            ("lrzip -Q -o - text", "", Same),
+            ("lrzip -Q -D", "text", Same),
+            ("lrzip -Q", "empty", Same),
+            ("lrz", "text", Same),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn directories_are_packed_and_unpacked() {
+    let (by, out) = (
+        "tar stores owners by name",
+        "what tar says goes to standard output",
+    );
+    compare(
+        &[
+            ("lrztar", "", OtherWords(out)),
+            ("lrzuntar", "", OtherWords(out)),
+            ("lrzuntar nofile", "", OtherWords(out)),
+            ("lrzuntar -O nodir p.tar.lrz", "", OtherWords(out)),
+            ("lrztar t", "", Otherwise(by, 0, &["t.tar.lrz"])),
+            ("lrztar t/", "", Otherwise(by, 0, &["t.tar.lrz"])),
+            ("lrztar -q -g -L3 t/s", "", Otherwise(by, 0, &["s.tar.lrz"])),
+            ("lrztar -o x t", "", Otherwise(by, 0, &["x"])),
+            (
+                "lrztar -O out t",
+                "",
+                Otherwise("lrztar fails", 0, &["out/t.tar.lrz"]),
+            ),
+            (
+                "lrztar nodir",
+                "",
+                Otherwise("lrztar leaves an empty archive", 1, &[]),
+            ),
+            ("lrztar text", "", Otherwise("a file is for lrzip", 1, &[])),
+            (
+                "lrztar t d",
+                "",
+                OtherWords("lrztar takes `d` for an option"),
+            ),
+            (
+                "lrzuntar text",
+                "",
+                Otherwise("lrztar ends with the code of tar", 1, &[]),
+            ),
+        ],
+        None,
+    );
+}
+
+/// What one side packs the other unpacks.
+#[test]
+fn packed_directories_are_unpacked_by_the_other_side() {
+    if !has_lrzip() {
+        return;
+    }
+    let ours = Side::ours();
+    let programs = ours.programs.clone().unwrap();
+    let work = ours.work();
+    let run = |program: PathBuf, words: &str| {
+        let mut command = Command::new(program);
+        command.args(words.split(' ')).current_dir(&work);
+        let output = command.env("LRZIP", "NOCONFIG").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{words}: {said}");
+    };
+    let both = [
+        (programs.join("lrztar"), PathBuf::from("lrzuntar")),
+        (PathBuf::from("lrztar"), programs.join("lrzuntar")),
+        (programs.join("lrztar"), programs.join("lrzuntar")),
+    ];
+    for (pack, unpack) in both {
+        let _ = fs::remove_dir_all(&work);
+        fs::create_dir_all(&work).unwrap();
+        prepare(&work);
+        run(pack, "-q t");
+        run(unpack, "-q -O out t.tar.lrz");
+        for name in ["t/a", "t/s/b"] {
+            let unpacked = fs::read(work.join("out").join(name)).unwrap();
+            assert!(unpacked == fs::read(work.join(name)).unwrap(), "{name}");
+        }
+        assert!(work.join("t.tar.lrz").exists());
+    }
+}
+
+#[test]
+fn passwords_are_taken_as_lrzip_takes_them() {
+    compare(
+        &[
+            (
+                "lrzip -dq --encrypt=secret enc.lrz",
+                "",
+                OtherWords("how much there was is told"),
+            ),
+            (
+                "lrzip -tq enc.lrz",
+                "pw",
+                OtherWords("how much there was is told"),
+            ),
+            ("lrzip -tq --encrypt=wrong enc.lrz", "", OtherWords(LATER)),
+            ("lrzip -tq enc.lrz", "", OtherWords("the file is named")),
+            (
+                "lrzip -dq --encrypt=secret -o - enc.lrz",
+                "",
+                Otherwise("lrzip refuses a password with a pipe", 0, &[]),
+            ),
+        ],
+        None,
+    );
+}
+
+#[test]
+fn the_configuration_file_says_the_same() {
+    for config in [
+        "",
+        "# comment\n\nFOO = YES\n",
+        "HASHCHECK = YES\n",
+        "SHOWHASH = YES\nSHOWPROGRESS = NO\n",
+        "OUTPUTDIRECTORY = out\n",
+        "KEEPBROKEN = YES\nNICE = 5\nWINDOW = 3\nCOMPRESSIONLEVEL = 4\n",
+        "COMPRESSIONLEVEL = 13\n",
+        "COMPRESSIONMETHOD = foo\n",
+        "NICE = 50\n",
+        "DELETEFILES = no\n",
+        "TMPDIR = out\n",
+    ] {
+        compare(&[("lrzip -d p.lrz", "", Same)], Some(config));
+    }
+    let delete = "a file in the current directory deletes nothing";
+    compare(
+        &[(
+            "lrzip -d p.lrz",
+            "",
+            Otherwise(delete, 0, &["lrzip.conf", "p"]),
+        )],
+        Some("DELETEFILES = YES\n"),
+    );
+    compare(
+        &[("lrzip -d -o x -O out p.lrz", "", Same)],
+        Some("OUTPUTDIRECTORY = d\n"),
+    );
+}

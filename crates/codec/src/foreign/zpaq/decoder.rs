@@ -1,0 +1,380 @@
+//! Arithmetic decoding, and what lies around it: tags, blocks, segments, and the program that undoes what was done to the data.
+
+use std::collections::VecDeque;
+
+use super::header::Header;
+use super::machine::{Machine, Run};
+use super::predictor::Predictor;
+use super::{Progress, Stage, wrong};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+
+/// Thirteen bytes by which a block is found in other data.
+const TAG: [u8; 13] = [
+    0x37, 0x6B, 0x53, 0x74, 0xA0, 0x31, 0x83, 0xD3, 0x8C, 0xB2, 0x28, 0xB0, 0xD3,
+];
+
+/// `bytes` without a tag in front.
+pub(super) fn after_tag(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(&TAG).unwrap_or(bytes)
+}
+
+/// Input that is gathered: the longest header.
+const GATHER_BYTES: usize = (64 << 10) + 64;
+/// A byte takes at most this much input: nine decisions of at most four bytes.
+const INPUT_PER_BYTE: usize = 36;
+/// Bytes of a file name or comment; nobody reads them.
+const TEXT_BYTES_MAX: u32 = 1 << 20;
+/// Instructions that PCOMP may execute for each byte it is given, and for each raw byte of the block: it may do all of its work at
+/// the end (an inverse Burrows-Wheeler transform takes some 20 for each byte).
+const POST_STEPS_PER_BYTE: u64 = 512;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A block, or the end of the data.
+    Block,
+    /// A segment of the block, or the end of the block.
+    Segment,
+    /// A text that ends with a zero, of which so much was read; `is_name`: another one follows.
+    Text {
+        is_name: bool,
+        length: u32,
+    },
+    /// The first four bytes of coded data.
+    Begin,
+    Data,
+    /// The end of the segment: its checksum may be there.
+    SegmentEnd,
+}
+
+/// What is done with decoded bytes.
+enum Post {
+    /// The first one says it.
+    Unknown,
+    /// Nothing.
+    Pass,
+    /// The program comes first: its length, as far as it came, then the program.
+    Loading(Vec<u8>),
+    Run(Box<Machine>),
+}
+
+/// Coded bytes that wait.
+type Input = VecDeque<u8>;
+
+/// Decodes one block of bits.
+struct Model {
+    /// `None`: the bytes are stored.
+    predictor: Option<Box<Predictor>>,
+    post: Post,
+    post_hash_bits: u8,
+    post_memory_bits: u8,
+}
+
+/// One or more ZPAQ blocks, one after the other.
+pub(in crate::foreign) struct Zpaq {
+    input: Input,
+    place: Place,
+    model: Option<Model>,
+    low: u32,
+    high: u32,
+    code: u32,
+    /// Stored bytes until the next length.
+    stored_left: u32,
+    /// Raw bytes that are made and wait, the first of them at `given`.
+    made: Vec<u8>,
+    given: usize,
+    /// A program waits for room.
+    is_full: bool,
+    raw_length_bytes: u64,
+    memory_bytes_max: u64,
+}
+
+impl Zpaq {
+    pub(in crate::foreign) fn new(raw_length_bytes: u64, memory_bytes_max: u64) -> Zpaq {
+        Zpaq {
+            input: Input::new(),
+            place: Place::Block,
+            model: None,
+            low: 1,
+            high: u32::MAX,
+            code: 0,
+            stored_left: 0,
+            made: Vec::new(),
+            given: 0,
+            is_full: false,
+            raw_length_bytes,
+            memory_bytes_max,
+        }
+    }
+
+    /// Whether enough input is there for whatever comes.
+    fn has_input(&self, is_last: bool) -> bool {
+        let needed = match self.place {
+            Place::Block => GATHER_BYTES,
+            _ => INPUT_PER_BYTE,
+        };
+        is_last || self.input.len() >= needed
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        let byte = self.input.pop_front();
+        byte.ok_or_else(|| wrong("the data ends inside a block"))
+    }
+
+    /// One step of what comes next. `room`: how many raw bytes may wait. False when all blocks are decoded.
+    fn go_on(&mut self, room: usize) -> Result<bool> {
+        match self.place {
+            Place::Block if self.input.is_empty() => return Ok(false),
+            Place::Block => self.begin_block()?,
+            Place::Segment => {
+                self.place = match self.byte()? {
+                    1 => Place::Text {
+                        is_name: true,
+                        length: 0,
+                    },
+                    255 => Place::Block,
+                    _ => return Err(wrong("neither a segment nor the end of a block")),
+                };
+            }
+            Place::Text { is_name, length } => self.skip_text(is_name, length)?,
+            Place::Begin => {
+                self.code = 0;
+                for _ in 0..4 {
+                    self.code = self.code << 8 | u32::from(self.byte()?);
+                }
+                if self
+                    .model
+                    .as_ref()
+                    .is_some_and(|model| model.predictor.is_none())
+                {
+                    self.stored_left = self.code;
+                }
+                self.place = Place::Data;
+            }
+            Place::Data => {
+                let decoded = self.decode_byte()?;
+                if decoded.is_none() {
+                    self.place = Place::SegmentEnd;
+                }
+                self.give(decoded, room)?;
+            }
+            Place::SegmentEnd => {
+                match self.byte()? {
+                    254 => {}
+                    253 => {
+                        for _ in 0..20 {
+                            self.byte()?;
+                        }
+                    }
+                    _ => return Err(wrong("a segment without its end")),
+                }
+                self.place = Place::Segment;
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_block(&mut self) -> Result<()> {
+        let bytes = self.input.make_contiguous();
+        let tag_bytes = bytes.len() - after_tag(bytes).len();
+        let parsed = Header::parse(after_tag(bytes))?;
+        let (header, length) = parsed.ok_or_else(|| wrong("the block header is cut short"))?;
+        self.input.drain(..tag_bytes + length);
+        let wanted_bytes = header.memory_bytes();
+        if wanted_bytes > self.memory_bytes_max {
+            return Err(Error::OutOfMemory {
+                codec: CodecId::ZPAQ,
+                wanted_bytes,
+            });
+        }
+        // The memory of the block before goes first.
+        self.model = None;
+        let predictor = match header.components.is_empty() {
+            true => None,
+            false => Some(Box::new(Predictor::new(&header)?)),
+        };
+        self.model = Some(Model {
+            predictor,
+            post: Post::Unknown,
+            post_hash_bits: header.post_hash_bits,
+            post_memory_bits: header.post_memory_bits,
+        });
+        self.place = Place::Segment;
+        Ok(())
+    }
+
+    fn skip_text(&mut self, is_name: bool, length: u32) -> Result<()> {
+        if length > TEXT_BYTES_MAX {
+            return Err(wrong("a name or comment without an end"));
+        }
+        self.place = match (self.byte()?, is_name) {
+            (0, true) => Place::Text {
+                is_name: false,
+                length: 0,
+            },
+            (0, false) => {
+                if self.byte()? != 0 {
+                    return Err(wrong("a reserved byte is in use"));
+                }
+                (self.low, self.high) = (1, u32::MAX);
+                Place::Begin
+            }
+            (_, is_name) => Place::Text {
+                is_name,
+                length: length + 1,
+            },
+        };
+        Ok(())
+    }
+
+    /// The next byte of a segment; `None` at its end.
+    fn decode_byte(&mut self) -> Result<Option<u8>> {
+        let Some(mut model) = self.model.take() else {
+            return Err(wrong("data without a block"));
+        };
+        let byte = match &mut model.predictor {
+            Some(predictor) => self.decode_modelled(predictor),
+            None => self.decode_stored(),
+        };
+        self.model = Some(model);
+        byte
+    }
+
+    fn decode_modelled(&mut self, predictor: &mut Predictor) -> Result<Option<u8>> {
+        if self.decode_bit(0)? == 1 {
+            predictor.check_whole_byte()?;
+            return match self.code {
+                0 => Ok(None),
+                _ => Err(wrong("a segment does not end where it says")),
+            };
+        }
+        let mut byte = 1u32;
+        while byte < 256 {
+            let bit = self.decode_bit(predictor.predict() * 2 + 1)?;
+            byte = byte * 2 + bit;
+            predictor.update(bit as usize)?;
+        }
+        Ok(Some(byte as u8))
+    }
+
+    fn decode_stored(&mut self) -> Result<Option<u8>> {
+        if self.stored_left == 0 {
+            if self.code == 0 {
+                return Ok(None);
+            }
+            self.code = 0;
+            for _ in 0..4 {
+                self.code = self.code << 8 | u32::from(self.byte()?);
+            }
+            self.stored_left = self.code;
+            if self.code == 0 {
+                return Ok(None);
+            }
+        }
+        self.stored_left -= 1;
+        self.byte().map(Some)
+    }
+
+    /// One binary decision; `probability` of a one, of 65536.
+    #[inline]
+    fn decode_bit(&mut self, probability: u32) -> Result<u32> {
+        if !(self.low..=self.high).contains(&self.code) {
+            return Err(wrong("not what an arithmetic coder writes"));
+        }
+        let range = u64::from(self.high - self.low);
+        let middle = self.low + ((range * u64::from(probability)) >> 16) as u32;
+        let bit = u32::from(self.code <= middle);
+        match bit {
+            1 => self.high = middle,
+            _ => self.low = middle + 1,
+        }
+        while (self.high ^ self.low) < 1 << 24 {
+            self.high = self.high << 8 | 255;
+            self.low = (self.low << 8).max(1);
+            self.code = self.code << 8 | u32::from(self.byte()?);
+        }
+        Ok(bit)
+    }
+
+    /// Gives a decoded byte, or the end of a segment, to what is done with it.
+    fn give(&mut self, decoded: Option<u8>, room: usize) -> Result<()> {
+        let Some(model) = &mut self.model else {
+            return Ok(());
+        };
+        match (&mut model.post, decoded) {
+            (Post::Unknown, None) => return Err(wrong("an empty block")),
+            (Post::Unknown, Some(0)) => model.post = Post::Pass,
+            (Post::Unknown, Some(1)) => model.post = Post::Loading(Vec::new()),
+            (Post::Unknown, Some(_)) => return Err(wrong("an unknown way of processing")),
+            (Post::Pass, Some(byte)) => self.made.push(byte),
+            (Post::Pass, None) => {}
+            (Post::Loading(_), None) => return Err(wrong("a program is cut short")),
+            (Post::Loading(program), Some(byte)) => {
+                program.push(byte);
+                if let [a, b, rest @ ..] = &program[..]
+                    && rest.len() == usize::from(u16::from_le_bytes([*a, *b]))
+                {
+                    let machine =
+                        Machine::new(rest.to_vec(), model.post_hash_bits, model.post_memory_bits);
+                    let mut machine = Box::new(machine?);
+                    machine.allow(self.raw_length_bytes.saturating_mul(POST_STEPS_PER_BYTE));
+                    model.post = Post::Run(machine);
+                }
+            }
+            (Post::Run(machine), decoded) => {
+                machine.allow(POST_STEPS_PER_BYTE);
+                let input = decoded.map_or(u32::MAX, u32::from);
+                let run = machine.start(input, &mut self.made, room)?;
+                self.is_full = run == Run::Full;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a program go on that waited for room.
+    fn go_on_program(&mut self, room: usize) -> Result<()> {
+        if let Some(Model {
+            post: Post::Run(machine),
+            ..
+        }) = &mut self.model
+        {
+            let run = machine.go_on(&mut self.made, room)?;
+            self.is_full = run == Run::Full;
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Zpaq {
+    fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        let taken_bytes = input
+            .len()
+            .min(GATHER_BYTES.saturating_sub(self.input.len()));
+        self.input.extend(&input[..taken_bytes]);
+        let is_last = is_last && taken_bytes == input.len();
+        let mut made_bytes = 0;
+        loop {
+            let count = (self.made.len() - self.given).min(out.len() - made_bytes);
+            let from = &self.made[self.given..self.given + count];
+            out[made_bytes..made_bytes + count].copy_from_slice(from);
+            self.given += count;
+            made_bytes += count;
+            if self.given < self.made.len() || made_bytes == out.len() {
+                break;
+            }
+            self.made.clear();
+            self.given = 0;
+            let room = out.len() - made_bytes;
+            if self.is_full {
+                self.go_on_program(room)?;
+            } else if !self.has_input(is_last) || !self.go_on(room)? {
+                break;
+            }
+        }
+        Ok(Progress {
+            taken_bytes,
+            made_bytes,
+        })
+    }
+}

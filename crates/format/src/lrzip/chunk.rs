@@ -1,0 +1,529 @@
+//! Chunks: their headers, the heads of their blocks, and how blocks of two streams follow each other.
+//!
+//! Behind a chunk's header stand two heads without blocks, the *roots* of the streams. Each head names where the next one of
+//! its stream is, counted from the first root. Writers put one block behind the other, and so the places of the two next heads
+//! say whose block comes next, in one pass from front to back: [`BlockWalk`]. What does not follow from that, gaps, steps back
+//! and loops, is refused.
+
+use crate::error::{FormatError, Result};
+use crate::limits::{ADDRESS_BYTES_MAX, check_limit, check_range};
+use crate::lrzip::header::{Cipher, Version};
+use crate::lrzip::record::number;
+
+/// Which stream a block belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Records.
+    Records = 0,
+    /// Literal bytes.
+    Literals = 1,
+}
+
+/// What was done to the content of a chunk before its matches were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefilter {
+    /// x86 branches made absolute.
+    X86,
+    /// ARM64 branches made absolute.
+    Arm64,
+}
+
+/// What a chunk begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Bytes of each of its numbers.
+    pub width_bytes: u8,
+    /// No chunk follows. The oldest versions do not say.
+    pub is_last: Option<bool>,
+    /// What was done to its content.
+    pub prefilter: Option<Prefilter>,
+    /// Where its first root begins, counted from the chunk.
+    pub length_bytes: u64,
+}
+
+/// The longest chunk header.
+pub const CHUNK_HEADER_BYTES_MAX: usize = 3 + 8;
+
+impl ChunkHeader {
+    /// Parses a header from the beginning of `bytes`, [`CHUNK_HEADER_BYTES_MAX`] of them if there are so many.
+    /// `has_prefilter`: the archive is one whose chunks name a filter.
+    ///
+    /// # Errors
+    /// `Truncated`; `Value` for a width or a flag that no writer writes; `Reserved` for an unknown filter.
+    pub fn parse(
+        version: Version,
+        is_encrypted: bool,
+        has_prefilter: bool,
+        bytes: &[u8],
+    ) -> Result<ChunkHeader> {
+        let mut header = ChunkHeader {
+            width_bytes: 8,
+            is_last: None,
+            prefilter: None,
+            length_bytes: 0,
+        };
+        let mut at = 0;
+        let mut byte = || {
+            let byte = bytes.get(at).copied();
+            at += 1;
+            byte.ok_or(FormatError::Truncated {
+                what: "chunk header",
+                needed_bytes: at as u64,
+                available_bytes: bytes.len() as u64,
+            })
+        };
+        if version == Version::V4 {
+            return Ok(header);
+        }
+        header.width_bytes = byte()?;
+        if !matches!(header.width_bytes, 1..=8) {
+            let rule = "1 to 8";
+            let value = u64::from(header.width_bytes);
+            return Err(FormatError::Value {
+                what: "width of numbers in a chunk",
+                value,
+                rule,
+            });
+        }
+        header.length_bytes = 1;
+        if version == Version::V5 {
+            return Ok(header);
+        }
+        if has_prefilter {
+            header.prefilter = match byte()? {
+                0 => None,
+                1 => Some(Prefilter::X86),
+                2 => Some(Prefilter::Arm64),
+                value => {
+                    let value = u64::from(value);
+                    return Err(FormatError::Reserved {
+                        what: "chunk filter",
+                        value,
+                    });
+                }
+            };
+            header.length_bytes += 1;
+        }
+        header.is_last = match byte()? {
+            flag @ (0 | 1) => Some(flag == 1),
+            value => {
+                let (what, rule) = ("flag of the last chunk", "0 or 1");
+                return Err(FormatError::Value {
+                    what,
+                    value: u64::from(value),
+                    rule,
+                });
+            }
+        };
+        header.length_bytes += 1;
+        if !is_encrypted {
+            // The length of the chunk, which no reader may believe: writers round it up to a page and cut it off.
+            header.length_bytes += u64::from(header.width_bytes);
+        }
+        Ok(header)
+    }
+
+    /// Bytes of each number in the heads of blocks.
+    #[must_use]
+    pub fn head_width_bytes(&self, version: Version, is_encrypted: bool) -> u8 {
+        match version {
+            Version::V4 | Version::V5 => 8,
+            _ if is_encrypted => 8,
+            _ => self.width_bytes,
+        }
+    }
+}
+
+/// How a block was squeezed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackEnd {
+    /// As it is.
+    None,
+    /// bzip2.
+    Bzip2,
+    /// LZO1X.
+    Lzo,
+    /// LZMA.
+    Lzma,
+    /// zlib, which lrzip calls gzip.
+    Gzip,
+    /// ZPAQ.
+    Zpaq,
+    /// LZMA behind a filter for x86.
+    LzmaX86,
+    /// LZMA behind a filter for ARM64.
+    LzmaArm64,
+    /// LZMA behind differences to the byte so many before.
+    LzmaDelta(u8),
+}
+
+impl BackEnd {
+    fn from_kind(version: Version, kind: u8) -> Result<BackEnd> {
+        Ok(match (kind, version) {
+            (3, _) => BackEnd::None,
+            (4, _) => BackEnd::Bzip2,
+            (5, _) => BackEnd::Lzo,
+            (6, _) => BackEnd::Lzma,
+            (7, _) => BackEnd::Gzip,
+            (8, _) => BackEnd::Zpaq,
+            (9, Version::V7) => BackEnd::LzmaX86,
+            (10, Version::V7) => BackEnd::LzmaArm64,
+            (11..=14, Version::V7) => BackEnd::LzmaDelta(kind - 10),
+            // bzip3 and zstd.
+            (9 | 10, Version::Next14) => {
+                return Err(FormatError::Reserved {
+                    what: "back end of a block",
+                    value: u64::from(kind),
+                });
+            }
+            _ => {
+                let (what, rule) = ("type of a block", "one of the version's back ends");
+                return Err(FormatError::Value {
+                    what,
+                    value: u64::from(kind),
+                    rule,
+                });
+            }
+        })
+    }
+
+    /// As lrzip calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            BackEnd::None => "none",
+            BackEnd::Bzip2 => "bzip2",
+            BackEnd::Lzo => "lzo",
+            BackEnd::Gzip => "gzip",
+            BackEnd::Zpaq => "zpaq",
+            BackEnd::Lzma | BackEnd::LzmaX86 | BackEnd::LzmaArm64 | BackEnd::LzmaDelta(_) => "lzma",
+        }
+    }
+}
+
+/// The head of a block or a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockHead {
+    pub(super) kind: u8,
+    /// Bytes of the block in the archive, without what encryption adds.
+    pub coded_bytes: u64,
+    /// Bytes of the block when open.
+    pub raw_bytes: u64,
+    pub(super) next: u64,
+}
+
+impl BlockHead {
+    /// Bytes of a head with this width of numbers.
+    #[must_use]
+    pub fn length_bytes(width_bytes: u8) -> usize {
+        1 + 3 * usize::from(width_bytes)
+    }
+
+    /// Parses a head. Its numbers are checked where it is used.
+    ///
+    /// # Errors
+    /// `Truncated`.
+    pub fn parse(bytes: &[u8], width_bytes: u8) -> Result<BlockHead> {
+        let (width, needed) = (usize::from(width_bytes), Self::length_bytes(width_bytes));
+        let Some((&kind, numbers)) = bytes.get(..needed).and_then(|bytes| bytes.split_first())
+        else {
+            return Err(FormatError::Truncated {
+                what: "head of a block",
+                needed_bytes: needed as u64,
+                available_bytes: bytes.len() as u64,
+            });
+        };
+        let field = |index: usize| number(&numbers[index * width..(index + 1) * width]);
+        Ok(BlockHead {
+            kind,
+            coded_bytes: field(0),
+            raw_bytes: field(1),
+            next: field(2),
+        })
+    }
+
+    /// Whether this can be a root.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        (self.kind, self.coded_bytes, self.raw_bytes) == (3, 0, 0)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_root()
+    }
+}
+
+/// A block as the walk found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundBlock {
+    /// How it was squeezed.
+    pub back_end: BackEnd,
+    /// Bytes in the archive, without what encryption adds.
+    pub coded_bytes: u64,
+    /// Bytes in the archive in all.
+    pub stored_bytes: u64,
+    /// Bytes when open.
+    pub raw_bytes: u64,
+}
+
+/// What encryption adds to heads and blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overhead {
+    /// Bytes added.
+    pub added_bytes: u64,
+    /// Shorter items are filled up to this.
+    pub item_bytes_min: u64,
+}
+
+impl Overhead {
+    /// Of a cipher.
+    #[must_use]
+    pub fn of(cipher: Option<&Cipher>) -> Overhead {
+        let (added_bytes, item_bytes_min) = match cipher {
+            None => (0, 0),
+            // A salt; whole blocks of the cipher.
+            Some(Cipher::Cbc { .. }) => (8, 16),
+            // A nonce and a tag.
+            Some(Cipher::Gcm { .. }) => (12 + 16, 0),
+        };
+        Overhead {
+            added_bytes,
+            item_bytes_min,
+        }
+    }
+
+    /// Bytes in the archive of an item of `length_bytes`.
+    #[must_use]
+    pub fn stored_bytes(&self, length_bytes: u64) -> u64 {
+        length_bytes
+            .max(self.item_bytes_min)
+            .saturating_add(self.added_bytes)
+    }
+}
+
+/// Walks over the blocks of one chunk from front to back.
+#[derive(Debug, Clone)]
+pub struct BlockWalk {
+    version: Version,
+    overhead: Overhead,
+    head_bytes: u64,
+    /// Where the walk stands, counted from the first root.
+    position: u64,
+    /// Where the next head of each stream is; 0 when there is none.
+    next: [u64; 2],
+    raw_bytes: [u64; 2],
+}
+
+impl BlockWalk {
+    /// Begins behind the two roots of a chunk, which were decrypted.
+    ///
+    /// # Errors
+    /// `Value` if they are none, or if there are no records.
+    pub fn new(
+        version: Version,
+        overhead: Overhead,
+        head_width_bytes: u8,
+        roots: [BlockHead; 2],
+    ) -> Result<BlockWalk> {
+        for root in roots {
+            if !root.is_root() {
+                let (what, rule) = ("type of the head of a stream", "3, without a block");
+                return Err(FormatError::Value {
+                    what,
+                    value: u64::from(root.kind),
+                    rule,
+                });
+            }
+        }
+        let head_bytes = overhead.stored_bytes(BlockHead::length_bytes(head_width_bytes) as u64);
+        let next = roots.map(|root| root.next);
+        if next[0] == 0 {
+            let (what, rule) = ("place of the first records", "behind the heads");
+            return Err(FormatError::Value {
+                what,
+                value: 0,
+                rule,
+            });
+        }
+        Ok(BlockWalk {
+            version,
+            overhead,
+            head_bytes,
+            position: 2 * head_bytes,
+            next,
+            raw_bytes: [0; 2],
+        })
+    }
+
+    /// Where the walk stands, counted from the first root: at the head of a block, or at the end of the chunk.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The stream of the block that comes next; `None` at the end of the chunk.
+    ///
+    /// # Errors
+    /// `Value` when the head that is named next is not here.
+    pub fn next_stream(&self) -> Result<Option<Stream>> {
+        match self.next {
+            [0, 0] => Ok(None),
+            [here, _] if here == self.position => Ok(Some(Stream::Records)),
+            [_, here] if here == self.position => Ok(Some(Stream::Literals)),
+            [records, literals] => Err(FormatError::Mismatch {
+                what: "place of the next block of the chunk",
+                found: [records, literals]
+                    .into_iter()
+                    .filter(|&place| place > 0)
+                    .min()
+                    .unwrap_or(0),
+                expected: self.position,
+            }),
+        }
+    }
+
+    /// Takes the head of the block that comes next, decrypted. `None`: a block without bytes, which may end the literals; it
+    /// takes place in the archive only if it is encrypted.
+    ///
+    /// # Errors
+    /// `Value`, `Mismatch`, `OverLimit`, `Reserved` for what no writer writes.
+    pub fn take(&mut self, stream: Stream, head: &BlockHead) -> Result<Option<FoundBlock>> {
+        let payload_at = check_range(
+            "place of a block in its chunk",
+            self.position,
+            self.head_bytes,
+        )?;
+        let stored_bytes = self.overhead.stored_bytes(head.coded_bytes);
+        let end = check_range("place of a block in its chunk", payload_at, stored_bytes)?;
+        if head.next != 0 && head.next < end {
+            return Err(FormatError::Mismatch {
+                what: "place of the next block of a stream",
+                found: head.next,
+                expected: end,
+            });
+        }
+        self.next[stream as usize] = head.next;
+        self.position = end;
+        let is_tail = stream == Stream::Literals && head.is_empty() && head.next == 0;
+        if is_tail {
+            return Ok(None);
+        }
+        let back_end = BackEnd::from_kind(self.version, head.kind)?;
+        for (what, value) in [
+            ("length of a block in the archive", head.coded_bytes),
+            ("length of a block", head.raw_bytes),
+        ] {
+            if value == 0 {
+                return Err(FormatError::Value {
+                    what,
+                    value,
+                    rule: "at least 1",
+                });
+            }
+        }
+        if back_end == BackEnd::None && head.coded_bytes != head.raw_bytes {
+            return Err(FormatError::Mismatch {
+                what: "length of a block that is stored as it is",
+                found: head.coded_bytes,
+                expected: head.raw_bytes,
+            });
+        }
+        let raw_bytes = &mut self.raw_bytes[stream as usize];
+        *raw_bytes = raw_bytes.saturating_add(head.raw_bytes);
+        check_limit("bytes of a stream", *raw_bytes, ADDRESS_BYTES_MAX)?;
+        Ok(Some(FoundBlock {
+            back_end,
+            coded_bytes: head.coded_bytes,
+            stored_bytes,
+            raw_bytes: head.raw_bytes,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(kind: u8, coded: u8, raw: u8, next: u8) -> BlockHead {
+        BlockHead::parse(&[kind, coded, raw, next], 1).unwrap()
+    }
+
+    fn walk(next: [u8; 2]) -> Result<BlockWalk> {
+        let roots = next.map(|next| head(3, 0, 0, next));
+        BlockWalk::new(Version::V6, Overhead::of(None), 1, roots)
+    }
+
+    #[test]
+    fn blocks_of_both_streams_in_any_order() {
+        let mut walk = walk([22, 8]).unwrap();
+        assert_eq!(walk.next_stream(), Ok(Some(Stream::Literals)));
+        let block = walk
+            .take(Stream::Literals, &head(6, 10, 50, 0))
+            .unwrap()
+            .unwrap();
+        assert_eq!((block.back_end, block.raw_bytes), (BackEnd::Lzma, 50));
+        assert_eq!(walk.next_stream(), Ok(Some(Stream::Records)));
+        walk.take(Stream::Records, &head(3, 7, 7, 0)).unwrap();
+        assert_eq!(walk.next_stream(), Ok(None));
+        assert_eq!(walk.position(), 33);
+    }
+
+    #[test]
+    fn an_empty_block_may_end_the_literals_only() {
+        let mut empty = walk([8, 19]).unwrap();
+        empty.take(Stream::Records, &head(3, 7, 7, 0)).unwrap();
+        assert_eq!(empty.take(Stream::Literals, &head(3, 0, 0, 0)), Ok(None));
+        let mut walk = walk([8, 0]).unwrap();
+        assert!(walk.take(Stream::Records, &head(3, 0, 0, 0)).is_err());
+    }
+
+    #[test]
+    fn gaps_loops_and_nonsense_are_refused() {
+        assert!(walk([0, 8]).is_err(), "no records");
+        let gap = walk([9, 0]).unwrap();
+        assert!(gap.next_stream().is_err());
+        for (what, wrong) in [
+            ("a loop", head(3, 7, 7, 8)),
+            ("into itself", head(3, 7, 7, 18)),
+            ("stored, but shorter", head(3, 7, 8, 0)),
+            ("no bytes", head(6, 0, 8, 0)),
+            ("no raw bytes", head(6, 8, 0, 0)),
+            ("unknown", head(9, 7, 7, 0)),
+        ] {
+            let mut walk = walk([8, 0]).unwrap();
+            assert!(walk.take(Stream::Records, &wrong).is_err(), "{what}");
+        }
+        let huge = BlockHead::parse(&[[6].as_slice(), &[0xFF; 24]].concat(), 8).unwrap();
+        let roots = [8, 0].map(|next| head(3, 0, 0, next));
+        let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), 1, roots).unwrap();
+        assert!(walk.take(Stream::Records, &huge).is_err());
+    }
+
+    #[test]
+    fn chunk_headers_of_every_version() {
+        let parse = |version, encrypted, filter, bytes: &[u8]| {
+            let header = ChunkHeader::parse(version, encrypted, filter, bytes)?;
+            Ok::<_, FormatError>((header.width_bytes, header.is_last, header.length_bytes))
+        };
+        assert_eq!(parse(Version::V4, false, false, &[]), Ok((8, None, 0)));
+        assert_eq!(parse(Version::V5, false, false, &[3]), Ok((3, None, 1)));
+        assert_eq!(
+            parse(Version::V6, false, false, &[3, 1]),
+            Ok((3, Some(true), 5))
+        );
+        assert_eq!(
+            parse(Version::V6, true, false, &[3, 0]),
+            Ok((3, Some(false), 2))
+        );
+        assert_eq!(
+            parse(Version::V7, false, true, &[3, 0, 1]),
+            Ok((3, Some(true), 6))
+        );
+        for wrong in [&[][..], &[0, 1], &[9, 1], &[3, 2], &[3]] {
+            assert!(
+                parse(Version::V6, false, false, wrong).is_err(),
+                "{wrong:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The header of an archive: version, content length, LZMA properties, digest, encryption.
+
+use crate::bytes::Reader;
+use crate::error::{FormatError, Result};
+use crate::limits::{ADDRESS_BYTES_MAX, check_limit};
+
+/// The longest header: that of lrzip-next with a comment. Whoever parses gives so many bytes, if there are so many.
+pub const HEADER_BYTES_MAX: usize = 21 + 255;
+
+pub(super) const MAGIC: [u8; 4] = *b"LRZI";
+
+/// Bytes of the header of lrzip itself, of the descriptor of its second cipher, and of lrzip-next's header before its comment.
+const HEADER_BYTES: usize = 24;
+const DESCRIPTOR_BYTES: usize = 32;
+const NEXT_BYTES: usize = 21;
+
+/// Iterations of a key derivation that are still accepted: some tens of seconds of one core. lrzip writes about 11 million rounds of
+/// its first cipher in 2026, a number that grows by 1.8 a year, and allows itself 5 million of the second.
+const CBC_LOOPS_MAX: u64 = 1 << 28;
+const GCM_ITERATIONS_MAX: u32 = 10_000_000;
+
+/// Whether bytes begin as an lrzip archive does.
+#[must_use]
+pub fn is_lrzip(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(&MAGIC)
+}
+
+/// Which rules an archive follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// lrzip 0.4x: one chunk, records with lengths of eight bytes.
+    V4,
+    /// lrzip 0.5x.
+    V5,
+    /// lrzip 0.6xx.
+    V6,
+    /// lrzip 0.7.x. From 0.7.1 on chunks name a filter, which the header does not tell.
+    V7,
+    /// lrzip-next 0.14.
+    Next14,
+}
+
+impl Version {
+    /// The minor version that headers state.
+    #[must_use]
+    pub fn minor(self) -> u8 {
+        match self {
+            Version::V4 => 4,
+            Version::V5 => 5,
+            Version::V6 => 6,
+            Version::V7 => 7,
+            Version::Next14 => 14,
+        }
+    }
+
+    /// As people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::V4 => "0.4",
+            Version::V5 => "0.5",
+            Version::V6 => "0.6",
+            Version::V7 => "0.7",
+            Version::Next14 => "0.14 (lrzip-next)",
+        }
+    }
+}
+
+/// What the content is checked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigestKind {
+    /// The MD5 of all content stands at the end.
+    Md5,
+    /// A CRC-32 ends the records of each chunk.
+    Crc,
+}
+
+/// Properties of all LZMA blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LzmaProperties {
+    /// `(pb * 5 + lp) * 9 + lc`.
+    pub packed: u8,
+    /// Bytes of the dictionary; 0 where the writer did not know them yet.
+    pub dictionary_bytes: u32,
+}
+
+/// How an archive is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cipher {
+    /// AES-128-CBC with a key by SHA-512, not authenticated.
+    Cbc {
+        /// Salt; its first two bytes are the number of rounds.
+        salt: [u8; 8],
+        /// Rounds of 64 bytes that are hashed for the key.
+        loops: u64,
+    },
+    /// AES-256-GCM with a key by PBKDF2-HMAC-SHA512.
+    Gcm {
+        /// Salt.
+        salt: [u8; 16],
+        /// Iterations.
+        iterations: u32,
+    },
+}
+
+impl Cipher {
+    /// As people call it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Cipher::Cbc { .. } => "AES-128-CBC",
+            Cipher::Gcm { .. } => "AES-256-GCM",
+        }
+    }
+}
+
+/// What an archive begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its rules.
+    pub version: Version,
+    /// Length of the content, where it was known.
+    pub content_bytes: Option<u64>,
+    /// LZMA.
+    pub lzma: LzmaProperties,
+    /// What content is checked with.
+    pub digest: DigestKind,
+    /// Encryption.
+    pub cipher: Option<Cipher>,
+    /// Chunks that follow the first one begin with a header of their own (`LRZC`).
+    pub is_streaming: bool,
+    /// Where the first chunk begins.
+    pub length_bytes: usize,
+}
+
+impl Header {
+    /// Parses a header from the first bytes of an archive, [`HEADER_BYTES_MAX`] of them if there are so many.
+    ///
+    /// # Errors
+    /// `Magic`, `Truncated`, `Version`; `Value` and `OverLimit` for fields that no writer writes.
+    pub fn parse(bytes: &[u8]) -> Result<Header> {
+        let mut reader = Reader::new("lrzip header", bytes);
+        if reader.array::<4>()? != MAGIC {
+            let mut found = [0; 8];
+            found
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(to, &from)| *to = from);
+            return Err(FormatError::Magic { found });
+        }
+        let (major, minor) = (reader.u8()?, reader.u8()?);
+        match (major, minor) {
+            (0, 4) => parse_lrzip(Version::V4, reader),
+            (0, 5) => parse_lrzip(Version::V5, reader),
+            (0, 6) => parse_lrzip(Version::V6, reader),
+            (0, 7) => parse_lrzip(Version::V7, reader),
+            (0, 14) => parse_next(reader),
+            _ => Err(FormatError::Version {
+                major: u16::from(major),
+                minor: u16::from(minor),
+            }),
+        }
+    }
+}
+
+fn parse_lrzip(version: Version, mut reader: Reader) -> Result<Header> {
+    let size_or_salt = reader.array::<8>()?;
+    let streaming = reader.u8()?;
+    reader.u8()?;
+    let lzma = LzmaProperties {
+        packed: reader.u8()?,
+        dictionary_bytes: reader.u32()?,
+    };
+    let (digest, encryption, _last) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    let mut length_bytes = HEADER_BYTES;
+    let cipher = match encryption {
+        0 => None,
+        1 => Some(cbc(size_or_salt)?),
+        3 if version == Version::V7 => {
+            length_bytes += DESCRIPTOR_BYTES;
+            Some(gcm(reader.array()?)?)
+        }
+        value => {
+            return Err(FormatError::Reserved {
+                what: "encryption",
+                value: u64::from(value),
+            });
+        }
+    };
+    let content_bytes = match cipher {
+        Some(_) => None,
+        None => content_bytes(version, u64::from_le_bytes(size_or_salt))?,
+    };
+    Ok(Header {
+        version,
+        content_bytes,
+        lzma,
+        // Before 0.560 the field was not in use; any other value than 1 means that nobody wrote an MD5.
+        digest: match digest {
+            1 if version != Version::V4 => DigestKind::Md5,
+            _ => DigestKind::Crc,
+        },
+        cipher,
+        is_streaming: version == Version::V7 && streaming == 1,
+        length_bytes,
+    })
+}
+
+/// The old versions know no other end than the length.
+fn content_bytes(version: Version, stated: u64) -> Result<Option<u64>> {
+    check_limit("content length in bytes", stated, ADDRESS_BYTES_MAX)?;
+    let ends_by_length = matches!(version, Version::V4 | Version::V5);
+    Ok((stated > 0 || ends_by_length).then_some(stated))
+}
+
+fn cbc(salt: [u8; 8]) -> Result<Cipher> {
+    let (shift, mantissa) = (u64::from(salt[0]), u64::from(salt[1]));
+    // Beyond 55 bits the shift would lose some.
+    let loops = match shift {
+        0..=55 => mantissa << shift,
+        _ => u64::MAX,
+    };
+    check_limit("rounds of the key derivation", loops, CBC_LOOPS_MAX)?;
+    Ok(Cipher::Cbc { salt, loops })
+}
+
+fn gcm(descriptor: [u8; DESCRIPTOR_BYTES]) -> Result<Cipher> {
+    let mut reader = Reader::new("encryption descriptor", &descriptor);
+    let (suite, salt_bytes) = (reader.u8()?, reader.u8()?);
+    if (suite, salt_bytes) != (1, 16) {
+        return Err(FormatError::Reserved {
+            what: "cipher suite",
+            value: u64::from(suite) << 8 | u64::from(salt_bytes),
+        });
+    }
+    let iterations = reader.u32()?;
+    check_limit(
+        "iterations of the key derivation",
+        u64::from(iterations),
+        u64::from(GCM_ITERATIONS_MAX),
+    )?;
+    if iterations == 0 {
+        return Err(FormatError::Value {
+            what: "iterations of the key derivation",
+            value: 0,
+            rule: "at least 1",
+        });
+    }
+    reader.u16()?;
+    Ok(Cipher::Gcm {
+        salt: reader.array()?,
+        iterations,
+    })
+}
+
+fn parse_next(mut reader: Reader) -> Result<Header> {
+    let stated = reader.u64()?;
+    let (digest, encryption, filter) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    let (method, properties) = (reader.u8()? & 15, reader.u8()?);
+    let (_levels, comment_bytes) = (reader.u8()?, reader.u8()?);
+    for (what, value) in [("encryption", encryption), ("filter", filter)] {
+        if value != 0 {
+            return Err(FormatError::Reserved {
+                what,
+                value: u64::from(value),
+            });
+        }
+    }
+    let digest = match digest {
+        0 => DigestKind::Crc,
+        1 => DigestKind::Md5,
+        value => {
+            return Err(FormatError::Reserved {
+                what: "digest",
+                value: u64::from(value),
+            });
+        }
+    };
+    Ok(Header {
+        version: Version::Next14,
+        content_bytes: content_bytes(Version::Next14, stated)?,
+        lzma: LzmaProperties {
+            packed: 0x5D,
+            dictionary_bytes: match method {
+                1 => lzma2_dictionary_bytes(properties)?,
+                _ => 0,
+            },
+        },
+        digest,
+        cipher: None,
+        is_streaming: false,
+        length_bytes: NEXT_BYTES + usize::from(comment_bytes),
+    })
+}
+
+/// A dictionary by its LZMA2 code: 2^n or 3 * 2^(n - 1).
+fn lzma2_dictionary_bytes(code: u8) -> Result<u32> {
+    match code {
+        0..40 => Ok((2 | u32::from(code & 1)) << (code / 2 + 11)),
+        40 => Ok(u32::MAX),
+        _ => Err(FormatError::Value {
+            what: "LZMA dictionary code",
+            value: u64::from(code),
+            rule: "at most 40",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(minor: u8) -> [u8; 56] {
+        let mut bytes = [0; 56];
+        bytes[..6].copy_from_slice(&[b'L', b'R', b'Z', b'I', 0, minor]);
+        bytes[6] = 200;
+        bytes[16..21].copy_from_slice(&[0x5D, 0, 0, 1, 0]);
+        bytes[21] = 1;
+        bytes
+    }
+
+    #[test]
+    fn versions_and_their_fields() {
+        for (minor, version, digest) in [
+            (4, Version::V4, DigestKind::Crc),
+            (5, Version::V5, DigestKind::Md5),
+            (6, Version::V6, DigestKind::Md5),
+            (7, Version::V7, DigestKind::Md5),
+        ] {
+            let parsed = Header::parse(&header(minor)).unwrap();
+            assert_eq!((parsed.version, parsed.digest), (version, digest));
+            assert_eq!(parsed.content_bytes, Some(200));
+            assert_eq!(parsed.lzma.dictionary_bytes, 1 << 16);
+            assert_eq!(parsed.length_bytes, 24);
+        }
+        for minor in [0, 3, 8, 13, 15, 255] {
+            assert!(matches!(
+                Header::parse(&header(minor)),
+                Err(FormatError::Version { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn rounds_of_key_derivations_are_limited() {
+        let mut bytes = header(6);
+        (bytes[22], bytes[6], bytes[7]) = (1, 0x10, 0xAA);
+        let parsed = Header::parse(&bytes).unwrap();
+        assert!(matches!(
+            parsed.cipher,
+            Some(Cipher::Cbc {
+                loops: 11_141_120,
+                ..
+            })
+        ));
+        assert_eq!(parsed.content_bytes, None);
+        for shift in [30, 56, 64, 255] {
+            bytes[6] = shift;
+            assert!(matches!(
+                Header::parse(&bytes),
+                Err(FormatError::OverLimit { .. })
+            ));
+        }
+        let mut bytes = header(7);
+        bytes[22] = 3;
+        bytes[24..26].copy_from_slice(&[1, 16]);
+        bytes[26..30].copy_from_slice(&600_000_u32.to_le_bytes());
+        assert_eq!(Header::parse(&bytes).unwrap().length_bytes, 56);
+        bytes[29] = 0xFF;
+        assert!(Header::parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn cut_short_is_said() {
+        let bytes = header(6);
+        for length in 0..24 {
+            assert!(Header::parse(&bytes[..length]).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Encryption of what is written, item by item, in the order of the archive.
+
+use refrain_format::lrzip::{Cipher, Overhead};
+use refrain_protect::lrzip::{Draw, Item, Keys};
+
+use crate::error::{Error, Result};
+
+/// Encrypts what is written, if the archive is encrypted.
+pub(crate) struct Sealer {
+    overhead: Overhead,
+    secret: Option<(Keys, Draw)>,
+}
+
+/// Width of the numbers in encrypted heads.
+const SEALED_WIDTH_BYTES: u8 = 8;
+
+impl Sealer {
+    /// Leaves everything as it is.
+    pub(crate) fn open() -> Sealer {
+        Sealer {
+            overhead: Overhead::of(None),
+            secret: None,
+        }
+    }
+
+    /// Encrypts with the keys of a cipher.
+    pub(crate) fn new(cipher: &Cipher, keys: Keys, draw: Draw) -> Sealer {
+        Sealer {
+            overhead: Overhead::of(Some(cipher)),
+            secret: Some((keys, draw)),
+        }
+    }
+
+    /// Width of the numbers in heads, where the chunk's is `width_bytes`.
+    pub(crate) fn head_width_bytes(&self, width_bytes: u8) -> u8 {
+        match self.secret {
+            None => width_bytes,
+            Some(_) => SEALED_WIDTH_BYTES,
+        }
+    }
+
+    /// Bytes in the archive of an item.
+    pub(crate) fn stored_bytes(&self, length_bytes: u64) -> u64 {
+        self.overhead.stored_bytes(length_bytes)
+    }
+
+    /// Appends an item to `out`.
+    ///
+    /// # Errors
+    /// `Limit` for an item that the cipher cannot hold.
+    pub(crate) fn seal(&mut self, item: Item, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let Some((keys, draw)) = &mut self.secret else {
+            out.extend_from_slice(plain);
+            return Ok(());
+        };
+        let too_long = || Error::limit("a block is longer than its cipher allows");
+        keys.seal(item, plain, draw, out).ok_or_else(too_long)
+    }
+}

@@ -1,0 +1,84 @@
+//! The same for archives of lrzip that are written.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use super::{AS_MADE, Instructions, walked};
+use crate::storage::{MemorySink, MemorySource, Sink};
+use crate::{
+    Content, Level, LrzipBackEnd, LrzipOptions, MemberInput, ReadOptions, Unwatched, compress_lrzip,
+};
+
+/// A sink that cannot be read back.
+struct Pipe(MemorySink);
+
+impl Sink for Pipe {
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> std::io::Result<()> {
+        self.0.write_zeros(length_bytes)
+    }
+
+    fn publish(&mut self) -> std::io::Result<()> {
+        self.0.publish()
+    }
+}
+
+/// Content that arbitrary bytes describe comes back from an archive of lrzip, by file and by pipe, and neither the number of threads nor a
+/// second run changes a byte of it.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn lrzip_round_trips(bytes: &[u8]) {
+    let mut instructions = Instructions(bytes);
+    let choice = instructions.byte();
+    let doors = instructions.byte();
+    let mut content = vec![];
+    while !instructions.0.is_empty() {
+        instructions.append_part(&mut content);
+    }
+    let back_end = LrzipBackEnd::ALL[usize::from(choice) % LrzipBackEnd::ALL.len()];
+    if back_end == LrzipBackEnd::Zpaq {
+        // It would take seconds.
+        content.truncate(100_000);
+    }
+    let options = LrzipOptions {
+        back_end,
+        level: Level(1 + choice / 8 % 9),
+        tries_sample: choice & 128 == 0,
+        memory_bytes: Some(AS_MADE.memory_bytes),
+        ..LrzipOptions::default()
+    };
+    let archive = made(&content, doors, &options);
+    let threads = 3;
+    let again = made(&content, doors, &LrzipOptions { threads, ..options });
+    assert!(archive == again, "threads change the archive");
+    for as_pipe in [false, true] {
+        let (members, is_sound) = walked(&archive, as_pipe, &ReadOptions::default());
+        assert!(is_sound, "a fresh archive is refused");
+        let read = members.iter().map(|(_, content)| &content[..]);
+        assert!(read.eq([&content[..]]), "content differs");
+    }
+}
+
+fn made(content: &[u8], doors: u8, options: &LrzipOptions) -> Vec<u8> {
+    let member = MemberInput {
+        name: String::new(),
+        mode: None,
+        modified: None,
+        content: match doors & 1 {
+            0 => Content::Source(Arc::new(MemorySource::new(content.to_vec()))),
+            _ => Content::Stream(Box::new(Cursor::new(content.to_vec()))),
+        },
+    };
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    let result = match doors & 2 {
+        0 => compress_lrzip(member, &mut sink, options, &Unwatched),
+        _ => compress_lrzip(member, &mut Pipe(sink), options, &Unwatched),
+    };
+    assert!(result.is_ok(), "{result:?}");
+    output.published().unwrap_or_default()
+}

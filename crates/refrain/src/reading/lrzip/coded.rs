@@ -1,0 +1,280 @@
+//! One block as a stream of raw bytes.
+
+use std::sync::Arc;
+
+use refrain_codec::foreign::{ForeignCodec, ForeignDecoder, ForeignFilter, HEAD_BYTES};
+use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
+
+use super::input::ArchiveInput;
+use super::items::{Item, Items};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A block of an archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub found: FoundBlock,
+    /// Where its coded bytes, with what encryption adds, begin in the archive.
+    pub offset: u64,
+}
+
+/// What all blocks of an archive are opened with.
+#[derive(Clone)]
+pub(super) struct Opener {
+    pub input: Arc<ArchiveInput>,
+    pub items: Items,
+    pub lzma: LzmaProperties,
+    /// What one decoder may use, in bytes.
+    pub decoder_bytes_max: u64,
+}
+
+/// Coded bytes are read in pieces of this many.
+const INPUT_BYTES: usize = 128 << 10;
+
+/// The dictionary that is tried first when a writer did not know it: four times what lrzip's default level uses.
+const DICTIONARY_BYTES_UNKNOWN: u64 = 64 << 20;
+/// LZMA knows no smaller dictionary.
+const DICTIONARY_BYTES_MIN: u64 = 4096;
+/// liblzma knows no larger one.
+const DICTIONARY_BYTES_MAX: u64 = 3 << 29;
+/// What a decoder of LZMA needs besides.
+const DICTIONARY_SPARE_BYTES: u64 = 1 << 20;
+
+/// Opens one block from front to back.
+pub(super) struct BlockStream {
+    block: Block,
+    decoder: ForeignDecoder,
+    /// Where the next coded bytes are, and where they end.
+    next: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+    /// Raw bytes that were read whole.
+    passed: u64,
+    memory_bytes: u64,
+}
+
+/// Which dictionary a block of LZMA is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dictionary {
+    /// What the archive says, or a guess.
+    Stated,
+    /// As large as the block: what was stated is wrong in archives that lrzip wrote to a pipe, or when it was short of memory.
+    Whole,
+}
+
+impl Opener {
+    /// How a block was coded.
+    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> ForeignCodec {
+        let lzma = |filter| ForeignCodec::Lzma {
+            properties: self.lzma.packed,
+            dictionary_bytes: self.dictionary_bytes(found, dictionary),
+            filter,
+        };
+        match found.back_end {
+            BackEnd::None => ForeignCodec::Stored,
+            BackEnd::Bzip2 => ForeignCodec::Bzip2,
+            BackEnd::Lzo => ForeignCodec::Lzo,
+            BackEnd::Gzip => ForeignCodec::Zlib,
+            BackEnd::Zpaq => ForeignCodec::Zpaq,
+            BackEnd::Lzma => lzma(None),
+            BackEnd::LzmaX86 => lzma(Some(ForeignFilter::X86)),
+            BackEnd::LzmaArm64 => lzma(Some(ForeignFilter::Arm64)),
+            BackEnd::LzmaDelta(distance_bytes) => {
+                lzma(Some(ForeignFilter::Delta { distance_bytes }))
+            }
+        }
+    }
+
+    fn dictionary_bytes(&self, found: &FoundBlock, dictionary: Dictionary) -> u32 {
+        let largest = found.raw_bytes.max(DICTIONARY_BYTES_MIN);
+        let room = self
+            .decoder_bytes_max
+            .saturating_sub(DICTIONARY_SPARE_BYTES);
+        let bytes = match (dictionary, u64::from(self.lzma.dictionary_bytes)) {
+            (Dictionary::Stated, 0) => largest.min(DICTIONARY_BYTES_UNKNOWN),
+            (Dictionary::Stated, stated) => largest.min(stated.max(DICTIONARY_BYTES_MIN)),
+            (Dictionary::Whole, _) => largest.min(room).min(DICTIONARY_BYTES_MAX),
+        };
+        bytes.min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Whether a block that could not be opened may open with a larger dictionary.
+    pub(super) fn has_larger_dictionary(&self, found: &FoundBlock) -> bool {
+        matches!(found.back_end.name(), "lzma")
+            && self.dictionary_bytes(found, Dictionary::Whole)
+                > self.dictionary_bytes(found, Dictionary::Stated)
+    }
+
+    /// Memory that opening a block takes, in bytes.
+    pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
+        if self.items.is_encrypted() {
+            // A model of ZPAQ is only known when it is decrypted; one block at a time is always opened.
+            return Ok(block.found.stored_bytes.max(self.decoder_bytes_max / 2));
+        }
+        let codec = self.codec(&block.found, Dictionary::Stated);
+        Ok(codec.memory_bytes(&self.head(block, codec)?)?)
+    }
+
+    /// The first coded bytes of a block, where they tell what opening it takes.
+    fn head(&self, block: &Block, codec: ForeignCodec) -> Result<Vec<u8>> {
+        let head_bytes = block.found.coded_bytes.min(HEAD_BYTES as u64) as usize;
+        match codec {
+            ForeignCodec::Zpaq => self.input.exact("a block", block.offset, head_bytes),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Begins to open a block.
+    pub(super) fn open(&self, block: &Block, dictionary: Dictionary) -> Result<BlockStream> {
+        self.begin(block, dictionary)
+            .map_err(|error| error.at_offset(block.offset))
+    }
+
+    fn begin(&self, block: &Block, dictionary: Dictionary) -> Result<BlockStream> {
+        let codec = self.codec(&block.found, dictionary);
+        let decrypted = self.decrypted(block)?;
+        let head = match &decrypted {
+            Some(bytes) => bytes[..bytes.len().min(HEAD_BYTES)].to_vec(),
+            None => self.head(block, codec)?,
+        };
+        let decoder_bytes = codec.memory_bytes(&head)?;
+        let decrypted_bytes = decrypted.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.check_memory(decoder_bytes.saturating_add(decrypted_bytes), codec.id())?;
+        let end = block.offset.saturating_add(block.found.coded_bytes);
+        Ok(BlockStream {
+            block: *block,
+            decoder: ForeignDecoder::new(codec, block.found.raw_bytes, self.decoder_bytes_max)?,
+            next: if decrypted.is_some() {
+                end
+            } else {
+                block.offset
+            },
+            end,
+            buffer: decrypted.unwrap_or_default(),
+            taken: 0,
+            passed: 0,
+            memory_bytes: decoder_bytes + decrypted_bytes + INPUT_BYTES as u64,
+        })
+    }
+
+    /// The coded bytes of an encrypted block, all at once: only all of them tell whether they are authentic.
+    fn decrypted(&self, block: &Block) -> Result<Option<Vec<u8>>> {
+        if !self.items.is_encrypted() {
+            return Ok(None);
+        }
+        let stored_bytes = block.found.stored_bytes;
+        self.check_memory(stored_bytes, "its decryption")?;
+        let stored = self
+            .input
+            .exact("a block", block.offset, stored_bytes as usize)?;
+        let mut coded = self.items.open(Item::Data, stored)?;
+        // Short blocks were filled up.
+        coded.truncate(block.found.coded_bytes as usize);
+        Ok(Some(coded))
+    }
+
+    fn check_memory(&self, needed_bytes: u64, what: impl std::fmt::Display) -> Result<()> {
+        if needed_bytes <= self.decoder_bytes_max {
+            return Ok(());
+        }
+        Err(Error::limit(format!(
+            "opening a block takes {needed_bytes} bytes of memory for {what}, allowed are {}: raise the memory limit",
+            self.decoder_bytes_max
+        )))
+    }
+
+    /// Bytes of a block that is stored as it is, read where they are. False when the block is not one of these.
+    pub(super) fn read_stored(&self, block: &Block, inside: u64, out: &mut [u8]) -> Result<bool> {
+        if block.found.back_end != BackEnd::None || self.items.is_encrypted() {
+            return Ok(false);
+        }
+        let offset = block.offset.saturating_add(inside);
+        let count = self.input.read_at(offset, out)?;
+        if count < out.len() {
+            return Err(Error::damaged("the archive ends inside a block").at_offset(offset));
+        }
+        Ok(true)
+    }
+}
+
+impl BlockStream {
+    /// A new stream of a block that could not be opened, with a larger dictionary, and how many bytes this one had passed; the
+    /// error if there is none.
+    pub(super) fn again_with_larger_dictionary(
+        &self,
+        opener: &Opener,
+        dictionary: Dictionary,
+        error: Error,
+    ) -> Result<(BlockStream, u64)> {
+        let may_open = error.kind == ErrorKind::Damaged
+            && dictionary == Dictionary::Stated
+            && opener.has_larger_dictionary(&self.block.found);
+        match may_open {
+            true => Ok((opener.open(&self.block, Dictionary::Whole)?, self.passed)),
+            false => Err(error),
+        }
+    }
+
+    /// Passes so many raw bytes.
+    pub(super) fn skip(&mut self, input: &ArchiveInput, mut length: u64) -> Result<()> {
+        let mut passed = vec![0; length.min(1 << 20) as usize];
+        while length > 0 {
+            let count = length.min(passed.len() as u64);
+            self.read(input, &mut passed[..count as usize])?;
+            length -= count;
+        }
+        Ok(())
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Raw bytes that were read so far.
+    pub(super) fn position(&self) -> u64 {
+        self.passed
+    }
+
+    /// Fills `out` with the next raw bytes, of which there are so many.
+    pub(super) fn read(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
+        let offset = self.block.offset;
+        self.fill(input, out)
+            .map_err(|error| error.at_offset(offset))?;
+        self.passed += out.len() as u64;
+        Ok(())
+    }
+
+    fn fill(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
+        let mut made = 0;
+        while made < out.len() {
+            if self.taken == self.buffer.len() && self.next < self.end {
+                self.pull(input)?;
+            }
+            let is_last = self.next == self.end;
+            let rest = &self.buffer[self.taken..];
+            let progress = self.decoder.step(rest, is_last, &mut out[made..])?;
+            self.taken += progress.taken_bytes;
+            made += progress.made_bytes;
+            if progress.taken_bytes == 0 && progress.made_bytes == 0 {
+                return Err(Error::damaged("a block ends before its length"));
+            }
+        }
+        Ok(())
+    }
+
+    fn pull(&mut self, input: &ArchiveInput) -> Result<()> {
+        let left = self.end - self.next;
+        let count = usize::try_from(left)
+            .unwrap_or(INPUT_BYTES)
+            .min(INPUT_BYTES);
+        self.buffer.resize(count, 0);
+        let found = input.read_at(self.next, &mut self.buffer)?;
+        if found < count {
+            return Err(Error::damaged("the archive ends inside a block"));
+        }
+        self.next += count as u64;
+        self.taken = 0;
+        Ok(())
+    }
+}

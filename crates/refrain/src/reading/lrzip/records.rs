@@ -1,0 +1,106 @@
+//! The records of one chunk, one after the other, from the blocks that hold them.
+
+use std::collections::VecDeque;
+
+use refrain_format::lrzip::{Record, RecordParser, Version};
+
+use super::coded::{Block, BlockStream, Dictionary, Opener};
+use super::layout::Chunk;
+use crate::error::{Error, Result};
+
+/// Bytes of records that are opened at a time.
+const RECORDS_BYTES: usize = 64 << 10;
+
+/// Reads the records of a chunk.
+pub(super) struct ChunkRecords {
+    parser: RecordParser,
+    blocks: VecDeque<Block>,
+    open: Option<OpenBlock>,
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+/// The block that is read.
+struct OpenBlock {
+    stream: BlockStream,
+    dictionary: Dictionary,
+    left_bytes: u64,
+}
+
+impl ChunkRecords {
+    /// At the first record.
+    pub(super) fn new(version: Version, chunk: &Chunk) -> ChunkRecords {
+        ChunkRecords {
+            parser: RecordParser::new(version, chunk.header.width_bytes),
+            blocks: chunk.records.iter().copied().collect(),
+            open: None,
+            buffer: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// The next record. Behind the last one nothing may follow.
+    pub(super) fn next(&mut self, opener: &Opener) -> Result<Record> {
+        loop {
+            if let Some(record) = self.parse()? {
+                if matches!(record, Record::End { .. }) {
+                    self.finish(opener)?;
+                }
+                return Ok(record);
+            }
+            if !self.fill(opener)? {
+                return Err(Error::damaged("the records of a chunk end without its end"));
+            }
+        }
+    }
+
+    fn parse(&mut self) -> Result<Option<Record>> {
+        let mut input = &self.buffer[self.taken..];
+        let before = input.len();
+        let record = self.parser.next(&mut input)?;
+        self.taken += before - input.len();
+        Ok(record)
+    }
+
+    /// Opens more records. False when there are no more.
+    fn fill(&mut self, opener: &Opener) -> Result<bool> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let Some(block) = self.blocks.pop_front() else {
+                    return Ok(false);
+                };
+                OpenBlock {
+                    stream: opener.open(&block, Dictionary::Stated)?,
+                    dictionary: Dictionary::Stated,
+                    left_bytes: block.found.raw_bytes,
+                }
+            }
+        };
+        let count = open.left_bytes.min(RECORDS_BYTES as u64);
+        self.buffer.resize(count as usize, 0);
+        self.taken = 0;
+        if let Err(error) = open.stream.read(&opener.input, &mut self.buffer) {
+            let again = open
+                .stream
+                .again_with_larger_dictionary(opener, open.dictionary, error);
+            let (larger, passed_bytes) = again?;
+            (open.stream, open.dictionary) = (larger, Dictionary::Whole);
+            open.stream.skip(&opener.input, passed_bytes)?;
+            open.stream.read(&opener.input, &mut self.buffer)?;
+        }
+        open.left_bytes -= count;
+        self.open = (open.left_bytes > 0).then_some(open);
+        Ok(true)
+    }
+
+    /// Refuses what stands behind the last record.
+    fn finish(&mut self, opener: &Opener) -> Result<()> {
+        loop {
+            self.parse()?;
+            if !self.fill(opener)? {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Door: any bytes taken for an archive of lrzip, of every version that is read.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain::property::archive_survives;
+use refrain_fuzz::as_lrzip;
+
+fuzz_target!(|data: &[u8]| archive_survives(&as_lrzip(data)));

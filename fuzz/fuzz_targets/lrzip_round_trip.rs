@@ -1,0 +1,7 @@
+//! Any content comes back from an archive of lrzip that we write, and the archive depends neither on threads nor on time.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refrain::property::lrzip_round_trips;
+
+fuzz_target!(|data: &[u8]| lrzip_round_trips(data));
