@@ -241,7 +241,7 @@ fn sealer(encryption: &LrzipEncryption, header: &mut Header, watch: &dyn Watch) 
         LrzipCipher::Aes128Cbc => {
             watch.notice(CBC_NOTICE);
             let (mantissa, shift) = CBC_ROUNDS;
-            let mut salt = draw.next::<8>();
+            let mut salt = draw.bytes::<8>();
             (salt[0], salt[1]) = (shift, mantissa);
             Cipher::Cbc {
                 salt,
@@ -251,7 +251,7 @@ fn sealer(encryption: &LrzipEncryption, header: &mut Header, watch: &dyn Watch) 
         LrzipCipher::Aes256Gcm => {
             header.version = Version::V7;
             Cipher::Gcm {
-                salt: draw.next(),
+                salt: draw.bytes(),
                 iterations: GCM_ITERATIONS,
             }
         }

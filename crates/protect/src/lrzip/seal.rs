@@ -37,13 +37,13 @@ impl Draw {
             count: 0,
             nonce_start: [0; 4],
         };
-        draw.nonce_start = draw.next();
+        draw.nonce_start = draw.bytes();
         draw
     }
 
     /// The next bytes, at most 64.
     #[must_use]
-    pub fn next<const N: usize>(&mut self) -> [u8; N] {
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         const { assert!(N <= 64) };
         let mut hash = Sha512::new();
         hash.update(self.seed);
@@ -72,7 +72,7 @@ impl Keys {
                     // The digest has no salt of its own.
                     Item::Digest => *salted_password.first_chunk()?,
                     _ => {
-                        let salt = draw.next();
+                        let salt = draw.bytes();
                         out.extend_from_slice(&salt);
                         salt
                     }
@@ -80,7 +80,7 @@ impl Keys {
                 let start = out.len();
                 out.extend_from_slice(plain);
                 if plain.len() < BLOCK_BYTES {
-                    let filling: [u8; BLOCK_BYTES] = draw.next();
+                    let filling: [u8; BLOCK_BYTES] = draw.bytes();
                     out.extend_from_slice(&filling[plain.len()..]);
                 }
                 let key = chain(hash, &salt, salted_password);
