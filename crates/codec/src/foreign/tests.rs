@@ -149,3 +149,9 @@ proptest! {
         survives(choice, &data, 3000);
     }
 }
+
+/// Found by the fuzz target: with all of the input at hand liblzma looks behind the last byte of the block.
+#[test]
+fn what_lies_behind_the_block_is_not_looked_at() {
+    survives(240, &[0, 0, 78, 255, 255, 255, 0, 16, 0, 0], 1);
+}
