@@ -8,23 +8,22 @@ use refrain_format::{
     ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
 };
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
-use refrain_runtime::{BufferPool, Crew, Lock, crew};
+use refrain_runtime::{Crew, Lock, crew};
 use refrain_storage::{Sink, Source, Timestamp};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::CompressOptions;
-use crate::pipeline::assemble::{Assembler, EncodeJob, NativeEncoding};
+use crate::pipeline::assemble::{Assembler, NativeEncoding};
 use crate::pipeline::budget::Budget;
-use crate::pipeline::coordinator::{Assembly, Coordinator, Event, Shared, submit};
+use crate::pipeline::coordinator::Event;
 use crate::pipeline::encode::Workspaces;
-use crate::pipeline::history::{PAGE_BYTES, StoreHistory};
-use crate::pipeline::intake::{Feed, Intake, IntakeMember};
+use crate::pipeline::intake::{Feed, IntakeMember};
 use crate::pipeline::members::{OutMember, TakeEntries};
 use crate::pipeline::output::Output;
 use crate::pipeline::reach::ReachTracker;
 use crate::pipeline::reread::WrittenBlocks;
+use crate::pipeline::run::{run, shared, store_history};
 use crate::pipeline::segments::EPOCH_BYTES;
-use crate::pipeline::settle::MatchState;
 use crate::progress::{Progress, Watch};
 use crate::tree::TreeReader;
 use crate::tuning::Tuning;
@@ -143,12 +142,16 @@ fn reach(options: &CompressOptions, tuning: &Tuning, is_pipe_to_pipe: bool) -> R
     Ok(reach)
 }
 
-/// Old pages that are kept in memory when all of them can be read again, in bytes, at most. Measured on the match stage of
-/// two kernel trees (1.1 GB of pages, medians of nine): 256 MiB 4.75 s of processor time, 512 MiB 4.20 s, all that the default budget leaves (600 MiB) 4.32 s.
-pub(crate) const REREAD_CACHE_BYTES: u64 = 512 << 20;
-
 /// Remarks that are known only after the run.
 pub(crate) type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
+
+/// Makes the remarks that are known after the run.
+pub(crate) fn tell_late(notices: Vec<LateNotices>, watch: &dyn Watch) {
+    notices
+        .into_iter()
+        .flat_map(|late| late())
+        .for_each(|notice| watch.notice(&notice));
+}
 
 /// The members, ready to be read.
 #[derive(Default)]
@@ -295,28 +298,9 @@ impl Run<'_> {
         let workspaces = Arc::new(Workspaces::default());
         let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
         let all_reread = sources.iter().all(Option::is_some);
-        // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory.
-        let cache_bytes = match all_reread {
-            true => self.budget.cache_bytes.min(REREAD_CACHE_BYTES),
-            false => self.budget.cache_bytes,
-        };
-        let pages_kept = (cache_bytes / PAGE_BYTES as u64) as usize;
-        let history = StoreHistory::new(
-            cache_bytes,
-            self.budget.known_bytes_max,
-            sources,
-            (!all_reread).then(|| written.clone() as Arc<_>),
-            Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(128))),
-        )?;
-        let shared = Arc::new(Shared {
-            tuning: self.tuning,
-            buffers: Arc::new(BufferPool::new(
-                SEGMENT_BYTES,
-                (self.budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize,
-            )),
-            scans: Lock::default(),
-            workspaces,
-        });
+        let blocks = (!all_reread).then(|| written.clone() as Arc<_>);
+        let history = store_history(&self.budget, sources, blocks)?;
+        let shared = shared(self.tuning, &self.budget, workspaces);
         let reach = ReachTracker::new(self.reach_bytes, self.reach_margin());
         let output = Output::begin(sink, &self.head())?;
         let kept = (!all_reread).then(|| written.clone());
@@ -329,27 +313,17 @@ impl Run<'_> {
             content_bytes_total,
             self.watch,
         );
-        let state = MatchState::new(self.budget.index_words, history)?;
-        let coordinator = Coordinator::new(
+        let assembler = run(
             crew,
-            shared.clone(),
+            &shared,
             self.budget,
-            Intake::new(intake),
-            state,
+            intake,
+            history,
             assembler,
             self.watch,
-        );
-        let (mut assembler, mut state) = coordinator.run()?;
-        assembler.finish_content(state.history.take_last_page()?, &mut |job: EncodeJob| {
-            submit(crew, &shared, job)
-        })?;
-        drop(state);
-        drain(crew, &mut assembler, self.watch)?;
+        )?;
         let summary = self.finish(assembler.output)?;
-        late_notices
-            .into_iter()
-            .flat_map(|late| late())
-            .for_each(|notice| self.watch.notice(&notice));
+        tell_late(late_notices, self.watch);
         Ok(summary)
     }
 
@@ -391,32 +365,5 @@ impl Run<'_> {
             fallbacks: index.totals.fallback_count,
             reach_bytes: index.totals.reach_bytes,
         })
-    }
-}
-
-/// Takes what is still under way and writes it.
-pub(crate) fn drain<A: Assembly>(
-    crew: &Crew<'_, '_, Event<A::Encoding>>,
-    assembly: &mut A,
-    watch: &dyn Watch,
-) -> Result<()> {
-    loop {
-        assembly.write_ready()?;
-        match crew.next() {
-            Some(event) => match event? {
-                Event::Encoded(encoded) => assembly.encoded(encoded?),
-                _ => {
-                    return Err(Error::new(
-                        ErrorKind::Internal,
-                        "content came after its end",
-                    ));
-                }
-            },
-            None if assembly.is_all_written() => return Ok(()),
-            None => return Err(Error::new(ErrorKind::Internal, "a frame never came")),
-        }
-        if crate::progress::is_cancelled(watch) {
-            return Err(Error::cancelled());
-        }
     }
 }

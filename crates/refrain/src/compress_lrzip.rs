@@ -5,25 +5,22 @@ use std::sync::Arc;
 use refrain_codec::ForeignPlan;
 use refrain_format::REACH_UNLIMITED;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version};
+use refrain_protect::DigestValue;
 use refrain_protect::lrzip::{Draw, SEED_BYTES};
-use refrain_protect::{DigestValue, SEGMENT_BYTES};
-use refrain_runtime::{BufferPool, Crew, Lock, crew};
+use refrain_runtime::{Crew, crew};
 use refrain_storage::Sink;
 
-use crate::compress::{MemberInput, Prepared, REREAD_CACHE_BYTES, drain};
+use crate::compress::{MemberInput, Prepared, tell_late};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipTuning};
 use crate::pipeline::budget::{Budget, Load};
-use crate::pipeline::coordinator::{Coordinator, Event, Shared, submit};
-use crate::pipeline::encode::Workspaces;
-use crate::pipeline::history::{PAGE_BYTES, StoreHistory};
-use crate::pipeline::intake::Intake;
+use crate::pipeline::coordinator::Event;
 use crate::pipeline::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::pipeline::lrzip::encode::LrzipEncoding;
 use crate::pipeline::lrzip::reread::KeptBlocks;
 use crate::pipeline::lrzip::seal::Sealer;
 use crate::pipeline::reach::ReachTracker;
-use crate::pipeline::settle::MatchState;
+use crate::pipeline::run::{run, shared, store_history};
 use crate::progress::{Progress, Watch};
 use crate::reading::lrzip::make_keys;
 
@@ -46,7 +43,7 @@ pub struct LrzipSummary {
     pub md5: DigestValue,
 }
 
-/// Compresses one content into an archive that lrzip 0.6 and later read, and publishes `sink`. A directory is packed as a tar stream;
+/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and publishes `sink`. A directory is packed as a tar stream;
 /// name, mode and time of the member are not kept, for the format has no place for them.
 ///
 /// The same content and options (`threads` aside) give the same bytes, but for what encryption draws. Memory stays within the options'
@@ -64,12 +61,8 @@ pub fn compress_lrzip(
     let tuning = LrzipTuning::new(options)?;
     let mut prepared = Prepared::default();
     prepared.add(member)?;
-    let history = history(&prepared, sink, options, &tuning);
-    let reach_bytes = (history.as_ref()).map_or(0, |(_, reach_bytes)| {
-        Some(*reach_bytes)
-            .filter(|&bytes| bytes != REACH_UNLIMITED)
-            .unwrap_or(0)
-    });
+    let older = OlderBlocks::of(&prepared, sink, options, &tuning);
+    let kept_bytes = older.as_ref().map_or(0, OlderBlocks::kept_bytes);
     let load = Load {
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
@@ -81,33 +74,52 @@ pub fn compress_lrzip(
         Some(encryption) => sealer(encryption, &mut header, watch)?,
     };
     let run = Run {
-        budget: Budget::of(&load, options.threads, tuning.kept_bytes + reach_bytes),
+        budget: Budget::of(&load, options.threads, tuning.kept_bytes + kept_bytes),
         tuning,
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink, (header, sealer, history))
+        run.compress(crew, prepared, sink, (header, sealer, older))
     })
 }
 
-/// What is read again from the blocks, for content that cannot be read twice: from the archive at any distance, or, where that is
-/// not possible or too slow, from memory, of which a quarter is for that.
-fn history(
-    prepared: &Prepared,
-    sink: &dyn Sink,
-    options: &LrzipOptions,
-    tuning: &LrzipTuning,
-) -> Option<(Arc<KeptBlocks>, u64)> {
-    if prepared.sources.iter().all(Option::is_some) {
-        return None;
+/// Blocks that are opened again, for content that cannot be read twice.
+struct OlderBlocks {
+    blocks: Arc<KeptBlocks>,
+    reach_bytes: u64,
+}
+
+impl OlderBlocks {
+    /// From the archive at any distance, or, where that is not possible or too slow, from memory, of which a quarter is for that.
+    /// `None` when all content can be read twice.
+    fn of(
+        prepared: &Prepared,
+        sink: &dyn Sink,
+        options: &LrzipOptions,
+        tuning: &LrzipTuning,
+    ) -> Option<OlderBlocks> {
+        if prepared.sources.iter().all(Option::is_some) {
+            return None;
+        }
+        let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
+        let archive = sink.read_back().filter(|_| is_readable);
+        let reach_bytes = match archive {
+            Some(_) => REACH_UNLIMITED,
+            None => tuning.tuning.memory_bytes / 4,
+        };
+        Some(OlderBlocks {
+            blocks: Arc::new(KeptBlocks::new(archive)),
+            reach_bytes,
+        })
     }
-    let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
-    let archive = sink.read_back().filter(|_| is_readable);
-    let reach_bytes = match archive {
-        Some(_) => REACH_UNLIMITED,
-        None => tuning.tuning.memory_bytes / 4,
-    };
-    Some((Arc::new(KeptBlocks::new(archive)), reach_bytes))
+
+    /// Memory that they take, in bytes.
+    fn kept_bytes(&self) -> u64 {
+        match self.reach_bytes {
+            REACH_UNLIMITED => 0,
+            reach_bytes => reach_bytes,
+        }
+    }
 }
 
 struct Run<'a> {
@@ -122,7 +134,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
         prepared: Prepared,
         sink: &mut dyn Sink,
-        (header, sealer, history): (Header, Sealer, Option<(Arc<KeptBlocks>, u64)>),
+        (header, sealer, older): (Header, Sealer, Option<OlderBlocks>),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
         let Prepared {
@@ -131,61 +143,32 @@ impl Run<'_> {
             late_notices,
             ..
         } = prepared;
-        let blocks = history.as_ref().map(|(blocks, _)| blocks.clone());
-        let cache_bytes = match history {
-            None => self.budget.cache_bytes.min(REREAD_CACHE_BYTES),
-            Some(_) => self.budget.cache_bytes,
-        };
-        let pages_kept = (cache_bytes / PAGE_BYTES as u64) as usize;
-        let store = StoreHistory::new(
-            cache_bytes,
-            self.budget.known_bytes_max,
-            sources,
-            blocks.map(|blocks| blocks as Arc<_>),
-            Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(128))),
-        )?;
-        let shared = Arc::new(Shared {
-            tuning: self.tuning.tuning,
-            buffers: Arc::new(BufferPool::new(
-                SEGMENT_BYTES,
-                (self.budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize,
-            )),
-            scans: Lock::default(),
-            workspaces: Arc::new(Workspaces::default()),
-        });
+        let blocks = older.as_ref().map(|older| older.blocks.clone() as Arc<_>);
+        let history = store_history(&self.budget, sources, blocks)?;
+        let shared = shared(self.tuning.tuning, &self.budget, Arc::default());
         let assembler = LrzipAssembler::new(
             sink,
             header,
             self.tuning.cut,
             sealer,
-            history.map(|(blocks, reach_bytes)| BlockHistory {
-                blocks,
-                reach: ReachTracker::new(reach_bytes, 0),
+            older.map(|older| BlockHistory {
+                blocks: older.blocks,
+                reach: ReachTracker::new(older.reach_bytes, 0),
             }),
             content_bytes_total,
             self.watch,
         );
-        let state = MatchState::new(self.budget.index_words, store)?;
-        let coordinator = Coordinator::new(
+        let assembler = run(
             crew,
-            shared.clone(),
+            &shared,
             self.budget,
-            Intake::new(intake),
-            state,
+            intake,
+            history,
             assembler,
             self.watch,
-        );
-        let (mut assembler, mut state) = coordinator.run()?;
-        assembler.finish_content(state.history.take_last_page()?, &mut |job| {
-            submit(crew, &shared, job)
-        })?;
-        drop(state);
-        drain(crew, &mut assembler, self.watch)?;
+        )?;
         let (totals, md5) = assembler.finish()?;
-        late_notices
-            .into_iter()
-            .flat_map(|late| late())
-            .for_each(|notice| self.watch.notice(&notice));
+        tell_late(late_notices, self.watch);
         self.watch.progress(&Progress {
             content_bytes_done: totals.content_bytes,
             content_bytes_total: Some(totals.content_bytes),

@@ -72,7 +72,7 @@ impl FromStr for LrzipBackEnd {
 /// How an archive of lrzip is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipCipher {
-    /// AES-128-CBC, which every lrzip from 0.600 on reads. Nothing notices when encrypted bytes are changed, and a password is tried in
+    /// AES-128-CBC, that of lrzip 0.6. Nothing notices when encrypted bytes are changed, and a password is tried in
     /// about a second of one core: only a long random one is safe.
     #[default]
     Aes128Cbc,

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Format")]
 pub struct LrzipArgs {
-    /// Format of the archive: ours, or one that every lrzip from 0.600 on reads, for one file or directory
+    /// Format of the archive: ours, or lrz, that of lrzip 0.6, for one file or directory
     #[arg(long, value_name = "NAME")]
     pub format: Option<FormatArg>,
     /// What squeezes the blocks of --format lrz: none, bzip2, gzip, lzo, lzma (the default), zpaq
@@ -20,7 +20,7 @@ pub struct LrzipArgs {
     /// Content in one chunk of --format lrz, at most, in multiples of 16M: repeats are not found beyond it; default: all of it
     #[arg(long, value_name = "SIZE", requires = "format")]
     pub window: Option<Size>,
-    /// Encrypt an archive of --format lrz: cbc is what every lrzip reads and weak, gcm needs lrzip 0.7
+    /// Encrypt an archive of --format lrz: cbc is what lrzip 0.6 reads and weak, gcm needs lrzip 0.7
     #[arg(long, value_name = "CIPHER", requires = "format")]
     pub encrypt: Option<CipherArg>,
     #[command(flatten)]

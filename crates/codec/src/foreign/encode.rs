@@ -160,7 +160,9 @@ fn zlib(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// liblzma's presets 1 to 6; 7 and 8 search longer matches, 9 is its "extreme" parse.
+/// liblzma's presets 1 to 6; 7 is 6 again (the dictionary tells them apart), 8 searches longer matches, 9 is its "extreme" parse.
+///
+/// 24 MB of literals of kernel trees: preset 4 2.74 MB in 4.8 s, 5 2.53 in 7.2, 6 2.34 in 11.0, 6 with matches of 128 2.33 in 12.5.
 fn lzma(level: u8, dictionary_bytes: u32, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let failed = |cause| failed(CodecId::LZMA, cause);
     let preset = match level {
@@ -169,11 +171,9 @@ fn lzma(level: u8, dictionary_bytes: u32, raw: &[u8], out: &mut Vec<u8>) -> Resu
     };
     let mut options =
         LzmaOptions::new_preset(preset).map_err(|_| failed("liblzma does not know the preset"))?;
-    match level {
-        7 => options.nice_len(128),
-        8 => options.nice_len(273),
-        _ => &mut options,
-    };
+    if level == 8 {
+        options.nice_len(128);
+    }
     // A larger dictionary than the block would only take memory.
     let needed = (raw.len() as u64)
         .next_power_of_two()

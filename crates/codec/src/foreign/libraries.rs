@@ -24,17 +24,13 @@ impl Bzip2 {
 impl Stage for Bzip2 {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
-        let status = self
-            .stream
-            .decompress(input, out)
-            .map_err(|_| damaged(CodecId::BZIP2, "not a bzip2 stream"))?;
-        if status == bzip2::Status::MemNeeded {
-            return Err(no_memory(CodecId::BZIP2, 4 << 20));
-        }
-        Ok(progress(
-            before,
-            (self.stream.total_in(), self.stream.total_out()),
-        ))
+        let status = match self.stream.decompress(input, out) {
+            Ok(bzip2::Status::MemNeeded) => Err(no_memory(CodecId::BZIP2, 4 << 20)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(damaged(CodecId::BZIP2, "not a bzip2 stream")),
+        };
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
     }
 }
 
@@ -54,13 +50,12 @@ impl Zlib {
 impl Stage for Zlib {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
-        self.stream
-            .decompress(input, out, FlushDecompress::None)
-            .map_err(|_| damaged(CodecId::DEFLATE, "not a zlib stream"))?;
-        Ok(progress(
-            before,
-            (self.stream.total_in(), self.stream.total_out()),
-        ))
+        let status = self.stream.decompress(input, out, FlushDecompress::None);
+        let status = status
+            .map(drop)
+            .map_err(|_| damaged(CodecId::DEFLATE, "not a zlib stream"));
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
     }
 }
 
@@ -89,16 +84,13 @@ impl Lzma {
 impl Stage for Lzma {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
-        self.stream
-            .process(input, out, Action::Run)
-            .map_err(|error| match error {
-                liblzma::stream::Error::Mem => no_memory(CodecId::LZMA, 0),
-                _ => damaged(CodecId::LZMA, "not LZMA data, or not for this dictionary"),
-            })?;
-        Ok(progress(
-            before,
-            (self.stream.total_in(), self.stream.total_out()),
-        ))
+        let status = self.stream.process(input, out, Action::Run);
+        let status = status.map(drop).map_err(|error| match error {
+            liblzma::stream::Error::Mem => no_memory(CodecId::LZMA, 0),
+            _ => damaged(CodecId::LZMA, "not LZMA data, or not for this dictionary"),
+        });
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
     }
 }
 
@@ -110,10 +102,17 @@ fn no_memory(codec: CodecId, wanted_bytes: u64) -> Error {
 }
 
 /// From totals before and after; one step is at most one buffer, so the differences fit.
-fn progress(before: (u64, u64), after: (u64, u64)) -> Progress {
+///
+/// A library may look behind the bytes that it made, and find fault there. What was made counts; if more is wanted, the next step tells
+/// the fault. (Else a block would open or not by how its input is cut.)
+fn progress(before: (u64, u64), after: (u64, u64), status: Result<()>) -> Result<Progress> {
     let difference = |a: u64, b: u64| usize::try_from(b - a).unwrap_or(usize::MAX);
-    Progress {
+    let progress = Progress {
         taken_bytes: difference(before.0, after.0),
         made_bytes: difference(before.1, after.1),
+    };
+    match status {
+        Err(error) if progress.made_bytes == 0 => Err(error),
+        _ => Ok(progress),
     }
 }

@@ -211,7 +211,8 @@ fn longer(length: u64) -> Result<u64> {
 impl Stage for Lzo {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let (mut taken, mut made) = (0, 0);
-        loop {
+        // With no room left the next instruction is not looked at: it may lie behind the block, and be anything.
+        while made < out.len() {
             match self.state {
                 State::End => break,
                 State::Copy {
@@ -234,9 +235,6 @@ impl Stage for Lzo {
                             literals,
                         },
                     };
-                    if left > count {
-                        break;
-                    }
                 }
                 State::Literals { left, before } => {
                     let count = left

@@ -149,3 +149,11 @@ proptest! {
         survives(choice, &data, 3000);
     }
 }
+
+/// Found by the fuzz target: with all of the input at hand liblzma looked behind the last byte of the block, and so did our LZO.
+#[test]
+fn what_lies_behind_the_block_is_not_looked_at() {
+    survives(240, &[0, 0, 78, 255, 255, 255, 0, 16, 0, 0], 1);
+    let lzo = [2, 255, 233, 0, 0, 255, 120, 5, 0, 2, 255, 233, 0, 0, 255, 252];
+    survives(120, &lzo, 5);
+}

@@ -1,5 +1,5 @@
-//! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record) parse: version 6, which every lrzip
-//! since 0.600 reads, and of version 7 what its second cipher needs (one chunk, as lrzip 0.7.1 writes it).
+//! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record) parse: version 6, that of lrzip
+//! 0.6, and of version 7 what its second cipher needs (one chunk, as lrzip 0.7.1 writes it).
 
 use crate::error::{FormatError, Result};
 use crate::limits::{ADDRESS_BYTES_MAX, check_limit};

@@ -277,24 +277,6 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// No content follows: closes what is open. Jobs go to `start`; their results come through the trait as before.
-    pub(crate) fn finish_content(
-        &mut self,
-        last: Option<FilledPage>,
-        start: &mut dyn FnMut(EncodeJob),
-    ) -> Result<()> {
-        let epoch = self.next_epoch;
-        if let Some(page) = last {
-            self.add_page(page, epoch, start)?;
-        }
-        self.close_block(epoch, start)?;
-        self.release_extents(start)?;
-        if let Some(last) = self.members.len().checked_sub(1) {
-            self.start_members(last);
-        }
-        self.end_members(self.members.len())
-    }
-
     fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
         let EncodedBlock {
             frame,
@@ -399,6 +381,23 @@ impl Assembly for Assembler<'_> {
     }
 
     fn hashed(&mut self, _hashes: ()) {}
+
+    fn finish_content(
+        &mut self,
+        last: Option<FilledPage>,
+        start: &mut dyn FnMut(EncodeJob),
+    ) -> Result<()> {
+        let epoch = self.next_epoch;
+        if let Some(page) = last {
+            self.add_page(page, epoch, start)?;
+        }
+        self.close_block(epoch, start)?;
+        self.release_extents(start)?;
+        if let Some(last) = self.members.len().checked_sub(1) {
+            self.start_members(last);
+        }
+        self.end_members(self.members.len())
+    }
 
     fn encoded(&mut self, encoded: Encoded) {
         match encoded {

@@ -13,7 +13,7 @@ use refrain_runtime::{BufferPool, Crew, Lane};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
 use crate::pipeline::encode::Workspaces;
-use crate::pipeline::history::EncodedPages;
+use crate::pipeline::history::{EncodedPages, FilledPage};
 use crate::pipeline::intake::{Feed, Intake, Next, SegmentPlan, read_full};
 use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
 use crate::pipeline::settle::{MatchState, Settle, Settled, settle};
@@ -92,6 +92,12 @@ pub(crate) trait Assembly {
         &mut self,
         epoch: u64,
         settled: &mut Settled,
+        start: &mut dyn FnMut(<Self::Encoding as Encoding>::Job),
+    ) -> Result<()>;
+    /// No content follows; `last` is the page of the store that was being filled. Returns jobs through `start`.
+    fn finish_content(
+        &mut self,
+        last: Option<FilledPage>,
         start: &mut dyn FnMut(<Self::Encoding as Encoding>::Job),
     ) -> Result<()>;
     /// A job is done.

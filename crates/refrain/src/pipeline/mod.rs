@@ -26,5 +26,6 @@ pub(crate) mod page_cache;
 pub(crate) mod reach;
 pub(crate) mod recipe;
 pub(crate) mod reread;
+pub(crate) mod run;
 pub(crate) mod segments;
 pub(crate) mod settle;

@@ -300,33 +300,6 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// No content follows: closes what is open.
-    pub(crate) fn finish_content(
-        &mut self,
-        last: Option<FilledPage>,
-        start: &mut dyn FnMut(Job),
-    ) -> Result<()> {
-        if self.totals.content_bytes == 0 {
-            self.content_bytes_total = Some(0);
-        }
-        if let Some(total) = self.content_bytes_total
-            && total != self.totals.content_bytes
-        {
-            let found = self.totals.content_bytes;
-            let cause = format!("{total} bytes long when it was opened, {found} when it was read");
-            return Err(Error::new(ErrorKind::Io, cause));
-        }
-        if self.chunk.is_some() {
-            self.close_chunk(last, start)?;
-        }
-        // A stream may end where a chunk does, and that was not known when the chunk began.
-        if !self.last_chunk_is_written {
-            self.content_bytes_total = Some(self.totals.content_bytes);
-            self.close_chunk(None, start)?;
-        }
-        Ok(())
-    }
-
     /// Writes the digest and publishes, when everything else is written.
     pub(crate) fn finish(mut self) -> Result<(Totals, DigestValue)> {
         let lost = || Error::new(ErrorKind::Internal, "the content is not hashed");
@@ -410,6 +383,32 @@ impl Assembly for LrzipAssembler<'_> {
         let is_full = (self.cut.chunk_bytes).is_some_and(|chunk| chunk_content >= chunk);
         if is_full && !is_last {
             self.close_chunk(settled.state.history.take_last_page()?, start)?;
+        }
+        Ok(())
+    }
+
+    fn finish_content(
+        &mut self,
+        last: Option<FilledPage>,
+        start: &mut dyn FnMut(Job),
+    ) -> Result<()> {
+        if self.totals.content_bytes == 0 {
+            self.content_bytes_total = Some(0);
+        }
+        if let Some(total) = self.content_bytes_total
+            && total != self.totals.content_bytes
+        {
+            let found = self.totals.content_bytes;
+            let cause = format!("{total} bytes long when it was opened, {found} when it was read");
+            return Err(Error::new(ErrorKind::Io, cause));
+        }
+        if self.chunk.is_some() {
+            self.close_chunk(last, start)?;
+        }
+        // A stream may end where a chunk does, and that was not known when the chunk began.
+        if !self.last_chunk_is_written {
+            self.content_bytes_total = Some(self.totals.content_bytes);
+            self.close_chunk(None, start)?;
         }
         Ok(())
     }
