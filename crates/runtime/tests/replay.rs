@@ -5,11 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use refrain_runtime::policy::{
     Bfs, Class, Entity, Nice, Record, Recorded, Scheme, TenantId, replay,
 };
-use refrain_runtime::pool::{Flow, Options, Pool, checkpoint};
+use refrain_runtime::pool::{Options, Pool, Step, checkpoint};
 use refrain_runtime::simulator::{Experiment, Simulation};
 use refrain_runtime::topology::Topology;
 
@@ -19,7 +21,7 @@ fn recorder() -> Arc<Recorded<Bfs>> {
     Arc::new(Recorded::new(Bfs::default(), RECORDS_MAX))
 }
 
-/// Decisions of a pool with two workers: busy flows of two tenants, urgent ones from another thread, children of jobs.
+/// Decisions of a pool: busy flows of two tenants, more than there are workers; urgent ones from another thread; children of jobs.
 fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
     let policy = recorder();
     let pool = Pool::start(Options {
@@ -28,24 +30,37 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
         ..Options::with_workers(topology.len())
     });
     let pool = Arc::new(pool.unwrap());
-    let busy: Vec<Flow> = (0..6)
-        .map(|index| pool.flow(Entity::new(Class::Normal).with_tenant(TenantId::new(index % 2))))
-        .collect();
-    let work = || {
-        for step in 0..2_000u64 {
-            std::hint::black_box(step);
-            checkpoint();
-        }
-    };
-    let mut handles = Vec::new();
-    for _ in 0..100 {
-        handles.extend(busy.iter().map(|flow| flow.spawn(work)));
+    let (begun, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let flows = 3 * topology.len();
+    for index in 0..flows {
+        let flow = pool.flow(Entity::new(Class::Normal).with_tenant(TenantId::new(index % 2)));
+        let (begun, is_over) = (Arc::clone(&begun), Arc::clone(&is_over));
+        let mut has_begun = false;
+        flow.submit_steps(move || {
+            if !std::mem::replace(&mut has_begun, true) {
+                begun.fetch_add(1, Ordering::Relaxed);
+            }
+            for step in 0..2_000u64 {
+                std::hint::black_box(step);
+                checkpoint();
+            }
+            match is_over.load(Ordering::Relaxed) {
+                true => Step::Done,
+                false => Step::Again,
+            }
+        });
+    }
+    // None ends before all have begun, so the first ones are queued again, however the machine plans its threads.
+    while begun.load(Ordering::Relaxed) < flows {
+        std::thread::sleep(Duration::from_micros(100));
     }
     let urgent = pool.flow(Entity::new(Class::Iso).with_nice(Nice::MIN));
-    for _ in 0..200 {
+    let parents = pool.flow(Entity::new(Class::Normal));
+    let mut handles = Vec::new();
+    for _ in 0..500 {
         urgent.run(|| ()).unwrap();
         let parent = Arc::clone(&pool);
-        handles.push(busy[0].spawn(move || {
+        handles.push(parents.spawn(move || {
             let child = parent.flow(Entity::new(Class::Normal));
             child.submit(|| ());
         }));
@@ -53,6 +68,7 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
     for handle in handles {
         handle.wait().unwrap();
     }
+    is_over.store(true, Ordering::Relaxed);
     drop(urgent);
     policy.records()
 }
@@ -74,6 +90,7 @@ fn kinds(records: &[Record]) -> BTreeSet<String> {
 fn the_policy_decides_for_the_pool_as_it_does_anywhere() {
     let topology = Topology::from_spec("2c").unwrap();
     let records = recorded_in_the_pool(&topology);
+    // Each of 500 urgent jobs and 500 children asks more than once.
     assert!(records.len() > 2_000, "{}", records.len());
     assert_eq!(replay(&Bfs::default(), &topology, &records), Ok(()));
     let other = Bfs {

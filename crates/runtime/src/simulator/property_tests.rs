@@ -6,7 +6,7 @@ use crate::topology::Sharing;
 
 const MS: u64 = 1_000_000;
 /// Seeds per property in an ordinary run, and in a long one.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 60;
 const SEEDS_LONG: u64 = 5000;
 const MACHINES: [&str; 8] = [
     "1c",

@@ -270,7 +270,7 @@ fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<At
     });
 }
 
-/// The share of the first of two groups of flows that compete for one worker, after a while.
+/// The share of the first of two groups of flows that compete for one worker, in 400 ms of their time.
 fn share_of_first(groups: [&[Entity]; 2]) -> f64 {
     let pool = pool(1);
     let done = Arc::new(AtomicBool::new(false));
@@ -287,19 +287,35 @@ fn share_of_first(groups: [&[Entity]; 2]) -> f64 {
     first / (first + second)
 }
 
+/// Asserts that the first group gets `expected`, give or take `tolerance`.
+///
+/// A stop of the whole process counts as time of the flow that ran, and may be longer than all others' (the policy makes up for a few slices
+/// only), so a measurement that is off is repeated. A policy that shares otherwise is off each time: the tolerance is less than half of the
+/// way to the share of flows that are alike. The exact shares are the simulator's to prove.
+fn assert_share(groups: [&[Entity]; 2], expected: f64, tolerance: f64) {
+    let mut measured = Vec::new();
+    while measured.len() < 10 {
+        let share = share_of_first(groups);
+        if (share - expected).abs() < tolerance {
+            return;
+        }
+        measured.push(share);
+    }
+    panic!("{expected} is not among {measured:?}");
+}
+
 #[test]
 fn nice_flows_get_their_share() {
     let nice = |nice| Entity::new(Class::Normal).with_nice(Nice::new(nice));
-    let share = share_of_first([&[nice(0)], &[nice(10)]]);
-    // The offsets are as 1 to 1.1 to the tenth, 2.59, so the shares are 0.72 and 0.28.
-    assert!((0.66..0.78).contains(&share), "{share}");
+    // The offsets are as 1 to 1.1 to the tenth, 2.59, so the shares are 0.72 and 0.28; alike they would be 0.5.
+    assert_share([&[nice(0)], &[nice(10)]], 0.72, 0.06);
 }
 
 #[test]
 fn tenants_share_alike_however_many_flows_they_have() {
     let tenant = |number| Entity::new(Class::Normal).with_tenant(TenantId::new(number));
-    let share = share_of_first([&[tenant(1)], &[tenant(2); 20]]);
-    assert!((0.40..0.60).contains(&share), "{share}");
+    // Without tenants it would be one of 21 flows: 0.05.
+    assert_share([&[tenant(1)], &[tenant(2); 20]], 0.5, 0.1);
 }
 
 #[test]
