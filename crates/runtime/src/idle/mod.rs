@@ -1,16 +1,13 @@
-//! How a worker waits: spinning, in a light sleep, parked; and who is woken.
+//! How a worker waits: spinning, in a light sleep, parked.
 //!
 //! The README beside this file tells states, protocol and why no wake-up is lost. [`Sleeper`] is one worker's bed,
-//! [`Habit`] says how long it is worth to stay awake, [`MachineLoad`] when it is not at all, [`WakeGate`] keeps a burst
-//! of work from waking everybody.
+//! [`Habit`] says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.
 
-mod gate;
 mod habit;
 mod light;
 mod load;
 mod sleeper;
 
-pub use gate::WakeGate;
 pub use habit::Habit;
 pub use load::{Load, MachineLoad};
 pub use sleeper::{Patience, Sleeper, Wakes, Woken};

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use super::{Patience, Sleeper, WakeGate};
+use super::{Patience, Sleeper};
 
 /// Lies down, looks, sleeps, until `wanted` pieces of work were taken.
 fn work_off(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
@@ -42,30 +42,5 @@ fn no_wake_up_is_lost() {
         let worker = thread::spawn(move || work_off(&sleeper, &work, 2));
         wakers.into_iter().for_each(|waker| waker.join().unwrap());
         worker.join().unwrap();
-    });
-}
-
-/// Workers are modelled by the calls that a woken one makes.
-#[test]
-fn no_work_is_left_behind_the_gate() {
-    model(|| {
-        let gate = Arc::new(WakeGate::default());
-        let work = Arc::new(AtomicUsize::new(0));
-        let submitters: Vec<_> = (0..3)
-            .map(|_| {
-                let (gate, work) = (Arc::clone(&gate), Arc::clone(&work));
-                thread::spawn(move || {
-                    work.fetch_add(1, Ordering::Relaxed);
-                    let mut is_called = gate.ask();
-                    while is_called {
-                        work.swap(0, Ordering::Relaxed);
-                        let is_more = gate.arrive();
-                        is_called = is_more && work.load(Ordering::Relaxed) > 0 && gate.ask();
-                    }
-                })
-            })
-            .collect();
-        submitters.into_iter().for_each(|s| s.join().unwrap());
-        assert_eq!(work.load(Ordering::Relaxed), 0);
     });
 }
