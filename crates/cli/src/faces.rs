@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{RefrainArgs, RfnArgs, RfnMode, Verb};
+use crate::args::{RefrainArgs, RfnArgs, RfnMode};
 
 /// A name of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,15 @@ impl Face {
         }
     }
 
-    /// The verb that the command line asks for.
-    pub fn parse(self, arguments: Vec<OsString>) -> Result<Verb, clap::Error> {
+    /// What the command line asks for.
+    pub fn parse(self, arguments: Vec<OsString>) -> Result<RefrainArgs, clap::Error> {
         match self {
-            Face::Refrain => Ok(RefrainArgs::try_parse_from(arguments)?.verb),
-            Face::Rfn(mode) => Ok(RfnArgs::try_parse_from(arguments)?.into_verb(mode)),
+            Face::Refrain => RefrainArgs::try_parse_from(arguments),
+            Face::Rfn(mode) => Ok(RefrainArgs {
+                verb: RfnArgs::try_parse_from(arguments)?.into_verb(mode),
+                // gzip's habits have no such word.
+                profile: false,
+            }),
         }
     }
 }
@@ -59,10 +63,11 @@ pub fn commands() -> [clap::Command; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Verb;
 
     fn verb(line: &str) -> Result<Verb, clap::Error> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        Face::of(arguments.first()).parse(arguments)
+        Ok(Face::of(arguments.first()).parse(arguments)?.verb)
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod messages;
 mod names;
 mod password;
 mod patience;
+mod profile;
 mod progress;
 mod report;
 mod run;

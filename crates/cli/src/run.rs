@@ -9,7 +9,7 @@ use crate::faces::Face;
 use crate::session::Session;
 #[cfg(feature = "lrzip")]
 use crate::{faces, lrzip};
-use crate::{generate, messages, verbs};
+use crate::{generate, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -24,20 +24,27 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// Runs the verb that `arguments` ask for.
 fn verb(arguments: Vec<OsString>) -> Exit {
     let face = Face::of(arguments.first());
-    let verb = match face.parse(arguments) {
-        Ok(verb) => verb,
+    let asked = match face.parse(arguments) {
+        Ok(asked) => asked,
         Err(error) => return messages::parser(&error),
     };
     let session = Session::start(face.name());
+    match asked.profile {
+        true => profile::around(|| run_verb(asked.verb, &session)),
+        false => run_verb(asked.verb, &session),
+    }
+}
+
+fn run_verb(verb: Verb, session: &Session) -> Exit {
     match verb {
-        Verb::Compress(args) => verbs::compress::run(&args, &session),
-        Verb::Decompress(args) => verbs::decompress::run(&args, &session),
-        Verb::Test(args) => verbs::test::run(&args, &session),
-        Verb::Info(args) => verbs::info::run(&args, &session),
-        Verb::List(args) => verbs::list::run(&args, &session),
-        Verb::Cat(args) => verbs::cat::run(&args, &session),
-        Verb::Hash(args) => verbs::hash::run(&args, &session),
-        Verb::Bench(args) => verbs::bench::run(&args, &session),
-        Verb::Generate(args) => generate::run(&args, &session),
+        Verb::Compress(args) => verbs::compress::run(&args, session),
+        Verb::Decompress(args) => verbs::decompress::run(&args, session),
+        Verb::Test(args) => verbs::test::run(&args, session),
+        Verb::Info(args) => verbs::info::run(&args, session),
+        Verb::List(args) => verbs::list::run(&args, session),
+        Verb::Cat(args) => verbs::cat::run(&args, session),
+        Verb::Hash(args) => verbs::hash::run(&args, session),
+        Verb::Bench(args) => verbs::bench::run(&args, session),
+        Verb::Generate(args) => generate::run(&args, session),
     }
 }

@@ -40,6 +40,7 @@
 //! threads at once, and tells what an archive is made of. Bytes come from a [`storage::Source`] or any [`std::io::Read`] and go to a
 //! [`storage::Sink`]: files, pipes, memory, or your own. A [`Watch`] sees progress and can stop a run. An [`Error`] says what
 //! kind of failure it is and where.
+//! [`stages`] measures what each part of the work takes.
 //!
 //! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for
 //! any size of input. The directory `examples` has a program for each of the above.
@@ -67,6 +68,7 @@ mod reading;
 mod tree;
 mod tuning;
 
+pub use refrain_runtime::stages;
 pub use refrain_storage as storage;
 
 pub use archive::{Archive, Dialect};

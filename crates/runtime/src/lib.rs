@@ -3,7 +3,7 @@
 //! A [`pool`] of workers runs flows by a [`policy`] (deadlines, latency classes, tenants) on a
 //! [`topology`]; [`timer`]s submit to flows. The engine sees little of it: a scoped [`crew()`] with
 //! one completion queue, whose hands are flows. Beside them a [`Clock`], [`Cancellation`], locks,
-//! and large buffers ([`HugeBuffer`], [`BufferPool`]).
+//! large buffers ([`HugeBuffer`], [`BufferPool`]), and what the [`stages`] of the work take.
 //!
 //! This is the only crate that makes threads, and the only one that reads a clock. Everything else
 //! hands closures to a crew and stays a plain function of its inputs.
@@ -40,6 +40,7 @@ pub mod policy;
 pub mod pool;
 mod queue;
 pub mod simulator;
+pub mod stages;
 mod sync;
 pub mod timer;
 pub mod topology;

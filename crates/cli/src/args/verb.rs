@@ -20,6 +20,9 @@ pub struct RefrainArgs {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
+    /// Tell at the end, on standard error, what each stage of the work took
+    #[arg(long, global = true, help_heading = "Reporting")]
+    pub profile: bool,
 }
 
 /// What to do.

@@ -332,3 +332,41 @@ fn special_outputs_are_written_not_replaced() {
     );
     case.ok("compress x -o /dev/null");
 }
+
+#[test]
+fn every_verb_tells_its_stages_with_profile() {
+    let case = Case::new();
+    let content = mixture(3 << 20);
+    case.write("x", &content);
+    let runs: [(&str, &[&str]); 8] = [
+        ("compress x", &["scan", "match", "encode", "write"]),
+        ("test x.rfn", &["decode", "put together"]),
+        ("decompress -f x.rfn", &["decode", "give"]),
+        ("cat x.rfn", &["read", "decode"]),
+        ("hash x", &["hash"]),
+        ("info x.rfn", &[]),
+        ("list x.rfn", &[]),
+        ("generate completions .", &[]),
+    ];
+    for (line, stages) in runs {
+        let output = case.ok(&format!("{line} --profile"));
+        let told = String::from_utf8(output.stderr).unwrap();
+        let lines = told.lines().skip_while(|line| !line.starts_with("stage "));
+        let lines: Vec<&str> = lines.collect();
+        assert!(
+            lines.last().unwrap().starts_with("whole program "),
+            "{line}: {told}"
+        );
+        for stage in stages {
+            let named = lines.iter().filter(|line| line.starts_with(stage));
+            assert_eq!(named.count(), 1, "{line}, {stage}: {told}");
+        }
+        if line == "cat x.rfn" {
+            assert!(output.stdout == content);
+        }
+    }
+    let told = String::from_utf8(case.ok("--profile test x.rfn").stderr).unwrap();
+    assert!(told.contains("whole program "), "before the verb too");
+    let quiet = String::from_utf8(case.ok("test x.rfn").stderr).unwrap();
+    assert!(!quiet.contains("whole program "));
+}

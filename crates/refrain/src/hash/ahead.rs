@@ -8,6 +8,7 @@ use refrain_protect::{
     ContentHasher, DigestAlgorithm, DigestHasher, DigestValue, SEGMENT_BYTES, SegmentHash,
     segment_hash,
 };
+use refrain_runtime::stages::stage;
 use refrain_runtime::{Crew, Lane, Lock, crew};
 
 use super::{Delivery, HashInputs};
@@ -169,7 +170,9 @@ impl Ahead<'_, '_, '_> {
         self.reads_under_way += 1;
         let input = self.input.clone();
         self.crew.submit(Lane::Input, move || {
+            let mut stage = stage("read", 0);
             let read = input.lock().next(&mut buffer);
+            stage.add_bytes(buffer.len() as u64);
             Event::Piece(read.map(|()| buffer))
         });
     }
@@ -181,7 +184,9 @@ impl Ahead<'_, '_, '_> {
         self.next_offset += piece.len() as u64;
         match &mut self.hash {
             Hash::Serial(hasher) => {
+                let stage = stage("hash", piece.len() as u64);
                 hasher.update(&piece);
+                drop(stage);
                 if !has_ended {
                     self.read_next(piece);
                 }
@@ -189,6 +194,7 @@ impl Ahead<'_, '_, '_> {
             Hash::Tree { .. } => {
                 self.segments_under_way += 1;
                 self.crew.submit(Lane::Normal, move || {
+                    let _stage = stage("hash", piece.len() as u64);
                     Event::Segment(segment_of(offset, &piece), piece)
                 });
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use refrain_protect::digest::{finish_many, update_many};
 use refrain_protect::{DigestHasher, DigestValue};
+use refrain_runtime::stages::stage;
 
 use super::HashInputs;
 use crate::pipeline::intake::read_full;
@@ -79,6 +80,7 @@ impl<'a> Batch<'a> {
 
     /// Reads and hashes until about `quantum_bytes` are done, no input is left, or the run was cancelled.
     pub(super) fn run(&mut self, quantum_bytes: u64, cancel_flag: Option<&AtomicBool>) {
+        let mut stage = stage("read and hash", 0);
         let mut cost_bytes = 0;
         while cost_bytes < quantum_bytes && !self.is_done {
             if cancel_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
@@ -88,6 +90,7 @@ impl<'a> Batch<'a> {
             let before = self.bytes_read;
             self.round();
             cost_bytes += self.bytes_read - before;
+            stage.add_bytes(self.bytes_read - before);
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use refrain_codec::FallbackReason;
+use refrain_runtime::stages::stage;
 
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
@@ -92,6 +93,7 @@ impl Encoding for NativeEncoding {
                 first_page,
                 job,
             } => {
+                let _stage = stage("encode", job.raw_bytes());
                 let block = job.encode(&shared.workspaces, &shared.tuning.plan)?;
                 Encoded::Block {
                     ticket,
@@ -100,6 +102,7 @@ impl Encoding for NativeEncoding {
                 }
             }
             EncodeJob::Extents { ticket, job } => {
+                let _stage = stage("pack extents", 0);
                 let extents = shared.workspaces.with(|space| job.encode(&mut space.codec));
                 Encoded::Extents {
                     ticket,

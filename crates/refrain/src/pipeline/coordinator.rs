@@ -8,6 +8,7 @@ use refrain_longmatch::{
     Match, SegmentScan, find_in_epoch, has_repeats, match_segment, scan_segment,
 };
 use refrain_protect::{SEGMENT_BYTES, segment_hash};
+use refrain_runtime::stages::stage;
 use refrain_runtime::{BufferPool, Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -355,6 +356,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             });
             let mut table = self.spare_tables.pop().unwrap_or_default();
             self.crew.submit(Lane::Urgent, move || {
+                let _stage = stage("find repeats", data.length_bytes());
                 let mut candidates = vec![];
                 data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
                 Event::Candidates {
@@ -400,6 +402,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             let data = epoch.data.clone();
             jobs_left += 1;
             self.crew.submit(Lane::Urgent, move || {
+                let _stage = stage("hash", data.length_bytes());
                 A::Encoding::hash(&mut hashes, &data);
                 drop(data);
                 Event::Hashed(hashes)
@@ -417,6 +420,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 self.shared.clone(),
             );
             self.crew.submit(Lane::Urgent, move || {
+                let segments = data.segments[batch.clone()].iter();
+                let _stage = stage(
+                    "match",
+                    segments.map(|segment| segment.bytes.len() as u64).sum(),
+                );
                 let matches = data.with(|epoch| {
                     let rules = &shared.tuning.rules;
                     let one = |number: usize| {
@@ -485,6 +493,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             reach_floor: matching.reach_floor,
         };
         self.crew.submit(Lane::Urgent, move || {
+            let _stage = stage("settle", step.data.length_bytes());
             Event::Settled(settle(step).map(Box::new))
         });
         Ok(())
@@ -530,13 +539,17 @@ impl Shared {
         } else {
             vec![0; length_bytes]
         };
+        let mut stage = stage("read", 0);
         let count = read(&mut bytes)?;
+        stage.add_bytes(count as u64);
+        drop(stage);
         bytes.truncate(count);
         Ok(bytes)
     }
 
     /// Hashes and scans a segment while it is in the cache.
     fn scan(&self, plan: &SegmentPlan, bytes: Vec<u8>) -> Result<ReadSegment> {
+        let _stage = stage("scan", bytes.len() as u64);
         let mut scan = self.scans.lock().pop().unwrap_or_default();
         scan_segment(&bytes, &self.tuning.rules, &mut scan);
         let hash = segment_hash(plan.offset_in_member, &bytes)

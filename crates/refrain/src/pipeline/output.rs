@@ -6,6 +6,7 @@ use refrain_format::{
     ArchiveAssembler, ArchiveHead, BlockHead, EntriesHead, EpochSums, ExtentsHead, Index,
     MemberEnd, MemberStart,
 };
+use refrain_runtime::stages::stage;
 use refrain_storage::Sink;
 
 use crate::error::{Error, Result};
@@ -105,9 +106,10 @@ impl<'a> Output<'a> {
         };
         self.order.pop_front();
         let offset = self.archive_bytes();
-        self.write(frame)
-            .map(Some)
-            .map_err(|error| error.at_offset(offset))
+        let mut stage = stage("write", 0);
+        let written = self.write(frame);
+        stage.add_bytes(self.archive_bytes() - offset);
+        written.map(Some).map_err(|error| error.at_offset(offset))
     }
 
     fn write(&mut self, frame: Frame) -> Result<Written> {

@@ -8,6 +8,7 @@ use refrain_format::{
     Coding, FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader,
     check_magic,
 };
+use refrain_runtime::stages::stage;
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};
@@ -75,7 +76,10 @@ impl FrameReader {
     /// The next frame, or `None` at the end of the input.
     pub(crate) fn next(&mut self) -> Result<Option<CheckedFrame>> {
         let offset = self.offset;
-        self.next_here().map_err(|error| error.at_offset(offset))
+        let mut stage = stage("read", 0);
+        let next = self.next_here().map_err(|error| error.at_offset(offset));
+        stage.add_bytes(self.offset - offset);
+        next
     }
 
     fn next_here(&mut self) -> Result<Option<CheckedFrame>> {

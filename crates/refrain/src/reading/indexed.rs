@@ -9,6 +9,7 @@ use refrain_format::{
     Limits, MAGIC, check_magic, unpack_entries,
 };
 use refrain_runtime::Lock;
+use refrain_runtime::stages::stage;
 use refrain_storage::Source;
 
 use crate::archive_info::{
@@ -66,6 +67,7 @@ impl Blocks for IndexedBlocks {
         let number = self.index.block_at(place.store_start);
         let block = number.and_then(|number| self.index.blocks.get(number));
         let frame_bytes = block.map(|block| block.frame_bytes);
+        let mut stage = stage("read", 0);
         let frame = read_frame_at(
             &*self.source,
             place.frame_offset,
@@ -73,6 +75,7 @@ impl Blocks for IndexedBlocks {
             frame_bytes,
             &self.limits,
         )?;
+        stage.add_bytes(frame.payload.len() as u64);
         Ok(frame.payload)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, opens_slowly};
 use refrain_format::{BlockHead, Limits};
+use refrain_runtime::stages::stage;
 use refrain_runtime::{Lock, Permits};
 
 use crate::error::{Error, Result};
@@ -236,6 +237,7 @@ impl StoreReader {
         };
         let cell = self.cache.lock().get(place.block, wanted);
         let opened = cell.get_or_try_init(|| {
+            let _stage = stage("decode", wanted);
             let bytes = Arc::new(self.decode(place, wanted)?);
             let evicted = self.cache.lock().shrink(place.block);
             evicted

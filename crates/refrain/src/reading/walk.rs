@@ -13,6 +13,7 @@ use refrain_format::{
     StreamChecker, unpack_entries,
 };
 use refrain_protect::{ContentHasher, SEGMENT_BYTES};
+use refrain_runtime::stages::stage;
 use refrain_runtime::{BufferPool, Crew, Lane, Lock};
 use refrain_storage::Source;
 
@@ -623,6 +624,7 @@ impl Walk<'_, '_, '_> {
             self.pieces_in_flight += 1;
             self.crew.submit(Lane::Normal, move || {
                 let Shared { store, buffers, .. } = &*shared;
+                let _stage = stage("put together", content.end - content.start);
                 let made = MadePiece::make(store, buffers, &map, content, segment_at);
                 Event(Kind::Piece { piece, made })
             });
@@ -683,6 +685,7 @@ impl Walk<'_, '_, '_> {
         made.hash_into(&mut member.hasher)
             .map_err(|error| damaged(error.to_string()))?;
         self.totals.content_bytes += made.length_bytes;
+        let _stage = stage("give", made.length_bytes);
         match made.bytes {
             Made::Zeros => self.visitor.zeros(made.length_bytes),
             Made::Bytes(bytes) => {

@@ -86,6 +86,12 @@ impl Times {
         Some(bucket_end(bucket))
     }
 
+    /// Counts one time.
+    pub(crate) fn count_ns(&mut self, time_ns: u64) {
+        self.counts.resize(BUCKETS, 0);
+        self.counts[bucket_of(time_ns)] += 1;
+    }
+
     /// Adds the times of `other`.
     pub fn add(&mut self, other: &Times) {
         if self.counts.len() < other.counts.len() {

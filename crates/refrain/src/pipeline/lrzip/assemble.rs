@@ -7,6 +7,7 @@ use refrain_codec::ForeignPlan;
 use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
 use refrain_protect::DigestValue;
 use refrain_protect::lrzip::Item;
+use refrain_runtime::stages::stage;
 use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -313,6 +314,7 @@ impl<'a> LrzipAssembler<'a> {
     }
 
     fn write_buffer(&mut self) -> Result<()> {
+        let _stage = stage("write", self.buffer.len() as u64);
         let offset = self.totals.archive_bytes;
         self.sink
             .write_all(&self.buffer)

@@ -6,6 +6,7 @@ use refrain_codec::foreign::ForeignCodec;
 use refrain_codec::{ForeignPlan, encode_foreign, looks_like_noise};
 use refrain_format::lrzip::BackEnd;
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
+use refrain_runtime::stages::stage;
 
 use crate::error::Result;
 use crate::pipeline::coordinator::{Encoding, Shared};
@@ -99,6 +100,7 @@ impl Encoding for LrzipEncoding {
         } = job;
         let literals = match content {
             Content::Records(raw) => {
+                let _stage = stage("pack records", raw.len() as u64);
                 return Ok(Encoded {
                     place,
                     block: squeeze(plan, &Arc::new(raw), None)?,
@@ -108,9 +110,11 @@ impl Encoding for LrzipEncoding {
             }
             Content::Literals(literals) => literals,
         };
+        let mut stage = stage("encode", 0);
         let is_noise = tries_sample && literals.is_noise(shared)?;
         let plan = if is_noise { ForeignPlan::Stored } else { plan };
         let raw = Arc::new(literals.joined());
+        stage.add_bytes(raw.len() as u64);
         let block = squeeze(plan, &raw, Some(literals.first_page))?;
         let pages = EncodedPages {
             first_page: literals.first_page,

@@ -12,6 +12,7 @@ use refrain_codec::foreign::{ForeignFilter, StreamFilter};
 use refrain_format::lrzip::Prefilter;
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberStart};
+use refrain_runtime::stages::stage;
 use refrain_runtime::{BufferPool, Crew, Lane, PooledBuffer};
 
 use super::ahead::Ahead;
@@ -229,7 +230,11 @@ impl Walk<'_, '_, '_> {
         let shared = self.shared.clone();
         // On a thread of its own: a pipe may keep it waiting.
         self.crew.submit(Lane::Input, move || {
+            let mut stage = stage("read", 0);
+            let before = epochs.offset();
             let step = epochs.next(&shared.store);
+            stage.add_bytes(epochs.offset().saturating_sub(before));
+            drop(stage);
             Event(Kind::Step { epochs, step })
         });
     }
@@ -259,6 +264,7 @@ impl Walk<'_, '_, '_> {
             self.pieces_in_flight += 1;
             // Urgent: content that is given away makes room for all else.
             self.crew.submit(Lane::Urgent, move || {
+                let _stage = stage("put together", plan.content.end - plan.content.start);
                 let made = shared.make(&plan.map, plan.content);
                 Event(Kind::Piece {
                     piece: plan.piece,
@@ -278,6 +284,7 @@ impl Walk<'_, '_, '_> {
         };
         let given = std::mem::take(&mut self.undigested);
         self.crew.submit(Lane::Urgent, move || {
+            let _stage = stage("hash", 0);
             let result = given.iter().try_for_each(|given| digest.take(given));
             Event(Kind::Digested {
                 digest,
@@ -373,6 +380,7 @@ impl Walk<'_, '_, '_> {
         let shared = self.shared.clone();
         self.pieces_in_packing += 1;
         self.crew.submit(Lane::Normal, move || {
+            let _stage = stage("keep", bytes.len() as u64);
             let mut scratch = shared.buffers.get().unwrap_or_default();
             let pack = |space: &mut EncodeSpace| {
                 let (start, until) = (keep.start, keep.needed_until);
@@ -458,7 +466,9 @@ impl Walk<'_, '_, '_> {
 
     fn give_plain(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
         self.totals.content_bytes += bytes.len() as u64;
+        let stage = stage("give", bytes.len() as u64);
         self.visitor.content(&bytes)?;
+        drop(stage);
         self.undigested_pieces += 1;
         self.undigested.push(Given::Bytes(bytes));
         Ok(())

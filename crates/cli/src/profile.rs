@@ -1,0 +1,152 @@
+//! `--profile`: what each stage of a run took.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use refrain::stages::{self, StageProfile, Usage};
+
+use crate::messages;
+use crate::units::bytes_text;
+
+const NOT_AVAILABLE: &str = "n/a";
+const NOTHING: &str = "-";
+const HEAD: [&str; 12] = [
+    "stage",
+    "pieces",
+    "time",
+    "CPU",
+    "bytes",
+    "faults",
+    "waits",
+    "preempted",
+    "Gcycles",
+    "Ginstr",
+    "gap p99",
+    "longest",
+];
+
+type Row = [String; HEAD.len()];
+
+/// Runs `work` and tells afterwards what its stages took.
+pub fn around<R>(work: impl FnOnce() -> R) -> R {
+    stages::measure();
+    let start = Instant::now();
+    let result = work();
+    let whole = Usage {
+        time: start.elapsed(),
+        ..stages::whole_process()
+    };
+    messages::line(table(&stages::report(), &whole).trim_end());
+    result
+}
+
+/// Times and counts of all threads, a stage per line, and the whole program.
+fn table(stages: &[StageProfile], whole: &Usage) -> String {
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(stages.iter().map(stage_row));
+    rows.push(row("whole program", None, whole, [None, None]));
+    let mut widths = [0; HEAD.len()];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for [name, numbers @ ..] in &rows {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{name:<width$}", width = widths[0]);
+        for (cell, width) in numbers.iter().zip(&widths[1..]) {
+            let _ = write!(text, "  {cell:>width$}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn stage_row(stage: &StageProfile) -> Row {
+    let gaps_ns = [0.99, 1.0].map(|share| stage.gaps.quantile_ns(share));
+    row(stage.name, Some(stage.pieces), &stage.usage, gaps_ns)
+}
+
+fn row(name: &str, pieces: Option<u64>, usage: &Usage, gaps_ns: [Option<u64>; 2]) -> Row {
+    let billions = |count: Option<u64>| match count {
+        Some(count) => format!("{:.2}", count as f64 / 1e9),
+        None => NOT_AVAILABLE.to_owned(),
+    };
+    let [gap, longest] = gaps_ns.map(|gap_ns| match gap_ns {
+        Some(gap_ns) => time_text(Duration::from_nanos(gap_ns)),
+        None => NOTHING.to_owned(),
+    });
+    [
+        name.to_owned(),
+        pieces.map_or(NOTHING.to_owned(), |pieces| pieces.to_string()),
+        time_text(usage.time),
+        time_text(usage.cpu),
+        match usage.bytes {
+            0 => NOTHING.to_owned(),
+            bytes => bytes_text(bytes),
+        },
+        (usage.minor_faults + usage.major_faults).to_string(),
+        usage.waits.to_string(),
+        usage.preemptions.to_string(),
+        billions(usage.cycles),
+        billions(usage.instructions),
+        gap,
+        longest,
+    ]
+}
+
+/// Three digits and a unit: `2.35 s`, `12.0 ms`, `850 us`.
+fn time_text(time: Duration) -> String {
+    let (value, unit) = match time.as_nanos() {
+        0..1_000_000 => (time.as_secs_f64() * 1e6, "us"),
+        1_000_000..1_000_000_000 => (time.as_secs_f64() * 1e3, "ms"),
+        _ => (time.as_secs_f64(), "s"),
+    };
+    let decimals = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let text = |nanoseconds| time_text(Duration::from_nanos(nanoseconds));
+        assert_eq!(text(850_000), "850 us");
+        assert_eq!(text(12_000_000), "12.0 ms");
+        assert_eq!(text(2_350_000_000), "2.35 s");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_and_what_is_not_known_is_said() {
+        let usage = Usage {
+            cpu: Duration::from_millis(3),
+            bytes: 5_000_000,
+            cycles: Some(2_500_000_000),
+            instructions: None,
+            ..Usage::default()
+        };
+        let stage = StageProfile {
+            name: "scan",
+            pieces: 12,
+            usage,
+            gaps: Default::default(),
+        };
+        let text = table(&[stage], &Usage::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(
+            lines.iter().all(|line| line.len() == lines[0].len()),
+            "{text}"
+        );
+        for expected in ["scan", "12", "3.00 ms", "5.00 MB", "2.50", "n/a"] {
+            assert!(lines[1].contains(expected), "{expected}: {text}");
+        }
+    }
+}
