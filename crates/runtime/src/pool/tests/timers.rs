@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::*;
 
-#[test]
-fn timers_fire_in_order_and_never_early() {
+/// Four timers: what fired, in order, with whether it was time; and how long it took to set them.
+fn four_timers() -> (Vec<(u64, bool)>, Duration) {
     let pool = pool(2);
     let flow = normal(&pool);
     let fired = Arc::new(Mutex::new(Vec::new()));
@@ -13,13 +13,26 @@ fn timers_fire_in_order_and_never_early() {
     for milliseconds in [9, 3, 6, 1] {
         let fired = Arc::clone(&fired);
         pool.after(Duration::from_millis(milliseconds), &flow, move || {
-            let late = start.elapsed() >= Duration::from_millis(milliseconds);
-            fired.lock().unwrap().push((milliseconds, late));
+            let is_time = start.elapsed() >= Duration::from_millis(milliseconds);
+            fired.lock().unwrap().push((milliseconds, is_time));
         });
     }
+    let setting = start.elapsed();
     eventually(|| fired.lock().unwrap().len() == 4);
-    let expected = [(1, true), (3, true), (6, true), (9, true)];
-    assert_eq!(*fired.lock().unwrap(), expected);
+    let fired = fired.lock().unwrap().clone();
+    (fired, setting)
+}
+
+#[test]
+fn timers_fire_in_order_and_never_early() {
+    loop {
+        let (fired, setting) = four_timers();
+        assert!(fired.iter().all(|&(_, is_time)| is_time), "{fired:?}");
+        // A thread that is stopped while it sets them sets the last ones for later: then the order is another.
+        if setting < Duration::from_millis(1) {
+            return assert!(fired.is_sorted(), "{fired:?}");
+        }
+    }
 }
 
 #[test]
