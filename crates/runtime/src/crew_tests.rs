@@ -201,13 +201,18 @@ fn a_panicking_body_does_not_hang() {
 fn blocking_input_and_output_take_no_compute_worker() {
     let (end_input, input) = mpsc::channel::<()>();
     let (end_output, output) = mpsc::channel::<()>();
-    crew(1, |crew| {
+    // The ends belong to the body: a failure drops them, and with them ends the jobs that wait.
+    crew(1, move |crew| {
         crew.submit(Lane::Input, move || input.recv().map_or(0, |()| 1));
         crew.submit(Lane::Output, move || output.recv().map_or(0, |()| 2));
         crew.submit(Lane::Input, || 3);
         for _ in 0..10 {
             crew.submit(Lane::Background, || 10);
             assert_eq!(crew.next(), Some(Ok(10)));
+        }
+        // The threads of both take their time to begin.
+        while crew.queued() > 1 {
+            std::thread::yield_now();
         }
         assert_eq!((crew.queued(), crew.in_flight()), (1, 3));
         end_output.send(()).unwrap();
