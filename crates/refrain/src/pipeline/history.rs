@@ -218,10 +218,7 @@ impl StoreHistory {
         }
         self.cache.lock().forget_below(self.first_kept);
         self.packed.lock().forget_below(self.first_kept);
-        let kept_from = self
-            .closed
-            .front()
-            .map_or(self.open_start, |page| page.start);
+        let kept_from = self.start_of(0);
         if let Some(archive) = &self.archive {
             archive.forget_below(kept_from);
         }
@@ -240,18 +237,19 @@ impl StoreHistory {
         }
     }
 
+    /// Where a kept page begins, by its place among them; the open page follows the last.
+    fn start_of(&self, index: usize) -> u64 {
+        let closed = self.closed.get(index);
+        closed.map_or(self.open_start, |page| page.start)
+    }
+
     /// The closed page that holds this byte of the store, with its number.
     fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
-        let start_of = |index: usize| {
-            self.closed
-                .get(index)
-                .map_or(self.open_start, |page| page.start)
-        };
         let first = self.closed.front()?.start;
         // Nearly all pages are full.
         let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
         let is_right = guess < self.closed.len()
-            && (start_of(guess)..start_of(guess + 1)).contains(&offset_in_store);
+            && (self.start_of(guess)..self.start_of(guess + 1)).contains(&offset_in_store);
         let index = match is_right {
             true => guess,
             false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,
@@ -283,11 +281,9 @@ impl StoreHistory {
     /// The page at `offset` of a packed block.
     fn unpack(&self, block: &Packed, offset: usize, number: u64) -> Option<PooledBuffer> {
         let index = (number - self.first_kept) as usize;
-        let start = self.closed.get(index)?.start;
-        let next = self.closed.get(index + 1);
-        let end = next.map_or(self.open_start, |next| next.start);
+        let length_bytes = self.start_of(index + 1) - self.start_of(index);
         let mut page = PooledBuffer::empty(&self.pool).ok()?;
-        page.resize((end - start) as usize, 0);
+        page.resize(length_bytes as usize, 0);
         (self.workspaces).with(|space| block.read(&mut space.codec, offset, &mut page))?;
         Some(page)
     }

@@ -179,6 +179,16 @@ mod tests {
         Arc::new(PooledBuffer::empty(&pool).expect("memory"))
     }
 
+    /// A cache that has seen a thousand pages.
+    fn filled(pages_max: usize) -> PageCache {
+        let mut cache = PageCache::new(pages_max);
+        for number in 0..1000 {
+            cache.push(page());
+            cache.release(number, false);
+        }
+        cache
+    }
+
     fn in_memory(cache: &PageCache) -> usize {
         let there = |slot: &&Slot| slot.page.is_some();
         cache.slots.iter().filter(there).count()
@@ -203,11 +213,7 @@ mod tests {
 
     #[test]
     fn a_smaller_cache_lets_pages_go() {
-        let mut cache = PageCache::new(400);
-        for number in 0..1000 {
-            cache.push(page());
-            cache.release(number, false);
-        }
+        let mut cache = filled(400);
         for pages_max in [300, 299, 40, 0] {
             cache.keep_recent_only(pages_max);
             assert_eq!(in_memory(&cache), pages_max.min(100));
@@ -216,11 +222,7 @@ mod tests {
 
     #[test]
     fn going_through_all_pages_again_finds_the_sample() {
-        let mut cache = PageCache::new(400);
-        for number in 0..1000 {
-            cache.push(page());
-            cache.release(number, false);
-        }
+        let mut cache = filled(400);
         for _ in 0..3 {
             let mut found = 0;
             for number in 0..1000 {
@@ -258,11 +260,7 @@ mod tests {
 
     #[test]
     fn forgotten_pages_make_room() {
-        let mut cache = PageCache::new(100);
-        for number in 0..1000 {
-            cache.push(page());
-            cache.release(number, false);
-        }
+        let mut cache = filled(100);
         cache.forget_below(990);
         assert_eq!(cache.get(3).map(|_| ()), None);
         for number in 1000..1080 {
