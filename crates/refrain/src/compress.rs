@@ -299,7 +299,7 @@ impl Run<'_> {
         let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
         let all_reread = sources.iter().all(Option::is_some);
         let blocks = (!all_reread).then(|| written.clone() as Arc<_>);
-        let history = store_history(&self.budget, sources, blocks)?;
+        let history = store_history(&self.budget, sources, blocks, &workspaces)?;
         let shared = shared(self.tuning, &self.budget, workspaces);
         let reach = ReachTracker::new(self.reach_bytes, self.reach_margin());
         let output = Output::begin(sink, &self.head())?;

@@ -128,15 +128,16 @@ impl Default for LrzipOptions {
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
     pub cut: Cut,
-    /// Memory for blocks that are encoded and wait for the place of the next one, and for what is known of records, at most.
+    /// Memory for blocks that are encoded and wait for the place of the next one, and for the lists that records are made from, at most.
     pub kept_bytes: u64,
 }
 
 /// A group of blocks may take this share of the memory, and two groups may wait.
 const GROUP_SHARE: u64 = 16;
 
-/// What is known of records may take this share: two kernel trees need 21 MB.
-const RECORDS_SHARE: u64 = 16;
+/// The list of where store bytes came first may take this share of the memory: what it has no room for is not matched any more. Two kernel
+/// trees with zlib need 45 MB, with LZMA 9.
+const RECORDS_SHARE: u64 = 8;
 
 impl LrzipTuning {
     pub(crate) fn new(options: &LrzipOptions) -> Result<LrzipTuning> {
@@ -170,8 +171,8 @@ impl LrzipTuning {
             .map(|bytes| (bytes / EPOCH_BYTES * EPOCH_BYTES).max(EPOCH_BYTES));
         let rules = Rules {
             anchor_bits: anchor_bits(options.back_end, level),
-            far_min: FAR_BYTES_MIN,
-            near_min: 4096,
+            far_min: far_bytes_min(plan, memory_bytes),
+            near_min: near_bytes_min(plan),
             near_window: sight_bytes(plan).min(block_bytes),
             block_bytes,
             run_min: 1024,
@@ -192,7 +193,7 @@ impl LrzipTuning {
                 records_memory_bytes: records_bytes as usize,
                 tries_sample: options.tries_sample,
             },
-            kept_bytes: 2 * group_bytes.max(block_bytes) + records_bytes,
+            kept_bytes: 2 * group_bytes.max(block_bytes) + records_bytes + records_bytes / 2,
         })
     }
 }
@@ -233,17 +234,34 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> ForeignPlan {
     }
 }
 
-/// Shortest far repeat that becomes a match, in bytes.
-///
-/// Two kernel trees with zlib: 64 bytes 208.2 MB (libdeflate 6), 128 201.5 MB (7), 256 201.3 MB; with twice the anchors 96 bytes 202.4,
-/// 192 200.9, 512 202.2 MB, in a sixth more time. A match and the literals before it take ten bytes of records, two when squeezed, and
+/// Shortest far repeat that becomes a match, in bytes. A match and the literals before it take ten bytes of records, one when squeezed, and
 /// cut the context of the back end.
-const FAR_BYTES_MIN: u32 = 192;
+///
+/// Two kernel trees, MB: zlib 96 bytes 199.2, 104 198.4, 112 198.1, 120 200.3, 128 199.9, 192 199.9 (lrzip 198.4); LZO 96 317.6,
+/// 112 317.4; bzip2 112 158.5, 192 157.9; none 64 1038, 112 1049. Twice the anchors: zlib 96 200.2.
+///
+/// Many short matches make long lists, which little memory has no room for ([`RECORDS_SHARE`]).
+fn far_bytes_min(plan: ForeignPlan, memory_bytes: u64) -> u32 {
+    match plan {
+        _ if memory_bytes < 512 * MIB => 192,
+        ForeignPlan::Stored => 64,
+        ForeignPlan::Zlib { .. } | ForeignPlan::Lzo => 112,
+        ForeignPlan::Bzip2 { .. } | ForeignPlan::Lzma { .. } | ForeignPlan::Zpaq { .. } => 192,
+    }
+}
+
+/// The same where the back end sees the source itself. zlib says at most 258 bytes at a time.
+fn near_bytes_min(plan: ForeignPlan) -> u32 {
+    match plan {
+        ForeignPlan::Stored | ForeignPlan::Zlib { .. } | ForeignPlan::Lzo => 1024,
+        ForeignPlan::Bzip2 { .. } | ForeignPlan::Lzma { .. } | ForeignPlan::Zpaq { .. } => 4096,
+    }
+}
 
 /// One position in `2^anchor_bits` is an anchor.
 fn anchor_bits(back_end: LrzipBackEnd, level: u8) -> u32 {
     match (back_end, level) {
-        (LrzipBackEnd::None | LrzipBackEnd::Lzo, _) | (_, ..=3) => 7,
+        (LrzipBackEnd::Lzo, _) | (_, ..=3) => 7,
         _ => 6,
     }
 }

@@ -136,6 +136,30 @@ fn every_back_end_takes_every_content() {
     }
 }
 
+/// A block of records ends after so many literals and after so many records: there may be none, or both at once.
+#[test]
+fn no_block_of_records_is_empty() {
+    let mut numbers = Numbers::new(5);
+    let mut noise = vec![0; 40 * MIB];
+    numbers.fill(&mut noise);
+    let mut pieces = noise[..MIB].to_vec();
+    for number in 0..450_000u32 {
+        let from = numbers.below((MIB - 250) as u64) as usize;
+        pieces.extend_from_within(from..from + 200);
+        pieces.extend(number.to_le_bytes());
+    }
+    let options = LrzipOptions {
+        back_end: LrzipBackEnd::None,
+        threads: 2,
+        memory_bytes: Some(refrain::MEMORY_BYTES_MIN),
+        ..LrzipOptions::default()
+    };
+    for (content, what) in [(&noise, "noise"), (&pieces, "short repeats")] {
+        let (archive, _) = packed(of_source(content), &options).unwrap();
+        check(&archive, content, &ReadOptions::default(), what);
+    }
+}
+
 #[test]
 fn matches_stay_inside_their_chunk() {
     let half = mixture(19 * MIB, 3);

@@ -15,8 +15,11 @@ use refrain_runtime::{BufferPool, Lock, PooledBuffer};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::encode::{EncodeSpace, Workspaces};
+use crate::pipeline::packed_blocks::PackedBlocks;
 use crate::pipeline::page_cache::PageCache;
 use crate::pipeline::recipe::{Piece, Recipe, read_sources};
+use crate::reading::packed::Packed;
 
 /// Bytes of the store in a page. Blocks are whole pages; only the last page of a block may be shorter.
 ///
@@ -69,6 +72,10 @@ pub(crate) struct StoreHistory {
     open: Page,
     open_pieces: Vec<Piece>,
     cache: Lock<PageCache>,
+    /// Memory for pages, in the cache or packed.
+    cache_bytes: u64,
+    packed: Lock<PackedBlocks>,
+    workspaces: Arc<Workspaces>,
     sources: Vec<Option<Arc<dyn Source>>>,
     archive: Option<Arc<dyn BlockReader>>,
     /// Buffers of pages: memory that was touched before is cheap.
@@ -95,7 +102,12 @@ impl StoreHistory {
         sources: Vec<Option<Arc<dyn Source>>>,
         archive: Option<Arc<dyn BlockReader>>,
         pool: Arc<BufferPool>,
+        workspaces: Arc<Workspaces>,
     ) -> Result<StoreHistory> {
+        let packed_bytes_max = match archive {
+            Some(_) => cache_bytes / 4 * 3,
+            None => 0,
+        };
         Ok(StoreHistory {
             closed: VecDeque::new(),
             first_kept: 0,
@@ -104,7 +116,10 @@ impl StoreHistory {
             open_start: 0,
             open: Arc::new(PooledBuffer::empty(&pool)?),
             open_pieces: Vec::new(),
-            cache: Lock::new(PageCache::new((cache_bytes / PAGE_BYTES as u64) as usize)),
+            cache: Lock::new(PageCache::new(pages(cache_bytes))),
+            cache_bytes,
+            packed: Lock::new(PackedBlocks::new(packed_bytes_max)),
+            workspaces,
             sources,
             archive,
             pool,
@@ -202,10 +217,8 @@ impl StoreHistory {
             self.first_kept += 1;
         }
         self.cache.lock().forget_below(self.first_kept);
-        let kept_from = self
-            .closed
-            .front()
-            .map_or(self.open_start, |page| page.start);
+        self.packed.lock().forget_below(self.first_kept);
+        let kept_from = self.start_of(0);
         if let Some(archive) = &self.archive {
             archive.forget_below(kept_from);
         }
@@ -224,18 +237,19 @@ impl StoreHistory {
         }
     }
 
+    /// Where a kept page begins, by its place among them; the open page follows the last.
+    fn start_of(&self, index: usize) -> u64 {
+        let closed = self.closed.get(index);
+        closed.map_or(self.open_start, |page| page.start)
+    }
+
     /// The closed page that holds this byte of the store, with its number.
     fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
-        let start_of = |index: usize| {
-            self.closed
-                .get(index)
-                .map_or(self.open_start, |page| page.start)
-        };
         let first = self.closed.front()?.start;
         // Nearly all pages are full.
         let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
         let is_right = guess < self.closed.len()
-            && (start_of(guess)..start_of(guess + 1)).contains(&offset_in_store);
+            && (self.start_of(guess)..self.start_of(guess + 1)).contains(&offset_in_store);
         let index = match is_right {
             true => guess,
             false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,
@@ -248,7 +262,13 @@ impl StoreHistory {
         let expected = closed.checksum?;
         let bytes = match &closed.recipe {
             Recipe::Sources(packed) => read_sources(packed, &self.sources, &self.pool)?,
-            Recipe::Archive => return self.fetch_block(number),
+            Recipe::Archive => {
+                let packed = self.packed.lock().get(number);
+                match packed {
+                    Some((block, offset)) => self.unpack(&block, offset, number)?,
+                    None => self.open_block(number)?,
+                }
+            }
         };
         if checksum64(&bytes) != expected {
             return None;
@@ -258,21 +278,58 @@ impl StoreHistory {
         Some(bytes)
     }
 
-    /// Opens the page's block; its other pages are likely to be asked for next.
-    fn fetch_block(&self, page: u64) -> Option<Page> {
+    /// The page at `offset` of a packed block.
+    fn unpack(&self, block: &Packed, offset: usize, number: u64) -> Option<PooledBuffer> {
+        let index = (number - self.first_kept) as usize;
+        let length_bytes = self.start_of(index + 1) - self.start_of(index);
+        let mut page = PooledBuffer::empty(&self.pool).ok()?;
+        page.resize(length_bytes as usize, 0);
+        (self.workspaces).with(|space| block.read(&mut space.codec, offset, &mut page))?;
+        Some(page)
+    }
+
+    /// Opens the block of a page, and keeps it packed: its other pages are likely to be asked for, too. Where there is no room for it they go
+    /// into the cache as they are.
+    fn open_block(&self, page: u64) -> Option<PooledBuffer> {
         let (first, bytes) = self.archive.as_ref()?.read_block_of(page)?;
-        let mut wanted = None;
-        for (number, page_bytes) in (first..).zip(bytes.chunks(PAGE_BYTES)) {
+        let copy = |bytes: &[u8]| -> Option<PooledBuffer> {
             let mut copy = PooledBuffer::empty(&self.pool).ok()?;
-            copy.extend_from_slice(page_bytes);
-            let page_bytes = Arc::new(copy);
+            copy.extend_from_slice(bytes);
+            Some(copy)
+        };
+        let mut wanted = None;
+        let is_packed = self.pack(first, &bytes);
+        for (number, page_bytes) in (first..).zip(bytes.chunks(PAGE_BYTES)) {
             if number == page {
-                wanted = Some(page_bytes.clone());
+                wanted = copy(page_bytes);
+            } else if !is_packed {
+                self.cache.lock().put(number, Arc::new(copy(page_bytes)?));
             }
-            self.cache.lock().put(number, page_bytes);
         }
         wanted
     }
+
+    /// Packs a block, which shares the memory for pages with those that are open. Whether there was room for it.
+    fn pack(&self, first_page: u64, bytes: &[u8]) -> bool {
+        if !self.packed.lock().has_room_for(first_page) {
+            return false;
+        }
+        let pack = |space: &mut EncodeSpace| Packed::new(&mut space.codec, bytes);
+        let Ok(block) = self.workspaces.with(pack) else {
+            return false;
+        };
+        let mut packed = self.packed.lock();
+        let is_kept = packed.add(first_page, bytes.len().div_ceil(PAGE_BYTES) as u64, block);
+        let left_bytes = self.cache_bytes - packed.bytes().min(self.cache_bytes);
+        drop(packed);
+        self.cache.lock().keep_recent_only(pages(left_bytes));
+        is_kept
+    }
+}
+
+/// How many pages so much memory holds.
+fn pages(bytes: u64) -> usize {
+    (bytes / PAGE_BYTES as u64) as usize
 }
 
 impl History for StoreHistory {
@@ -314,6 +371,7 @@ mod tests {
             vec![Some(source)],
             None,
             Arc::new(BufferPool::new(PAGE_BYTES, 8)),
+            Arc::default(),
         )
         .expect("memory");
         let (mut filled, mut store) = (vec![], vec![]);

@@ -22,6 +22,7 @@ pub(crate) mod intake;
 pub(crate) mod lrzip;
 pub(crate) mod members;
 pub(crate) mod output;
+mod packed_blocks;
 pub(crate) mod page_cache;
 pub(crate) mod reach;
 pub(crate) mod recipe;

@@ -55,6 +55,13 @@ impl PageCache {
         }
     }
 
+    /// From now on there is room for so many pages, all for recent ones: somebody else has a sample.
+    pub(crate) fn keep_recent_only(&mut self, pages_max: usize) {
+        (self.recent_max, self.sample_max) = (pages_max, 0);
+        self.shrink_sample();
+        self.shrink();
+    }
+
     /// Bytes that each page of the store takes here, in memory or not.
     pub(crate) const BYTES_PER_PAGE: usize = size_of::<Slot>();
 
@@ -137,17 +144,22 @@ impl PageCache {
     /// Takes the page into the sample if it ranks low enough; one page too many leaves memory.
     fn offer(&mut self, number: u64) {
         self.sample.push((rank(number), number));
-        if self.sample.len() > self.sample_max
+        self.shrink_sample();
+    }
+
+    fn shrink_sample(&mut self) {
+        while self.sample.len() > self.sample_max
             && let Some((_, highest)) = self.sample.pop()
-            && let Some(slot) = self.slot(highest)
         {
-            slot.page = None;
+            if let Some(slot) = self.slot(highest) {
+                slot.page = None;
+            }
         }
     }
 }
 
 /// A hash of the page's group (the finalizer of SplitMix64: Steele, Lea, Flood 2014).
-fn rank(number: u64) -> u64 {
+pub(crate) fn rank(number: u64) -> u64 {
     let mut hash = (number >> GROUP_LOG).wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -165,6 +177,16 @@ mod tests {
     fn page() -> Page {
         let pool = Arc::new(BufferPool::new(16, 0));
         Arc::new(PooledBuffer::empty(&pool).expect("memory"))
+    }
+
+    /// A cache that has seen a thousand pages.
+    fn filled(pages_max: usize) -> PageCache {
+        let mut cache = PageCache::new(pages_max);
+        for number in 0..1000 {
+            cache.push(page());
+            cache.release(number, false);
+        }
+        cache
     }
 
     fn in_memory(cache: &PageCache) -> usize {
@@ -190,12 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn going_through_all_pages_again_finds_the_sample() {
-        let mut cache = PageCache::new(400);
-        for number in 0..1000 {
-            cache.push(page());
-            cache.release(number, false);
+    fn a_smaller_cache_lets_pages_go() {
+        let mut cache = filled(400);
+        for pages_max in [300, 299, 40, 0] {
+            cache.keep_recent_only(pages_max);
+            assert_eq!(in_memory(&cache), pages_max.min(100));
         }
+    }
+
+    #[test]
+    fn going_through_all_pages_again_finds_the_sample() {
+        let mut cache = filled(400);
         for _ in 0..3 {
             let mut found = 0;
             for number in 0..1000 {
@@ -233,11 +260,7 @@ mod tests {
 
     #[test]
     fn forgotten_pages_make_room() {
-        let mut cache = PageCache::new(100);
-        for number in 0..1000 {
-            cache.push(page());
-            cache.release(number, false);
-        }
+        let mut cache = filled(100);
         cache.forget_below(990);
         assert_eq!(cache.get(3).map(|_| ()), None);
         for number in 1000..1080 {

@@ -36,19 +36,25 @@ pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
+    workspaces: &Arc<Workspaces>,
 ) -> Result<StoreHistory> {
-    // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory.
-    let cache_bytes = match blocks {
-        None => budget.cache_bytes.min(REREAD_CACHE_BYTES),
-        Some(_) => budget.cache_bytes,
+    // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory. Where packed blocks take the
+    // place of pages, their buffers must not stay.
+    let (cache_bytes, buffers_kept_bytes) = match blocks {
+        None => {
+            let cache_bytes = budget.cache_bytes.min(REREAD_CACHE_BYTES);
+            (cache_bytes, cache_bytes)
+        }
+        Some(_) => (budget.cache_bytes, 0),
     };
-    let pages_kept = (cache_bytes / PAGE_BYTES as u64) as usize;
+    let buffers_kept = (buffers_kept_bytes / PAGE_BYTES as u64) as usize;
     StoreHistory::new(
         cache_bytes,
         budget.known_bytes_max,
         sources,
         blocks,
-        Arc::new(BufferPool::new(PAGE_BYTES, pages_kept.max(128))),
+        Arc::new(BufferPool::new(PAGE_BYTES, buffers_kept.max(128))),
+        workspaces.clone(),
     )
 }
 

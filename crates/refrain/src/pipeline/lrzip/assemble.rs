@@ -253,13 +253,22 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Ends a block of records; the next one has its place behind all that came so far.
+    /// Ends a block of records; the next one has its place behind all that came so far. Does nothing if there are no records: who reads
+    /// takes an empty block for damage.
     fn close_records(&mut self, start: &mut dyn FnMut(Job)) -> Result<()> {
+        let chunk = self.open_chunk()?;
+        if chunk.raw_records.is_empty() {
+            // What does not repeat is one record, as long as it goes on.
+            chunk.records.cut(&mut chunk.raw_records)?;
+        }
+        if chunk.raw_records.is_empty() {
+            return Ok(());
+        }
+        let raw = std::mem::take(&mut chunk.raw_records);
+        chunk.blocks_in_group = 0;
         let place = self.layout.reserve(Stream::Records);
         let chunk = self.open_chunk()?;
-        let raw = std::mem::take(&mut chunk.raw_records);
         let before = std::mem::replace(&mut chunk.records_place, place);
-        chunk.blocks_in_group = 0;
         self.submit(before, Content::Records(raw), start);
         Ok(())
     }
@@ -372,14 +381,13 @@ impl Assembly for LrzipAssembler<'_> {
             (chunk.records).push(extent, &mut chunk.raw_records, &mut insertions)?;
         }
         let (chunk_content, is_last) = (chunk.records.content_bytes(), chunk.is_last);
-        let has_many_records = chunk.raw_records.len() >= RECORDS_BLOCK_BYTES;
         self.insertions = insertions;
         self.totals.content_bytes += settled.content_bytes;
         self.totals.store_bytes += settled.fresh_bytes;
         for page in std::mem::take(&mut settled.filled) {
             self.add_page(page, start)?;
         }
-        if has_many_records {
+        if self.open_chunk()?.raw_records.len() >= RECORDS_BLOCK_BYTES {
             self.close_records(start)?;
         }
         let is_full = (self.cut.chunk_bytes).is_some_and(|chunk| chunk_content >= chunk);

@@ -6,6 +6,7 @@ use refrain_format::lrzip::RecordWriter;
 use refrain_longmatch::{Extent, Pattern};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::lrzip::seen::Seen;
 
 /// lrzip 0.651 writes a match that overlaps its own source period by period, one call of the system for each. So patterns are
 /// repeated at distances that grow to this many bytes (the first multiple of their period from there on), and records then copy at most
@@ -13,13 +14,6 @@ use crate::error::{Error, ErrorKind, Result};
 const REPEAT_BYTES: u64 = 65_535;
 /// While a repeated pattern grows, one record copies at most so many times its distance.
 const GROWTH: u64 = 15;
-
-/// Bytes of the store as they first came: from `store` on they are those of the content from `content` on, to the next run's start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FirstSeen {
-    store: u64,
-    content: u64,
-}
 
 /// Literal bytes that are not in the store: they stand before its byte `store_offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +42,9 @@ enum Pending {
 pub(crate) struct Records {
     writer: RecordWriter,
     pending: Pending,
-    /// Content of the chunk so far, in bytes.
-    content_bytes: u64,
-    store_end: u64,
-    first_seen: VecDeque<FirstSeen>,
+    seen: Seen,
+    /// Distance of the last match.
+    distance: Option<u64>,
     matched_bytes: u64,
 }
 
@@ -61,16 +54,15 @@ impl Records {
         Records {
             writer,
             pending: Pending::Literals(0),
-            content_bytes: 0,
-            store_end: store_start,
-            first_seen: VecDeque::new(),
+            seen: Seen::new(store_start),
+            distance: None,
             matched_bytes: 0,
         }
     }
 
     /// Content of the chunk so far, in bytes.
     pub(crate) fn content_bytes(&self) -> u64 {
-        self.content_bytes
+        self.seen.content_end()
     }
 
     /// Content that records copy, in bytes.
@@ -78,18 +70,9 @@ impl Records {
         self.matched_bytes
     }
 
-    /// Bytes that are known of the store, in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.first_seen.len() * size_of::<FirstSeen>()
-    }
-
-    /// Forgets where store bytes came first until that takes at most `memory_bytes`. Returns the store offset from which on all is
-    /// known.
+    /// Forgets where store bytes are until that takes at most one and a half times `memory_bytes`. Returns the store offset from which on all is known.
     pub(crate) fn forget(&mut self, memory_bytes: usize) -> u64 {
-        while self.memory_bytes() > memory_bytes && self.first_seen.pop_front().is_some() {}
-        self.first_seen
-            .front()
-            .map_or(self.store_end, |first| first.store)
+        self.seen.forget(memory_bytes)
     }
 
     /// Appends an extent. Records go to `out`, literals that are not in the store to `insertions`.
@@ -100,14 +83,17 @@ impl Records {
         insertions: &mut VecDeque<Insertion>,
     ) -> Result<()> {
         match *extent {
-            Extent::Fresh { length } => self.fresh(length, out)?,
+            Extent::Fresh { length } => {
+                self.seen.push_fresh(length);
+                self.literals(length, out)?;
+            }
             Extent::Copy {
                 length,
                 offset_in_store,
             } => self.copy(length, offset_in_store, out)?,
             Extent::Fill { length, pattern } => {
                 let insertion = Insertion {
-                    store_offset: self.store_end,
+                    store_offset: self.seen.store_end(),
                     pattern,
                     length_bytes: length.min(pattern.bytes().len() as u64) as usize,
                 };
@@ -118,44 +104,29 @@ impl Records {
         Ok(())
     }
 
-    fn fresh(&mut self, length: u64, out: &mut Vec<u8>) -> Result<()> {
-        let here = FirstSeen {
-            store: self.store_end,
-            content: self.content_bytes,
-        };
-        let goes_on = |last: &FirstSeen| here.content - last.content == here.store - last.store;
-        if !self.first_seen.back().is_some_and(goes_on) {
-            self.first_seen.push_back(here);
-        }
-        self.store_end += length;
-        self.literals(length, out)
-    }
-
     fn copy(&mut self, mut length: u64, mut offset: u64, out: &mut Vec<u8>) -> Result<()> {
-        let lost = || {
-            Error::new(
-                ErrorKind::Internal,
-                "a copy of what its chunk does not hold",
-            )
-        };
-        let mut run = (self.first_seen)
-            .partition_point(|run| run.store <= offset)
-            .checked_sub(1)
-            .ok_or_else(lost)?;
         while length > 0 {
-            let first = self.first_seen.get(run).ok_or_else(lost)?;
-            let next = self.first_seen.get(run + 1);
-            let end = next.map_or(self.store_end, |next| next.store);
-            let piece = length.min(end.checked_sub(offset).ok_or_else(lost)?);
-            let source = first.content + (offset - first.store);
-            self.matched(piece, self.content_bytes - source, out)?;
-            (offset, length) = (offset + piece, length - piece);
-            run += 1;
+            let here = self.seen.content_end();
+            let expected = self
+                .distance
+                .and_then(|distance| here.checked_sub(distance));
+            let is_going_on = matches!(self.pending, Pending::Match { .. });
+            let place =
+                (self.seen.place(offset, length, expected, is_going_on)).ok_or_else(|| {
+                    let cause = "a copy of what its chunk does not hold";
+                    Error::new(ErrorKind::Internal, cause)
+                })?;
+            self.matched(place.length_bytes, here - place.content, out)?;
+            self.distance = Some(here - place.content);
+            self.seen.push_copied(place.length_bytes, offset);
+            offset += place.length_bytes;
+            length -= place.length_bytes;
         }
         Ok(())
     }
 
     fn fill(&mut self, length: u64, period: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.seen.push_pattern(length);
         let first = length.min(period);
         self.literals(first, out)?;
         let far = REPEAT_BYTES.next_multiple_of(period);
@@ -174,7 +145,6 @@ impl Records {
     }
 
     fn literals(&mut self, length: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.content_bytes += length;
         if let Pending::Literals(pending) = &mut self.pending {
             *pending += length;
             return Ok(());
@@ -185,7 +155,6 @@ impl Records {
     }
 
     fn matched(&mut self, count: u64, distance: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.content_bytes += count;
         self.matched_bytes += count;
         match &mut self.pending {
             Pending::Match {
@@ -208,6 +177,13 @@ impl Records {
             Pending::Literals(length) => self.writer.literals(length, out),
             Pending::Match { length, distance } => self.writer.matched(length, distance, out)?,
         }
+        Ok(())
+    }
+
+    /// Writes what the last record says so far; what follows is another one.
+    pub(crate) fn cut(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.write_pending(out)?;
+        self.pending = Pending::Literals(0);
         Ok(())
     }
 
@@ -325,27 +301,18 @@ mod tests {
             length: 5,
             offset_in_store,
         };
-        for extent in [
-            Extent::Fresh { length: 50 },
-            copy(100),
-            Extent::Fresh { length: 50 },
-        ] {
-            records
-                .push(&extent, &mut written, &mut insertions)
-                .unwrap();
+        for _ in 0..10_000 {
+            for extent in [Extent::Fresh { length: 50 }, copy(100)] {
+                (records.push(&extent, &mut written, &mut insertions)).unwrap();
+            }
         }
-        assert_eq!(records.forget(1000), 100);
-        assert_eq!(records.forget(size_of::<FirstSeen>()), 150);
-        assert!(
-            records
-                .push(&copy(149), &mut written, &mut insertions)
-                .is_err()
-        );
-        assert!(
-            records
-                .push(&copy(150), &mut written, &mut insertions)
-                .is_ok()
-        );
-        assert_eq!(records.forget(0), 200);
+        assert_eq!(records.forget(1 << 20), 100);
+        let floor = records.forget(50 << 10);
+        assert!(floor > 100 && floor < 100 + 10_000 * 50, "{floor}");
+        let below = records.push(&copy(floor - 1), &mut written, &mut insertions);
+        assert!(below.is_err());
+        let above = records.push(&copy(floor), &mut written, &mut insertions);
+        assert!(above.is_ok());
+        assert_eq!(records.forget(0), 100 + 10_000 * 50);
     }
 }

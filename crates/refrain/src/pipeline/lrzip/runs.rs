@@ -1,0 +1,163 @@
+//! A long list of runs that grows at one end and is forgotten at the other, in pieces of one size: it never takes twice its room to grow.
+
+use std::collections::VecDeque;
+
+/// Runs in one piece of the list.
+const PIECE_RUNS: usize = 4096;
+
+/// The bytes of the store from `store` on stand in the content from `content` on, to where the next run starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub store: u64,
+    pub content: u64,
+}
+
+/// A run in twelve bytes: both halves of `store`, and `content` counted from the piece's start.
+type Packed = [u32; 3];
+
+#[derive(Debug)]
+struct Piece {
+    content_start: u64,
+    runs: Vec<Packed>,
+}
+
+impl Piece {
+    fn starting_at(content_start: u64) -> Piece {
+        Piece {
+            content_start,
+            runs: Vec::with_capacity(PIECE_RUNS),
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<Run> {
+        self.runs.get(index).map(|packed| self.unpacked(packed))
+    }
+
+    fn unpacked(&self, &[low, high, inside]: &Packed) -> Run {
+        Run {
+            store: u64::from(low) | u64::from(high) << 32,
+            content: self.content_start + u64::from(inside),
+        }
+    }
+}
+
+/// Runs whose `content` ascends.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pieces: VecDeque<Piece>,
+}
+
+/// Where a run stands; good until the list changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    piece: usize,
+    index: usize,
+}
+
+impl Runs {
+    /// Appends a run.
+    pub(super) fn push(&mut self, run: Run) {
+        let inside = |piece: &Piece| u32::try_from(run.content - piece.content_start).ok();
+        let has_room = |piece: &Piece| piece.runs.len() < PIECE_RUNS && inside(piece).is_some();
+        if !self.pieces.back().is_some_and(has_room) {
+            self.pieces.push_back(Piece::starting_at(run.content));
+        }
+        if let Some(piece) = self.pieces.back_mut()
+            && let Some(inside) = inside(piece)
+        {
+            let (low, high) = (run.store as u32, (run.store >> 32) as u32);
+            piece.runs.push([low, high, inside]);
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<Run> {
+        self.pieces.front()?.get(0)
+    }
+
+    pub(super) fn last(&self) -> Option<Run> {
+        let piece = self.pieces.back()?;
+        piece.runs.last().map(|packed| piece.unpacked(packed))
+    }
+
+    pub(super) fn get(&self, at: Position) -> Option<Run> {
+        self.pieces.get(at.piece)?.get(at.index)
+    }
+
+    /// The place behind this one, if there is a run.
+    pub(super) fn next(&self, at: Position) -> Option<Position> {
+        let index = at.index + 1;
+        let next = match index < self.pieces.get(at.piece)?.runs.len() {
+            true => Position { index, ..at },
+            false => Position {
+                piece: at.piece + 1,
+                index: 0,
+            },
+        };
+        (next.piece < self.pieces.len()).then_some(next)
+    }
+
+    /// The place before this one.
+    pub(super) fn previous(&self, at: Position) -> Option<Position> {
+        if let Some(index) = at.index.checked_sub(1) {
+            return Some(Position { index, ..at });
+        }
+        let piece = at.piece.checked_sub(1)?;
+        let index = self.pieces.get(piece)?.runs.len().checked_sub(1)?;
+        Some(Position { piece, index })
+    }
+
+    /// The last of the runs for which this is true; it is true up to one of them and not behind it.
+    pub(super) fn last_at(&self, is_before: impl Fn(&Run) -> bool) -> Option<Position> {
+        let starts_before = |piece: &Piece| piece.get(0).is_some_and(|run| is_before(&run));
+        let piece = self.pieces.partition_point(starts_before).checked_sub(1)?;
+        let runs = self.pieces.get(piece)?;
+        let count = (runs.runs).partition_point(|packed| is_before(&runs.unpacked(packed)));
+        count.checked_sub(1).map(|index| Position { piece, index })
+    }
+
+    /// Forgets the oldest until the list takes at most `memory_bytes`.
+    pub(super) fn forget(&mut self, memory_bytes: usize) {
+        let pieces_max = memory_bytes / (PIECE_RUNS * size_of::<Packed>());
+        let forgotten = self.pieces.len().saturating_sub(pieces_max);
+        self.pieces.drain(..forgotten);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_pieces_is_a_list() {
+        // Far apart from time to time, more than a piece can tell.
+        let run = |number: u64| Run {
+            store: number << 33 | number,
+            content: number * 10 + ((number / 3000) << 32),
+        };
+        let count = 3 * PIECE_RUNS as u64;
+        let mut runs = Runs::default();
+        (0..count).for_each(|number| runs.push(run(number)));
+        assert_eq!(
+            (runs.first(), runs.last()),
+            (Some(run(0)), Some(run(count - 1)))
+        );
+        let mut at = runs.last_at(|run| run.content == 0);
+        for number in 0..count {
+            assert_eq!(at.and_then(|at| runs.get(at)), Some(run(number)));
+            assert_eq!(
+                at,
+                runs.last_at(|other| other.content <= run(number).content + 5)
+            );
+            let next = at.and_then(|at| runs.next(at));
+            assert_eq!(next.and_then(|next| runs.previous(next)), next.and(at));
+            at = next;
+        }
+        assert_eq!(at, None);
+        assert_eq!(runs.last_at(|_| false), None);
+        runs.forget(2 * PIECE_RUNS * size_of::<Packed>());
+        assert_eq!(runs.last(), Some(run(count - 1)));
+        assert!(runs.first().is_some_and(|first| first != run(0)));
+        runs.forget(0);
+        assert_eq!((runs.first(), runs.last()), (None, None));
+    }
+}
