@@ -45,6 +45,7 @@ impl Face {
                 verb: RfnArgs::try_parse_from(arguments)?.into_verb(mode),
                 // gzip's habits have no such word.
                 profile: false,
+                background: false,
             }),
         }
     }

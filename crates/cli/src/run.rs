@@ -28,7 +28,15 @@ fn verb(arguments: Vec<OsString>) -> Exit {
         Ok(asked) => asked,
         Err(error) => return messages::parser(&error),
     };
+    // Before any thread is made: they take the class of the one that makes them.
+    let is_refused = asked.background && !refrain::runtime::enter_background();
     let session = Session::start(face.name());
+    if is_refused {
+        messages::tell(
+            face.name(),
+            "this system has no background class: going on as usual",
+        );
+    }
     match asked.profile {
         true => profile::around(|| run_verb(asked.verb, &session)),
         false => run_verb(asked.verb, &session),

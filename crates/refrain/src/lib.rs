@@ -42,6 +42,10 @@
 //! kind of failure it is and where.
 //! [`stages`] measures what each part of the work takes.
 //!
+//! A verb works on threads of its own. Called inside of [`runtime::install`] it shares a [`pool`](runtime::pool) with others, in whatever
+//! class; inside of [`runtime::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
+//! reads.
+//!
 //! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for
 //! any size of input. The directory `examples` has a program for each of the above.
 
@@ -68,6 +72,7 @@ mod reading;
 mod tree;
 mod tuning;
 
+pub use refrain_runtime as runtime;
 pub use refrain_runtime::stages;
 pub use refrain_storage as storage;
 

@@ -11,6 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::JobPanicked;
+use crate::ground::{Ground, ground_here};
 use crate::policy::{Class, Entity};
 use crate::pool::{Flow, Lender, Options, Pool, Step, lending};
 use crate::queue::{Queue, Station, run};
@@ -36,15 +37,6 @@ impl Lane {
     pub const COUNT: usize = Lane::Output as usize + 1;
 }
 
-/// Where a crew's hands run.
-#[derive(Debug, Clone, Copy)]
-enum Ground<'a> {
-    /// On a pool of its own, made with the first job.
-    Own,
-    /// As flows of this kind on a pool of others.
-    Shared(&'a Pool, Entity),
-}
-
 /// The coordinator's handle on its workers. See [`crew()`].
 ///
 /// It belongs to one thread (it is not `Sync`): there is one coordinator.
@@ -52,7 +44,8 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     queue: Arc<Queue<'env, E>>,
     lender: &'crew Lender<'env>,
     threads: usize,
-    ground: Ground<'crew>,
+    /// The pool of others that its hands run on; none: one of its own, made with the first job.
+    ground: Option<Ground>,
     own_pool: OnceCell<Option<Pool>>,
     /// Flows that do the compute jobs, one job at a turn. Where there are none the coordinator does them in `next`.
     hands: RefCell<Vec<Flow>>,
@@ -90,34 +83,17 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 /// With `threads` 0 no thread is made at all: [`Crew::next`] runs the jobs on the calling thread,
 /// in a fixed order. The same happens to lanes whose thread the operating system refuses, so a
 /// crew works, slowly, where no thread is to be had.
+///
+/// Inside of [`install`](crate::install) the compute workers are flows of the pool installed there, at most one for each of its workers.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
 {
-    on_ground(Ground::Own, threads, body)
-}
-
-/// Like [`crew()`], with hands that are flows of `pool`, as `entity` describes them: they share its workers with others, by the policy. Of the
-/// idle class they only use what others leave.
-pub fn crew_on<'env, E, R>(
-    pool: &Pool,
-    entity: Entity,
-    body: impl FnOnce(&Crew<'_, 'env, E>) -> R,
-) -> R
-where
-    E: Send + 'env,
-{
-    on_ground(Ground::Shared(pool, entity), pool.workers(), body)
-}
-
-fn on_ground<'env, E, R>(
-    ground: Ground<'_>,
-    threads: usize,
-    body: impl FnOnce(&Crew<'_, 'env, E>) -> R,
-) -> R
-where
-    E: Send + 'env,
-{
+    let ground = ground_here();
+    let threads = match &ground {
+        Some(ground) => threads.min(ground.pool.workers()),
+        None => threads,
+    };
     lending(|lender| {
         let crew = Crew {
             queue: Arc::new(Queue::new()),
@@ -174,9 +150,9 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         if self.hands.borrow().len() >= self.threads.min(self.in_flight()) {
             return;
         }
-        let flow = match self.ground {
-            Ground::Shared(pool, entity) => pool.flow(entity),
-            Ground::Own => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
+        let flow = match &self.ground {
+            Some(ground) => ground.pool.flow(ground.entity),
+            None => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
                 Some(pool) => pool.flow(Entity::new(Class::Normal)),
                 None => return,
             },

@@ -2,6 +2,7 @@
 //!
 //! Each row names its bar. A row that cannot be measured is absent.
 
+mod background;
 mod idle;
 mod load;
 mod pool;
@@ -21,16 +22,26 @@ pub struct Arguments {
     /// Times each contender is measured
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Only rows whose name starts so
+    /// Only the row of this name, or else the rows whose name starts so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// What is compressed and read in the rows `reads`; without it some text is made
+    #[arg(long, value_name = "FILE")]
+    content: Option<std::path::PathBuf>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let all = [timers::rows(), queue::rows(), idle::rows(), pool::rows()];
+    let all = [
+        timers::rows(),
+        queue::rows(),
+        idle::rows(),
+        pool::rows(),
+        background::rows(arguments.content.clone()),
+    ];
     let mut rows: Vec<Row> = all.into_iter().flatten().collect();
     if let Some(prefix) = &arguments.only {
-        rows.retain(|row| row.id.starts_with(prefix));
+        let is_a_name = rows.iter().any(|row| row.id == prefix);
+        rows.retain(|row| row.id == prefix || !is_a_name && row.id.starts_with(prefix));
     }
     if rows.is_empty() {
         return Err("no row has that name".into());

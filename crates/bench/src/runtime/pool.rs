@@ -28,7 +28,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// The 99th percentile, in microseconds.
-fn p99_us(mut times: Vec<Duration>) -> f64 {
+pub fn p99_us(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
     let at = (times.len() * 99).div_ceil(100).saturating_sub(1);
     times
@@ -37,7 +37,7 @@ fn p99_us(mut times: Vec<Duration>) -> f64 {
 }
 
 /// Pauses of 0.5 to 2.5 ms, so that samples fall on any part of a job.
-fn pause(sample: u64) -> Duration {
+pub fn pause(sample: u64) -> Duration {
     Duration::from_micros(500 + sample * 7919 % 2000)
 }
 

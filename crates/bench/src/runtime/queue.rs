@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use crossbeam_skiplist::SkipMap;
 use parking_lot::Mutex;
-use refrain_runtime::ordered::OrderedQueue;
+use refrain_runtime::policy::{Class, Key, Rank, TenantId};
+use refrain_runtime::run_queue::RunQueue;
 
 use super::random::Random;
 use super::row::{Bar, Row};
@@ -37,20 +37,13 @@ pub fn rows() -> Vec<Row> {
 
 fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
     Row::new(id, what, "ns", Bar::AtMost(90.0))
-        .with("refrain, two calls", move || {
-            let queue = Arc::new(OrderedQueue::default());
-            fill(|key, value| _ = queue.push(key, value));
+        .with("refrain", move || {
+            let queue = Arc::new(RunQueue::default());
+            fill(|deadline, _| _ = queue.push(key_at(deadline), deadline));
             pairs(threads, move |next_key| {
-                let (key, value) = queue.pop().unwrap_or_default();
-                queue.push(next_key(key), value);
-            })
-        })
-        .with("refrain, one call", move || {
-            let queue = Arc::new(OrderedQueue::default());
-            fill(|key, value| _ = queue.push(key, value));
-            pairs(threads, move |next_key| {
-                let key = queue.first_key();
-                black_box(queue.push_pop(next_key(key), 0));
+                let deadline = queue.take(rank, Rank::LAST, |_| true).unwrap_or_default();
+                let next = next_key(deadline);
+                _ = queue.push(key_at(next), next);
             })
         })
         .with("binary heap + parking_lot, two calls", move || {
@@ -82,6 +75,19 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
                 push(&queue, next_key(key), value);
             })
         })
+}
+
+/// The key of a flow that is due then.
+fn key_at(deadline: u64) -> Key {
+    Key::new(Class::Normal, TenantId::default(), deadline << 6)
+}
+
+fn rank(key: Key) -> Rank {
+    Rank {
+        class: key.class().map_or(u8::MAX, |class| class as u8),
+        tenant_time_ns: 0,
+        order: key.bits(),
+    }
 }
 
 fn fill(push: impl Fn(u64, u64)) {

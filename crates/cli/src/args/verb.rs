@@ -23,6 +23,9 @@ pub struct RefrainArgs {
     /// Tell at the end, on standard error, what each stage of the work took
     #[arg(long, global = true, help_heading = "Reporting")]
     pub profile: bool,
+    /// Use processors and disks only while nothing else wants them (Linux: the idle classes)
+    #[arg(long, global = true, help_heading = "Resources")]
+    pub background: bool,
 }
 
 /// What to do.

@@ -370,3 +370,52 @@ fn every_verb_tells_its_stages_with_profile() {
     let quiet = String::from_utf8(case.ok("test x.rfn").stderr).unwrap();
     assert!(!quiet.contains("whole program "));
 }
+
+/// Scheduling policies of the threads of a process (`proc(5)`: the 41st number of `stat`); 5 is `SCHED_IDLE`.
+#[cfg(target_os = "linux")]
+fn policies(process: u32) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let policy = |thread: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+        // The second is the name in brackets, which may hold anything.
+        let (_, behind_name) = stat.rsplit_once(')')?;
+        Some(behind_name.split_whitespace().nth(38)?.to_owned())
+    };
+    threads.filter_map(policy).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn in_the_background_every_thread_is_of_the_idle_class() {
+    use std::io::Write;
+    let case = Case::new();
+    let content = mixture(3 << 20);
+    for (line, expected) in [
+        ("compress - -o out --background -T 2", "5"),
+        ("compress - -o out -T 2 -f", "0"),
+    ] {
+        let mut command = case.command(REFRAIN, line);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // What it has read is worked on by its threads; the end is still to come.
+        pipe.write_all(&content).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while policies(child.id()).len() < 3 {
+            assert!(Instant::now() < deadline, "{line}: its threads never came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let policies = policies(child.id());
+        assert!(
+            policies.iter().all(|policy| policy == expected),
+            "{line}: {policies:?}"
+        );
+        drop(pipe);
+        expect(child.wait_with_output().unwrap(), 0, line);
+    }
+    case.ok("--background decompress out -o copy");
+    assert!(case.read("copy") == content);
+}

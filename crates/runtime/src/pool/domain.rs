@@ -7,7 +7,6 @@ use super::flow::{Entry, Flow};
 use super::idle::IdleSet;
 use super::local::here;
 use super::pacer::Pacer;
-use super::stripe::Stripe;
 use super::system::{self, KernelClass};
 use super::timers::Timers;
 use super::view::View;
@@ -15,9 +14,10 @@ use super::worker::{Local, Worker};
 use crate::Error;
 use crate::clock::{Clock, RealClock};
 use crate::idle::MachineLoad;
-use crate::policy::{Key, Ledger, Place, Policy, Scheme, View as _};
+use crate::policy::{Key, Ledger, Place, Policy, Rank, Scheme, View as _};
+use crate::run_queue::RunQueue;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Mutex, Padded, fence, lock};
+use crate::sync::{Mutex, fence, lock};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 
 /// See the head of the file.
@@ -25,7 +25,7 @@ pub(crate) struct Domain {
     pub(crate) policy: Scheme,
     pub(crate) topology: Topology,
     pub(crate) ledger: Ledger,
-    pub(crate) stripes: Box<[Padded<Stripe>]>,
+    pub(crate) stripes: Box<[RunQueue<Entry>]>,
     /// By worker.
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<Worker>>,
@@ -70,7 +70,7 @@ impl Domain {
         Arc::new(Domain {
             ledger: plan.policy.ledger(workers),
             stripes: (0..stripes.unwrap_or(1))
-                .map(|_| Padded::default())
+                .map(|_| RunQueue::default())
                 .collect(),
             stripe_of,
             workers: (0..workers).map(|_| Arc::new(Worker::new())).collect(),
@@ -159,9 +159,13 @@ impl Domain {
     /// The next entry for a worker and, where `before` names a running flow, only one that goes before that.
     pub(crate) fn take(&self, cpu: CpuId, before: Option<Key>, view: &View<'_>) -> Option<Entry> {
         let mut tried = CpuMask::EMPTY;
+        let rank = |key| self.policy.rank(key, view);
+        let limit = before.map_or(Rank::LAST, rank);
         while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
-            let found = queue.take(&self.policy, view, cpu, before);
+            let found = queue.take(rank, limit, |entry| {
+                entry.is_allowed(&self.policy, view, cpu)
+            });
             if found.is_some() {
                 return found;
             }

@@ -41,8 +41,7 @@ mod profile;
 mod scope;
 mod shares;
 mod signal;
-mod stripe;
-mod system;
+pub(crate) mod system;
 mod task;
 #[cfg(all(test, not(loom)))]
 mod tests;

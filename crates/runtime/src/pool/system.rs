@@ -151,6 +151,12 @@ pub(crate) fn set_class(thread: ThreadId, class: KernelClass) -> bool {
     linux::set_class(thread, class)
 }
 
+/// Puts the calling thread, and those that it will make, into the class `SCHED_IDLE` for good; whether the kernel agreed. What it reads and
+/// writes goes behind that of others too: without a priority of its own, a thread's input and output have the class of its processor time.
+pub(crate) fn enter_idle_class() -> bool {
+    set_class(this_thread(), KernelClass::Idle)
+}
+
 /// Whether `thread` is in the class `SCHED_IDLE`.
 pub(crate) fn is_idle_class(thread: ThreadId) -> bool {
     linux::is_idle_class(thread)

@@ -1,0 +1,191 @@
+//! Rows about what the runtime is for: urgent reads while something is compressed in the background.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use refrain::runtime::install;
+use refrain::runtime::policy::{Class, Entity};
+use refrain::runtime::pool::{Options, Pool};
+use refrain::storage::{FileSource, MemorySink, MemorySource, NullSink, Sink, Source};
+use refrain::{
+    Archive, CompressOptions, Content, Level, MemberInput, Purpose, ReadOptions, Watch, compress,
+    stages,
+};
+
+use super::load::WORKERS;
+use super::pool::{p99_us, pause};
+use super::random::Random;
+use super::row::{Bar, Row};
+
+/// Reads behind each percentile.
+const READS: u64 = 1000;
+const READ_BYTES: usize = 4096;
+/// How much text is made where no content is given.
+const MADE_BYTES: usize = 256 << 20;
+/// What the reader may keep in memory: little, so that reads open blocks.
+const READER_BYTES: u64 = 64 << 20;
+
+/// `content`: what is compressed and read; without it some text is made.
+pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
+    // Made by the first measurement that needs it.
+    let rig = Rc::new(std::cell::LazyCell::new(move || {
+        Rig::new(content.as_deref())
+            .inspect_err(|error| eprintln!("refrain-bench: {error}"))
+            .ok()
+    }));
+    let measured = |with: fn(&Rig) -> Option<f64>| {
+        let rig = Rc::clone(&rig);
+        move || rig.as_ref().as_ref().and_then(with).unwrap_or(f64::NAN)
+    };
+    let reads = "p99 of 4 KiB read anywhere in an archive while another is made at idle class on all processors";
+    let lost = "processor time that neither the reads nor that compression used";
+    vec![
+        Row::new("reads", reads, "us", Bar::OfSecond(1.2))
+            .with("while compressing", measured(|rig| rig.loaded(Rig::reads)))
+            .with("alone", measured(Rig::reads)),
+        Row::new("reads-lost", lost, "%", Bar::AtMost(10.0)).with(
+            "while compressing",
+            measured(|rig| rig.loaded(Rig::lost_percent)),
+        ),
+    ]
+}
+
+/// An archive to read, and the content to compress meanwhile.
+struct Rig {
+    content: Arc<dyn Source>,
+    archive: Archive,
+    length_bytes: u64,
+}
+
+impl Rig {
+    fn new(content: Option<&Path>) -> Result<Rig, Box<dyn std::error::Error>> {
+        let content: Arc<dyn Source> = match content {
+            Some(path) => Arc::new(FileSource::open(path)?),
+            None => Arc::new(MemorySource::new(made_text(MADE_BYTES))),
+        };
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        run(&content, &mut sink, Purpose::Serve, &Stop::default())?;
+        let archive = Arc::new(MemorySource::new(output.published().unwrap_or_default()));
+        let options = ReadOptions {
+            memory_bytes: READER_BYTES,
+            ..ReadOptions::default()
+        };
+        Ok(Rig {
+            length_bytes: content.size_bytes()?,
+            archive: Archive::open(archive, &options)?,
+            content,
+        })
+    }
+
+    /// Measures while the content is compressed again and again, at idle class, on a pool with a worker for each processor.
+    fn loaded(&self, measure: impl Fn(&Rig) -> Option<f64>) -> Option<f64> {
+        let pool = Arc::new(Pool::start(Options::with_workers(WORKERS)).ok()?);
+        let stop = Stop::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                install(&pool, Entity::new(Class::Idle), || {
+                    while run(&self.content, &mut NullSink::new(), Purpose::Archive, &stop).is_ok()
+                    {
+                    }
+                });
+            });
+            // Until all its stages are under way.
+            std::thread::sleep(Duration::from_millis(300));
+            let measured = measure(self);
+            stop.0.store(true, Ordering::Relaxed);
+            measured
+        })
+    }
+
+    /// The 99th percentile, in microseconds.
+    fn reads(&self) -> Option<f64> {
+        let mut random = Random(7);
+        let mut buffer = [0; READ_BYTES];
+        let mut read = |sample| {
+            std::thread::sleep(pause(sample));
+            let offset = random.next() % self.length_bytes;
+            let start = Instant::now();
+            self.archive
+                .read_at(0, offset, &mut buffer)
+                .inspect_err(|error| eprintln!("refrain-bench: {error}"))
+                .ok()?;
+            Some(start.elapsed())
+        };
+        let times: Option<Vec<Duration>> = (0..READS).map(&mut read).collect();
+        times.map(p99_us)
+    }
+
+    /// Of the processor time that the reads left, how much nobody used, in percent.
+    fn lost_percent(&self) -> Option<f64> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let (start, used_before) = (Instant::now(), stages::whole_process().cpu);
+        let mine_before = this_thread_cpu()?;
+        self.reads()?;
+        let mine = this_thread_cpu()?.saturating_sub(mine_before);
+        let used = stages::whole_process().cpu.saturating_sub(used_before);
+        let all = start.elapsed().as_secs_f64() * processors.min(WORKERS) as f64;
+        let spare = all - mine.as_secs_f64();
+        Some((1.0 - used.saturating_sub(mine).as_secs_f64() / spare) * 100.0)
+    }
+}
+
+fn run(
+    content: &Arc<dyn Source>,
+    sink: &mut dyn Sink,
+    purpose: Purpose,
+    stop: &Stop,
+) -> refrain::Result<()> {
+    let member = MemberInput {
+        name: "content".into(),
+        mode: None,
+        modified: None,
+        content: Content::Source(Arc::clone(content)),
+    };
+    let options = CompressOptions {
+        level: Level(6),
+        purpose,
+        threads: WORKERS,
+        ..CompressOptions::default()
+    };
+    compress(vec![member], sink, &options, stop).map(|_| ())
+}
+
+#[derive(Default)]
+struct Stop(AtomicBool);
+
+impl Watch for Stop {
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        Some(&self.0)
+    }
+}
+
+/// Words of a made-up language, some more frequent than others.
+fn made_text(length_bytes: usize) -> Vec<u8> {
+    let mut random = Random(11);
+    let word = |random: &mut Random| -> Vec<u8> {
+        let length = 2 + random.next() % 9;
+        (0..length)
+            .map(|_| b'a' + (random.next() % 26) as u8)
+            .collect()
+    };
+    let words: Vec<Vec<u8>> = (0..1 << 14).map(|_| word(&mut random)).collect();
+    let mut text = Vec::with_capacity(length_bytes + 16);
+    while text.len() < length_bytes {
+        // A power of two at random first, so that half of all words are among the first hundred.
+        let range = 1 << (1 + random.next() % 14);
+        text.extend_from_slice(&words[(random.next() % range) as usize]);
+        text.push(b' ');
+    }
+    text
+}
+
+/// Processor time of the calling thread; `None` where the system does not say.
+fn this_thread_cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let ns = text.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(ns))
+}

@@ -1,0 +1,227 @@
+//! Where the work of a call is done: on threads of its own, on a pool that others use too, or behind everything else on the machine.
+//!
+//! Whoever starts a verb of the engine decides, and the verb need not know: its [`crew`](crate::crew()) asks when it begins. So there is one
+//! way in for all verbs, as with `rayon::ThreadPool::install`, and no option that each of them would have to pass on.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::thread::{Builder, scope};
+
+use crate::policy::{Class, Entity};
+use crate::pool::{Pool, current_worker, system};
+
+/// What crews of this thread run on.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    pub pool: Arc<Pool>,
+    pub entity: Entity,
+}
+
+thread_local! {
+    static GROUND: RefCell<Option<Ground>> = const { RefCell::new(None) };
+}
+
+/// What a crew that begins here runs on; none: on a pool of its own.
+///
+/// A job of a pool gets none: its crew would wait for hands that may need the very worker it waits on.
+pub(crate) fn ground_here() -> Option<Ground> {
+    match current_worker() {
+        Some(_) => None,
+        None => GROUND.with_borrow(Clone::clone),
+    }
+}
+
+/// Brings back what was there before, also when unwinding.
+struct Restore(Option<Ground>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        GROUND.set(self.0.take());
+    }
+}
+
+fn with_ground<R>(ground: Ground, work: impl FnOnce() -> R) -> R {
+    let _restore = Restore(GROUND.replace(Some(ground)));
+    work()
+}
+
+/// Calls `work`; crews that begin in it do their computing as flows of `pool`, such as `entity` describes: they share its workers with
+/// others, by the policy. Called by a job of a pool it changes nothing.
+///
+/// With an entity of the idle class, `work` itself and the crews' threads for reading and writing are of the kernel's idle class too
+/// ([`in_background`]).
+///
+/// ```
+/// use std::sync::Arc;
+/// use refrain_runtime::policy::{Class, Entity};
+/// use refrain_runtime::pool::{Options, Pool, current_worker};
+/// use refrain_runtime::{Lane, crew, install};
+///
+/// let pool = Arc::new(Pool::start(Options::with_workers(2))?);
+/// let worker = install(&pool, Entity::new(Class::Normal), || {
+///     crew(2, |crew| {
+///         crew.submit(Lane::Normal, current_worker);
+///         crew.next()
+///     })
+/// });
+/// assert!(matches!(worker, Some(Ok(Some(_)))), "one of the pool's two");
+/// # Ok::<(), refrain_runtime::Error>(())
+/// ```
+pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() -> R + Send) -> R {
+    let ground = Ground {
+        pool: Arc::clone(pool),
+        entity,
+    };
+    match entity.class {
+        Class::Idle => in_background(|| with_ground(ground, work)),
+        Class::Iso | Class::Normal => with_ground(ground, work),
+    }
+}
+
+/// Calls `work` on a thread of the kernel's idle class (Linux: `SCHED_IDLE`), and waits for it. Threads that `work` makes are of this class
+/// too: all of it only uses processors, and the kernel's block devices, when nothing else wants them. On other systems, and where no
+/// thread is to be had, it is called as usual.
+///
+/// A panic of `work` goes on in the caller.
+pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    // Outside of the closure, so that `work` is not lost where no thread is to be had.
+    let mut work = Some(work);
+    let mut result = None;
+    let ground = ground_here();
+    let has_run = scope(|scope| {
+        let (work, result) = (&mut work, &mut result);
+        let life = move || {
+            system::enter_idle_class();
+            GROUND.set(ground);
+            *result = work.take().map(|work| work());
+        };
+        let thread = Builder::new()
+            .name("background".to_owned())
+            .spawn_scoped(scope, life);
+        thread.map(|thread| thread.join())
+    });
+    if let Ok(Err(panic)) = has_run {
+        std::panic::resume_unwind(panic);
+    }
+    match (result, work) {
+        (Some(result), _) => result,
+        (None, Some(work)) => work(),
+        (None, None) => {
+            unreachable!("work was taken by the thread, which gave its result or its panic")
+        }
+    }
+}
+
+/// Puts the calling thread, and all that it will make, into the kernel's idle class for good; whether the kernel has one. What
+/// [`in_background`] does, for programs that do nothing else.
+pub fn enter_background() -> bool {
+    system::enter_idle_class()
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::pool::Options;
+    use crate::{Lane, crew};
+
+    fn pool() -> Arc<Pool> {
+        Arc::new(Pool::start(Options::with_workers(1)).unwrap())
+    }
+
+    /// The names and classes of the threads that do a crew's work: coordinator, reader, hand.
+    fn places() -> Vec<(String, bool)> {
+        let place = || {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default().to_owned();
+            (name, system::is_idle_class(system::this_thread()))
+        };
+        crew(1, |crew| {
+            let mut places = vec![place()];
+            for lane in [Lane::Input, Lane::Normal] {
+                crew.submit(lane, place);
+                places.push(crew.next().unwrap().unwrap());
+            }
+            places
+        })
+    }
+
+    #[test]
+    fn a_crew_uses_the_pool_it_is_given_and_then_its_own_again() {
+        let pool = pool();
+        let place = || std::thread::current().id();
+        let worker = pool.flow(Entity::new(Class::Normal)).run(place).unwrap();
+        let hand = || {
+            crew(2, |crew| {
+                assert_eq!(crew.threads(), if ground_here().is_some() { 1 } else { 2 });
+                crew.submit(Lane::Normal, place);
+                crew.next().unwrap().unwrap()
+            })
+        };
+        for class in [Class::Normal, Class::Iso] {
+            assert_eq!(install(&pool, Entity::new(class), hand), worker);
+            assert_ne!(hand(), worker);
+        }
+    }
+
+    #[test]
+    fn a_panic_leaves_nothing_behind() {
+        let pool = pool();
+        for class in [Class::Normal, Class::Idle] {
+            let work = || install(&pool, Entity::new(class), || panic!("in the work"));
+            let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"in the work"));
+            assert!(ground_here().is_none());
+        }
+    }
+
+    #[test]
+    fn a_job_of_the_pool_is_not_given_its_own_worker() {
+        let pool = pool();
+        let flow = pool.flow(Entity::new(Class::Normal));
+        let inner = Arc::clone(&pool);
+        let job = move || install(&inner, Entity::new(Class::Normal), places);
+        assert_eq!(flow.spawn(job).wait().unwrap().len(), 3);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn in_the_background_all_threads_are_of_the_idle_class() {
+        let is_idle = |places: Vec<(String, bool)>| places.iter().all(|place| place.1);
+        assert!(is_idle(in_background(places)));
+        let pool = pool();
+        assert!(is_idle(install(&pool, Entity::new(Class::Idle), places)));
+        assert!(is_idle(in_background(|| install(
+            &pool,
+            Entity::new(Class::Idle),
+            places
+        ))));
+        let normal = install(&pool, Entity::new(Class::Normal), places);
+        assert!(normal.iter().all(|place| !place.1), "{normal:?}");
+        // The caller's own thread stays as it was.
+        assert!(!system::is_idle_class(system::this_thread()));
+    }
+
+    #[test]
+    fn urgent_work_goes_on_while_the_background_is_busy() {
+        let pool = pool();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let urgent = pool.flow(Entity::new(Class::Iso));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                install(&pool, Entity::new(Class::Idle), move || {
+                    crew(1, |crew| {
+                        crew.submit(Lane::Normal, move || while stopped.try_recv().is_err() {});
+                        crew.next().unwrap().unwrap();
+                    });
+                });
+            });
+            for round in 0..20 {
+                assert_eq!(urgent.run(move || round).unwrap(), round);
+            }
+            stop.send(()).unwrap();
+        });
+    }
+}
