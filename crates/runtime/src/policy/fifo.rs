@@ -2,7 +2,7 @@
 
 use super::{
     Charge, Entity, Grant, ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Key, Ledger, LedgerRules, Place,
-    Policy, Rank, Stop, TenantId, View, allowed_here,
+    Policy, Rank, Stop, TenantId, View, allowed_here, is_allowed_here,
 };
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 
@@ -101,7 +101,7 @@ impl Policy for Fifo {
     }
 
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        allowed_here(entity, view).contains(cpu)
+        is_allowed_here(entity, cpu, view)
     }
 
     fn run(&self, entity: &mut Entity, cpu: CpuId, _view: &impl View) -> Grant {

@@ -165,3 +165,9 @@ fn allowed_here(entity: &Entity, view: &impl View) -> CpuMask {
     let allowed = entity.allowed.and(&all);
     if allowed.is_empty() { all } else { allowed }
 }
+
+/// Whether `cpu` is one of them. Mostly it is, and then no mask has to be made.
+fn is_allowed_here(entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
+    let is_named = entity.allowed.contains(cpu) && cpu.index() < view.topology().len();
+    is_named || allowed_here(entity, view).contains(cpu)
+}

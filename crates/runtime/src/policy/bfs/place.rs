@@ -1,6 +1,8 @@
 //! Where a flow goes, and where a worker looks.
 
-use super::super::{Class, Entity, Latency, Place, Policy, Rank, View, allowed_here};
+use super::super::{
+    Class, Entity, Latency, Place, Policy, Rank, View, allowed_here, is_allowed_here,
+};
 use super::{Bfs, Interactive};
 use crate::topology::{CpuId, CpuMask, StripeId};
 
@@ -25,18 +27,20 @@ impl Bfs {
         view: &impl View,
     ) -> Place {
         entity.is_sticky = false;
-        let allowed = allowed_here(entity, view);
-        if let Some(cpu) = best_idle(entity.last_cpu, &allowed, view) {
+        let idle = view.idle();
+        if !idle.is_empty()
+            && let Some(cpu) = best_idle(entity.last_cpu, &idle, entity, view)
+        {
             return Place::Idle(cpu);
         }
-        let home = home(entity.last_cpu, waker, &allowed);
+        let home = home(entity.last_cpu, waker, entity, view);
         let may_preempt =
             entity.latency != Latency::Batch && self.key(entity, view).class() != Some(Class::Idle);
         if is_sync || !may_preempt {
             // A waker that is about to stop looks at the queue itself.
             return Place::Queue(view.stripe_of(home));
         }
-        match self.latest(entity, waker, &allowed, view) {
+        match self.latest(entity, waker, &allowed_here(entity, view), view) {
             Some(cpu) => Place::Preempt(cpu),
             None => Place::Queue(view.stripe_of(home)),
         }
@@ -45,8 +49,11 @@ impl Bfs {
     /// After a stop the flow waits where it ran, so that its cache stays near. Unless it may not run there, or this CPU takes
     /// another one next and there is an idle CPU: then it goes to the nearest.
     pub(super) fn place_stopped(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
-        let allowed = allowed_here(entity, view);
-        let idle = best_idle(cpu, &allowed, view);
+        let idle = view.idle();
+        let idle = match idle.is_empty() {
+            true => None,
+            false => best_idle(cpu, &idle, entity, view),
+        };
         let own = self.rank(self.key(entity, view), view);
         let takes_another = || {
             let next = self.pick_stripe(cpu, &CpuMask::EMPTY, view);
@@ -54,11 +61,11 @@ impl Bfs {
             next.is_some_and(|stripe| self.rank(view.best_key(stripe), view) <= own)
         };
         match idle {
-            Some(idle) if !allowed.contains(cpu) || takes_another() => {
+            Some(idle) if !is_allowed_here(entity, cpu, view) || takes_another() => {
                 entity.is_sticky = false;
                 Place::Idle(idle)
             }
-            _ => Place::Queue(view.stripe_of(home(cpu, None, &allowed))),
+            _ => Place::Queue(view.stripe_of(home(cpu, None, entity, view))),
         }
     }
 
@@ -127,7 +134,7 @@ impl Bfs {
     /// matter more than deadlines: bouncing off a core that is speeding up would keep both slow.
     pub(super) fn suits(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         let sticks_elsewhere = entity.is_sticky && entity.last_cpu != cpu;
-        allowed_here(entity, view).contains(cpu)
+        is_allowed_here(entity, cpu, view)
             && !(sticks_elsewhere
                 && self.interactive == Interactive::Throughput
                 && view.is_scaled_down(cpu))
@@ -135,19 +142,18 @@ impl Bfs {
 }
 
 /// The CPU to queue at when none is idle: where the flow ran, else where it is woken from, else its first.
-fn home(last: CpuId, waker: Option<CpuId>, allowed: &CpuMask) -> CpuId {
+fn home(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl View) -> CpuId {
     let candidates = [Some(last), waker].into_iter().flatten();
-    let mut usable = candidates.filter(|cpu| allowed.contains(*cpu));
+    let mut usable = candidates.filter(|cpu| is_allowed_here(entity, *cpu, view));
     usable
         .next()
-        .or_else(|| allowed.iter().next())
+        .or_else(|| allowed_here(entity, view).iter().next())
         .unwrap_or_default()
 }
 
 /// The best idle CPU for a flow that ran on `last`; among equals the fastest, then the first.
-fn best_idle(last: CpuId, allowed: &CpuMask, view: &impl View) -> Option<CpuId> {
-    let idle = view.idle();
-    let usable = idle.and(allowed);
+fn best_idle(last: CpuId, idle: &CpuMask, entity: &Entity, view: &impl View) -> Option<CpuId> {
+    let usable = idle.and(&allowed_here(entity, view));
     if usable.contains(last) {
         return Some(last);
     }
@@ -155,7 +161,7 @@ fn best_idle(last: CpuId, allowed: &CpuMask, view: &impl View) -> Option<CpuId> 
     let slowness = |cpu: CpuId| cpus.get(cpu.index()).map(|cpu| u16::MAX - cpu.capacity);
     usable
         .iter()
-        .min_by_key(|&cpu| (score(cpu, last, &idle, view), slowness(cpu), cpu))
+        .min_by_key(|&cpu| (score(cpu, last, idle, view), slowness(cpu), cpu))
 }
 
 /// What speaks against an idle CPU for a flow that ran on `last`.

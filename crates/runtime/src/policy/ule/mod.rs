@@ -14,7 +14,7 @@ pub use score::{INTERACTIVE_BELOW, interactivity};
 use super::fifo::{plain_charge, plain_grant, plain_ledger};
 use super::{
     Charge, Class, Entity, Grant, History, Key, Ledger, Place, Policy, Rank, Stop, TenantId, View,
-    allowed_here,
+    is_allowed_here,
 };
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 
@@ -131,7 +131,7 @@ impl Policy for Ule {
 
     fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
         self.set_priority(entity, view);
-        if allowed_here(entity, view).contains(cpu) {
+        if is_allowed_here(entity, cpu, view) {
             return Place::Queue(view.stripe_of(cpu));
         }
         self.place(entity, None, view.now_ns(), view)
@@ -142,7 +142,7 @@ impl Policy for Ule {
     }
 
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        allowed_here(entity, view).contains(cpu)
+        is_allowed_here(entity, cpu, view)
     }
 
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
