@@ -105,9 +105,11 @@ impl Share {
     pub(crate) fn new(options: &ReadOptions, is_stream: bool) -> Share {
         let all = options.memory_bytes;
         let pieces_bytes = all / 16;
-        let (spool_bytes, maps_bytes, decoders_bytes) = match is_stream {
-            true => (all / 8 * 3, all / 4, all / 16 * 3),
-            false => (0, all / 8 * 3, all / 4),
+        // A decoder may take the same either way: 256 MiB of the default, where lrzip's largest model (ZPAQ, level 9) takes 235.
+        let decoders_bytes = all / 4;
+        let (spool_bytes, maps_bytes) = match is_stream {
+            true => (all / 8 * 3, all / 16 * 3),
+            false => (0, all / 8 * 3),
         };
         Share {
             maps_bytes,
@@ -124,7 +126,7 @@ impl Share {
     /// a pipe can.
     fn maps_and_spool_bytes(&self, spooled_bytes: u64) -> u64 {
         let spool_left = self.spool_bytes.saturating_sub(spooled_bytes);
-        self.maps_bytes + spool_left.min(self.maps_bytes / 2)
+        self.maps_bytes + spool_left.min(self.maps_bytes)
     }
 }
 
