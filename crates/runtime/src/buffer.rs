@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 
+use crate::prefault::prefault;
 use crate::{Error, Lock};
 
 /// A zeroed table of 64-bit words, straight from the operating system.
@@ -149,6 +150,7 @@ impl BufferPool {
         buffer
             .try_reserve_exact(self.capacity_bytes)
             .map_err(|error| unavailable(self.capacity_bytes as u64, &error))?;
+        prefault(&mut buffer);
         Ok(buffer)
     }
 }
@@ -175,6 +177,14 @@ impl PooledBuffer {
     /// As [`BufferPool::get`].
     pub fn empty(pool: &Arc<BufferPool>) -> Result<Self, Error> {
         Ok(PooledBuffer::new(pool, pool.get()?))
+    }
+
+    /// A buffer of the pool's capacity, of unspecified content.
+    ///
+    /// # Errors
+    /// As [`BufferPool::get_full`].
+    pub fn full(pool: &Arc<BufferPool>) -> Result<Self, Error> {
+        Ok(PooledBuffer::new(pool, pool.get_full()?))
     }
 }
 

@@ -38,6 +38,7 @@ pub mod once;
 pub mod permits;
 pub mod policy;
 pub mod pool;
+mod prefault;
 mod queue;
 pub mod run_queue;
 pub mod simulator;

@@ -53,45 +53,44 @@ pub(crate) fn read_sources(
     pool: &Arc<BufferPool>,
 ) -> Option<PooledBuffer> {
     let pieces = unpack(packed);
-    let mut page = PooledBuffer::empty(pool).ok()?;
-    let mut scratch = PooledBuffer::empty(pool).ok()?;
-    let mut at = 0;
+    // Full of what was there before: every byte is read over, and clearing pages that are read again took 2 % of the match stage.
+    let mut page = PooledBuffer::full(pool).ok()?;
+    let (mut filled, mut at) = (0, 0);
     while at < pieces.len() {
         let run = neighbours(&pieces[at..], pool.capacity_bytes() as u64);
-        read_run(&pieces[at..at + run], sources, &mut scratch, &mut page)?;
+        filled += read_run(&pieces[at..at + run], sources, pool, &mut page[filled..])?;
         at += run;
     }
+    page.truncate(filled);
     Some(page)
 }
 
-/// Reads pieces that lie close together with one call.
+/// Reads pieces that lie close together with one call, to the front of `page`; how many bytes they are.
 fn read_run(
     pieces: &[Piece],
     sources: &[Option<Arc<dyn Source>>],
-    scratch: &mut Vec<u8>,
-    page: &mut Vec<u8>,
-) -> Option<()> {
+    pool: &Arc<BufferPool>,
+    page: &mut [u8],
+) -> Option<usize> {
     let (first, last) = (pieces.first()?, pieces.last()?);
     let source = sources.get(first.member as usize)?.as_ref()?;
     if let [only] = pieces {
-        let start = page.len();
-        page.resize(start + only.length_bytes as usize, 0);
-        let count = source
-            .read_at(only.offset_in_member, &mut page[start..])
-            .ok()?;
-        return (count == only.length_bytes as usize).then_some(());
+        let wanted = page.get_mut(..only.length_bytes as usize)?;
+        let count = source.read_at(only.offset_in_member, wanted).ok()?;
+        return (count == wanted.len()).then_some(count);
     }
-    let span = span_bytes(first, last) as usize;
-    if scratch.len() < span {
-        scratch.resize(span, 0);
-    }
-    let read = &mut scratch[..span];
+    let mut scratch = PooledBuffer::full(pool).ok()?;
+    let read = scratch.get_mut(..span_bytes(first, last) as usize)?;
     let count = source.read_at(first.offset_in_member, read).ok()?;
+    let mut filled = 0;
     for piece in pieces {
         let start = (piece.offset_in_member - first.offset_in_member) as usize;
-        page.extend_from_slice(read[..count].get(start..start + piece.length_bytes as usize)?);
+        let bytes = read[..count].get(start..start + piece.length_bytes as usize)?;
+        page.get_mut(filled..filled + bytes.len())?
+            .copy_from_slice(bytes);
+        filled += bytes.len();
     }
-    Some(())
+    Some(filled)
 }
 
 /// Bytes of the member from the first piece to the end of the last.
