@@ -68,6 +68,9 @@ fn with_ground<R>(ground: Ground, work: impl FnOnce() -> R) -> R {
 /// # Ok::<(), refrain_runtime::Error>(())
 /// ```
 pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() -> R + Send) -> R {
+    if current_worker().is_some() {
+        return work();
+    }
     let ground = Ground {
         pool: Arc::clone(pool),
         entity,
@@ -180,10 +183,12 @@ mod tests {
     #[test]
     fn a_job_of_the_pool_is_not_given_its_own_worker() {
         let pool = pool();
-        let flow = pool.flow(Entity::new(Class::Normal));
-        let inner = Arc::clone(&pool);
-        let job = move || install(&inner, Entity::new(Class::Normal), places);
-        assert_eq!(flow.spawn(job).wait().unwrap().len(), 3);
+        for class in [Class::Normal, Class::Idle] {
+            let flow = pool.flow(Entity::new(class));
+            let inner = Arc::clone(&pool);
+            let job = move || install(&inner, Entity::new(class), places);
+            assert_eq!(flow.spawn(job).wait().unwrap().len(), 3);
+        }
     }
 
     #[cfg(target_os = "linux")]
