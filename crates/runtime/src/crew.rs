@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::JobPanicked;
-use crate::ground::{Ground, ground_here};
+use crate::executor::{Executor, executor_here};
 use crate::policy::{Class, Entity};
 use crate::pool::{Flow, Lender, Options, Pool, Step, lending};
 use crate::queue::{Queue, Station, run};
@@ -45,7 +45,7 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     lender: &'crew Lender<'env>,
     threads: usize,
     /// The pool of others that its hands run on; none: one of its own, made with the first job.
-    ground: Option<Ground>,
+    executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
     /// Flows that do the compute jobs, one job at a turn. Where there are none the coordinator does them in `next`.
     hands: RefCell<Vec<Flow>>,
@@ -89,9 +89,9 @@ pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) ->
 where
     E: Send + 'env,
 {
-    let ground = ground_here();
-    let threads = match &ground {
-        Some(ground) => threads.min(ground.pool.workers()),
+    let executor = executor_here();
+    let threads = match &executor {
+        Some(executor) => threads.min(executor.pool.workers()),
         None => threads,
     };
     lending(|lender| {
@@ -99,7 +99,7 @@ where
             queue: Arc::new(Queue::new()),
             lender,
             threads,
-            ground,
+            executor,
             own_pool: OnceCell::new(),
             hands: RefCell::default(),
             threads_of: Default::default(),
@@ -150,8 +150,8 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         if self.hands.borrow().len() >= self.threads.min(self.in_flight()) {
             return;
         }
-        let flow = match &self.ground {
-            Some(ground) => ground.pool.flow(ground.entity),
+        let flow = match &self.executor {
+            Some(executor) => executor.pool.flow(executor.entity),
             None => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
                 Some(pool) => pool.flow(Entity::new(Class::Normal)),
                 None => return,

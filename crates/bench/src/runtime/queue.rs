@@ -41,7 +41,9 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
             let queue = Arc::new(RunQueue::default());
             fill(|deadline, _| _ = queue.push(key_at(deadline), deadline));
             pairs(threads, move |next_key| {
-                let deadline = queue.take(rank, Rank::LAST, |_| true).unwrap_or_default();
+                let deadline = queue
+                    .take(Rank::of, Rank::LAST, |_| true)
+                    .unwrap_or_default();
                 let next = next_key(deadline);
                 _ = queue.push(key_at(next), next);
             })
@@ -80,14 +82,6 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
 /// The key of a flow that is due then.
 fn key_at(deadline: u64) -> Key {
     Key::new(Class::Normal, TenantId::default(), deadline << 6)
-}
-
-fn rank(key: Key) -> Rank {
-    Rank {
-        class: key.class().map_or(u8::MAX, |class| class as u8),
-        tenant_time_ns: 0,
-        order: key.bits(),
-    }
 }
 
 fn fill(push: impl Fn(u64, u64)) {

@@ -282,8 +282,8 @@ impl StoreHistory {
     fn unpack(&self, block: &Packed, offset: usize, number: u64) -> Option<PooledBuffer> {
         let index = (number - self.first_kept) as usize;
         let length_bytes = self.start_of(index + 1) - self.start_of(index);
-        let mut page = PooledBuffer::empty(&self.pool).ok()?;
-        page.resize(length_bytes as usize, 0);
+        let mut page = PooledBuffer::full(&self.pool).ok()?;
+        page.truncate(length_bytes as usize);
         (self.workspaces).with(|space| block.read(&mut space.codec, offset, &mut page))?;
         Some(page)
     }
@@ -328,7 +328,7 @@ impl StoreHistory {
 }
 
 /// How many pages so much memory holds.
-fn pages(bytes: u64) -> usize {
+pub(crate) fn pages(bytes: u64) -> usize {
     (bytes / PAGE_BYTES as u64) as usize
 }
 

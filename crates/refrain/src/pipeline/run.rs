@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
 use crate::pipeline::coordinator::{Assembly, Coordinator, Event, Shared, submit};
 use crate::pipeline::encode::Workspaces;
-use crate::pipeline::history::{BlockReader, PAGE_BYTES, StoreHistory};
+use crate::pipeline::history::{BlockReader, PAGE_BYTES, StoreHistory, pages};
 use crate::pipeline::intake::{Intake, IntakeMember};
 use crate::pipeline::settle::MatchState;
 use crate::progress::{Watch, is_cancelled};
@@ -47,13 +47,15 @@ pub(crate) fn store_history(
         }
         Some(_) => (budget.cache_bytes, 0),
     };
-    let buffers_kept = (buffers_kept_bytes / PAGE_BYTES as u64) as usize;
     StoreHistory::new(
         cache_bytes,
         budget.known_bytes_max,
         sources,
         blocks,
-        Arc::new(BufferPool::new(PAGE_BYTES, buffers_kept.max(128))),
+        Arc::new(BufferPool::new(
+            PAGE_BYTES,
+            pages(buffers_kept_bytes).max(128),
+        )),
         workspaces.clone(),
     )
 }

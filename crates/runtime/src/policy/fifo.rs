@@ -68,11 +68,7 @@ impl Policy for Fifo {
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
-        Rank {
-            class: 0,
-            tenant_time_ns: 0,
-            order: key.bits(),
-        }
+        Rank::of(key)
     }
 
     fn wake(

@@ -23,9 +23,6 @@ const DEADLINE_MASK: u64 = (1 << CLASS_SHIFT) - 1 - TENANT_MASK;
 /// Tenants that there can be.
 pub const TENANTS_MAX: usize = 1 << TENANT_BITS;
 
-/// Lanes that there can be: pairs of class and tenant.
-pub const LANES: usize = TENANTS_MAX * Class::COUNT;
-
 /// Deadlines that differ by less are the same to a [`Key`], in nanoseconds.
 pub const DEADLINE_STEP_NS: u64 = 1 << TENANT_BITS;
 
@@ -71,7 +68,7 @@ impl Key {
         TenantId::new((self.0 & TENANT_MASK) as usize)
     }
 
-    /// Class and tenant as one number below [`LANES`]: flows with the same are ordered by key alone. None for
+    /// Class and tenant as one number: flows with the same are ordered by key alone. None for
     /// [`Key::NONE`].
     pub fn lane(self) -> Option<usize> {
         Some(self.class()? as usize * TENANTS_MAX + self.tenant().index())
@@ -103,6 +100,15 @@ impl Rank {
         tenant_time_ns: u64::MAX,
         order: u64::MAX,
     };
+
+    /// By the key alone, where tenants are not told apart.
+    pub const fn of(key: Key) -> Rank {
+        Rank {
+            class: 0,
+            tenant_time_ns: 0,
+            order: key.bits(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ mod view;
 pub use bfs::{Base, Bfs, Interactive, OFFSET_RATIOS};
 pub use entity::{Class, Entity, History, Latency, Nice, TenantId};
 pub use fifo::Fifo;
-pub use key::{DEADLINE_STEP_NS, Key, LANES, Rank, TENANTS_MAX};
+pub use key::{DEADLINE_STEP_NS, Key, Rank, TENANTS_MAX};
 pub use ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules, WEIGHT_DEFAULT};
 pub use record::{Asked, Call, Decision, Divergence, Record, Recorded, replay};
 pub use scheme::Scheme;

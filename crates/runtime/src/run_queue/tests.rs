@@ -20,10 +20,6 @@ fn ranked(key: Key, had_ns: &[u64]) -> Rank {
     }
 }
 
-fn plain(key: Key) -> Rank {
-    ranked(key, &[])
-}
-
 /// The slow twin: a list, looked through from end to end.
 #[derive(Default)]
 struct Naive {
@@ -76,7 +72,7 @@ proptest! {
         left.sort_unstable();
         prop_assert!(left.into_iter().eq(naive.entries.iter().map(|entry| entry.1)));
         prop_assert_eq!(queue.push(key(0, 0, 0), 7), Err(7));
-        prop_assert_eq!(queue.take(plain, Rank::LAST, |_| true), None);
+        prop_assert_eq!(queue.take(Rank::of, Rank::LAST, |_| true), None);
     }
 }
 
@@ -97,7 +93,7 @@ fn racing_threads_take_each_entry_once() {
                     );
                     if step % 4 != 0 {
                         let wanted = |value: &usize| value % 4 != 1 || step % 4 == 2;
-                        if let Some(value) = queue.take(plain, Rank::LAST, wanted) {
+                        if let Some(value) = queue.take(Rank::of, Rank::LAST, wanted) {
                             taken[value].fetch_add(1, Ordering::Relaxed);
                         }
                     }

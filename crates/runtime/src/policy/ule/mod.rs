@@ -109,11 +109,7 @@ impl Policy for Ule {
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
-        Rank {
-            class: 0,
-            tenant_time_ns: 0,
-            order: key.bits(),
-        }
+        Rank::of(key)
     }
 
     fn wake(

@@ -12,36 +12,36 @@ use crate::pool::{Pool, current_worker, system};
 
 /// What crews of this thread run on.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct Executor {
     pub pool: Arc<Pool>,
     pub entity: Entity,
 }
 
 thread_local! {
-    static GROUND: RefCell<Option<Ground>> = const { RefCell::new(None) };
+    static EXECUTOR: RefCell<Option<Executor>> = const { RefCell::new(None) };
 }
 
 /// What a crew that begins here runs on; none: on a pool of its own.
 ///
 /// A job of a pool gets none: its crew would wait for hands that may need the very worker it waits on.
-pub(crate) fn ground_here() -> Option<Ground> {
+pub(crate) fn executor_here() -> Option<Executor> {
     match current_worker() {
         Some(_) => None,
-        None => GROUND.with_borrow(Clone::clone),
+        None => EXECUTOR.with_borrow(Clone::clone),
     }
 }
 
 /// Brings back what was there before, also when unwinding.
-struct Restore(Option<Ground>);
+struct Restore(Option<Executor>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        GROUND.set(self.0.take());
+        EXECUTOR.set(self.0.take());
     }
 }
 
-fn with_ground<R>(ground: Ground, work: impl FnOnce() -> R) -> R {
-    let _restore = Restore(GROUND.replace(Some(ground)));
+fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
+    let _restore = Restore(EXECUTOR.replace(Some(executor)));
     work()
 }
 
@@ -71,13 +71,13 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     if current_worker().is_some() {
         return work();
     }
-    let ground = Ground {
+    let executor = Executor {
         pool: Arc::clone(pool),
         entity,
     };
     match entity.class {
-        Class::Idle => in_background(|| with_ground(ground, work)),
-        Class::Iso | Class::Normal => with_ground(ground, work),
+        Class::Idle => in_background(|| with_executor(executor, work)),
+        Class::Iso | Class::Normal => with_executor(executor, work),
     }
 }
 
@@ -90,12 +90,12 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     // Outside of the closure, so that `work` is not lost where no thread is to be had.
     let mut work = Some(work);
     let mut result = None;
-    let ground = ground_here();
+    let executor = executor_here();
     let has_run = scope(|scope| {
         let (work, result) = (&mut work, &mut result);
         let life = move || {
             system::enter_idle_class();
-            GROUND.set(ground);
+            EXECUTOR.set(executor);
             *result = work.take().map(|work| work());
         };
         let thread = Builder::new()
@@ -158,7 +158,10 @@ mod tests {
         let worker = pool.flow(Entity::new(Class::Normal)).run(place).unwrap();
         let hand = || {
             crew(2, |crew| {
-                assert_eq!(crew.threads(), if ground_here().is_some() { 1 } else { 2 });
+                assert_eq!(
+                    crew.threads(),
+                    if executor_here().is_some() { 1 } else { 2 }
+                );
                 crew.submit(Lane::Normal, place);
                 crew.next().unwrap().unwrap()
             })
@@ -176,7 +179,7 @@ mod tests {
             let work = || install(&pool, Entity::new(class), || panic!("in the work"));
             let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"in the work"));
-            assert!(ground_here().is_none());
+            assert!(executor_here().is_none());
         }
     }
 
