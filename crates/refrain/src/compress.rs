@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use refrain_codec::opens_slowly;
 use refrain_format::{
     ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
 };
@@ -14,7 +15,7 @@ use refrain_storage::{Sink, Source, Timestamp};
 use crate::error::{Error, Result};
 use crate::options::CompressOptions;
 use crate::pipeline::assemble::{Assembler, NativeEncoding};
-use crate::pipeline::budget::Budget;
+use crate::pipeline::budget::{Budget, KeptBytes};
 use crate::pipeline::coordinator::Event;
 use crate::pipeline::encode::Workspaces;
 use crate::pipeline::intake::{Feed, IntakeMember};
@@ -103,13 +104,16 @@ pub fn compress(
     for member in members {
         prepared.add(member)?;
     }
-    let is_pipe_to_pipe =
-        sink.read_back().is_none() && prepared.sources.iter().any(Option::is_none);
+    let has_pipes = prepared.sources.iter().any(Option::is_none);
+    let is_pipe_to_pipe = sink.read_back().is_none() && has_pipes;
     let reach_bytes = reach(options, &tuning, is_pipe_to_pipe)?;
-    let kept_frames_bytes = if is_pipe_to_pipe { reach_bytes } else { 0 };
+    let kept = KeptBytes {
+        frames: if is_pipe_to_pipe { reach_bytes } else { 0 },
+        packed: has_pipes && opens_slowly(tuning.plan.codec),
+    };
     let run = Run {
         tuning,
-        budget: Budget::new(&tuning, options.threads, kept_frames_bytes)?,
+        budget: Budget::new(&tuning, options.threads, kept)?,
         reach_bytes,
         watch,
     };
@@ -301,14 +305,20 @@ impl Run<'_> {
         let blocks = (!all_reread).then(|| written.clone() as Arc<_>);
         let history = store_history(&self.budget, sources, blocks, &workspaces)?;
         let shared = shared(self.tuning, &self.budget, workspaces);
-        let reach = ReachTracker::new(self.reach_bytes, self.reach_margin());
+        let block_bytes = self.tuning.rules.block_bytes;
+        let reach = ReachTracker::new(self.reach_bytes, self.reach_margin(), block_bytes);
+        let packed_reach = match self.budget.packed_bytes {
+            0 => REACH_UNLIMITED,
+            packed_bytes => packed_bytes,
+        };
+        let packed_reach = ReachTracker::new(packed_reach, 0, block_bytes);
         let output = Output::begin(sink, &self.head())?;
         let kept = (!all_reread).then(|| written.clone());
         let assembler = Assembler::new(
             output,
             members,
             shared.clone(),
-            reach,
+            (reach, packed_reach),
             kept,
             content_bytes_total,
             self.watch,

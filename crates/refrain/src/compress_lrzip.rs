@@ -13,7 +13,7 @@ use refrain_storage::Sink;
 use crate::compress::{MemberInput, Prepared, tell_late};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipTuning};
-use crate::pipeline::budget::{Budget, Load};
+use crate::pipeline::budget::{Budget, KeptBytes, Load};
 use crate::pipeline::coordinator::Event;
 use crate::pipeline::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::pipeline::lrzip::encode::LrzipEncoding;
@@ -67,6 +67,10 @@ pub fn compress_lrzip(
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
+        kept: KeptBytes {
+            frames: tuning.kept_bytes + kept_bytes,
+            packed: false,
+        },
     };
     let mut header = header(tuning.cut.plan);
     let sealer = match &options.encryption {
@@ -74,7 +78,7 @@ pub fn compress_lrzip(
         Some(encryption) => sealer(encryption, &mut header, watch)?,
     };
     let run = Run {
-        budget: Budget::of(&load, options.threads, tuning.kept_bytes + kept_bytes),
+        budget: Budget::of(&load, options.threads),
         tuning,
         watch,
     };
@@ -154,7 +158,7 @@ impl Run<'_> {
             sealer,
             older.map(|older| BlockHistory {
                 blocks: older.blocks,
-                reach: ReachTracker::new(older.reach_bytes, 0),
+                reach: ReachTracker::new(older.reach_bytes, 0, self.tuning.cut.block_bytes),
             }),
             content_bytes_total,
             self.watch,

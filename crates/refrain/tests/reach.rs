@@ -82,6 +82,38 @@ fn without_a_limit_far_repeats_are_found() {
     assert!(read[0].content == bytes);
 }
 
+/// What comes through a pipe and goes into a codec that opens slowly is history only as far as packed copies of it fit into memory.
+#[test]
+fn with_a_slow_codec_a_pipe_is_remembered_as_far_as_memory_holds_it() {
+    const PASSAGE_BYTES: usize = 2 * MIB;
+    let mut bytes = data::text(PASSAGE_BYTES, 1);
+    bytes.extend(data::text(64 * MIB, 2));
+    bytes.extend_from_within(..PASSAGE_BYTES);
+    bytes.extend(data::text(MIB, 3));
+    bytes.extend_from_within(..PASSAGE_BYTES);
+    let matched = |summary: &refrain::CompressSummary| {
+        (summary.matched_bytes as f64 / PASSAGE_BYTES as f64 * 10.0).round() as u64
+    };
+
+    let slow = |threads| CompressOptions {
+        threads,
+        ..small_options("bzip2")
+    };
+    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &slow(2));
+    assert_eq!(matched(&summary), 10, "{summary:?}");
+    let read = extracted(&archive, &read_options(2)).unwrap();
+    assert!(read[0].content == bytes);
+    for threads in [1, 7] {
+        let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(threads));
+        assert!(again == archive, "{threads} threads change the bytes");
+    }
+
+    let (_, from_file) = archive_of(vec![file("m", &bytes)], &slow(2));
+    assert_eq!(matched(&from_file), 20, "{from_file:?}");
+    let (_, fast) = archive_of(vec![pipe("m", &bytes)], &small_options("zstd"));
+    assert_eq!(matched(&fast), 20, "{fast:?}");
+}
+
 #[test]
 fn from_pipe_to_pipe_a_reach_beyond_the_memory_is_refused() {
     let mut sink = refrain::storage::StreamSink::new(std::io::sink(), "pipe");

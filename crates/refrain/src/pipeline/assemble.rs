@@ -16,11 +16,12 @@ use crate::pipeline::encode::{BlockJob, EncodedBlock, EncodedExtents, EpochExten
 use crate::pipeline::history::{EncodedPages, FilledPage, PAGE_BYTES, Page};
 use crate::pipeline::members::OutMember;
 use crate::pipeline::output::{Frame, Output, Ticket, Written, WrittenBlock};
-use crate::pipeline::reach::ReachTracker;
+use crate::pipeline::reach::{ReachTracker, frame_bytes_max};
 use crate::pipeline::reread::WrittenBlocks;
 use crate::pipeline::segments::EpochData;
 use crate::pipeline::settle::Settled;
 use crate::progress::{Progress, Watch};
+use crate::reading::packed::Packed;
 
 /// A block waits for its last pages at most so many epochs: extents that need it wait as long.
 const EPOCHS_WAITING_MAX: usize = 64;
@@ -50,6 +51,7 @@ struct OpenBlock {
 struct BlockNote {
     first_page: u64,
     page_checksums: Vec<u64>,
+    packed: Option<Packed>,
 }
 
 /// Work for the encoders.
@@ -94,7 +96,8 @@ impl Encoding for NativeEncoding {
                 job,
             } => {
                 let _stage = stage("encode", job.raw_bytes());
-                let block = job.encode(&shared.workspaces, &shared.tuning.plan)?;
+                let block =
+                    job.encode(&shared.workspaces, &shared.tuning.plan, shared.packs_blocks)?;
                 Encoded::Block {
                     ticket,
                     first_page,
@@ -125,6 +128,8 @@ pub(crate) struct Assembler<'a> {
     content_bytes_total: Option<u64>,
     shared: Arc<Shared>,
     reach: ReachTracker,
+    /// The same for packed copies, which must not take more memory than there is for them.
+    packed_reach: ReachTracker,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
     /// Whether the last epoch and the one before it, whose end may be in the same page, had repeats.
@@ -151,7 +156,7 @@ impl<'a> Assembler<'a> {
         output: Output<'a>,
         members: Vec<OutMember>,
         shared: Arc<Shared>,
-        reach: ReachTracker,
+        (reach, packed_reach): (ReachTracker, ReachTracker),
         written_blocks: Option<Arc<WrittenBlocks>>,
         content_bytes_total: Option<u64>,
         watch: &'a dyn Watch,
@@ -165,6 +170,7 @@ impl<'a> Assembler<'a> {
             content_bytes_total,
             shared,
             reach,
+            packed_reach,
             written_blocks,
             open_block: OpenBlock::default(),
             repeats: [false; 2],
@@ -242,7 +248,11 @@ impl<'a> Assembler<'a> {
             has_repeats: block.has_repeats,
             has_near_repeats: block.has_near_repeats,
         };
-        self.reach.filled(epoch, block.store_start, block.bytes);
+        self.reach
+            .filled(epoch, block.store_start, frame_bytes_max(block.bytes));
+        // Most shrink to less. Where the last few do not, `PackedBlocks` has no room for all of them, and some open slowly.
+        self.packed_reach
+            .filled(epoch, block.store_start, block.bytes / 4);
         self.next_block += 1;
         self.blocks_in_flight += 1;
         let ticket = self.output.reserve();
@@ -285,13 +295,17 @@ impl<'a> Assembler<'a> {
             frame,
             head,
             page_checksums,
+            packed,
         } = block;
         self.reach.encoded(head.block_id, frame.frame_bytes());
+        let packed_bytes = packed.as_ref().map_or(0, Packed::memory_bytes);
+        self.packed_reach.encoded(head.block_id, packed_bytes);
         self.notes.insert(
             head.block_id,
             BlockNote {
                 first_page,
                 page_checksums,
+                packed,
             },
         );
         self.output.fill(ticket, Frame::Block(head, frame));
@@ -309,6 +323,7 @@ impl<'a> Assembler<'a> {
         let BlockNote {
             first_page,
             page_checksums: checksums,
+            packed,
         } = self.notes.remove(&head.block_id)?;
         let is_noise = head.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
@@ -319,6 +334,7 @@ impl<'a> Assembler<'a> {
             first_page,
             checksums,
             is_noise,
+            packed,
         })
     }
 
@@ -441,7 +457,10 @@ impl Assembly for Assembler<'_> {
     }
 
     fn floor_for(&mut self, epoch: u64) -> Option<u64> {
-        let is_ready = self.reach.is_ready_for(epoch);
-        is_ready.then(|| self.reach.floor_for(epoch))
+        let is_ready = self.reach.is_ready_for(epoch) && self.packed_reach.is_ready_for(epoch);
+        is_ready.then(|| {
+            let floor = self.reach.floor_for(epoch);
+            floor.max(self.packed_reach.floor_for(epoch))
+        })
     }
 }

@@ -121,6 +121,8 @@ pub(crate) struct Shared {
     pub buffers: Arc<BufferPool>,
     pub scans: refrain_runtime::Lock<Vec<SegmentScan>>,
     pub workspaces: Arc<Workspaces>,
+    /// Blocks are packed as soon as they are encoded: they could be opened again only slowly.
+    pub packs_blocks: bool,
 }
 
 /// The state of a run.

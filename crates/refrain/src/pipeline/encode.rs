@@ -2,6 +2,7 @@
 
 use refrain_codec::{
     BlockDescription, CodecId, FallbackReason, Plan, Workspace, encode_block, looks_like_noise,
+    opens_slowly,
 };
 use refrain_format::{BlockHead, Coding, EpochSums, ExtentsHead, pack_extents};
 use refrain_longmatch::Extent;
@@ -10,6 +11,7 @@ use refrain_runtime::Lock;
 
 use crate::error::Result;
 use crate::pipeline::history::{PAGE_BYTES, Page};
+use crate::reading::packed::Packed;
 
 /// What one worker needs to encode.
 #[derive(Default)]
@@ -17,6 +19,8 @@ pub(crate) struct EncodeSpace {
     pub codec: Workspace,
     /// A block's pages, joined.
     joined: Vec<u8>,
+    /// A block's pages, packed.
+    packed: Vec<u8>,
 }
 
 /// Workspaces and buffers wait here for the next job: as many as ever ran at once.
@@ -91,6 +95,8 @@ pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
     pub head: BlockHead,
     pub page_checksums: Vec<u64>,
+    /// A copy that opens fast, where one was asked for and the block itself would open slowly.
+    pub packed: Option<Packed>,
 }
 
 impl BlockJob {
@@ -98,8 +104,13 @@ impl BlockJob {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the block and builds its frame, all but the sequence number.
-    pub(crate) fn encode(self, workspaces: &Workspaces, plan: &Plan) -> Result<EncodedBlock> {
+    /// Encodes the block and builds its frame, all but the sequence number. `packs` asks for a packed copy as well.
+    pub(crate) fn encode(
+        self,
+        workspaces: &Workspaces,
+        plan: &Plan,
+        packs: bool,
+    ) -> Result<EncodedBlock> {
         let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
         let mut head = BlockHead {
             block_id: self.block_id,
@@ -110,6 +121,7 @@ impl BlockJob {
         };
         let plan = &self.plan(plan);
         let is_stored = plan.codec == CodecId::NONE || self.is_noise(workspaces, plan)?;
+        let mut packed = None;
         let frame = if is_stored {
             let is_fallback = plan.codec != CodecId::NONE;
             let reason = is_fallback.then_some(FallbackReason::Incompressible);
@@ -122,6 +134,9 @@ impl BlockJob {
             let mut builder = BlockHead::builder(workspaces.frame());
             let squeezed = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
             head.coding = coding(&squeezed)?;
+            if packs && opens_slowly(squeezed.codec) {
+                packed = Some(workspaces.with(|space| self.pack(space))?);
+            }
             BlockFrame {
                 bytes: head.finish(builder)?,
                 stored: vec![],
@@ -131,6 +146,7 @@ impl BlockJob {
             frame,
             head,
             page_checksums,
+            packed,
         })
     }
 
@@ -167,6 +183,15 @@ impl BlockJob {
             .iter()
             .for_each(|page| space.joined.extend_from_slice(page));
         Ok(encode_block(&mut space.codec, &space.joined, plan, out)?)
+    }
+
+    fn pack(&self, space: &mut EncodeSpace) -> Result<Packed> {
+        let pages = self.pages.iter().map(|page| &page[..]);
+        Ok(Packed::of_pages(
+            &mut space.codec,
+            pages,
+            &mut space.packed,
+        )?)
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct StoreHistory {
     open_pieces: Vec<Piece>,
     cache: Lock<PageCache>,
     /// Memory for pages, in the cache or packed.
-    cache_bytes: u64,
+    pages_bytes: u64,
     packed: Lock<PackedBlocks>,
     workspaces: Arc<Workspaces>,
     sources: Vec<Option<Arc<dyn Source>>>,
@@ -88,6 +88,8 @@ pub(crate) struct EncodedPages {
     pub checksums: Vec<u64>,
     /// Stored, because there is nothing to squeeze.
     pub is_noise: bool,
+    /// Copies of all of them, where these were made.
+    pub packed: Option<Packed>,
 }
 
 /// A page that was just filled.
@@ -96,17 +98,21 @@ pub(crate) struct FilledPage {
 }
 
 impl StoreHistory {
+    /// `cache_bytes` is memory for pages, `packed_bytes` more of it for packed blocks; if that is 0, those that had to be opened again from
+    /// `archive` share the former.
     pub(crate) fn new(
         cache_bytes: u64,
+        packed_bytes: u64,
         known_bytes_max: usize,
         sources: Vec<Option<Arc<dyn Source>>>,
         archive: Option<Arc<dyn BlockReader>>,
         pool: Arc<BufferPool>,
         workspaces: Arc<Workspaces>,
     ) -> Result<StoreHistory> {
-        let packed_bytes_max = match archive {
-            Some(_) => cache_bytes / 4 * 3,
-            None => 0,
+        let packed_bytes_max = match (&archive, packed_bytes) {
+            (None, _) => 0,
+            (Some(_), 0) => cache_bytes / 4 * 3,
+            (Some(_), packed_bytes) => packed_bytes,
         };
         Ok(StoreHistory {
             closed: VecDeque::new(),
@@ -117,7 +123,7 @@ impl StoreHistory {
             open: Arc::new(PooledBuffer::empty(&pool)?),
             open_pieces: Vec::new(),
             cache: Lock::new(PageCache::new(pages(cache_bytes))),
-            cache_bytes,
+            pages_bytes: cache_bytes + packed_bytes,
             packed: Lock::new(PackedBlocks::new(packed_bytes_max)),
             workspaces,
             sources,
@@ -226,7 +232,13 @@ impl StoreHistory {
     }
 
     /// The block with these pages was encoded: they may leave memory.
-    pub(crate) fn encoded(&mut self, pages: &EncodedPages) {
+    pub(crate) fn encoded(&mut self, pages: EncodedPages) {
+        let count = pages.checksums.len() as u64;
+        if let Some(packed) = pages.packed
+            && pages.first_page >= self.first_kept
+        {
+            self.packed.lock().add(pages.first_page, count, packed);
+        }
         let mut cache = self.cache.lock();
         for (number, &checksum) in (pages.first_page..).zip(&pages.checksums) {
             let index = number.checked_sub(self.first_kept);
@@ -320,7 +332,7 @@ impl StoreHistory {
         };
         let mut packed = self.packed.lock();
         let is_kept = packed.add(first_page, bytes.len().div_ceil(PAGE_BYTES) as u64, block);
-        let left_bytes = self.cache_bytes - packed.bytes().min(self.cache_bytes);
+        let left_bytes = self.pages_bytes - packed.bytes().min(self.pages_bytes);
         drop(packed);
         self.cache.lock().keep_recent_only(pages(left_bytes));
         is_kept
@@ -367,6 +379,7 @@ mod tests {
         let source: Arc<dyn Source> = Arc::new(MemorySource::new(source));
         let mut history = StoreHistory::new(
             (cached_pages * PAGE_BYTES) as u64,
+            0,
             1 << 20,
             vec![Some(source)],
             None,
@@ -382,10 +395,11 @@ mod tests {
                 .expect("memory");
             store.extend_from_slice(bytes);
         }
-        history.encoded(&EncodedPages {
+        history.encoded(EncodedPages {
             first_page: 0,
             checksums: filled.iter().map(|page| checksum64(&page.bytes)).collect(),
             is_noise: false,
+            packed: None,
         });
         (history, store)
     }

@@ -1,4 +1,6 @@
-//! Blocks that had to be opened again, packed: the second time a page of one is wanted it costs a page, not a block.
+//! Blocks that had to be opened again, packed: the second time a page of one is wanted it costs a page, not a block. Blocks that open slowly
+//! are packed when they are encoded, and what does not fit is forgotten (`reach.rs`): opening them again for every scattered repeat made 1 GB of kernel
+//! trees at level 8 with 512 MiB take more than 250 s, with copies 35 s for 0.4 % more bytes; two kernel trees with 1 GiB 106 and 54 s, the same bytes.
 //!
 //! What came through a pipe is history only as the archive's own blocks, and repeats are scattered: each may want another block. Processor time
 //! without and with this: two kernel trees at level 3 32.8 and 20.8 s, 1 GB of them with 512 MiB of memory 40.5 and 24.2 s; two disk images in

@@ -28,6 +28,7 @@ pub(crate) fn shared(tuning: Tuning, budget: &Budget, workspaces: Arc<Workspaces
         buffers: Arc::new(BufferPool::new(SEGMENT_BYTES, segments_ahead)),
         scans: Lock::default(),
         workspaces,
+        packs_blocks: budget.packed_bytes > 0,
     })
 }
 
@@ -49,6 +50,7 @@ pub(crate) fn store_history(
     };
     StoreHistory::new(
         cache_bytes,
+        budget.packed_bytes,
         budget.known_bytes_max,
         sources,
         blocks,

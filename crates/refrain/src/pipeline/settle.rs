@@ -80,7 +80,7 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         reach_floor,
     } = step;
     for pages in encoded {
-        state.history.encoded(&pages);
+        state.history.encoded(pages);
     }
     let store_start = state.history.store_bytes();
     let mut filled = vec![];

@@ -36,10 +36,28 @@ impl Packed {
         codec: CodecId,
         data: &mut Vec<u8>,
     ) -> Result<Packed> {
+        Packed::pack(workspace, block.chunks(PAGE_BYTES), codec, data)
+    }
+
+    /// Packs a block that lies in pages, all but the last full.
+    pub(crate) fn of_pages<'a>(
+        workspace: &mut Workspace,
+        pages: impl ExactSizeIterator<Item = &'a [u8]>,
+        data: &mut Vec<u8>,
+    ) -> Result<Packed> {
+        Packed::pack(workspace, pages, CodecId::ZSTD, data)
+    }
+
+    fn pack<'a>(
+        workspace: &mut Workspace,
+        raw_pages: impl ExactSizeIterator<Item = &'a [u8]>,
+        codec: CodecId,
+        data: &mut Vec<u8>,
+    ) -> Result<Packed> {
         let plan = Plan::plain(codec, LEVEL);
         data.clear();
-        let mut pages = Vec::with_capacity(block.len().div_ceil(PAGE_BYTES));
-        for raw in block.chunks(PAGE_BYTES) {
+        let mut pages = Vec::with_capacity(raw_pages.len());
+        for raw in raw_pages {
             let description = encode_block(workspace, raw, &plan, data)?;
             pages.push(Page {
                 description,

@@ -18,7 +18,7 @@ use crate::pipeline::lrzip::layout::{Layout, Place, Written};
 use crate::pipeline::lrzip::records::{Insertion, Records};
 use crate::pipeline::lrzip::reread::KeptBlocks;
 use crate::pipeline::lrzip::seal::Sealer;
-use crate::pipeline::reach::ReachTracker;
+use crate::pipeline::reach::{ReachTracker, frame_bytes_max};
 use crate::pipeline::segments::{EPOCH_BYTES, EpochData};
 use crate::pipeline::settle::Settled;
 use crate::progress::{Progress, Watch};
@@ -231,7 +231,9 @@ impl<'a> LrzipAssembler<'a> {
             .sum();
         if let Some(history) = &mut self.history {
             let bytes = block.bytes + added as u64;
-            history.reach.filled(self.epoch, block.store_start, bytes);
+            history
+                .reach
+                .filled(self.epoch, block.store_start, frame_bytes_max(bytes));
         }
         let job = LiteralJob {
             number: self.literal_blocks,

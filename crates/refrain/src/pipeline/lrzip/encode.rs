@@ -120,6 +120,7 @@ impl Encoding for LrzipEncoding {
             first_page: literals.first_page,
             checksums: literals.pages.iter().map(|page| checksum64(page)).collect(),
             is_noise,
+            packed: None,
         };
         let kept = match literals.is_kept {
             true => Some((literals.number, literals.kept(plan, &block, &raw)?)),
