@@ -22,7 +22,7 @@ mod apm;
 mod context;
 mod counter;
 mod history;
-mod lanes;
+pub(crate) mod lanes;
 mod logistic;
 mod matching;
 mod mixer;

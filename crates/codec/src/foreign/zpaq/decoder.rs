@@ -1,7 +1,6 @@
-//! Arithmetic decoding, and what lies around it: tags, blocks, segments, and the program that undoes what was done to the data.
+//! What lies around coded bytes: tags, blocks, segments, and the program that undoes what was done to the data.
 
-use std::collections::VecDeque;
-
+use super::arithmetic::ArithmeticDecoder;
 use super::header::Header;
 use super::machine::{Machine, Run};
 use super::predictor::Predictor;
@@ -59,9 +58,6 @@ enum Post {
     Run(Box<Machine>),
 }
 
-/// Coded bytes that wait.
-type Input = VecDeque<u8>;
-
 /// Decodes one block of bits.
 struct Model {
     /// `None`: the bytes are stored.
@@ -73,12 +69,9 @@ struct Model {
 
 /// One or more ZPAQ blocks, one after the other.
 pub(in crate::foreign) struct Zpaq {
-    input: Input,
+    coder: ArithmeticDecoder,
     place: Place,
     model: Option<Model>,
-    low: u32,
-    high: u32,
-    code: u32,
     /// Stored bytes until the next length.
     stored_left: u32,
     /// Raw bytes that are made and wait, the first of them at `given`.
@@ -93,12 +86,9 @@ pub(in crate::foreign) struct Zpaq {
 impl Zpaq {
     pub(in crate::foreign) fn new(raw_length_bytes: u64, memory_bytes_max: u64) -> Zpaq {
         Zpaq {
-            input: Input::new(),
+            coder: ArithmeticDecoder::new(),
             place: Place::Block,
             model: None,
-            low: 1,
-            high: u32::MAX,
-            code: 0,
             stored_left: 0,
             made: Vec::new(),
             given: 0,
@@ -114,18 +104,17 @@ impl Zpaq {
             Place::Block => GATHER_BYTES,
             _ => INPUT_PER_BYTE,
         };
-        is_last || self.input.len() >= needed
+        is_last || self.coder.input.waiting().len() >= needed
     }
 
     fn byte(&mut self) -> Result<u8> {
-        let byte = self.input.pop_front();
-        byte.ok_or_else(|| wrong("the data ends inside a block"))
+        self.coder.input.byte()
     }
 
     /// One step of what comes next. `room`: how many raw bytes may wait. False when all blocks are decoded.
     fn go_on(&mut self, room: usize) -> Result<bool> {
         match self.place {
-            Place::Block if self.input.is_empty() => return Ok(false),
+            Place::Block if self.coder.input.waiting().is_empty() => return Ok(false),
             Place::Block => self.begin_block()?,
             Place::Segment => {
                 self.place = match self.byte()? {
@@ -139,16 +128,10 @@ impl Zpaq {
             }
             Place::Text { is_name, length } => self.skip_text(is_name, length)?,
             Place::Begin => {
-                self.code = 0;
-                for _ in 0..4 {
-                    self.code = self.code << 8 | u32::from(self.byte()?);
-                }
-                if self
-                    .model
-                    .as_ref()
-                    .is_some_and(|model| model.predictor.is_none())
-                {
-                    self.stored_left = self.code;
+                let code = self.coder.read_code()?;
+                let model = self.model.as_ref();
+                if model.is_some_and(|model| model.predictor.is_none()) {
+                    self.stored_left = code;
                 }
                 self.place = Place::Data;
             }
@@ -176,11 +159,11 @@ impl Zpaq {
     }
 
     fn begin_block(&mut self) -> Result<()> {
-        let bytes = self.input.make_contiguous();
+        let bytes = self.coder.input.waiting();
         let tag_bytes = bytes.len() - after_tag(bytes).len();
         let parsed = Header::parse(after_tag(bytes))?;
         let (header, length) = parsed.ok_or_else(|| wrong("the block header is cut short"))?;
-        self.input.drain(..tag_bytes + length);
+        self.coder.input.skip(tag_bytes + length);
         let wanted_bytes = header.memory_bytes();
         if wanted_bytes > self.memory_bytes_max {
             return Err(Error::OutOfMemory {
@@ -217,7 +200,7 @@ impl Zpaq {
                 if self.byte()? != 0 {
                     return Err(wrong("a reserved byte is in use"));
                 }
-                (self.low, self.high) = (1, u32::MAX);
+                self.coder.reset();
                 Place::Begin
             }
             (_, is_name) => Place::Text {
@@ -230,71 +213,27 @@ impl Zpaq {
 
     /// The next byte of a segment; `None` at its end.
     fn decode_byte(&mut self) -> Result<Option<u8>> {
-        let Some(mut model) = self.model.take() else {
+        let Some(model) = &mut self.model else {
             return Err(wrong("data without a block"));
         };
-        let byte = match &mut model.predictor {
-            Some(predictor) => self.decode_modelled(predictor),
+        match &mut model.predictor {
+            Some(predictor) => self.coder.decode_byte(predictor),
             None => self.decode_stored(),
-        };
-        self.model = Some(model);
-        byte
-    }
-
-    fn decode_modelled(&mut self, predictor: &mut Predictor) -> Result<Option<u8>> {
-        if self.decode_bit(0)? == 1 {
-            predictor.check_whole_byte()?;
-            return match self.code {
-                0 => Ok(None),
-                _ => Err(wrong("a segment does not end where it says")),
-            };
         }
-        let mut byte = 1u32;
-        while byte < 256 {
-            let bit = self.decode_bit(predictor.predict() * 2 + 1)?;
-            byte = byte * 2 + bit;
-            predictor.update(bit as usize)?;
-        }
-        Ok(Some(byte as u8))
     }
 
     fn decode_stored(&mut self) -> Result<Option<u8>> {
         if self.stored_left == 0 {
-            if self.code == 0 {
+            if self.coder.code == 0 {
                 return Ok(None);
             }
-            self.code = 0;
-            for _ in 0..4 {
-                self.code = self.code << 8 | u32::from(self.byte()?);
-            }
-            self.stored_left = self.code;
-            if self.code == 0 {
+            self.stored_left = self.coder.read_code()?;
+            if self.stored_left == 0 {
                 return Ok(None);
             }
         }
         self.stored_left -= 1;
         self.byte().map(Some)
-    }
-
-    /// One binary decision; `probability` of a one, of 65536.
-    #[inline]
-    fn decode_bit(&mut self, probability: u32) -> Result<u32> {
-        if !(self.low..=self.high).contains(&self.code) {
-            return Err(wrong("not what an arithmetic coder writes"));
-        }
-        let range = u64::from(self.high - self.low);
-        let middle = self.low + ((range * u64::from(probability)) >> 16) as u32;
-        let bit = u32::from(self.code <= middle);
-        match bit {
-            1 => self.high = middle,
-            _ => self.low = middle + 1,
-        }
-        while (self.high ^ self.low) < 1 << 24 {
-            self.high = self.high << 8 | 255;
-            self.low = (self.low << 8).max(1);
-            self.code = self.code << 8 | u32::from(self.byte()?);
-        }
-        Ok(bit)
     }
 
     /// Gives a decoded byte, or the end of a segment, to what is done with it.
@@ -315,8 +254,7 @@ impl Zpaq {
                 if let [a, b, rest @ ..] = &program[..]
                     && rest.len() == usize::from(u16::from_le_bytes([*a, *b]))
                 {
-                    let machine =
-                        Machine::new(rest.to_vec(), model.post_hash_bits, model.post_memory_bits);
+                    let machine = Machine::new(rest, model.post_hash_bits, model.post_memory_bits);
                     let mut machine = Box::new(machine?);
                     machine.allow(self.raw_length_bytes.saturating_mul(POST_STEPS_PER_BYTE));
                     model.post = Post::Run(machine);
@@ -348,10 +286,7 @@ impl Zpaq {
 
 impl Stage for Zpaq {
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
-        let taken_bytes = input
-            .len()
-            .min(GATHER_BYTES.saturating_sub(self.input.len()));
-        self.input.extend(&input[..taken_bytes]);
+        let taken_bytes = self.coder.input.gather(input, GATHER_BYTES);
         let is_last = is_last && taken_bytes == input.len();
         let mut made_bytes = 0;
         loop {

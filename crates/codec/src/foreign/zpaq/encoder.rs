@@ -4,7 +4,7 @@
 
 use super::header::Header;
 use super::models::block_header;
-use super::predictor::Predictor;
+use super::predictor::{BitCoder, Predictor};
 use super::wrong;
 use crate::error::Result;
 
@@ -25,15 +25,20 @@ pub(in crate::foreign) fn encode(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Re
     out.extend_from_slice(&block_header);
     // A segment without a name or a comment, and a reserved byte.
     out.extend_from_slice(&[1, 0, 0, 0]);
+    let mut predictor = Predictor::new(&header)?;
     let mut encoder = Encoder {
-        predictor: Predictor::new(&header)?,
         low: 1,
         high: u32::MAX,
+        left: 0,
         out,
     };
     // What is decoded first says that nothing is done to the rest.
-    encoder.byte(0)?;
-    raw.iter().try_for_each(|&byte| encoder.byte(byte))?;
+    for byte in std::iter::once(0).chain(raw.iter().copied()) {
+        // It is not the end.
+        encoder.bit(0, 0);
+        encoder.left = byte;
+        predictor.code_byte(&mut encoder)?;
+    }
     encoder.bit(1, 0);
     // Four bytes on which the decoder stops, the end of the segment, the end of the block.
     out.extend_from_slice(&[0, 0, 0, 0, 254, 255]);
@@ -41,27 +46,26 @@ pub(in crate::foreign) fn encode(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Re
 }
 
 struct Encoder<'a> {
-    predictor: Predictor,
     low: u32,
     high: u32,
+    /// Bits of this byte that are not coded yet, the next one on top.
+    left: u8,
     out: &'a mut Vec<u8>,
 }
 
-impl Encoder<'_> {
-    fn byte(&mut self, byte: u8) -> Result<()> {
-        // It is not the end.
-        self.bit(0, 0);
-        for shift in (0..8).rev() {
-            let bit = u32::from(byte >> shift & 1);
-            let probability = self.predictor.predict() * 2 + 1;
-            self.bit(bit, probability);
-            self.predictor.update(bit as usize)?;
-        }
-        Ok(())
+impl BitCoder for Encoder<'_> {
+    #[inline(always)]
+    fn code(&mut self, probability: u32) -> Result<usize> {
+        let bit = u32::from(self.left >> 7);
+        self.left <<= 1;
+        self.bit(bit, probability);
+        Ok(bit as usize)
     }
+}
 
+impl Encoder<'_> {
     /// One binary decision; `probability` of a one, of 65536.
-    #[inline]
+    #[inline(always)]
     fn bit(&mut self, bit: u32, probability: u32) {
         let range = u64::from(self.high - self.low);
         let middle = self.low + ((range * u64::from(probability)) >> 16) as u32;

@@ -21,29 +21,29 @@ pub(super) enum Component {
         buffer_bits: u8,
     },
     Avg {
-        inputs: [usize; 2],
+        inputs: [u8; 2],
         weight: u8,
     },
     Mix2 {
         size_bits: u8,
-        inputs: [usize; 2],
+        inputs: [u8; 2],
         rate: u8,
         mask: u8,
     },
     Mix {
         size_bits: u8,
-        first: usize,
-        count: usize,
+        first: u8,
+        count: u8,
         rate: u8,
         mask: u8,
     },
     Isse {
         size_bits: u8,
-        input: usize,
+        input: u8,
     },
     Sse {
         size_bits: u8,
-        input: usize,
+        input: u8,
         start: u8,
         limit: u8,
     },
@@ -70,8 +70,8 @@ impl Component {
             return Ok(None);
         };
         let at = |place: usize| arguments.get(place).copied().unwrap_or(0);
-        let input = |place: usize| match usize::from(at(place)) {
-            input if input < index => Ok(input),
+        let input = |place: usize| match at(place) {
+            input if usize::from(input) < index => Ok(input),
             _ => Err(wrong("a component takes input from a later one")),
         };
         let bits = |place: usize| match at(place) {
@@ -102,8 +102,8 @@ impl Component {
                 mask: at(4),
             },
             7 => {
-                let (first, count) = (usize::from(at(1)), usize::from(at(2)));
-                if count == 0 || first + count > index {
+                let (first, count) = (at(1), at(2));
+                if count == 0 || usize::from(first) + usize::from(count) > index {
                     return Err(wrong("a mixer takes input from a later component"));
                 }
                 Component::Mix {
@@ -133,15 +133,15 @@ impl Component {
         match self {
             Component::Const { .. } | Component::Avg { .. } => 0,
             Component::Cm { size_bits, .. } => 4 << size_bits,
-            Component::Icm { size_bits } => (64 << size_bits) + 1024,
+            Component::Icm { size_bits } => (64 << size_bits) + 2048,
             Component::Match {
                 size_bits,
                 buffer_bits,
-            } => (4 << size_bits) + (1 << buffer_bits),
+            } => (4 << size_bits) + (1 << buffer_bits) + 2048,
             Component::Mix2 { size_bits, .. } => 2 << size_bits,
             Component::Mix {
                 size_bits, count, ..
-            } => (4 * count as u64) << size_bits,
+            } => (4 * u64::from(count)) << size_bits,
             Component::Isse { size_bits, .. } => (64 << size_bits) + 2048,
             Component::Sse { size_bits, .. } => 128 << size_bits,
         }

@@ -11,9 +11,15 @@
 //! | `machine` | the virtual machine |
 //! | `tables` | logistic functions and bit histories |
 //! | `component`, `predictor` | the model |
-//! | `decoder` | arithmetic decoding, blocks and segments |
+//! | `arithmetic` | arithmetic decoding |
+//! | `decoder` | blocks and segments |
 //! | `encoder`, `models` | the other way, in models of our own choice |
+//!
+//! The time goes to bits: eight times for each byte every component predicts and learns. Rows of histories are taken out of their
+//! table for half a byte, and are asked for before; links of a chain learn side by side; counters keep what their prediction is when
+//! stretched; compiled for AVX2 where the machine has it.
 
+mod arithmetic;
 mod component;
 mod decoder;
 mod encoder;
