@@ -1,10 +1,11 @@
 //! What must hold for all foreign blocks; shared by proptest and the fuzz target.
 
+use super::zpaq::property as zpaq;
 use super::{ForeignCodec, ForeignDecoder, ForeignFilter, ForeignPlan, encode_foreign};
 use crate::error::Result;
 
 /// Memory that a forged block may ask for.
-const MEMORY_BYTES_MAX: u64 = 32 << 20;
+pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 20;
 
 /// The codec that `choice` stands for.
 #[must_use]
@@ -64,7 +65,8 @@ fn opened_within(
     Ok(raw)
 }
 
-/// Arbitrary bytes as a block: no panic, no endless loop, and the same whatever the pieces.
+/// Arbitrary bytes as a block: no panic, no endless loop, and the same whatever the pieces. ZPAQ opens them as its slow twin does, and
+/// does so with what they say of a model.
 pub fn survives(choice: u8, data: &[u8], raw_length_bytes: usize) {
     let whole = opened(
         codec(choice),
@@ -83,6 +85,10 @@ pub fn survives(choice: u8, data: &[u8], raw_length_bytes: usize) {
     assert_eq!(whole.is_ok(), pieces.is_ok());
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
         assert!(whole == pieces, "pieces change what comes out");
+    }
+    if codec(choice) == ForeignCodec::Zpaq {
+        zpaq::same_as_the_twin(data, raw_length_bytes);
+        zpaq::models_agree(data);
     }
 }
 
@@ -126,5 +132,8 @@ pub fn round_trips(choice: u8, raw: &[u8]) {
             opened.is_ok_and(|opened| opened == raw),
             "{plan:?} in pieces of {piece}"
         );
+    }
+    if plan.codec() == ForeignCodec::Zpaq {
+        zpaq::twin_opens(data, raw);
     }
 }

@@ -14,6 +14,7 @@
 //! | `arithmetic` | arithmetic decoding |
 //! | `decoder` | blocks and segments |
 //! | `encoder`, `models` | the other way, in models of our own choice |
+//! | `property` | all of it beside a slow twin (`tests/twin/zpaq.rs`), in any model |
 //!
 //! The time goes to bits: eight times for each byte every component predicts and learns. Rows of histories are taken out of their
 //! table for half a byte, and are asked for before; links of a chain learn side by side; counters keep what their prediction is when
@@ -27,6 +28,8 @@ mod header;
 mod machine;
 mod models;
 mod predictor;
+#[cfg(any(test, feature = "property"))]
+pub(super) mod property;
 mod tables;
 
 use super::{Progress, Stage, damaged};
