@@ -1,7 +1,9 @@
 //! Time as a dependency, so that tests can move it by hand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(not(target_os = "linux"))]
+use std::time::Instant;
 
 /// Monotone time since the clock's own start.
 ///
@@ -14,16 +16,46 @@ pub trait Clock: Send + Sync {
 /// The machine's monotone clock. The only reader of real time in the workspace.
 #[derive(Debug, Clone)]
 pub struct RealClock {
+    #[cfg(not(target_os = "linux"))]
     start: Instant,
+    #[cfg(target_os = "linux")]
+    start_ns: u64,
 }
 
 impl RealClock {
     /// A clock that reads zero now.
     pub fn new() -> Self {
         RealClock {
+            #[cfg(not(target_os = "linux"))]
             start: Instant::now(),
+            #[cfg(target_os = "linux")]
+            start_ns: monotonic_ns(),
         }
     }
+
+    /// Time since this clock was made, in nanoseconds. For those who read it after every job: an `Instant` is put together, checked and
+    /// taken apart again each time, a fifth of what a reading costs.
+    #[cfg(target_os = "linux")]
+    pub fn now_ns(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.start_ns)
+    }
+
+    /// Time since this clock was made, in nanoseconds.
+    #[cfg(not(target_os = "linux"))]
+    pub fn now_ns(&self) -> u64 {
+        // 584 years fit.
+        self.start.elapsed().as_nanos() as u64
+    }
+}
+
+/// What `Instant` reads.
+#[cfg(target_os = "linux")]
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // Time since the machine was started: neither is negative.
+    (now.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(now.tv_nsec as u64)
 }
 
 impl Default for RealClock {
@@ -34,7 +66,7 @@ impl Default for RealClock {
 
 impl Clock for RealClock {
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        Duration::from_nanos(self.now_ns())
     }
 }
 

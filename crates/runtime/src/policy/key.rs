@@ -26,6 +26,13 @@ pub const TENANTS_MAX: usize = 1 << TENANT_BITS;
 /// Deadlines that differ by less are the same to a [`Key`], in nanoseconds.
 pub const DEADLINE_STEP_NS: u64 = 1 << TENANT_BITS;
 
+impl Default for Key {
+    /// [`Key::NONE`].
+    fn default() -> Key {
+        Key::NONE
+    }
+}
+
 impl Key {
     /// No flow: an idle worker, an empty stripe. After every other key.
     pub const NONE: Key = Key(u64::MAX);

@@ -108,6 +108,19 @@ pub struct Charge {
     pub now_ns: u64,
 }
 
+impl Charge {
+    /// Adds a later one, if it is of the same account; says whether it is.
+    pub fn join(&mut self, later: &Charge) -> bool {
+        let is_same = self.class == later.class && self.tenant == later.tenant;
+        if is_same {
+            self.ran_ns = self.ran_ns.saturating_add(later.ran_ns);
+            self.tenant_time_ns = self.tenant_time_ns.max(later.tenant_time_ns);
+            self.now_ns = later.now_ns;
+        }
+        is_same
+    }
+}
+
 /// The decisions. Implemented by [`Bfs`] and, for comparison, others.
 pub trait Policy: Send + Sync {
     /// Accounts for a driver with so many CPUs.
@@ -167,6 +180,7 @@ fn allowed_here(entity: &Entity, view: &impl View) -> CpuMask {
 }
 
 /// Whether `cpu` is one of them. Mostly it is, and then no mask has to be made.
+#[inline(always)]
 fn is_allowed_here(entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
     let is_named = entity.allowed.contains(cpu) && cpu.index() < view.topology().len();
     is_named || allowed_here(entity, view).contains(cpu)

@@ -20,6 +20,11 @@ pub trait View {
     /// Workers that have nothing to run.
     fn idle(&self) -> CpuMask;
 
+    /// Whether any is. Drivers that know without making the mask say so.
+    fn has_idle(&self) -> bool {
+        !self.idle().is_empty()
+    }
+
     /// Key of the flow that runs there; [`Key::NONE`] when none does.
     fn running(&self, cpu: CpuId) -> Key;
 

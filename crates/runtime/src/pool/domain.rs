@@ -12,7 +12,7 @@ use super::timers::Timers;
 use super::view::View;
 use super::worker::{Local, Worker};
 use crate::Error;
-use crate::clock::{Clock, RealClock};
+use crate::clock::RealClock;
 use crate::idle::MachineLoad;
 use crate::policy::{Key, Ledger, Place, Policy, Rank, Scheme, View as _};
 use crate::run_queue::RunQueue;
@@ -99,7 +99,7 @@ impl Domain {
 
     /// Time since the domain was made.
     pub(crate) fn now_ns(&self) -> u64 {
-        self.clock.now().as_nanos() as u64
+        self.clock.now_ns()
     }
 
     /// The domain as the policy sees it now; for a worker of it, at the time when that last read the clock.

@@ -11,6 +11,9 @@
 //!     └──────── mailbox empty ──────────────────────────────────┘
 //! ```
 //!
+//! A flow that is handed over goes from ASLEEP to RUNNING at once: it is its worker's next (`worker/next.rs`), and QUEUED only if it does not come
+//! next after all.
+//!
 //! State, mailbox and entity are behind one lock, so the step to ASLEEP and a submission exclude each other: a job that comes while the
 //! flow is QUEUED or RUNNING is found by whoever runs it, one that comes later queues the flow. No job waits in a flow that sleeps.
 
@@ -25,7 +28,7 @@ use super::shares::Shares;
 use super::view::View;
 use super::{scope, task};
 use crate::policy::{Entity, Key, Place, Policy};
-use crate::sync::{Mutex, lock};
+use crate::sync::ShortLock;
 use crate::topology::CpuId;
 
 /// Whether a flow has something to do, and who has it.
@@ -49,14 +52,14 @@ pub(crate) struct Core {
 
 pub(crate) struct FlowCore {
     pub(crate) domain: Arc<Domain>,
-    pub(crate) core: Mutex<Core>,
+    pub(crate) core: ShortLock<Core>,
     /// Forks of its joins and jobs of its scopes that others may take.
     pub(crate) shares: Shares,
 }
 
 /// A stream of jobs with a place in the order. Clones are the same flow.
 ///
-/// Dropping all clones frees it once its jobs are done.
+/// Dropping all clones frees it once its jobs are done and the worker that ran them last has had nothing to do.
 #[derive(Clone)]
 pub struct Flow {
     pub(crate) inner: Arc<FlowCore>,
@@ -73,7 +76,7 @@ pub(crate) enum Entry {
 impl Entry {
     pub(crate) fn is_allowed(&self, policy: &impl Policy, view: &View<'_>, cpu: CpuId) -> bool {
         let (Entry::Run(flow) | Entry::Help(flow)) = self;
-        policy.may_take(&lock(&flow.inner.core).entity, cpu, view)
+        policy.may_take(&flow.inner.core.lock().entity, cpu, view)
     }
 }
 
@@ -82,7 +85,7 @@ impl Flow {
         Flow {
             inner: Arc::new(FlowCore {
                 domain,
-                core: Mutex::new(Core {
+                core: ShortLock::new(Core {
                     entity,
                     state: State::Asleep,
                     mailbox: VecDeque::new(),
@@ -152,65 +155,74 @@ impl Flow {
         scope::run_and_wait(self, job)
     }
 
-    /// Drops the jobs that have not started; their owners get [`JobError::Cancelled`]. How many there were.
+    /// Drops the jobs that have not started (one that was [handed over](Flow::hand_over) to be the next has); their owners get [`JobError::Cancelled`]. How many there were.
     pub fn cancel(&self) -> usize {
-        let unstarted = std::mem::take(&mut lock(&self.inner.core).mailbox);
+        let unstarted = std::mem::take(&mut self.inner.core.lock().mailbox);
         // Dropped outside of the lock: a job's drop may submit to this flow.
         unstarted.len()
     }
 
     /// Jobs that have not started.
     pub fn queued(&self) -> usize {
-        lock(&self.inner.core).mailbox.len()
+        self.inner.core.lock().mailbox.len()
     }
 
     /// The first panic of a job without a handle since the last call.
     pub fn take_panic(&self) -> Option<JobError> {
-        lock(&self.inner.core).panic.take()
+        self.inner.core.lock().panic.take()
     }
 
     /// What the policy knows of this flow, now.
     pub fn entity(&self) -> Entity {
-        lock(&self.inner.core).entity
+        self.inner.core.lock().entity
     }
 
     /// Changes what the policy knows of this flow.
     pub(crate) fn with_entity<R>(&self, change: impl FnOnce(&mut Entity) -> R) -> R {
-        change(&mut lock(&self.inner.core).entity)
+        change(&mut self.inner.core.lock().entity)
     }
 
     pub(crate) fn submit_body(&self, body: Body) {
         self.submit_from(body, false);
     }
 
-    /// The way of a wake-up, first half: into the mailbox and, if the flow slept, into a stripe.
+    /// The way of a wake-up, first half: into the mailbox and, if the flow slept, into a stripe or to its worker as the next one.
     fn submit_from(&self, body: Body, is_sync: bool) {
         let domain = &self.inner.domain;
-        let mut core = lock(&self.inner.core);
-        core.mailbox.push_back(body);
+        let mut core = self.inner.core.lock();
         if core.state != State::Asleep {
+            return core.mailbox.push_back(body);
+        }
+        let caller = domain.as_caller(|local| (local.cpu, local.read_ns()));
+        let waker = caller.map(|(cpu, _)| cpu);
+        let view = domain.view_at(caller.map_or_else(|| domain.now_ns(), |(_, read_ns)| read_ns));
+        let place = domain.policy.wake(&mut core.entity, waker, is_sync, &view);
+        let may_be_next = is_sync && matches!(place, Place::Queue(_));
+        let next_on =
+            waker.filter(|cpu| may_be_next && domain.policy.may_take(&core.entity, *cpu, &view));
+        if let Some(cpu) = next_on {
+            core.state = State::Running;
+            let grant = domain.policy.run(&mut core.entity, cpu, &view);
+            let key = domain.policy.key(&core.entity, &view);
+            let nice = core.entity.nice;
+            drop(core);
+            domain.as_caller(|local| {
+                local.keep_order();
+                local.next.fill(local.held(self), body, key, nice, &grant);
+            });
             return;
         }
         core.state = State::Queued;
-        let view = domain.view();
-        let waker = domain.as_caller(|local| local.cpu);
-        let place = domain.policy.wake(&mut core.entity, waker, is_sync, &view);
+        core.mailbox.push_back(body);
         let key = domain.policy.key(&core.entity, &view);
         let allowed = core.entity.allowed;
-        let is_next = is_sync
-            && matches!(place, Place::Queue(_))
-            && waker.is_some_and(|cpu| domain.policy.may_take(&core.entity, cpu, &view));
         drop(core);
-        if is_next {
-            domain.as_caller(|local| local.hand_over(key, self.clone()));
-        } else {
-            domain.enqueue(key, Entry::Run(self.clone()), place, &allowed, &view);
-        }
+        domain.enqueue(key, Entry::Run(self.clone()), place, &allowed, &view);
     }
 
     /// The pool has closed: nothing will run any more.
     pub(crate) fn give_up(&self) {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         core.state = State::Asleep;
         let unstarted = std::mem::take(&mut core.mailbox);
         drop(core);
@@ -224,13 +236,13 @@ impl Flow {
     pub(crate) fn key(&self) -> Key {
         let domain = &*self.inner.domain;
         let view = domain.view();
-        domain.policy.key(&lock(&self.inner.core).entity, &view)
+        domain.policy.key(&self.inner.core.lock().entity, &view)
     }
 }
 
 impl std::fmt::Debug for Flow {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let core = lock(&self.inner.core);
+        let core = self.inner.core.lock();
         formatter
             .debug_struct("Flow")
             .field("state", &core.state)

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::domain::Domain;
 use super::fork::ForkRef;
 use super::job::{Body, catch};
+use crate::sync::ShortLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{Mutex, lock};
 use crate::topology::CpuId;
 
 /// Something to run once.
@@ -52,7 +52,7 @@ struct List {
 /// The shares of one flow: oldest, and so largest, first.
 #[derive(Default)]
 pub(crate) struct Shares {
-    list: Mutex<List>,
+    list: ShortLock<List>,
     /// As many as in the list, to be read without the lock.
     length: AtomicU32,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Shares {
 impl Shares {
     /// Adds a task of the worker `owner`; names a joiner of this flow that sleeps, to be nudged.
     pub(crate) fn add(&self, task: Task, owner: CpuId) -> Option<CpuId> {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         list.tasks.push_back(Share { task, owner });
         self.length.fetch_add(1, Ordering::SeqCst);
         list.waiting.pop()
@@ -71,7 +71,7 @@ impl Shares {
         if self.is_empty() {
             return None;
         }
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         let share = list.tasks.pop_front()?;
         self.length.fetch_sub(1, Ordering::SeqCst);
         Some(share)
@@ -84,11 +84,11 @@ impl Shares {
 
     /// A joiner is about to sleep until there is something.
     pub(crate) fn wait_here(&self, cpu: CpuId) {
-        lock(&self.list).waiting.push(cpu);
+        self.list.lock().waiting.push(cpu);
     }
 
     /// It does not sleep any more.
     pub(crate) fn wait_no_more(&self, cpu: CpuId) {
-        lock(&self.list).waiting.retain(|&waiting| waiting != cpu);
+        self.list.lock().waiting.retain(|&waiting| waiting != cpu);
     }
 }

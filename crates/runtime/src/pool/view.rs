@@ -23,6 +23,10 @@ impl policy::View for View<'_> {
         self.domain.idle.mask()
     }
 
+    fn has_idle(&self) -> bool {
+        !self.domain.idle.is_empty()
+    }
+
     fn running(&self, cpu: CpuId) -> Key {
         let worker = self.domain.workers.get(cpu.index());
         worker.map_or(Key::NONE, |worker| worker.running())

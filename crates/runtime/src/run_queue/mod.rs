@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use crate::policy::{Key, Rank};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, Padded, lock};
+use crate::sync::{Padded, ShortGuard, ShortLock};
 
 /// Spins of some 12 ns between attempts at the lock. Under loom none: it counts a spin as no progress.
 const WAITS_SPINS: &[u32] = if cfg!(loom) {
@@ -123,7 +123,7 @@ impl<T> Lanes<T> {
 
 /// See the head of the module.
 pub struct RunQueue<T> {
-    lanes: Padded<Mutex<Lanes<T>>>,
+    lanes: Padded<ShortLock<Lanes<T>>>,
     /// Written under the lock, on lines of their own: readers do not slow the lock down.
     published: Padded<Published>,
 }
@@ -140,7 +140,7 @@ impl<T> Default for RunQueue<T> {
             length: AtomicUsize::new(0),
         };
         RunQueue {
-            lanes: Padded(Mutex::default()),
+            lanes: Padded(ShortLock::default()),
             published: Padded(published),
         }
     }
@@ -228,14 +228,14 @@ impl<T> RunQueue<T> {
     /// 88 ns per take and push with 256 spins at first, 100 with 128, 120 with 64, 101 to 120 with 8 before the 256 (for those who meet by
     /// chance, whom the long wait costs 3 µs), 125 when it goes to the kernel after four waits; with an earlier heap 154 with 64, 234 with the mutex's own way to wait, and 300 to 500
     /// when they tried again and again.
-    fn lock(&self) -> MutexGuard<'_, Lanes<T>> {
+    fn lock(&self) -> ShortGuard<'_, Lanes<T>> {
         for &spins in WAITS_SPINS {
-            if let Ok(lanes) = self.lanes.try_lock() {
+            if let Some(lanes) = self.lanes.try_lock() {
                 return lanes;
             }
             (0..spins).for_each(|_| std::hint::spin_loop());
         }
-        lock(&self.lanes)
+        self.lanes.lock()
     }
 
     /// Writes only what changed: the first key mostly does not when something is pushed.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::TimerId;
 use super::shard::Shard;
 use super::system::{Notify, TimerSystem};
-use crate::sync::MutexGuard;
+use crate::sync::ShortGuard;
 
 /// The shards of several workers, locked in the order of workers: so two who want some of the same wait for each
 /// other in one direction only.
 pub(super) struct Held<'a, P> {
-    guards: Vec<(usize, MutexGuard<'a, Shard<P>>)>,
+    guards: Vec<(usize, ShortGuard<'a, Shard<P>>)>,
 }
 
 impl<'a, P> Held<'a, P> {

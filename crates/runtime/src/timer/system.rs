@@ -8,7 +8,7 @@ use super::shard::{Found, Shard};
 use super::transaction::Transaction;
 use super::{Expired, NEVER_NS, TimerId};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, Padded, lock};
+use crate::sync::{Padded, ShortGuard, ShortLock};
 
 /// Where expired timers go: a pool starts or wakes the flow that the payload names.
 pub trait Sink<P> {
@@ -45,7 +45,7 @@ pub struct TimerSystem<P, N = ()> {
 }
 
 pub(super) struct Worker<P> {
-    shard: Mutex<Shard<P>>,
+    shard: ShortLock<Shard<P>>,
     /// Not later than the shard's next deadline. Written under the lock, read without: a reader that must not miss
     /// the newest value (a sleeper) gets it by [`Notify`]; so the order of memory does not matter.
     next_ns: AtomicU64,
@@ -58,7 +58,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     /// A system for workers `0..workers`. `notify` hears of deadlines that a worker does not know of.
     pub fn new(workers: usize, notify: N) -> TimerSystem<P, N> {
         let worker = |index| Worker {
-            shard: Mutex::new(Shard::new(index)),
+            shard: ShortLock::new(Shard::new(index)),
             next_ns: AtomicU64::new(NEVER_NS),
         };
         TimerSystem {
@@ -239,8 +239,8 @@ impl<P, N: Notify> TimerSystem<P, N> {
 }
 
 impl<P> Worker<P> {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Shard<P>> {
-        lock(&self.shard)
+    pub(super) fn lock(&self) -> ShortGuard<'_, Shard<P>> {
+        self.shard.lock()
     }
 
     /// Sees to it that the worker looks at its timers by `deadline_ns`; `true` if it did not know. The caller holds

@@ -131,6 +131,7 @@ impl Policy for Bfs {
         self.refill_new(entity, parent, view);
     }
 
+    #[inline(always)]
     fn key(&self, entity: &Entity, _view: &impl View) -> Key {
         let own = Key::new(entity.class, self.tenant_of(entity), entity.deadline_ns);
         own.min(entity.lent)
@@ -152,6 +153,7 @@ impl Policy for Bfs {
         }
     }
 
+    #[inline(always)]
     fn wake(
         &self,
         entity: &mut Entity,
@@ -170,19 +172,23 @@ impl Policy for Bfs {
         self.pick_stripe(cpu, tried, view)
     }
 
+    #[inline(always)]
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         self.suits(entity, cpu, view)
     }
 
+    #[inline(always)]
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
         entity.last_cpu = cpu;
         entity.is_sticky = false;
         let tenant = self.tenant_of(entity);
+        // A flow that has nothing left was not stopped by the rules; it gets the least there is.
+        let slice_ns = match u64::try_from(entity.slice_left_ns) {
+            Ok(left_ns) if !self.is_slice_used(entity) => left_ns,
+            _ => self.slice_least_ns(entity),
+        };
         Grant {
-            // A flow that has nothing left was not stopped by the rules; it gets the least there is.
-            slice_ns: u64::try_from(entity.slice_left_ns)
-                .unwrap_or(0)
-                .max(self.slice_least_ns(entity)),
+            slice_ns,
             start_ns: entity.deadline_ns.saturating_sub(self.offset_ns(entity)),
             class: entity.class,
             tenant,
@@ -190,6 +196,7 @@ impl Policy for Bfs {
         }
     }
 
+    #[inline(always)]
     fn stop(
         &self,
         entity: &mut Entity,

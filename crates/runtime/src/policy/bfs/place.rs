@@ -19,6 +19,7 @@ mod against {
 }
 
 impl Bfs {
+    #[inline]
     pub(super) fn place_woken(
         &self,
         entity: &mut Entity,
@@ -27,9 +28,8 @@ impl Bfs {
         view: &impl View,
     ) -> Place {
         entity.is_sticky = false;
-        let idle = view.idle();
-        if !idle.is_empty()
-            && let Some(cpu) = best_idle(entity.last_cpu, &idle, entity, view)
+        if view.has_idle()
+            && let Some(cpu) = best_idle(entity.last_cpu, &view.idle(), entity, view)
         {
             return Place::Idle(cpu);
         }
@@ -49,10 +49,9 @@ impl Bfs {
     /// After a stop the flow waits where it ran, so that its cache stays near. Unless it may not run there, or this CPU takes
     /// another one next and there is an idle CPU: then it goes to the nearest.
     pub(super) fn place_stopped(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
-        let idle = view.idle();
-        let idle = match idle.is_empty() {
-            true => None,
-            false => best_idle(cpu, &idle, entity, view),
+        let idle = match view.has_idle() {
+            false => None,
+            true => best_idle(cpu, &view.idle(), entity, view),
         };
         let own = self.rank(self.key(entity, view), view);
         let takes_another = || {
@@ -132,6 +131,7 @@ impl Bfs {
 
     /// Affinity, hard and soft. A flow that was preempted elsewhere is left there by a CPU that runs slowly, when caches
     /// matter more than deadlines: bouncing off a core that is speeding up would keep both slow.
+    #[inline]
     pub(super) fn suits(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         let sticks_elsewhere = entity.is_sticky && entity.last_cpu != cpu;
         is_allowed_here(entity, cpu, view)
@@ -142,11 +142,13 @@ impl Bfs {
 }
 
 /// The CPU to queue at when none is idle: where the flow ran, else where it is woken from, else its first.
+#[inline]
 fn home(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl View) -> CpuId {
-    let candidates = [Some(last), waker].into_iter().flatten();
-    let mut usable = candidates.filter(|cpu| is_allowed_here(entity, *cpu, view));
-    usable
-        .next()
+    if is_allowed_here(entity, last, view) {
+        return last;
+    }
+    waker
+        .filter(|cpu| is_allowed_here(entity, *cpu, view))
         .or_else(|| allowed_here(entity, view).iter().next())
         .unwrap_or_default()
 }

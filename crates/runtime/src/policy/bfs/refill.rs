@@ -46,6 +46,12 @@ impl Bfs {
         (self.slice_ns(entity) / 2).clamp(1, SLICE_END_NS as u64)
     }
 
+    /// Whether less than that is left. Mostly more is than any slice has to have, and that is seen first.
+    pub(super) fn is_slice_used(&self, entity: &Entity) -> bool {
+        entity.slice_left_ns < SLICE_END_NS
+            && entity.slice_left_ns < signed(self.slice_least_ns(entity))
+    }
+
     pub(super) fn tenant_of(&self, entity: &Entity) -> TenantId {
         if self.has_tenants {
             entity.tenant
@@ -90,22 +96,21 @@ impl Bfs {
         // Else there is too little to share: the child waits for its turn with a slice and a deadline of its own.
     }
 
-    /// A new deadline and slice if the old slice is used up.
+    /// A new deadline and slice if the old slice is used up; with [`Base::Now`], as published, for batch flows at every stop.
     pub(super) fn refill_used(&self, entity: &mut Entity, view: &impl View) {
-        let (slice_ns, offset_ns) = (self.slice_ns(entity), self.offset_ns(entity));
+        let is_used = self.is_slice_used(entity)
+            || self.base == Base::Now && entity.latency == Latency::Batch;
+        if !is_used {
+            return;
+        }
         let least_ns = signed(self.slice_least_ns(entity));
+        let (slice_ns, offset_ns) = (self.slice_ns(entity), self.offset_ns(entity));
         match self.base {
             Base::Now => {
-                // As published: batch flows at every stop.
-                if entity.slice_left_ns < least_ns || entity.latency == Latency::Batch {
-                    entity.deadline_ns = view.now_ns().saturating_add(offset_ns);
-                    entity.slice_left_ns = signed(slice_ns);
-                }
+                entity.deadline_ns = view.now_ns().saturating_add(offset_ns);
+                entity.slice_left_ns = signed(slice_ns);
             }
             Base::Carry { lag_max_ns } => {
-                if entity.slice_left_ns >= least_ns {
-                    return;
-                }
                 // Who ran for several slices pays for several: a flow that never stops in time gets no more than others. What was
                 // left is kept, for the same reason.
                 let missing_ns = (least_ns - entity.slice_left_ns).unsigned_abs();

@@ -9,6 +9,7 @@
 mod flows;
 mod forks;
 mod futures;
+mod handed;
 mod locks;
 mod stress;
 mod timers;

@@ -1,6 +1,6 @@
 //! What a worker does at a checkpoint where somebody asked for something.
 
-use super::Local;
+use super::{Local, Work};
 use crate::lock::locks_held;
 use crate::pool::signal::{BEAT, GIVE_WAY, LENT, MEASURE, SLICE_OVER};
 use crate::pool::system::KernelClass;
@@ -15,7 +15,8 @@ impl Local {
     /// Nobody waits for this worker any more: it is shown and run again as what it is.
     pub(crate) fn give_back(&self) {
         self.worker.signal.clear(LENT);
-        if let Some(frame) = &*self.frame.borrow() {
+        let frame = self.frame.borrow();
+        if frame.flow.is_some() {
             self.worker.show(frame.key, frame.nice, frame.slice_end_ns);
         }
         if self.domain.kernel_class() == KernelClass::Idle {
@@ -41,7 +42,7 @@ impl Local {
         let signal = &self.worker.signal;
         let word = signal.word();
         let now_ns = self.read_clock();
-        self.flush_handed_over();
+        self.keep_order();
         if word & MEASURE != 0 {
             self.worker
                 .gaps
@@ -68,28 +69,28 @@ impl Local {
     }
 
     fn run_more_urgent(&self, mut now_ns: u64) {
-        let key = self.frame.borrow().as_ref().map(|frame| frame.key);
-        let Some(key) = key else {
+        if self.is_between_flows() {
             return;
-        };
+        }
+        let key = self.frame.borrow().key;
         while self.depth.get() < NESTING_MAX {
             let Some(entry) = self.take(Some(key)) else {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
             self.worker.counters.nested.add(1);
-            self.run(entry);
+            self.run(Work::Entry(entry));
             self.depth.set(self.depth.get() - 1);
             let end_ns = self.read_clock();
-            if let Some(frame) = self.frame.borrow_mut().as_mut() {
-                let nested_ns = end_ns.saturating_sub(now_ns);
-                frame.nested_ns = frame.nested_ns.saturating_add(nested_ns);
-                // Its slice is its own.
-                frame.slice_end_ns = frame.slice_end_ns.saturating_add(nested_ns);
-                self.worker
-                    .slice_end_ns
-                    .store(frame.slice_end_ns, Ordering::Relaxed);
-            }
+            let nested_ns = end_ns.saturating_sub(now_ns);
+            let mut frame = self.frame.borrow_mut();
+            frame.nested_ns = frame.nested_ns.saturating_add(nested_ns);
+            // Its slice is its own.
+            frame.slice_end_ns = frame.slice_end_ns.saturating_add(nested_ns);
+            self.worker
+                .slice_end_ns
+                .store(frame.slice_end_ns, Ordering::Relaxed);
+            drop(frame);
             now_ns = end_ns;
             self.passed_ns.set(now_ns);
         }

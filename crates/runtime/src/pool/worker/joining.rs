@@ -8,7 +8,7 @@ use crate::pool::pacer::Pacer;
 use crate::pool::shares::Task;
 use crate::pool::signal::{BEAT, GIVE_WAY};
 use crate::sync::atomic::Ordering;
-use crate::sync::{fence, lock};
+use crate::sync::fence;
 
 /// A joiner looks so often whether it can go on before it sleeps: some microseconds, about what a sleep and a wake-up take.
 const JOIN_SPINS: u32 = 1000;
@@ -26,7 +26,7 @@ impl Local {
     pub(super) fn help(&self, flow: Flow) {
         let domain = &self.domain;
         let key = flow.key();
-        let nice = lock(&flow.inner.core).entity.nice;
+        let nice = flow.inner.core.lock().entity.nice;
         self.begin(flow.clone(), nice, key, u64::MAX);
         while let Some(share) = flow.inner.shares.take() {
             self.worker.counters.helped.add(1);
@@ -37,9 +37,9 @@ impl Local {
         }
         let now_ns = self.read_clock();
         let frame = self.frame.take();
-        let own_ns = frame.map_or(0, |frame| frame.own_ns(now_ns));
+        let own_ns = frame.own_ns(now_ns);
         self.worker.counters.busy_ns.add(own_ns);
-        let mut core = lock(&flow.inner.core);
+        let mut core = flow.inner.core.lock();
         core.helped_ns = core.helped_ns.saturating_add(own_ns);
         drop(core);
         if !flow.inner.shares.is_empty() {

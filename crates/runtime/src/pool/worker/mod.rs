@@ -2,7 +2,9 @@
 
 mod answer;
 mod joining;
+mod next;
 mod shown;
+mod warm;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,15 +18,17 @@ use super::pacer::Pacer;
 use super::signal::{GIVE_WAY, LENT, MEASURE, SLICE_OVER};
 use super::{local, system};
 use crate::idle::{Habit, Patience, Woken};
-use crate::policy::{Grant, Key, Nice, Place, Policy, Stop, View as _};
-use crate::sync::lock;
+use crate::policy::{Charge, Key, Nice, Place, Policy, Stop, View as _};
 use crate::topology::CpuId;
+use next::NextFlow;
 pub(crate) use shown::Worker;
+use warm::Warm;
 
-/// What a worker runs, one per depth.
-#[derive(Clone)]
+/// What a worker runs, one per depth. Written in place, field by field; see `next.rs` for why.
+#[derive(Default)]
 struct Frame {
-    flow: Flow,
+    /// None: the worker is between two flows, and the rest tells of the last one.
+    flow: Option<Flow>,
     key: Key,
     nice: Nice,
     slice_end_ns: u64,
@@ -49,15 +53,30 @@ pub(crate) struct Local {
     pub(crate) cpu: CpuId,
     pub(crate) badge: Badge,
     pub(crate) forks: Forks,
-    frame: RefCell<Option<Frame>>,
+    frame: RefCell<Frame>,
     depth: Cell<u32>,
     /// When it last passed a checkpoint or began a job; kept while gaps are measured.
     passed_ns: Cell<u64>,
     read_ns: Cell<u64>,
     habit: RefCell<Habit>,
-    /// A flow that [`Flow::hand_over`] has woken, with its key.
-    handed_over: Cell<Option<(Key, Flow)>>,
+    /// What [`Flow::hand_over`] has woken.
+    pub(crate) next: NextFlow,
+    /// Flows that ran here lately and sleep: see [`Warm`].
+    warm: Warm,
+    /// Time that its flows ran and that is not booked yet: less than [`BOOKED_AT_ONCE_NS`].
+    owed: RefCell<Option<Charge>>,
 }
+
+/// What a worker runs next.
+enum Work {
+    /// What was handed over.
+    Next,
+    Entry(Entry),
+}
+
+/// A worker books so much time at once. Jobs of 20 ns would else spend as much again on the accounts, which all workers write; and an
+/// account that is wrong by this much for each worker changes no share that could be measured (a slice is a hundred times as long).
+const BOOKED_AT_ONCE_NS: u64 = 10_000;
 
 impl Local {
     pub(crate) fn new(domain: Arc<Domain>, cpu: CpuId) -> Local {
@@ -68,12 +87,14 @@ impl Local {
             worker,
             cpu,
             forks: Forks::default(),
-            frame: RefCell::new(None),
+            frame: RefCell::default(),
             depth: Cell::new(0),
             passed_ns: Cell::new(0),
             read_ns: Cell::new(0),
             habit: RefCell::default(),
-            handed_over: Cell::new(None),
+            next: NextFlow::default(),
+            warm: Warm::default(),
+            owed: RefCell::new(None),
         }
     }
 
@@ -85,14 +106,15 @@ impl Local {
                 if self.is_asked() {
                     self.worker.signal.clear(GIVE_WAY | SLICE_OVER);
                 }
-                match self.take(None) {
-                    Some(entry) => self.run(entry),
-                    None => self.idle(),
+                if self.is_next_first() {
+                    self.run(Work::Next);
+                } else if let Some(entry) = self.take(None) {
+                    self.run(Work::Entry(entry));
+                } else {
+                    self.idle();
                 }
             }
-            if let Some((_, flow)) = self.handed_over.take() {
-                flow.give_up();
-            }
+            self.keep_order();
         });
     }
 
@@ -108,49 +130,52 @@ impl Local {
         self.read_ns.get()
     }
 
-    /// The next entry, in the order of the policy; what was handed over does not go through a stripe if it comes first anyway.
+    /// The next entry, in the order of the policy.
     fn take(&self, before: Option<Key>) -> Option<Entry> {
-        if let Some((key, flow)) = self.handed_over.take() {
-            if before.is_none() && !self.domain.is_preceded(key) {
-                return Some(Entry::Run(flow));
-            }
-            self.queue_here(key, flow);
-        }
+        self.keep_order();
         let view = self.domain.view_at(self.read_ns.get());
         self.domain.take(self.cpu, before, &view)
     }
 
-    /// Keeps a flow that the calling job has woken with its last act, to be the next; gives it back if there is one already.
-    pub(crate) fn hand_over(&self, key: Key, flow: Flow) {
-        if let Some((key, flow)) = self.handed_over.replace(Some((key, flow))) {
-            self.queue_here(key, flow);
-        }
+    /// Whether a flow was handed over that comes first anyway: it does not go through a stripe.
+    fn is_next_first(&self) -> bool {
+        self.next.is_filled() && !self.domain.is_preceded(self.next.key())
     }
 
-    /// The job goes on, so what it handed over is for others too.
-    fn flush_handed_over(&self) {
-        if let Some((key, flow)) = self.handed_over.take() {
-            self.queue_here(key, flow);
-        }
-    }
-
-    fn queue_here(&self, key: Key, flow: Flow) {
+    /// What was handed over takes its place among the others: the job that did it goes on, or hands over another one, or somebody else comes
+    /// first. Its leave to run is not booked.
+    pub(crate) fn keep_order(&self) {
+        let Some((flow, body)) = self.next.take() else {
+            return;
+        };
         let view = self.domain.view_at(self.read_ns.get());
         let place = Place::Queue(view.stripe_of(self.cpu));
-        let allowed = flow.entity().allowed;
+        let mut core = flow.inner.core.lock();
+        core.state = State::Queued;
+        core.mailbox.push_front(body);
+        let allowed = core.entity.allowed;
+        drop(core);
+        let key = self.next.key();
         self.domain
             .enqueue(key, Entry::Run(flow), place, &allowed, &view);
     }
 
+    /// A handle of `flow` for a queue or a frame.
+    pub(crate) fn held(&self, flow: &Flow) -> Flow {
+        self.warm.take(flow).unwrap_or_else(|| flow.clone())
+    }
+
     /// Whether no flow runs here just now.
     pub(crate) fn is_between_flows(&self) -> bool {
-        self.frame.borrow().is_none()
+        self.frame.borrow().flow.is_none()
     }
 
     /// Nothing to do: see `idle.rs` for the steps.
     fn idle(&self) {
         let (domain, sleeper) = (&self.domain, &self.worker.sleeper);
         self.count_cpu_time();
+        self.book_all();
+        self.warm.let_go();
         sleeper.lie_down();
         domain.idle.insert(self.cpu);
         if domain.is_forking() {
@@ -170,7 +195,7 @@ impl Local {
         self.read_clock();
         if let Some(entry) = found {
             domain.pass_on();
-            self.run(entry);
+            self.run(Work::Entry(entry));
         }
     }
 
@@ -197,19 +222,26 @@ impl Local {
     }
 
     /// Runs what was taken, and shows afterwards again what lies below.
-    fn run(&self, entry: Entry) {
+    fn run(&self, work: Work) {
+        // Apart, because to set aside what is not there costs as much as to set aside what is.
+        if self.is_between_flows() {
+            self.run_alone(work);
+            return self.worker.show(Key::NONE, Nice::default(), u64::MAX);
+        }
         let below = self.frame.take();
         let forks = self.forks.set_aside();
-        match entry {
-            Entry::Run(flow) => self.run_flow(flow),
-            Entry::Help(flow) => self.help(flow),
-        }
+        self.run_alone(work);
         self.forks.bring_back(forks);
-        match &below {
-            Some(frame) => self.worker.show(frame.key, frame.nice, frame.slice_end_ns),
-            None => self.worker.show(Key::NONE, Nice::default(), u64::MAX),
-        }
+        self.worker.show(below.key, below.nice, below.slice_end_ns);
         self.frame.replace(below);
+    }
+
+    fn run_alone(&self, work: Work) {
+        match work {
+            Work::Next => self.run_next(),
+            Work::Entry(Entry::Run(flow)) => self.run_flow(flow),
+            Work::Entry(Entry::Help(flow)) => self.help(flow),
+        }
     }
 
     fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
@@ -217,33 +249,51 @@ impl Local {
         let slice_end_ns = now_ns.saturating_add(slice_ns);
         self.worker.show(key, nice, slice_end_ns);
         self.passed_ns.set(now_ns);
-        self.frame.replace(Some(Frame {
-            flow,
-            key,
-            nice,
-            slice_end_ns,
-            started_ns: now_ns,
-            nested_ns: 0,
-        }));
+        let mut frame = self.frame.borrow_mut();
+        frame.flow = Some(flow);
+        frame.key = key;
+        frame.nice = nice;
+        frame.slice_end_ns = slice_end_ns;
+        frame.started_ns = now_ns;
+        frame.nested_ns = 0;
+        drop(frame);
         if self.domain.has_waiting() {
             Pacer::attend(&self.domain);
         }
     }
 
-    /// The flow's jobs, until it has none, its slice is over or it gives way.
+    /// Runs a flow that was queued.
     fn run_flow(&self, flow: Flow) {
-        let (domain, counters) = (&self.domain, &self.worker.counters);
+        let domain = &self.domain;
         let view = domain.view_at(self.read_ns.get());
-        let mut core = lock(&flow.inner.core);
+        let mut core = flow.inner.core.lock();
         core.state = State::Running;
-        let grant: Grant = domain.policy.run(&mut core.entity, self.cpu, &view);
-        domain.ledger.dispatched(&grant);
+        let grant = domain.policy.run(&mut core.entity, self.cpu, &view);
         let key = domain.policy.key(&core.entity, &view);
         let nice = core.entity.nice;
-        let mut next = core.mailbox.pop_front();
+        let first = core.mailbox.pop_front();
         drop(core);
+        domain.ledger.dispatched(&grant);
         self.begin(flow, nice, key, grant.slice_ns);
+        self.run_jobs(first);
+    }
+
+    /// Runs the flow that was handed over: the policy has been asked, and nothing of it is locked.
+    fn run_next(&self) {
+        let Some((flow, body)) = self.next.take() else {
+            return;
+        };
+        let grant = self.next.grant();
+        self.domain.ledger.dispatched(&grant);
+        self.begin(flow, self.next.nice(), self.next.key(), grant.slice_ns);
+        self.run_jobs(Some(body));
+    }
+
+    /// The jobs of the flow that runs, until it has none, its slice is over or it gives way.
+    fn run_jobs(&self, first: Option<Body>) {
+        let counters = &self.worker.counters;
         counters.runs.add(1);
+        let mut next = first;
         loop {
             let unfinished = next.take().and_then(|body| self.run_body(body));
             counters.jobs.add(1);
@@ -263,7 +313,7 @@ impl Local {
         });
         ran.unwrap_or_else(|panic: JobError| {
             if let Some(flow) = self.flow() {
-                lock(&flow.inner.core).panic.get_or_insert(panic);
+                flow.inner.core.lock().panic.get_or_insert(panic);
             }
             None
         })
@@ -273,31 +323,33 @@ impl Local {
     fn after_job(&self, unfinished: Option<Body>) -> Option<Body> {
         let domain = &self.domain;
         let view = domain.view_at(self.read_clock());
-        let frame = self.frame.take()?;
-        let mut core = lock(&frame.flow.inner.core);
+        let flow = self.frame.borrow_mut().flow.take()?;
+        let mut core = flow.inner.core.lock();
         if let Some(body) = unfinished {
             core.mailbox.push_front(body);
         }
-        let Some(why) = self.why_stop(&frame, &core) else {
+        let Some(why) = self.why_stop(&core) else {
             let next = core.mailbox.pop_front();
             drop(core);
             self.passed_ns.set(view.now_ns);
-            self.frame.replace(Some(frame));
-            self.flush_handed_over();
+            self.frame.borrow_mut().flow = Some(flow);
+            self.keep_order();
             return next;
         };
         if self.worker.signal.word() & LENT != 0 {
             self.give_back();
         }
-        let own_ns = frame.own_ns(view.now_ns);
+        let own_ns = self.frame.borrow().own_ns(view.now_ns);
         let ran_ns = own_ns.saturating_add(std::mem::take(&mut core.helped_ns));
         self.worker.counters.busy_ns.add(own_ns);
         let charge = domain
             .policy
             .stop(&mut core.entity, self.cpu, ran_ns, why, &view);
-        domain.ledger.ran(&charge);
+        self.book(&charge);
         if why == Stop::Blocked {
             core.state = State::Asleep;
+            drop(core);
+            self.warm.keep(flow);
             return None;
         }
         core.state = State::Queued;
@@ -305,11 +357,38 @@ impl Local {
         let key = domain.policy.key(&core.entity, &view);
         let allowed = core.entity.allowed;
         drop(core);
-        domain.enqueue(key, Entry::Run(frame.flow), place, &allowed, &view);
+        domain.enqueue(key, Entry::Run(flow), place, &allowed, &view);
         None
     }
 
-    fn why_stop(&self, frame: &Frame, core: &Core) -> Option<Stop> {
+    /// Books what a flow ran, together with what is owed for those before.
+    fn book(&self, charge: &Charge) {
+        let mut owed = self.owed.borrow_mut();
+        // In place, field by field: moved as a whole it would be read as a vector just after it was written in bytes, and wait (8 ns).
+        let is_joined = owed.as_mut().is_some_and(|owed| owed.join(charge));
+        if is_joined
+            && owed
+                .as_ref()
+                .is_some_and(|owed| owed.ran_ns < BOOKED_AT_ONCE_NS)
+        {
+            return;
+        }
+        if let Some(owed) = owed.take() {
+            self.domain.ledger.ran(&owed);
+        }
+        if !is_joined {
+            *owed = Some(*charge);
+        }
+    }
+
+    /// Nothing is owed while nothing runs.
+    fn book_all(&self) {
+        if let Some(owed) = self.owed.take() {
+            self.domain.ledger.ran(&owed);
+        }
+    }
+
+    fn why_stop(&self, core: &Core) -> Option<Stop> {
         let now_ns = self.read_ns.get();
         if core.mailbox.is_empty() {
             return Some(Stop::Blocked);
@@ -317,6 +396,7 @@ impl Local {
         if self.domain.is_closing() {
             return Some(Stop::Yielded);
         }
+        let frame = self.frame.borrow();
         if now_ns >= frame.slice_end_ns {
             return Some(Stop::Expired);
         }
@@ -332,6 +412,6 @@ impl Local {
 
     /// The flow that runs here, if one does.
     pub(crate) fn flow(&self) -> Option<Flow> {
-        self.frame.borrow().as_ref().map(|frame| frame.flow.clone())
+        self.frame.borrow().flow.clone()
     }
 }

@@ -3,7 +3,13 @@
 //! With `RUSTFLAGS="--cfg loom"` the same code runs in loom, which tries every interleaving that the C11 memory
 //! model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). What is imported from here can be modelled.
 
+#[cfg(all(loom, test))]
+mod models;
+mod short_lock;
+
 use std::sync::PoisonError;
+
+pub(crate) use short_lock::{ShortGuard, ShortLock};
 
 #[cfg(loom)]
 pub(crate) use loom::{

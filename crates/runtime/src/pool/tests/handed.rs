@@ -1,0 +1,129 @@
+//! Flows that are handed over.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+/// A flow of a pool with one worker, and what its jobs and others' wrote down.
+#[derive(Clone)]
+struct Writer {
+    flow: Flow,
+    written: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Writer {
+    fn pair(pool: &Pool) -> (Writer, Writer) {
+        let writer = Writer {
+            flow: normal(pool),
+            written: Arc::default(),
+        };
+        let other = Writer {
+            flow: normal(pool),
+            written: Arc::clone(&writer.written),
+        };
+        (writer, other)
+    }
+
+    fn note(&self, what: &'static str) -> impl FnOnce() + Send + 'static {
+        let written = Arc::clone(&self.written);
+        move || written.lock().unwrap().push(what)
+    }
+
+    /// What was written once both have nothing to do.
+    fn written(&self, other: &Writer) -> Vec<&'static str> {
+        self.flow.run(|| ()).unwrap();
+        other.flow.run(|| ()).unwrap();
+        self.written.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn a_flow_that_is_handed_over_is_the_next_and_keeps_its_order() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let (caller, called) = (from.clone(), to.clone());
+    from.flow.submit(move || {
+        called.flow.hand_over(called.note("handed over"));
+        called.flow.submit(called.note("submitted after"));
+        caller.note("the caller's end")();
+    });
+    let expected = ["the caller's end", "handed over", "submitted after"];
+    assert_eq!(from.written(&to), expected);
+}
+
+#[test]
+fn a_job_that_goes_on_leaves_what_it_handed_over_to_the_order() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let called = to.clone();
+    from.flow.submit(move || {
+        called.flow.hand_over(called.note("first"));
+        // Its own flow has more to do, so what was handed over goes into a stripe; then another one is handed over.
+        called.flow.submit(called.note("second"));
+        for _ in 0..3 {
+            called.flow.hand_over(called.note("more"));
+            checkpoint();
+        }
+    });
+    from.flow.submit(from.note("own"));
+    let mut written = from.written(&to);
+    let own = written.iter().position(|&what| what == "own").unwrap();
+    written.remove(own);
+    assert_eq!(written, ["first", "second", "more", "more", "more"]);
+}
+
+#[test]
+fn two_that_are_handed_over_both_run() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let third = normal(&pool);
+    let (called, beside) = (to.clone(), third.clone());
+    from.flow.submit(move || {
+        called.flow.hand_over(called.note("x"));
+        beside.hand_over(called.note("x"));
+    });
+    third.run(|| ()).unwrap();
+    assert_eq!(from.written(&to), ["x", "x"]);
+}
+
+#[test]
+fn who_is_handed_over_has_begun_and_who_waits_behind_can_be_cancelled() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let called = to.clone();
+    let cancelled = from.flow.spawn(move || {
+        called.flow.hand_over(called.note("begun"));
+        called.flow.submit(called.note("never"));
+        called.flow.cancel()
+    });
+    assert_eq!(cancelled.wait(), Ok(1));
+    assert_eq!(from.written(&to), ["begun"]);
+}
+
+#[test]
+fn a_flow_that_nobody_holds_is_freed_once_its_worker_rests() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let freed = Arc::downgrade(&to.flow.inner);
+    let called = to.clone();
+    from.flow
+        .submit(move || called.flow.hand_over(called.note("ran")));
+    assert_eq!(from.written(&to), ["ran"]);
+    drop(to);
+    eventually(|| freed.upgrade().is_none());
+}
+
+#[test]
+fn a_pool_that_ends_drops_what_was_handed_over() {
+    let pool = pool(1);
+    let (from, to) = Writer::pair(&pool);
+    let owned = Arc::new(());
+    let (called, moved) = (to.flow.clone(), Arc::clone(&owned));
+    from.flow.submit(move || {
+        called.hand_over(move || drop(moved));
+        // Until the pool is about to end.
+        std::thread::sleep(Duration::from_millis(30));
+    });
+    drop(pool);
+    assert_eq!(Arc::strong_count(&owned), 1);
+}
