@@ -1,6 +1,6 @@
 //! `refrain-bench calibrate` and `predict`: is the simulator right about this machine?
 //!
-//! Costs are measured with four experiments that show one each; then others, which had no part in that, are both simulated and
+//! Costs are measured with five experiments that show one each; then others, which had no part in that, are both simulated and
 //! run on the pool, and the waiting times compared.
 
 mod reality;
@@ -48,7 +48,7 @@ pub struct Arguments {
 
 #[derive(clap::Args)]
 pub struct CalibrateArguments {
-    /// Seconds that each of four experiments runs in a round
+    /// Seconds that each of five experiments runs in a round
     #[arg(long, default_value_t = 1)]
     seconds: u16,
     /// Rounds; of their quantiles the medians count
@@ -149,10 +149,12 @@ fn experiment(spec: &str, seconds: u16) -> Result<Experiment, String> {
     Ok(experiment)
 }
 
-/// Costs of this machine: what four experiments show, and the defaults for what cannot be seen on it.
+/// Costs of this machine: what five experiments show, and the defaults for what cannot be seen on it.
 fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
-    let waits = |spec: &str| -> Result<Distribution, String> {
-        let experiment = experiment(spec, seconds)?;
+    let spin_ns = reality::spin_ns();
+    let waits = |spec: &str, spin_ns: u64| -> Result<Distribution, String> {
+        let mut experiment = experiment(spec, seconds)?;
+        experiment.simulation.costs.spin_ns = spin_ns;
         let rounds = (0..rounds)
             .map(|_| measure(&experiment))
             .collect::<Result<Vec<_>, _>>()?;
@@ -160,19 +162,31 @@ fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
             QUANTILES_PERMILLE.map(|permille| quantile_ns(&rounds, 0, permille)),
         ))
     };
+    // What sleeps is measured where nothing spins, so that each shows one kind of wake-up.
     Ok(Costs {
-        // Far more seldom than a worker spins.
         wake_parked: waits(
-            "machine 1c; flows seldom 1 every=1500us..2500us work=1us checkpoint=none",
+            "machine 1c; flows seldom 1 every=1100us..1900us work=1us checkpoint=none",
+            0,
         )?,
         wake_dozing: waits(
-            "machine 1c; flows sometimes 1 every=100us..500us work=1us checkpoint=none",
+            "machine 1c; flows sometimes 1 every=200us..800us work=1us checkpoint=none",
+            0,
         )?,
-        // While it spins.
-        wake_spinning: waits("machine 1c; flows often 1 after=4us..8us work=1us checkpoint=none")?,
+        wake_napping: waits(
+            "machine 1c; flows soon 1 after=20us..150us work=1us checkpoint=none",
+            0,
+        )?,
+        wake_spinning: waits(
+            "machine 1c; flows often 1 after=4us..8us work=1us checkpoint=none",
+            spin_ns,
+        )?,
         // Always another flow, on the same worker.
-        switch: waits("machine 1c; flows round 8 ring=1 work=1us checkpoint=none")?,
-        spin_ns: reality::spin_ns(),
+        switch: waits(
+            "machine 1c; flows round 8 ring=1 work=1us checkpoint=none",
+            spin_ns,
+        )?,
+        spin_ns,
+        nap_ns: 150_000,
         // Part of what the ring shows.
         queue_ns: 0,
         ..Costs::default()

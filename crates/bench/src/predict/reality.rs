@@ -49,6 +49,7 @@ pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
     let options = Options {
         topology: simulation.topology.clone(),
         policy: experiment.policy.clone(),
+        spin: Duration::from_nanos(simulation.costs.spin_ns),
         ..Options::with_workers(1)
     };
     let workers = options.topology.len();

@@ -21,12 +21,16 @@ pub struct Costs {
     pub switch: Distribution,
     /// From a decision to the start on a worker that still spins.
     pub wake_spinning: Distribution,
+    /// The same on a worker that has just gone to sleep: its processor is hardly idle yet (a hypervisor still polls for it).
+    pub wake_napping: Distribution,
     /// The same on a worker that sleeps, but for a short time only: its processor is not deep asleep yet.
     pub wake_dozing: Distribution,
     /// The same on a worker that has slept for longer.
     pub wake_parked: Distribution,
-    /// How long a worker without work spins before it parks.
+    /// How long a worker without work spins before it parks, at most: it decides by its habit, as in the pool.
     pub spin_ns: u64,
+    /// How long without work until it does not nap any more, but dozes.
+    pub nap_ns: u64,
     /// How long without work until it is deep asleep.
     pub doze_ns: u64,
     /// How long one push or pop keeps a stripe's lock.
@@ -50,9 +54,11 @@ impl Costs {
         Costs {
             switch: Distribution::Fixed(0),
             wake_spinning: Distribution::Fixed(0),
+            wake_napping: Distribution::Fixed(0),
             wake_dozing: Distribution::Fixed(0),
             wake_parked: Distribution::Fixed(0),
             spin_ns: 0,
+            nap_ns: 0,
             doze_ns: 0,
             queue_ns: 0,
             move_ns: [0; Locality::COUNT],
@@ -74,6 +80,7 @@ impl Default for Costs {
                 median_ns: 400,
                 p99_ns: 2_000,
             },
+            wake_napping: Distribution::Fixed(0),
             wake_dozing: Distribution::Skewed {
                 median_ns: 8_000,
                 p99_ns: 60_000,
@@ -83,6 +90,7 @@ impl Default for Costs {
                 p99_ns: 120_000,
             },
             spin_ns: 20_000,
+            nap_ns: 0,
             doze_ns: 1_000_000,
             queue_ns: 60,
             move_ns: [0, 200, 500, 1_500, 4_000],

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::policy::{Entity, Key, Ledger, Nice, Policy, View};
+use crate::policy::{Entity, Key, Ledger, Nice, Policy, Rank, View};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 
 /// Entries of a lane that are looked at for one that may run here; MuQSS looks as far.
@@ -111,13 +111,14 @@ impl Stripe {
         );
     }
 
-    /// Takes out the first flow in rank that may run on `cpu`.
+    /// Takes out the first flow in rank that may run on `cpu`, if its rank is below `limit`.
     pub fn pop<'a>(
         &mut self,
         policy: &impl Policy,
         view: &impl View,
         cpu: CpuId,
         entity: impl Fn(usize) -> &'a Entity,
+        limit: Rank,
     ) -> Option<usize> {
         let suitable = |lane: &BTreeSet<(Key, u64, usize)>| {
             let near = lane.iter().take(LOOKED_AT_MAX);
@@ -126,6 +127,9 @@ impl Stripe {
         };
         let heads = self.lanes.values().filter_map(suitable);
         let best = heads.min_by_key(|head| (policy.rank(head.0, view), *head))?;
+        if policy.rank(best.0, view) >= limit {
+            return None;
+        }
         let lane = best.0.lane()?;
         let rest = self.lanes.get_mut(&lane)?;
         self.length -= usize::from(rest.remove(&best));

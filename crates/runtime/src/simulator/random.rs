@@ -55,7 +55,7 @@ pub enum Distribution {
 }
 
 /// The quantiles of [`Distribution::Measured`], thousandths.
-pub const QUANTILES_PERMILLE: [usize; 8] = [0, 100, 250, 500, 750, 900, 990, 999];
+pub const QUANTILES_PERMILLE: [usize; 9] = [0, 100, 250, 500, 750, 900, 990, 995, 999];
 
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn measured_ones_are_even_between_quantiles() {
-        let measured = Distribution::Measured([10, 20, 30, 40, 50, 60, 1_000, 2_000]);
+        let measured = Distribution::Measured([10, 20, 30, 40, 50, 60, 1_000, 1_500, 2_000]);
         assert_eq!(measured.typical_ns(), 40);
         let drawn = sorted(measured);
         assert!(

@@ -34,6 +34,11 @@ impl Running {
         self.ran_ns >= self.slice_ns
     }
 
+    /// Others ran on top until `now_ns`: that time is not its own.
+    pub fn go_on_at(&mut self, now_ns: u64) {
+        self.seen_ns = now_ns;
+    }
+
     /// Books the time until `now_ns` at this speed: time that passed, and work.
     pub fn advance(&mut self, now_ns: u64, speed_permille: u64) -> (u64, u64) {
         let passed_ns = now_ns.saturating_sub(self.seen_ns);

@@ -72,7 +72,8 @@ impl<P: Policy> Engine<'_, P> {
         let idle_ns = self.machine.now_ns - worker.idle_since_ns;
         let costs = self.costs;
         let latency = match idle_ns {
-            spins if spins < costs.spin_ns => &costs.wake_spinning,
+            spins if spins < worker.spin_ns => &costs.wake_spinning,
+            naps if naps < costs.nap_ns => &costs.wake_napping,
             dozes if dozes < costs.doze_ns => &costs.wake_dozing,
             _ => &costs.wake_parked,
         };

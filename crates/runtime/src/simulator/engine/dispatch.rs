@@ -1,13 +1,17 @@
 //! CPUs find work, or become idle.
 
 use super::{Engine, Running, State};
-use crate::policy::{Key, Nice, Policy, View};
+use crate::policy::{Key, Nice, Policy, Rank, View};
 use crate::topology::{CpuId, CpuMask};
+
+/// Jobs on top of one another, at most; as in the pool.
+const NESTING_MAX: usize = 8;
 
 impl<P: Policy> Engine<'_, P> {
     pub(super) fn ready(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].is_waking = false;
         self.waking -= 1;
+        self.cpus[cpu.index()].habit.woken(self.machine.now_ns);
         if self.cpus[cpu.index()].running.is_none() {
             self.find_work(cpu, None);
         }
@@ -22,7 +26,13 @@ impl<P: Policy> Engine<'_, P> {
                 self.stripes[stripe.index()].lock(self.machine.now_ns, self.costs.queue_ns);
             let flows = &self.flows;
             let entity = |flow: usize| &flows[flow].entity;
-            let found = self.stripes[stripe.index()].pop(self.policy, &self.machine, cpu, entity);
+            let below = self.cpus[cpu.index()].below.last();
+            let limit = below.map_or(Rank::LAST, |below| {
+                let key = self.policy.key(entity(below.flow), &self.machine);
+                self.policy.rank(key, &self.machine)
+            });
+            let stripe_now = &mut self.stripes[stripe.index()];
+            let found = stripe_now.pop(self.policy, &self.machine, cpu, entity, limit);
             if let Some(flow) = found {
                 self.queued -= 1;
                 self.publish(stripe.index());
@@ -31,10 +41,53 @@ impl<P: Policy> Engine<'_, P> {
             }
             tried.insert(CpuId::new(stripe.index()));
         }
+        if self.go_on_below(cpu, before) {
+            return;
+        }
         self.machine.idle.insert(cpu);
         self.machine.show(cpu, Key::NONE, Nice::default());
-        self.cpus[cpu.index()].idle_since_ns = self.machine.now_ns;
-        self.cpus[cpu.index()].must_give_way = false;
+        let worker = &mut self.cpus[cpu.index()];
+        worker.idle_since_ns = self.machine.now_ns;
+        let patience = worker.habit.patience(self.machine.now_ns, true);
+        worker.spin_ns = patience.spin_ns.min(self.costs.spin_ns);
+        worker.must_give_way = false;
+    }
+
+    /// A job that cannot be left, but lets others go first, does so: they run on top of it.
+    pub(super) fn give_way_below(&mut self, cpu: CpuId) {
+        self.catch_up_siblings(cpu);
+        let worker = &mut self.cpus[cpu.index()];
+        worker.must_give_way = false;
+        if worker.below.len() < NESTING_MAX
+            && let Some(running) = worker.running.take()
+        {
+            let flow = running.flow;
+            worker.below.push(running);
+            self.find_work(cpu, Some(flow));
+        }
+        self.plan_siblings(cpu);
+    }
+
+    /// The job below goes on, if there is one. `before`: the flow that ran there until now, or the job's own, if nothing did.
+    fn go_on_below(&mut self, cpu: CpuId, before: Option<usize>) -> bool {
+        let worker = &mut self.cpus[cpu.index()];
+        let Some(mut running) = worker.below.pop() else {
+            return false;
+        };
+        worker.must_give_way = false;
+        let flow = running.flow;
+        if before != Some(flow) {
+            let switch_ns = self.costs.switch.draw(&mut self.random);
+            self.report.switches += 1;
+            self.report.overhead_ns += switch_ns;
+            running.go_on_at(self.machine.now_ns + switch_ns);
+        }
+        self.cpus[cpu.index()].running = Some(running);
+        let entity = &self.flows[flow].entity;
+        let (key, nice) = (self.policy.key(entity, &self.machine), entity.nice);
+        self.machine.show(cpu, key, nice);
+        self.plan_siblings(cpu);
+        true
     }
 
     fn dispatch(&mut self, cpu: CpuId, flow: usize, waited_ns: u64, before: Option<usize>) {

@@ -11,6 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::machine::{Machine, Stripe};
 use super::running::Running;
 use super::{Costs, Error, Group, Random, Report};
+use crate::idle::Habit;
 use crate::policy::{Entity, Policy, View};
 use crate::topology::{CpuId, Topology};
 
@@ -60,9 +61,14 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Cpu {
     running: Option<Running>,
+    /// Jobs that run below it: they go on when it is done.
+    below: Vec<Running>,
     must_give_way: bool,
     is_waking: bool,
     idle_since_ns: u64,
+    habit: Habit,
+    /// How long it spins this time.
+    spin_ns: u64,
     plan: u64,
     /// For the governor.
     busy_in_sample_ns: u64,

@@ -107,7 +107,11 @@ impl<P: Policy> Engine<'_, P> {
         }
         if can_stop && gives_way {
             self.report.preemptions += 1;
-            self.stop(cpu, flow, Stop::Preempted);
+            if group.is_whole && !is_done {
+                self.give_way_below(cpu);
+            } else {
+                self.stop(cpu, flow, Stop::Preempted);
+            }
         } else if can_expire && is_over {
             self.stop(cpu, flow, Stop::Expired);
         } else {

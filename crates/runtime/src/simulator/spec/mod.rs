@@ -16,11 +16,11 @@
 //! |---|---|
 //! | `policy bfs` | `interval=TIME`, `base=now\|carry`, `lag=TIME`, `interactive=0\|1\|2`, `sharing=cpu\|core\|cache\|node\|all`, `tenants=on\|off`, `iso=PERMILLE`; `faithful`: as published |
 //! | `policy ule` | `slice=TIME`, `tick=TIME` |
-//! | `costs` | `none` (nothing costs anything, before the others), `switch=DIST`, `spinning=`, `dozing=`, `park=` (DIST: a wake-up, by how the worker idles), `spin=TIME`, `doze=TIME` (until when it spins, and dozes), `queue=TIME`, `smt=PERMILLE`, `move=LEVEL:TIME`, `reload=LEVEL:TIME` (per KiB; levels 0 to 4), `governor=SAMPLE/BUSY/SLOW` (time, permille, permille) |
+//! | `costs` | `none` (nothing costs anything, before the others), `switch=DIST`, `spinning=`, `napping=`, `dozing=`, `park=` (DIST: a wake-up, by how the worker idles), `spin=TIME`, `nap=TIME`, `doze=TIME` (until when it spins, at most, naps, and dozes), `queue=TIME`, `smt=PERMILLE`, `move=LEVEL:TIME`, `reload=LEVEL:TIME` (per KiB; levels 0 to 4), `governor=SAMPLE/BUSY/SLOW` (time, permille, permille) |
 //! | `flows NAME COUNT` | `always`, `every=DIST`, `after=DIST`, `ring=TOKENS`; `work=DIST`, `checkpoint=TIME\|none`, `whole` (a slice ends between jobs only), `cache=KIB`, `nice=`, `latnice=`, `class=iso\|normal\|idle`, `tenant=`, `cpus=LIST` |
 //!
-//! `DIST` is `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential, this mean) or `8us~60us` (log-normal, median and 99th percentile), or eight times
-//! with slashes: the quantiles 0, 10, 25, 50, 75, 90, 99 and 99.9 % of a measurement.
+//! `DIST` is `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential, this mean) or `8us~60us` (log-normal, median and 99th percentile), or nine times
+//! with slashes: the quantiles 0, 10, 25, 50, 75, 90, 99, 99.5 and 99.9 % of a measurement.
 
 mod settings;
 mod values;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_setting_arrives() {
         let text = "machine 2l2c4t ; policy bfs faithful interval=3ms base=carry lag=2ms interactive=0 sharing=core tenants=on iso=500\n\
-            costs none switch=300ns spin=20us doze=1ms dozing=7us spinning=1ns/2ns/3ns/4ns/5ns/6ns/7ns/8us park=8us~60us queue=60ns smt=620 move=3:2us reload=4:200ns governor=10ms/800/500\n\
+            costs none switch=300ns spin=20us nap=50us doze=1ms napping=3us dozing=7us spinning=1ns/2ns/3ns/4ns/5ns/6ns/7ns/8us/9us park=8us~60us queue=60ns smt=620 move=3:2us reload=4:200ns governor=10ms/800/500\n\
             seed 7; run 2.5s # a remark\n\n\
             flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 cache=64 whole\n\
             flows b 1 every=exp:5ms work=1us..2us; flows c 2 after=1ms; flows d 4 ring=2";

@@ -156,6 +156,8 @@ fn cost(costs: &mut Costs, word: &str) -> Done {
         "none" => *costs = Costs::none(),
         "switch" => costs.switch = value(key, text, distribution)?,
         "spinning" => costs.wake_spinning = value(key, text, distribution)?,
+        "napping" => costs.wake_napping = value(key, text, distribution)?,
+        "nap" => costs.nap_ns = value(key, text, time_ns)?,
         "dozing" => costs.wake_dozing = value(key, text, distribution)?,
         "doze" => costs.doze_ns = value(key, text, time_ns)?,
         "park" => costs.wake_parked = value(key, text, distribution)?,
@@ -256,12 +258,14 @@ pub(super) fn show_costs(costs: &Costs) -> String {
         Distribution::Measured(values_ns) => values_ns.map(show_ns).join("/"),
     };
     let mut line = format!(
-        "costs none switch={} spinning={} dozing={} park={} spin={} doze={} queue={} smt={}",
+        "costs none switch={} spinning={} napping={} dozing={} park={} spin={} nap={} doze={} queue={} smt={}",
         show(&costs.switch),
         show(&costs.wake_spinning),
+        show(&costs.wake_napping),
         show(&costs.wake_dozing),
         show(&costs.wake_parked),
         show_ns(costs.spin_ns),
+        show_ns(costs.nap_ns),
         show_ns(costs.doze_ns),
         show_ns(costs.queue_ns),
         costs.sibling_permille

@@ -29,7 +29,7 @@ pub(super) fn time_ns(text: &str) -> Option<u64> {
 }
 
 /// `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential with this mean), `8us~60us` (log-normal: median, 99th percentile),
-/// eight times with slashes between them (measured quantiles).
+/// nine times with slashes between them (measured quantiles).
 pub(super) fn distribution(text: &str) -> Option<Distribution> {
     if let Some(mean) = text.strip_prefix("exp:") {
         return time_ns(mean).map(Distribution::Exponential);
