@@ -33,7 +33,11 @@ pub(super) struct Flag(AtomicBool);
 impl Flag {
     #[inline(always)]
     pub(super) fn try_set(&self) -> bool {
-        !self.0.swap(true, Ordering::Acquire)
+        // An exchange without comparison saves 2 ns; but one that fails writes, and then loom does not come to an end.
+        let set = self
+            .0
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        set.is_ok()
     }
 
     #[inline(always)]
