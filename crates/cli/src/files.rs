@@ -1,7 +1,7 @@
 //! Opening what is read and what is written: the only file here that knows the storage layer.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Cursor, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,10 +75,30 @@ pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
     Ok(Box::new(PatientReader::new(file, session)))
 }
 
+/// What standard input is, if it can be told.
+pub fn stdin_metadata() -> Option<Metadata> {
+    fs::metadata(STDIN_PATH).ok()
+}
+
 /// A file that can only be read forward (a FIFO, a character device).
 pub fn file_stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
     let file = File::open(path).map_err(io_failure(path, "open"))?;
     Ok(Box::new(PatientReader::new(file, session)))
+}
+
+/// The first bytes of a stream, up to `count_max`, and the whole stream.
+pub fn peek(
+    path: &Path,
+    mut stream: Box<dyn Read + Send>,
+    count_max: usize,
+) -> Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut first = Vec::with_capacity(count_max);
+    let read = (&mut *stream)
+        .take(count_max as u64)
+        .read_to_end(&mut first);
+    read.map_err(io_failure(path, "read"))?;
+    let whole = Cursor::new(first.clone()).chain(stream);
+    Ok((first, Box::new(whole)))
 }
 
 /// A file that can be read at any offset; `-` is standard input if that is a file.
@@ -111,6 +131,16 @@ pub fn modified(metadata: &Metadata) -> Option<Timestamp> {
 pub fn mode(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     Some(metadata.mode() & 0o7777)
+}
+
+/// Refuses an output that is the file `read`: even `--force` must not replace what is being read.
+pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
+    match fs::metadata(output) {
+        Ok(found) if found.is_file() && identity(&found) == identity(read) => {
+            Err(Failure::usage(label(output), "is input and output at once"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What tells two files apart, and a file from its changed self.
@@ -149,6 +179,8 @@ pub fn stdout_sink(force: bool) -> Result<Box<dyn Sink>> {
 /// Refuses early what the sink would refuse at the end, before hours of work.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     match fs::metadata(path) {
+        // A link that points at nothing.
+        Err(_) if !overwrite && path.is_symlink() => Err(Failure::Exists { file: label(path) }),
         Ok(found) if found.is_dir() => Err(Failure::usage(
             label(path),
             "is a directory; the output must be a file",

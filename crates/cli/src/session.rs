@@ -2,11 +2,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain::storage::remove_leftovers;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
+use crate::messages;
+
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Time for an orderly end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Time between two looks for a second signal.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What every verb may need to know about the run.
 #[derive(Debug)]
@@ -18,20 +32,16 @@ pub struct Session {
 
 impl Session {
     /// Starts listening to signals. The first one asks for an orderly end, which drops (and so
-    /// removes) unpublished output, also while we wait for a silent pipe; the second one ends the
-    /// process at once, for whatever else keeps the first from being heard.
+    /// removes) unpublished output, also while we wait for a silent pipe. Where that takes longer than
+    /// [`GRACE`] (a block of a dense codec takes up to a minute; a named pipe without a writer is waited for
+    /// inside `open`) the process ends all the same; with the second signal it ends at once.
     pub fn start(program: &'static str) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The order matters: the shutdown must look at the flag before this signal sets it.
+        for signal in SIGNALS {
             // Registration fails only for forbidden signals, of which these are none.
-            let _ = flag::register_conditional_shutdown(
-                signal,
-                Exit::Interrupted as i32,
-                Arc::clone(&cancelled),
-            );
             let _ = flag::register(signal, Arc::clone(&cancelled));
         }
+        insist(program);
         Session { program, cancelled }
     }
 
@@ -48,5 +58,32 @@ impl Session {
     /// Whether a signal asked us to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Ends the process when a signal has not done so within [`GRACE`], or with a second signal, and removes what it would leave.
+fn insist(program: &'static str) {
+    let wait = move |mut signals: Signals| {
+        if signals.forever().next().is_none() {
+            return;
+        }
+        let first = Instant::now();
+        while first.elapsed() < GRACE {
+            thread::sleep(LOOK_AGAIN);
+            // Some programs, `timeout` among them, send to the process and then to its group: that is one request.
+            if signals.pending().next().is_some() && first.elapsed() > LOOK_AGAIN * 2 {
+                break;
+            }
+        }
+        remove_leftovers();
+        messages::tell(program, "interrupted");
+        signal_hook::low_level::exit(Exit::Interrupted as i32);
+    };
+    // Without them an orderly end is all there is.
+    if let Ok(signals) = Signals::new(SIGNALS) {
+        let name = "signals".to_owned();
+        let _ = thread::Builder::new()
+            .name(name)
+            .spawn(move || wait(signals));
     }
 }

@@ -1,6 +1,6 @@
 //! What this crate refuses, with the values in the message.
 
-use crate::frame::FrameKind;
+use crate::frame::{FrameKind, MAGIC};
 
 /// What a refusal means for the one who gave the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,6 +159,12 @@ impl std::fmt::Display for FormatError {
             ),
             Self::Magic { found } => {
                 write!(out, "not a Refrain archive: it begins with {found:02x?}")
+            }
+            Self::Sync { found } if MAGIC.starts_with(found) => {
+                write!(
+                    out,
+                    "another archive begins here; each is read from a file or pipe of its own"
+                )
             }
             Self::Sync { found } => write!(out, "no frame begins here: found {found:02x?}"),
             Self::Checksum {

@@ -34,6 +34,21 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Bytes at the beginning that tell a dialect, at most.
+    pub const PREFIX_BYTES: usize = refrain_format::MAGIC.len();
+
+    /// That of an archive which begins with these bytes; `None` if no archive does. Fewer than [`Dialect::PREFIX_BYTES`] are all that
+    /// there is.
+    pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
+        #[cfg(feature = "lrzip")]
+        if refrain_format::lrzip::is_lrzip(first) {
+            return Some(Dialect::Lrzip);
+        }
+        refrain_format::check_magic(first)
+            .is_ok()
+            .then_some(Dialect::Native)
+    }
+
     /// That of the archive in `source`, by its first bytes.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use crate::appender::Appender;
 use crate::directory::{Directory, resolve};
 use crate::failure::{at, refuse};
 use crate::latch::FirstFailure;
+use crate::leftovers::Leftover;
 use crate::{Sink, Source, Timestamp};
 
 /// What to do when the output already exists.
@@ -78,7 +79,8 @@ const PERMISSION_BITS: u32 = 0o777;
 
 /// A regular file that appears under its name, whole, at [`Sink::publish`].
 ///
-/// Symbolic links are written through: the file they point at is made or replaced, the link stays.
+/// With [`Overwrite::Replace`] symbolic links are written through: the file they point at is made or replaced, the link stays. Else a
+/// link is in the way, also one that points at nothing.
 /// Other hard links to a file that is replaced keep the old content. After a failed operation all
 /// further ones fail. Dropping it unpublished leaves no trace.
 #[derive(Debug)]
@@ -89,6 +91,7 @@ pub struct AtomicFile {
     path: PathBuf,
     /// The name the file has until it is published; `None` while it has no name.
     hidden: Option<OsString>,
+    leftover: Option<Leftover>,
     options: OutputOptions,
     mode: Option<Mode>,
     failure: FirstFailure,
@@ -112,6 +115,10 @@ impl AtomicFile {
         if options.modified.is_some_and(|time| !time.is_valid()) {
             return invalid("the time to set has more than 999,999,999 nanoseconds");
         }
+        // Whoever may write here could have put the link in the way of a name that looks free.
+        if options.overwrite == Overwrite::Refuse && path.is_symlink() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let place = resolve(path)?;
         let existing = match std::fs::symlink_metadata(place.directory.join(&place.name)) {
             Ok(existing) if existing.is_dir() => {
@@ -134,6 +141,9 @@ impl AtomicFile {
             directory,
             name: place.name,
             path: path.to_owned(),
+            leftover: hidden
+                .as_ref()
+                .map(|hidden| Leftover::note(&place.directory.join(hidden))),
             hidden,
             options: options.clone(),
             mode,
@@ -204,6 +214,7 @@ impl AtomicFile {
             Overwrite::Refuse => self.directory.rename_new(hidden, &self.name)?,
             Overwrite::Replace => self.directory.rename_over(hidden, &self.name)?,
         }
+        self.leftover = None;
         self.hidden = None; // the name is the output's now: nothing to remove any more
         Ok(())
     }

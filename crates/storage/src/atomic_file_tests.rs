@@ -229,15 +229,18 @@ fn mode_and_time_can_be_learned_later() {
 }
 
 #[test]
-fn symbolic_links_are_written_through() {
+fn symbolic_links_are_written_through_only_where_something_may_be_replaced() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let inside = directory.path().join("inside");
         std::fs::create_dir(&inside).unwrap();
         let link = directory.path().join("link");
         std::os::unix::fs::symlink("inside/target", &link).unwrap();
+        let error = publish(&link, b"no", &options(temporary, Overwrite::Refuse)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(entries(&inside).is_empty());
         // Dangling: makes the target.
-        publish(&link, b"first", &options(temporary, Overwrite::Refuse)).unwrap();
+        publish(&link, b"first", &options(temporary, Overwrite::Replace)).unwrap();
         assert_eq!(std::fs::read(inside.join("target")).unwrap(), b"first");
         let error = publish(&link, b"no", &options(temporary, Overwrite::Refuse)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);

@@ -48,6 +48,7 @@ pub mod stream;
 mod appender;
 mod directory;
 mod failure;
+mod leftovers;
 mod timestamp;
 mod transfer;
 
@@ -56,6 +57,7 @@ pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};
 pub use latch::Latch;
+pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use output::create_output;
 pub use sink::Sink;

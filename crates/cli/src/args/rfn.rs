@@ -110,6 +110,7 @@ impl RfnArgs {
             let output = self.output;
             return Verb::Decompress(DecompressArgs {
                 archives: files,
+                passes_on: output.force && output.is_stdout(),
                 output,
                 password,
                 resources,

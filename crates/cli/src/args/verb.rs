@@ -1,5 +1,6 @@
 //! `refrain VERB`: the verbs and what each takes.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,6 +89,9 @@ pub struct DecompressArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
+    /// What is no archive goes to standard output as it is: the habit of `zcat -f`.
+    #[arg(skip)]
+    pub passes_on: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -176,9 +180,9 @@ pub struct CatArgs {
     /// The archive; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// A member, or an entry of a packed directory; default: the only member
+    /// A member, or a file of a packed directory; default: the only member
     #[arg(value_name = "PATH")]
-    pub path: Option<String>,
+    pub path: Option<OsString>,
     /// Only bytes A to B (B excluded) of it; A.. and ..B are open, sizes may have suffixes
     #[arg(long, value_name = "A..B")]
     pub range: Option<ByteRange>,

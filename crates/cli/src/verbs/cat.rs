@@ -1,6 +1,7 @@
 //! `refrain cat`: a member, an entry or a range of it to standard output, reading only what is
 //! needed.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
@@ -46,7 +47,9 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
         .opening
         .open(source, &args.password.with(args.resources.read_options()))
         .map_err(engine_failure)?;
-    let whole = find(&archive, &args.archive, &label, args.path.as_deref())?;
+    // Names are kept as text; what is not valid in them was replaced, and is replaced here as well.
+    let path = args.path.as_deref().map(OsStr::to_string_lossy);
+    let whole = find(&archive, &args.archive, &label, path.as_deref())?;
     let range = args
         .range
         .unwrap_or(ByteRange::ALL)
@@ -72,7 +75,7 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
     let length_bytes = range.end - range.start;
     Ok(Outcome {
         summary: String::new(),
-        json: json!({ "file": label, "path": args.path, "start": range.start, "bytes": length_bytes }),
+        json: json!({ "file": label, "path": path, "start": range.start, "bytes": length_bytes }),
     })
 }
 

@@ -260,20 +260,11 @@ impl Job {
 
     /// Even `--force` must not replace a source by its own archive.
     fn check_not_an_input(&self, output: &Path) -> Result<()> {
-        let Ok(found) = std::fs::metadata(output) else {
-            return Ok(());
-        };
-        let is_input = |input: &Input| {
-            let read = input.metadata.as_ref().filter(|read| read.is_file());
-            read.is_some_and(|read| files::identity(read) == files::identity(&found))
-        };
-        match self.inputs.iter().any(is_input) {
-            true => Err(Failure::usage(
-                files::label(output),
-                "is input and output at once",
-            )),
-            false => Ok(()),
-        }
+        let mut read = self
+            .inputs
+            .iter()
+            .filter_map(|input| input.metadata.as_ref());
+        read.try_for_each(|read| files::check_other_than(read, output))
     }
 
     fn remove_sources(&self, report: &Report) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `refrain decompress`: archives back into files and directories.
 
 use std::fs::Metadata;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use refrain::{Archive, Dialect, ExtractSummary, MemberKind};
@@ -54,11 +55,19 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
             Some(_) => files::file_stream(path, report.session())?,
             None => files::stdin_stream(report.session())?,
         };
+        let (first, stream) = files::peek(path, stream, Dialect::PREFIX_BYTES)?;
+        if args.passes_on && Dialect::of_prefix(&first).is_none() {
+            return pass_on(path, stream);
+        }
         restore = Restore::new(&label, place, &args.output);
+        restore.protect(files::stdin_metadata());
         meter = report.meter(&label);
         summary = refrain::extract_stream(stream, &mut restore, &options, &meter);
     } else {
         let source = files::source(path)?;
+        if args.passes_on && !is_archive(path, report.session())? {
+            return pass_on(path, files::file_stream(path, report.session())?);
+        }
         let dialect = Dialect::of(&*source).map_err(engine_failure)?;
         let place = match dialect {
             // One member, which is a file; to learn more the archive would have to be opened.
@@ -73,6 +82,7 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
             }
         };
         restore = Restore::new(&label, place, &args.output);
+        restore.protect(before.clone());
         if let (Dialect::Lrzip, Some(archive)) = (dialect, &before) {
             restore.take_attributes_of(archive);
         }
@@ -86,6 +96,30 @@ fn decompress(path: &Path, args: &DecompressArgs, report: &Report) -> Result<Out
         remove_archive(path, read, report)?;
     }
     Ok(outcome(&label, &restore.restored(), &summary, &meter))
+}
+
+fn is_archive(path: &Path, session: &Session) -> Result<bool> {
+    let (first, _) = files::peek(
+        path,
+        files::file_stream(path, session)?,
+        Dialect::PREFIX_BYTES,
+    )?;
+    Ok(Dialect::of_prefix(&first).is_some())
+}
+
+/// Copies what is no archive to standard output.
+fn pass_on(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcome> {
+    let mut stdout = std::io::stdout();
+    let copied = std::io::copy(&mut input, &mut stdout).and_then(|bytes| {
+        stdout.flush()?;
+        Ok(bytes)
+    });
+    let bytes = copied.map_err(files::io_failure(path, "pass on"))?;
+    let label = files::label(path);
+    Ok(Outcome {
+        summary: format!("{}: no archive, passed on as it is", names::shown(&label)),
+        json: json!({ "file": label, "passed_on_bytes": bytes }),
+    })
 }
 
 fn remove_archive(path: &Path, read: &Metadata, report: &Report) -> Result<()> {

@@ -34,6 +34,8 @@ pub struct Restore {
     place: Place,
     overwrite: bool,
     synced: bool,
+    /// The archive's file, which no member may replace.
+    archive_file: Option<Metadata>,
     /// Mode and time of members whose archive does not keep them.
     attributes: (Option<u32>, Option<Timestamp>),
     open: Option<PathBuf>,
@@ -52,11 +54,17 @@ impl Restore {
             place,
             overwrite: output.force,
             synced: output.is_synced(),
+            archive_file: None,
             attributes: (None, None),
             open: None,
             complete: None,
             restored: Vec::new(),
         }
+    }
+
+    /// Keeps members from replacing the file that the archive is read from.
+    pub fn protect(&mut self, archive: Option<Metadata>) {
+        self.archive_file = archive;
     }
 
     /// Gives members mode and time of their archive: lrzip keeps neither, and gives its archives those of their sources.
@@ -109,6 +117,9 @@ impl Restore {
 
     fn file_sink(&self, path: &Path, member: &MemberStart) -> Result<Box<dyn Sink>> {
         files::check_free(path, self.overwrite)?;
+        if let Some(archive) = &self.archive_file {
+            files::check_other_than(archive, path)?;
+        }
         let new = NewFile {
             overwrite: self.overwrite,
             mode: member.mode.or(self.attributes.0),

@@ -164,28 +164,55 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
 }
 
+/// Sends a signal to a run that is under way, and expects it to end by it.
+fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
+    std::thread::sleep(Duration::from_millis(300));
+    let kill = Command::new("kill")
+        .args(["-s", signal, &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let asked = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if asked.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("{what}: {signal} did not end the run");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    expect(child.wait_with_output().unwrap(), 130, what);
+}
+
 #[test]
 fn a_signal_ends_the_run_and_leaves_nothing() {
     for signal in ["INT", "TERM"] {
         let case = Case::new();
         // Zeros without end: the run cannot be over before the signal comes.
-        let mut command = case.command(REFRAIN, "compress /dev/zero -o out.rfn");
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        let kill = Command::new("kill")
-            .args(["-s", signal, &child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        let asked = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if asked.elapsed() > Duration::from_secs(20) {
-                child.kill().unwrap();
-                panic!("{signal} did not end the run");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        expect(child.wait_with_output().unwrap(), 130, signal);
+        let line = "compress /dev/zero -o out.rfn";
+        let mut command = case.command(REFRAIN, line);
+        interrupt(
+            command.stderr(Stdio::piped()).spawn().unwrap(),
+            signal,
+            line,
+        );
         assert!(case.names().is_empty(), "left behind: {:?}", case.names());
+    }
+}
+
+/// Neither a block that takes a minute nor a named pipe without a writer makes the program deaf.
+#[test]
+fn a_signal_does_not_wait_for_what_takes_long() {
+    let case = Case::new();
+    case.write("x", &mixture(32 << 20));
+    let mkfifo = Command::new("mkfifo").arg(case.path("pipe")).status();
+    assert!(mkfifo.unwrap().success());
+    for line in ["compress -9 x", "compress pipe", "test pipe", "hash pipe"] {
+        let mut command = case.command(REFRAIN, line);
+        interrupt(
+            command.stderr(Stdio::piped()).spawn().unwrap(),
+            "TERM",
+            line,
+        );
+        assert_eq!(case.names(), ["pipe", "x"], "{line}");
     }
 }
 
@@ -201,23 +228,61 @@ fn a_silent_pipe_does_not_keep_a_signal_from_being_heard() {
             .spawn()
             .unwrap();
         let silent = child.stdin.take();
-        std::thread::sleep(Duration::from_millis(200));
-        let kill = Command::new("kill")
-            .args(["-s", "INT", &child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        let asked = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if asked.elapsed() > Duration::from_secs(10) {
-                child.kill().unwrap();
-                panic!("{line}: the signal was not heard");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        expect(child.wait_with_output().unwrap(), 130, line);
+        interrupt(child, "INT", line);
         assert!(case.names().is_empty(), "left behind: {:?}", case.names());
         drop(silent);
     }
+}
+
+/// Even `--force` keeps the archive that is being read.
+#[test]
+fn an_archive_is_not_replaced_by_its_content() {
+    let case = Case::new();
+    case.write("x", b"content");
+    case.write("y.rfn", b"will be a member called like its archive");
+    case.ok("compress -q x");
+    std::os::unix::fs::symlink("x.rfn", case.path("link")).unwrap();
+    for output in ["x.rfn", "link", "./x.rfn"] {
+        let said = case.fails(&format!("decompress --force x.rfn -o {output}"), 1);
+        assert!(said.contains("is input and output at once"), "{said}");
+    }
+    case.ok("compress -q x y.rfn -o z.rfn");
+    std::fs::rename(case.path("z.rfn"), case.path("y.rfn")).unwrap();
+    let archive = case.read("y.rfn");
+    case.fails("decompress --force y.rfn -o .", 1);
+    case.fails("decompress --force y.rfn", 1);
+    assert!(case.read("y.rfn") == archive);
+}
+
+/// Somebody else may have put it there.
+#[test]
+fn a_link_that_points_at_nothing_is_not_written_through() {
+    let case = Case::new();
+    case.write("x", b"content");
+    std::os::unix::fs::symlink("victim", case.path("x.rfn")).unwrap();
+    let said = case.fails("compress x", 4);
+    assert!(said.contains("exists already"), "{said}");
+    assert!(!case.exists("victim"));
+    case.ok("compress -q --force x");
+    assert!(case.exists("victim"));
+}
+
+#[test]
+fn joined_and_cut_archives_are_called_that() {
+    let case = Case::new();
+    case.write("x", &noise(3, 100_000));
+    case.ok("compress -q x");
+    let archive = case.read("x.rfn");
+    case.write("joined", &archive.repeat(2));
+    case.write("cut", &archive[..50_000]);
+    assert!(
+        case.fails("test joined", 2)
+            .contains("another archive begins here")
+    );
+    assert!(
+        case.fails("list cut", 2)
+            .contains("does not end here: cut off")
+    );
 }
 
 /// A terminal of our own (a pseudo-terminal), and what the program wrote to it.

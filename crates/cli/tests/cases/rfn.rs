@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Case, expect, mixture, snapshot};
+use crate::support::{Case, expect, mixture, noise, snapshot};
 
 #[test]
 fn in_place_and_back() {
@@ -90,4 +90,26 @@ fn tar_uses_rfn() {
     assert_eq!(whole_seconds("dir"), whole_seconds("out/dir"));
     let names = String::from_utf8(tar("-I rfn -tf x.tar.rfn").stdout).unwrap();
     assert!(names.contains("dir/b/c"), "{names}");
+}
+
+#[test]
+fn forced_to_standard_output_what_is_no_archive_passes() {
+    let case = Case::new();
+    let rfn = case.face("rfn");
+    let plain = b"plain text, longer than any magic\n";
+    case.write("plain", plain);
+    case.write("packed", &noise(1, 5000));
+    case.ok("compress -q packed");
+    let both = expect(
+        case.command(&rfn, "-dcf plain packed.rfn")
+            .output()
+            .unwrap(),
+        0,
+        "files",
+    );
+    assert!(both.stdout == [&plain[..], &noise(1, 5000)].concat());
+    assert!(expect(case.pipe(&rfn, "-dcf", plain), 0, "a pipe").stdout == plain);
+    let archive = case.read("packed.rfn");
+    assert!(expect(case.pipe(&rfn, "-dcf", &archive), 0, "an archive").stdout == noise(1, 5000));
+    expect(case.pipe(&rfn, "-dc", plain), 2, "not forced");
 }

@@ -384,8 +384,19 @@ fn read_end(source: &dyn Source, size_bytes: u64) -> Result<EndHead> {
     let offset = size_bytes.saturating_sub(END_FRAME_BYTES as u64);
     let mut last = [0; END_FRAME_BYTES];
     let count = source.read_at(offset, &mut last)?;
-    EndHead::from_end_of_file(&last[..count], size_bytes)
-        .map_err(|error| Error::from(error).at_offset(offset))
+    EndHead::from_end_of_file(&last[..count], size_bytes).map_err(|error| {
+        let error = Error::from(error);
+        match error.kind {
+            ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
+            _ => error,
+        }
+        .at_offset(offset)
+    })
+}
+
+/// The commonest damage by its name.
+fn no_end(error: &Error) -> String {
+    format!("the archive does not end here: cut off, or something follows it ({error})")
 }
 
 /// Of numbers that nobody has checked against each other.

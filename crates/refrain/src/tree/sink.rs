@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use refrain_storage::Sink;
+use refrain_storage::{Leftover, Sink};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
@@ -104,7 +104,11 @@ impl From<UntarError> for io::Error {
 #[derive(Debug)]
 enum Place {
     /// A new directory beside the root, renamed to it in the end.
-    Beside { temporary: PathBuf, root: PathBuf },
+    Beside {
+        temporary: PathBuf,
+        root: PathBuf,
+        _leftover: Leftover,
+    },
     /// The root, which was there before.
     Existing { root: PathBuf },
     /// Nothing more to do.
@@ -139,6 +143,7 @@ impl Place {
             match make_private_directory(&temporary) {
                 Ok(()) => {
                     return Ok(Place::Beside {
+                        _leftover: Leftover::note(&temporary),
                         temporary,
                         root: root.to_path_buf(),
                     });
@@ -160,7 +165,10 @@ impl Place {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        if let Place::Beside { temporary, root } = self {
+        if let Place::Beside {
+            temporary, root, ..
+        } = self
+        {
             rename_new(temporary, root).map_err(named("publish", root))?;
         }
         *self = Place::Published;
