@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use refrain::runtime::sentinel;
 use refrain::storage::remove_leftovers;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -81,9 +82,6 @@ fn insist(program: &'static str) {
     };
     // Without them an orderly end is all there is.
     if let Ok(signals) = Signals::new(SIGNALS) {
-        let name = "signals".to_owned();
-        let _ = thread::Builder::new()
-            .name(name)
-            .spawn(move || wait(signals));
+        sentinel("signals", move || wait(signals));
     }
 }

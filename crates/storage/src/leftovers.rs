@@ -5,9 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::LazyLock;
 
-static NOTED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+use refrain_runtime::Lock;
+
+static NOTED: LazyLock<Lock<Vec<PathBuf>>> = LazyLock::new(Lock::default);
 
 /// Notes a temporary file or directory for as long as this lives.
 #[derive(Debug)]
@@ -19,14 +21,14 @@ impl Leftover {
     pub fn note(path: &Path) -> Leftover {
         // A relative path means something else after a change of directory.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        noted().push(path.clone());
+        NOTED.lock().push(path.clone());
         Leftover(path)
     }
 }
 
 impl Drop for Leftover {
     fn drop(&mut self) {
-        let mut noted = noted();
+        let mut noted = NOTED.lock();
         if let Some(place) = noted.iter().position(|path| *path == self.0) {
             noted.swap_remove(place);
         }
@@ -37,17 +39,14 @@ impl Drop for Leftover {
 /// threads, which may go on writing meanwhile: a directory is tried more than once.
 pub fn remove_leftovers() {
     const TRIES_MAX: usize = 10;
-    for path in noted().drain(..) {
+    let noted = std::mem::take(&mut *NOTED.lock());
+    for path in noted {
         if fs::remove_file(&path).is_ok() {
             continue;
         }
         let gone = |_: &usize| fs::remove_dir_all(&path).is_ok() || !path.exists();
         let _ = (0..TRIES_MAX).find(gone);
     }
-}
-
-fn noted() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
