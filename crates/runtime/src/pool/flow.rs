@@ -50,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) helped_ns: u64,
 }
 
+/// On lines of its own (two, since they are fetched in pairs): its worker writes them at every hop, whatever else lies beside it.
+#[repr(align(128))]
 pub(crate) struct FlowCore {
     pub(crate) domain: Arc<Domain>,
     pub(crate) core: ShortLock<Core>,
