@@ -245,7 +245,13 @@ impl Visitor for Unpack {
         let path = ConfinedPath::new(&header.path)?;
         let shown = path.display();
         self.make(&header, path)
-            .map_err(|error| restore_error(&shown, &error))
+            .map_err(|error| match (&self.place, error.kind()) {
+                (Place::Existing { root }, io::ErrorKind::AlreadyExists) => {
+                    let text = format!("{}: exists already", root.join(&shown).display());
+                    io::Error::new(io::ErrorKind::AlreadyExists, text)
+                }
+                _ => restore_error(&shown, &error),
+            })
     }
 
     fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -553,7 +559,13 @@ fn make_node(
         _ => (FileType::Fifo, (0, 0)),
     };
     let device = rustix::fs::makedev(device.0, device.1);
-    rustix::fs::mknodat(directory, name, kind, Mode::RUSR | Mode::WUSR, device)?;
+    match rustix::fs::mknodat(directory, name, kind, Mode::RUSR | Mode::WUSR, device) {
+        Err(Errno::PERM) => {
+            let text = "only root may make devices; as a tar stream the rest can be had without it";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        made => made?,
+    }
     rustix::fs::chmodat(directory, name, attributes.mode, AtFlags::empty())?;
     set_link_time(directory, name, attributes.modified)
 }
