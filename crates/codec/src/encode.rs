@@ -66,17 +66,23 @@ pub fn looks_like_noise(
     Ok(!may_filter && look::sample_is_incompressible(workspace)?)
 }
 
-/// Working memory that `encode_block` needs for this plan when nothing falls back, bytes; without
+/// Working memory that `encode_block` needs for this plan within the plan's limit, bytes; without
 /// the raw and the compressed bytes.
 ///
 /// # Errors
 /// `UnsupportedCodec`.
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
-    let mut codec_bytes =
-        codec::by_id(plan.codec)?.encode_memory_bytes(raw_length_bytes, &plan.settings);
-    if let Some(TunedCodec { codec, settings }) = plan.machine_code {
-        let other_bytes = codec::by_id(codec)?.encode_memory_bytes(raw_length_bytes, &settings);
-        codec_bytes = codec_bytes.max(other_bytes);
+    let planned = TunedCodec {
+        codec: plan.codec,
+        settings: plan.settings,
+    };
+    let mut codec_bytes = 0;
+    for choice in std::iter::once(planned).chain(plan.machine_code) {
+        let codec = codec::by_id(choice.codec)?;
+        // What does not fit even so is left to a lighter codec.
+        if let Some((settings, _)) = fitting(&choice, raw_length_bytes, plan) {
+            codec_bytes = codec_bytes.max(codec.encode_memory_bytes(raw_length_bytes, &settings));
+        }
     }
     let filtered = match plan.filter_trial {
         true => raw_length_bytes,
@@ -186,6 +192,7 @@ fn squeeze(
             continue;
         };
         let codec = codec::by_id(attempt.codec)?;
+        workspace.keep_large_state_of(attempt.codec);
         match codec.encode(workspace, filtered, &settings, out) {
             Ok(params) if out.len() - start < raw.len() => {
                 let reduction = reduced.then_some(FallbackReason::SettingsReduced);

@@ -3,6 +3,7 @@
 use crate::bwt::BwtState;
 use crate::cm::CmState;
 use crate::deflate::DeflateState;
+use crate::id::CodecId;
 use crate::lz4::Lz4State;
 use crate::zstd::ZstdState;
 
@@ -29,6 +30,16 @@ impl Workspace {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Gives back what dense codecs keep between blocks, all but that of `codec`: memory is counted for one of them at a time.
+    pub(crate) fn keep_large_state_of(&mut self, codec: CodecId) {
+        if codec != CodecId::BWT {
+            self.bwt = BwtState::default();
+        }
+        if codec != CodecId::CM {
+            self.cm = CmState::default();
+        }
     }
 
     /// Gives the cached memory back, for a worker that will idle.

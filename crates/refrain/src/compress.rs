@@ -17,7 +17,6 @@ use crate::options::CompressOptions;
 use crate::pipeline::assemble::{Assembler, NativeEncoding};
 use crate::pipeline::budget::{Budget, KeptBytes};
 use crate::pipeline::coordinator::Event;
-use crate::pipeline::encode::Workspaces;
 use crate::pipeline::intake::{Feed, IntakeMember};
 use crate::pipeline::members::{OutMember, TakeEntries};
 use crate::pipeline::output::Output;
@@ -299,12 +298,14 @@ impl Run<'_> {
             late_notices,
             ..
         } = prepared;
-        let workspaces = Arc::new(Workspaces::default());
-        let written = Arc::new(WrittenBlocks::new(sink.read_back(), workspaces.clone()));
+        let written = Arc::new(WrittenBlocks::new(
+            sink.read_back(),
+            self.tuning.memory_bytes,
+        ));
         let all_reread = sources.iter().all(Option::is_some);
         let blocks = (!all_reread).then(|| written.clone() as Arc<_>);
-        let history = store_history(&self.budget, sources, blocks, &workspaces)?;
-        let shared = shared(self.tuning, &self.budget, workspaces);
+        let history = store_history(&self.budget, sources, blocks)?;
+        let shared = shared(self.tuning, &self.budget);
         let block_bytes = self.tuning.rules.block_bytes;
         let reach = ReachTracker::new(self.reach_bytes, self.reach_margin(), block_bytes);
         let packed_reach = match self.budget.packed_bytes {

@@ -148,9 +148,8 @@ impl Run<'_> {
             ..
         } = prepared;
         let blocks = older.as_ref().map(|older| older.blocks.clone() as Arc<_>);
-        let workspaces = Arc::default();
-        let history = store_history(&self.budget, sources, blocks, &workspaces)?;
-        let shared = shared(self.tuning.tuning, &self.budget, workspaces);
+        let history = store_history(&self.budget, sources, blocks)?;
+        let shared = shared(self.tuning.tuning, &self.budget);
         let assembler = LrzipAssembler::new(
             sink,
             header,

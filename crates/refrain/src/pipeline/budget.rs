@@ -12,6 +12,13 @@ const INDEX_WORDS_MIN: u64 = 1 << 16;
 /// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait for their turn.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
+/// What a thread leaves in its stack and in buffers of its own, and what all of them do: what changes the bytes must not depend on their number.
+const THREAD_BYTES: u64 = 2 << 20;
+const THREADS_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of old pages in memory, at least.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+
 /// The shares of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Budget {
@@ -25,8 +32,10 @@ pub(crate) struct Budget {
     pub packed_bytes: u64,
     /// Content bytes that may be read and not yet matched, one epoch at least.
     pub read_ahead_bytes: u64,
-    /// Blocks that may be filled and not yet written.
+    /// Blocks that may be filled and not yet written, before reading pauses.
     pub blocks_in_flight: usize,
+    /// Blocks that may be encoded at once.
+    pub encoders: usize,
 }
 
 /// What a run has to fit into its memory.
@@ -50,11 +59,16 @@ pub(crate) struct KeptBytes {
     pub packed: bool,
 }
 
+/// What one encoder has in memory, beside the pages of its block: the joined block, what is coded of it, and the codec's own.
+pub(crate) fn encoder_bytes(block_bytes: u64, encode_bytes: u64) -> u64 {
+    block_bytes + block_bytes / 2 + encode_bytes
+}
+
 /// Memory for packed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
-/// Less of it where blocks of `each` bytes would not find room in what is `left`, for two of them or at least for one.
+/// Less of it where two blocks of `each` bytes would not find room in what is `left`, or at least one.
 fn packed_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
-    let beside = |blocks: u64| left.saturating_sub(blocks * each * 3 / 2);
+    let beside = |blocks: u64| left.saturating_sub(blocks * each);
     let bytes = match beside(2) >= wanted / 2 {
         true => beside(2),
         false => beside(1),
@@ -78,6 +92,7 @@ impl Budget {
     /// Shares out the memory of a load.
     pub(crate) fn of(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
+        let threads = threads.max(1) as u64;
         let index_bytes = index_bytes(memory);
         // Packed copies reach only so far, so little has to be known of pages.
         let known_bytes = match load.kept.packed {
@@ -94,29 +109,38 @@ impl Budget {
             + segments_bytes
             + EPOCH_BYTES
             + load.kept.frames;
-        let mut left = memory.saturating_sub(fixed);
-        // Raw pages, the joined block, the coded block, and what the codec works with; a packed copy.
-        let each = 3 * load.block_bytes + load.encode_bytes;
-        let each = match load.kept.packed {
-            false => each,
-            true => each + load.block_bytes / 2,
+        let left = memory.saturating_sub(fixed);
+        let packed_copy = match load.kept.packed {
+            false => 0,
+            true => load.block_bytes / 2,
         };
+        let encoder = encoder_bytes(load.block_bytes, load.encode_bytes) + packed_copy;
+        let block = load.block_bytes.max(1);
+        let least = segments_bytes / 2 + CACHE_BYTES_MIN + THREADS_BYTES_MAX;
         let packed_bytes = match load.kept.packed {
             false => 0,
-            true => packed_bytes(memory, left, each),
+            true => packed_bytes(memory, left.saturating_sub(least), encoder + block),
         };
-        left = left.saturating_sub(packed_bytes);
+        let left = left.saturating_sub(packed_bytes);
         // A second epoch lets scanning overlap matching, more smooth it: with one, two kernel trees took 14 % longer on
-        // two threads.
-        let ahead = (left / 3).clamp(segments_bytes / 2, 4 * segments_bytes);
-        left = left.saturating_sub(ahead);
+        // two threads. But two encoders are worth more than that.
+        let two = 2.min(threads) * (encoder + block);
+        let ahead_max = left.saturating_sub(two + CACHE_BYTES_MIN);
+        let ahead = (left / 3)
+            .min(ahead_max)
+            .clamp(segments_bytes / 2, 4 * segments_bytes);
+        let left = left.saturating_sub(ahead);
         // Where old blocks have memory of their own, pages need less.
         let for_blocks = match load.kept.packed {
             false => left / 3 * 2,
             true => left / 8 * 7,
         };
-        let blocks = (for_blocks / each.max(1)).clamp(1, 2 * threads as u64 + 2);
-        left = left.saturating_sub(blocks * each);
+        let for_blocks = for_blocks.max(two.min(left.saturating_sub(CACHE_BYTES_MIN)));
+        let encoders = (for_blocks / (encoder + block)).clamp(1, threads);
+        let blocks = for_blocks.saturating_sub(encoders * encoder) / block;
+        let blocks = blocks.clamp(encoders, 2 * threads + 2);
+        let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
+        let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
         Budget {
             index_words: (index_bytes / 8) as usize,
             known_bytes_max: known_bytes as usize,
@@ -124,6 +148,7 @@ impl Budget {
             packed_bytes,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
             blocks_in_flight: blocks as usize,
+            encoders: encoders as usize,
         }
     }
 }
@@ -137,4 +162,81 @@ fn index_bytes(memory: u64) -> u64 {
     prev_power_of_two(memory / 8)
         .max(small)
         .max(INDEX_WORDS_MIN * 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::CompressOptions;
+    use crate::{Level, levels, options::Purpose};
+
+    const MIB: u64 = 1 << 20;
+
+    fn budget(level: u8, memory_mib: u64, threads: usize, packed: bool) -> (Budget, u64) {
+        let options = CompressOptions {
+            level: Level(level),
+            memory_bytes: Some(memory_mib * MIB),
+            ..CompressOptions::default()
+        };
+        let tuning = Tuning::new(&options).expect("a level");
+        let kept = KeptBytes { frames: 0, packed };
+        let budget = Budget::new(&tuning, threads, kept).expect("known codecs");
+        let block_bytes = tuning.rules.block_bytes;
+        let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
+        let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);
+        let all = budget.index_words as u64 * 8
+            + budget.known_bytes_max as u64
+            + budget.packed_bytes
+            + budget.cache_bytes
+            + budget.read_ahead_bytes
+            + encoders
+            + budget.blocks_in_flight as u64 * block_bytes;
+        (budget, all)
+    }
+
+    #[test]
+    fn all_shares_together_fit_the_memory() {
+        for level in levels(Purpose::Archive) {
+            for memory_mib in [512, 1024, 2048, 8192] {
+                for threads in [1, 2, 7, 64] {
+                    for packed in [false, true] {
+                        let (budget, all) = budget(level.number, memory_mib, threads, packed);
+                        let number = level.number;
+                        assert!(
+                            all <= memory_mib * MIB,
+                            "level {number}, {memory_mib} MiB, {threads}: {budget:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_shapes_the_archive_does_not_depend_on_threads() {
+        for level in 1..=9 {
+            for memory_mib in [128, 300, 1024] {
+                let shape = |threads| {
+                    let budget = budget(level, memory_mib, threads, true).0;
+                    (
+                        budget.index_words,
+                        budget.known_bytes_max,
+                        budget.packed_bytes,
+                    )
+                };
+                assert_eq!(shape(1), shape(64));
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_encode_at_once_by_default_and_with_half_of_it() {
+        for level in levels(Purpose::Archive) {
+            for packed in [false, true] {
+                let default_mib = level.memory_bytes / MIB;
+                assert!(budget(level.number, default_mib, 2, packed).0.encoders == 2);
+            }
+        }
+        assert_eq!(budget(8, 512, 2, false).0.encoders, 2);
+    }
 }

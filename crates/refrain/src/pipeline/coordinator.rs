@@ -14,6 +14,7 @@ use refrain_runtime::{BufferPool, Crew, Lane};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
 use crate::pipeline::encode::Workspaces;
+use crate::pipeline::encode_queue::EncodeQueue;
 use crate::pipeline::history::{EncodedPages, FilledPage};
 use crate::pipeline::intake::{Feed, Intake, Next, SegmentPlan, read_full};
 use crate::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
@@ -66,6 +67,16 @@ pub(crate) trait Encoding: 'static {
 
     /// Does a job.
     fn encode(shared: &Shared, job: Self::Job) -> Result<Self::Encoded>;
+
+    /// Whether a job needs as much memory as a block does.
+    fn is_large(_job: &Self::Job) -> bool {
+        true
+    }
+
+    /// Whether it was such a job.
+    fn was_large(_encoded: &Self::Encoded) -> bool {
+        true
+    }
 
     /// Appends an epoch to the content.
     fn hash(hashes: &mut Self::Hashes, data: &EpochData);
@@ -120,7 +131,10 @@ pub(crate) struct Shared {
     pub tuning: Tuning,
     pub buffers: Arc<BufferPool>,
     pub scans: refrain_runtime::Lock<Vec<SegmentScan>>,
-    pub workspaces: Arc<Workspaces>,
+    pub workspaces: Workspaces,
+    /// For whatever is no block. A workspace keeps the memory of the densest codec that it ever worked for, so those of blocks must be no
+    /// more than there are blocks at once: level 8 with 512 MiB and 7 threads had 0.92 GB in use when extents were packed in them, too.
+    pub small_workspaces: Workspaces,
     /// Blocks are packed as soon as they are encoded: they could be opened again only slowly.
     pub packs_blocks: bool,
 }
@@ -133,6 +147,7 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     intake: Intake,
     intake_done: bool,
     assembly: A,
+    encoders: EncodeQueue<'c, 'scope, 'env, A::Encoding>,
     watch: &'c dyn Watch,
     /// Epochs being read; the first has number `first_open`.
     open: VecDeque<OpenEpoch>,
@@ -149,6 +164,13 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     spare_tables: Vec<Vec<u64>>,
     encoded: Vec<EncodedPages>,
 }
+
+/// What is left when all content was settled.
+type Finished<'c, 'scope, 'env, A> = (
+    A,
+    MatchState,
+    EncodeQueue<'c, 'scope, 'env, <A as Assembly>::Encoding>,
+);
 
 /// The epoch that is being matched.
 struct Matching {
@@ -169,6 +191,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         assembly: A,
         watch: &'c dyn Watch,
     ) -> Self {
+        let encoders = EncodeQueue::new(crew, shared.clone(), budget.encoders);
         Coordinator {
             crew,
             shared,
@@ -176,6 +199,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             intake,
             intake_done: false,
             assembly,
+            encoders,
             watch,
             open: VecDeque::new(),
             first_open: 0,
@@ -190,7 +214,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     /// Runs until all content is settled and all that was begun is encoded and written.
-    pub(crate) fn run(mut self) -> Result<(A, MatchState)> {
+    pub(crate) fn run(mut self) -> Result<Finished<'c, 'scope, 'env, A>> {
         loop {
             // Writing comes first: it makes room for what begins next.
             let written = self.assembly.write_ready()?;
@@ -211,7 +235,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let state = self.state.take().and_then(Arc::into_inner);
         let state = state
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
-        Ok((self.assembly, state))
+        Ok((self.assembly, state, self.encoders))
     }
 
     /// Lets reading run ahead as far as the budget allows.
@@ -303,7 +327,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 self.assembly.hashed(hashes);
                 self.matching_job_done()?;
             }
-            Event::Encoded(encoded) => self.assembly.encoded(encoded?),
+            Event::Encoded(encoded) => {
+                let encoded = encoded?;
+                self.encoders.done(&encoded);
+                self.assembly.encoded(encoded);
+            }
         }
         Ok(())
     }
@@ -506,27 +534,15 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             return Ok(());
         };
         self.unsettled_bytes -= epoch.data.length_bytes();
-        let (crew, shared) = (self.crew, &self.shared);
+        let encoders = &mut self.encoders;
         self.assembly
-            .epoch_settled(epoch.id, &mut settled, &mut |job| submit(crew, shared, job))?;
+            .epoch_settled(epoch.id, &mut settled, &mut |job| encoders.push(job))?;
         self.state = Some(Arc::new(settled.state));
         if let Some(data) = Arc::into_inner(epoch.data) {
             self.shared.recycle(data);
         }
         Ok(())
     }
-}
-
-/// Hands a job to the encoders. They come after everything that the match stage waits for.
-pub(crate) fn submit<C: Encoding>(
-    crew: &Crew<'_, '_, Event<C>>,
-    shared: &Arc<Shared>,
-    job: C::Job,
-) {
-    let shared = shared.clone();
-    crew.submit(Lane::Background, move || {
-        Event::Encoded(C::encode(&shared, job))
-    });
 }
 
 impl Shared {

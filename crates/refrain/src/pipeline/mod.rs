@@ -16,6 +16,7 @@ pub(crate) mod assemble;
 pub(crate) mod budget;
 pub(crate) mod coordinator;
 pub(crate) mod encode;
+mod encode_queue;
 pub(crate) mod history;
 pub(crate) mod intake;
 #[cfg(feature = "lrzip")]

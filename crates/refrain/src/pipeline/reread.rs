@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use refrain_codec::{UntrustedBlockDescription, decode};
 use refrain_format::{BLOCK_HEAD_BYTES, BlockHead, Coding, FRAME_HEADER_BYTES};
-use refrain_runtime::Lock;
+use refrain_runtime::{Lock, Permits};
 use refrain_storage::Source;
 
 use crate::pipeline::encode::{BlockFrame, Workspaces};
 use crate::pipeline::history::BlockReader;
 
+/// The part of the memory in which blocks may be open at once, or a single one.
+const OPEN_SHARE: u64 = 16;
+
 /// Where a block's frame is.
+#[derive(Clone)]
 enum Place {
     /// In memory.
     Memory(Arc<Vec<u8>>),
@@ -30,19 +34,19 @@ struct KeptBlock {
 pub(crate) struct WrittenBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<KeptBlock>>,
-    workspaces: Arc<Workspaces>,
+    workspaces: Workspaces,
+    /// Bytes of blocks that may be open at once.
+    opening: Permits,
 }
 
 impl WrittenBlocks {
     /// `archive` reads back what was written, if the sink can; else frames are kept in memory.
-    pub(crate) fn new(
-        archive: Option<Arc<dyn Source>>,
-        workspaces: Arc<Workspaces>,
-    ) -> WrittenBlocks {
+    pub(crate) fn new(archive: Option<Arc<dyn Source>>, memory_bytes: u64) -> WrittenBlocks {
         WrittenBlocks {
             archive,
             blocks: Lock::default(),
-            workspaces,
+            workspaces: Workspaces::default(),
+            opening: Permits::new(memory_bytes / OPEN_SHARE),
         }
     }
 
@@ -70,26 +74,28 @@ impl WrittenBlocks {
         });
     }
 
-    /// The frame of the block with this page, with its head and first page.
-    fn find(&self, page: u64) -> Option<(u64, BlockHead, Arc<Vec<u8>>)> {
+    /// The first page and the head of the block with this page, and where its frame is.
+    fn find(&self, page: u64) -> Option<(u64, BlockHead, Place)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|block| block.first_page <= page);
         let block = blocks.get(after.checked_sub(1)?)?;
         if page >= block.first_page + block.pages {
             return None;
         }
-        let (first_page, head) = (block.first_page, block.head);
-        let (offset, frame_bytes) = match &block.place {
-            Place::Memory(frame) => return Some((first_page, head, frame.clone())),
+        Some((block.first_page, block.head, block.place.clone()))
+    }
+
+    fn frame(&self, place: Place) -> Option<Arc<Vec<u8>>> {
+        let (offset, frame_bytes) = match place {
+            Place::Memory(frame) => return Some(frame),
             Place::Archive {
                 offset,
                 frame_bytes,
-            } => (*offset, *frame_bytes),
+            } => (offset, frame_bytes),
         };
-        drop(blocks);
         let mut frame = vec![0; usize::try_from(frame_bytes).ok()?];
         let count = self.archive.as_ref()?.read_at(offset, &mut frame).ok()?;
-        (count == frame.len()).then(|| (first_page, head, Arc::new(frame)))
+        (count == frame.len()).then(|| Arc::new(frame))
     }
 }
 
@@ -105,7 +111,9 @@ impl BlockReader for WrittenBlocks {
     }
 
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
-        let (first_page, head, frame) = self.find(page)?;
+        let (first_page, head, place) = self.find(page)?;
+        let _room = self.opening.take(head.raw_bytes);
+        let frame = self.frame(place)?;
         let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEAD_BYTES..)?;
         let description = description(&head.coding, head.raw_bytes).ok()?;
         let mut raw = Vec::new();

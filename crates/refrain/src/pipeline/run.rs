@@ -8,8 +8,9 @@ use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
-use crate::pipeline::coordinator::{Assembly, Coordinator, Event, Shared, submit};
+use crate::pipeline::coordinator::{Assembly, Coordinator, Event, Shared};
 use crate::pipeline::encode::Workspaces;
+use crate::pipeline::encode_queue::EncodeQueue;
 use crate::pipeline::history::{BlockReader, PAGE_BYTES, StoreHistory, pages};
 use crate::pipeline::intake::{Intake, IntakeMember};
 use crate::pipeline::settle::MatchState;
@@ -21,13 +22,14 @@ use crate::tuning::Tuning;
 const REREAD_CACHE_BYTES: u64 = 512 << 20;
 
 /// What workers share, within a budget.
-pub(crate) fn shared(tuning: Tuning, budget: &Budget, workspaces: Arc<Workspaces>) -> Arc<Shared> {
+pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<Shared> {
     let segments_ahead = (budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize;
     Arc::new(Shared {
         tuning,
         buffers: Arc::new(BufferPool::new(SEGMENT_BYTES, segments_ahead)),
         scans: Lock::default(),
-        workspaces,
+        workspaces: Workspaces::default(),
+        small_workspaces: Workspaces::default(),
         packs_blocks: budget.packed_bytes > 0,
     })
 }
@@ -37,7 +39,6 @@ pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
-    workspaces: &Arc<Workspaces>,
 ) -> Result<StoreHistory> {
     // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory. Where packed blocks take the
     // place of pages, their buffers must not stay.
@@ -58,7 +59,6 @@ pub(crate) fn store_history(
             PAGE_BYTES,
             pages(buffers_kept_bytes).max(128),
         )),
-        workspaces.clone(),
     )
 }
 
@@ -81,18 +81,19 @@ pub(crate) fn run<A: Assembly>(
         assembly,
         watch,
     );
-    let (mut assembly, mut state) = coordinator.run()?;
+    let (mut assembly, mut state, mut encoders) = coordinator.run()?;
     assembly.finish_content(state.history.take_last_page()?, &mut |job| {
-        submit(crew, shared, job)
+        encoders.push(job);
     })?;
     drop(state);
-    drain(crew, &mut assembly, watch)?;
+    drain(crew, &mut encoders, &mut assembly, watch)?;
     Ok(assembly)
 }
 
 /// Takes what is still under way and writes it.
 fn drain<A: Assembly>(
     crew: &Crew<'_, '_, Event<A::Encoding>>,
+    encoders: &mut EncodeQueue<'_, '_, '_, A::Encoding>,
     assembly: &mut A,
     watch: &dyn Watch,
 ) -> Result<()> {
@@ -101,7 +102,11 @@ fn drain<A: Assembly>(
         assembly.write_ready()?;
         match crew.next() {
             Some(event) => match event? {
-                Event::Encoded(encoded) => assembly.encoded(encoded?),
+                Event::Encoded(encoded) => {
+                    let encoded = encoded?;
+                    encoders.done(&encoded);
+                    assembly.encoded(encoded);
+                }
                 _ => return internal("content came after its end"),
             },
             None if assembly.is_all_written() => return Ok(()),
