@@ -25,7 +25,7 @@ use crate::pipeline::reread::WrittenBlocks;
 use crate::pipeline::run::{run, shared, store_history};
 use crate::pipeline::segments::EPOCH_BYTES;
 use crate::progress::{Progress, Watch};
-use crate::tree::TreeReader;
+use crate::tree::{LogMemory, TreeReader};
 use crate::tuning::Tuning;
 
 /// One thing to put into an archive.
@@ -98,7 +98,7 @@ pub fn compress(
     let tuning = Tuning::new(options)?;
     let mut prepared = Prepared {
         digests: options.digests.clone(),
-        ..Prepared::default()
+        ..Prepared::new(tuning.memory_bytes)
     };
     for member in members {
         prepared.add(member)?;
@@ -107,13 +107,18 @@ pub fn compress(
     let is_pipe_to_pipe = sink.read_back().is_none() && has_pipes;
     let reach_bytes = reach(options, &tuning, is_pipe_to_pipe)?;
     let kept = KeptBytes {
-        frames: if is_pipe_to_pipe { reach_bytes } else { 0 },
+        frames: prepared.log_bytes() + if is_pipe_to_pipe { reach_bytes } else { 0 },
         packed: has_pipes && opens_slowly(tuning.plan.codec),
     };
     let run = Run {
         tuning,
         budget: Budget::new(&tuning, options.threads, kept)?,
         reach_bytes,
+        // Directories leave to them what their logs had no room for, unless they open slowly or cannot be read back.
+        opens_blocks: has_pipes
+            || prepared.log_memory.is_some()
+                && sink.read_back().is_some()
+                && !opens_slowly(tuning.plan.codec),
         watch,
     };
     crew(options.threads.max(1), |crew| {
@@ -167,9 +172,29 @@ pub(crate) struct Prepared {
     pub late_notices: Vec<LateNotices>,
     /// Further digests of every member.
     digests: Vec<DigestAlgorithm>,
+    /// What the logs of directories may take together, once there are any.
+    log_bytes_max: u64,
+    log_memory: Option<LogMemory>,
 }
 
+/// The part of the memory that directories' logs may take: of 1 GiB enough for a million entries. What comes after them is remembered only
+/// where blocks can be opened again.
+const LOG_SHARE: u64 = 16;
+
 impl Prepared {
+    pub(crate) fn new(memory_bytes: u64) -> Prepared {
+        Prepared {
+            log_bytes_max: memory_bytes / LOG_SHARE,
+            ..Prepared::default()
+        }
+    }
+
+    /// Memory for what is kept of directories, in bytes.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        let bytes = self.log_memory.as_ref().map(|_| self.log_bytes_max);
+        bytes.unwrap_or(0)
+    }
+
     /// Bytes of all contents, if they are known.
     pub(crate) fn content_bytes_total(&self) -> Option<u64> {
         self.content_bytes_total
@@ -210,7 +235,7 @@ impl Prepared {
             }
             Content::Stream(stream) => {
                 start.kind = FormatKind::Stream;
-                self.add_stream(stream);
+                self.add_stream(stream, None);
             }
             Content::Directory(path) => {
                 start.kind = FormatKind::Tree;
@@ -228,10 +253,12 @@ impl Prepared {
 
     /// Adds a directory as a tar stream; its entries can be taken when it was read.
     fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
-        let reader = reader.map_err(|error| Error::from(error).in_file(member))?;
+        let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
+        let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
+        let source = reader.keep_log(memory.clone());
         let reader = Arc::new(Lock::new(reader));
         let (tree, notices) = (reader.clone(), reader.clone());
-        self.add_stream(Box::new(SharedReader(tree)));
+        self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));
         self.late_notices
             .push(Box::new(move || notices.lock().take_notices()));
         Ok(Box::new(move || {
@@ -239,9 +266,10 @@ impl Prepared {
         }))
     }
 
-    fn add_stream(&mut self, stream: Box<dyn Read + Send>) {
+    /// Adds what comes once; `source` gives again what went by.
+    fn add_stream(&mut self, stream: Box<dyn Read + Send>, source: Option<Arc<dyn Source>>) {
         self.has_unknown_length = true;
-        self.sources.push(None);
+        self.sources.push(source);
         self.intake.push(IntakeMember {
             feed: Feed::Stream(Arc::new(Lock::new(stream))),
             size_bytes: 0,
@@ -280,6 +308,8 @@ struct Run<'a> {
     tuning: Tuning,
     budget: Budget,
     reach_bytes: u64,
+    /// Blocks that were written are opened again for what cannot be read from its source.
+    opens_blocks: bool,
     watch: &'a dyn Watch,
 }
 
@@ -302,8 +332,7 @@ impl Run<'_> {
             sink.read_back(),
             self.tuning.memory_bytes,
         ));
-        let all_reread = sources.iter().all(Option::is_some);
-        let blocks = (!all_reread).then(|| written.clone() as Arc<_>);
+        let blocks = self.opens_blocks.then(|| written.clone() as Arc<_>);
         let history = store_history(&self.budget, sources, blocks)?;
         let shared = shared(self.tuning, &self.budget);
         let block_bytes = self.tuning.rules.block_bytes;
@@ -314,7 +343,7 @@ impl Run<'_> {
         };
         let packed_reach = ReachTracker::new(packed_reach, 0, block_bytes);
         let output = Output::begin(sink, &self.head())?;
-        let kept = (!all_reread).then(|| written.clone());
+        let kept = self.opens_blocks.then(|| written.clone());
         let assembler = Assembler::new(
             output,
             members,

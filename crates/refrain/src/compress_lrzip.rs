@@ -59,7 +59,7 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
-    let mut prepared = Prepared::default();
+    let mut prepared = Prepared::new(tuning.tuning.memory_bytes);
     prepared.add(member)?;
     let older = OlderBlocks::of(&prepared, sink, options, &tuning);
     let kept_bytes = older.as_ref().map_or(0, OlderBlocks::kept_bytes);
@@ -68,7 +68,7 @@ pub fn compress_lrzip(
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
         kept: KeptBytes {
-            frames: tuning.kept_bytes + kept_bytes,
+            frames: tuning.kept_bytes + kept_bytes + prepared.log_bytes(),
             packed: false,
         },
     };

@@ -1,6 +1,6 @@
 //! Directories as members: a deterministic tar stream in, a restored directory out.
 //!
-//! [`TreeReader`] walks a directory and *is* the stream; the entry list falls off on the way.
+//! [`TreeReader`] walks a directory and *is* the stream; the entry list falls off on the way, and a log by which `source` reads it again.
 //! [`TreeSink`] takes such a stream piece by piece and restores it, never outside its root.
 //! Between them lie the pure parts: `header` (the bytes of a tar header, both ways) and `untar`
 //! (a push parser, because data arrives through [`Sink::write_all`](refrain_storage::Sink) in
@@ -14,6 +14,7 @@ mod confined;
 mod header;
 mod reader;
 mod sink;
+mod source;
 mod untar;
 
 #[cfg(any(test, feature = "property"))]
@@ -21,6 +22,7 @@ pub mod property;
 
 pub use reader::TreeReader;
 pub use sink::TreeSink;
+pub(crate) use source::LogMemory;
 
 /// The entry list in the archive's words.
 pub(crate) fn to_format_entries(entries: Vec<crate::Entry>) -> Vec<refrain_format::Entry> {

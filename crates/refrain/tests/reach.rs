@@ -5,8 +5,11 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::*;
-use refrain::{Archive, CompressOptions, ErrorKind, ReadOptions};
+use refrain::storage::Sink;
+use refrain::{Archive, CompressOptions, Content, ErrorKind, ReadOptions};
 use refrain_testkit::data;
 
 const REACH_BYTES: u64 = 64 << 20;
@@ -112,6 +115,48 @@ fn with_a_slow_codec_a_pipe_is_remembered_as_far_as_memory_holds_it() {
     assert_eq!(matched(&from_file), 20, "{from_file:?}");
     let (_, fast) = archive_of(vec![pipe("m", &bytes)], &small_options("zstd"));
     assert_eq!(matched(&fast), 20, "{fast:?}");
+}
+
+#[test]
+fn with_a_slow_codec_a_directory_is_remembered_as_a_file_is() {
+    let root = tempfile::tempdir().unwrap();
+    let passage = data::text(PASSAGE_BYTES, 1);
+    let file = |name: &str, bytes: &[u8]| std::fs::write(root.path().join(name), bytes).unwrap();
+    passage
+        .chunks(100_000)
+        .enumerate()
+        .for_each(|(number, piece)| file(&format!("a{number:03}"), piece));
+    file("b", &data::text(64 * MIB, 2));
+    file("c", &passage);
+    file("d", &data::text(MIB, 3));
+    file("e", &passage);
+    let slow = |threads| CompressOptions {
+        threads,
+        ..small_options("bzip2")
+    };
+    let tree = || member("m", Content::Directory(root.path().to_path_buf()));
+    let (archive, summary) = archive_of(vec![tree()], &slow(2));
+    let matched = summary.matched_bytes as usize;
+    assert!(
+        (PASSAGE_BYTES * 19 / 10..=PASSAGE_BYTES * 21 / 10).contains(&matched),
+        "{summary:?}"
+    );
+    for threads in [1, 7] {
+        let (again, _) = archive_of(vec![tree()], &slow(threads));
+        assert!(again == archive, "{threads} threads change the bytes");
+    }
+    let (piped, _) = piped_archive_of(vec![tree()], &slow(2));
+    assert!(piped == archive, "where the archive goes changes the bytes");
+
+    let stream = &extracted(&archive, &read_options(2)).unwrap()[0].content;
+    let restored = root.path().join("restored");
+    let mut sink = refrain::TreeSink::create(&restored, false).unwrap();
+    sink.write_all(stream).unwrap();
+    sink.publish().unwrap();
+    for name in ["b", "c", "e"] {
+        let read = |root: &Path| std::fs::read(root.join(name)).unwrap();
+        assert!(read(&restored) == read(root.path()), "{name}");
+    }
 }
 
 #[test]

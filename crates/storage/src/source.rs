@@ -21,6 +21,12 @@ pub trait Source: Send + Sync {
         let size = self.size_bytes()?;
         Ok((offset < size).then_some((offset, size)))
     }
+
+    /// Whether the byte at `offset`, which was read before, can be read again. The default: all can.
+    fn is_kept(&self, offset: u64) -> bool {
+        let _ = offset;
+        true
+    }
 }
 
 macro_rules! source_by_reference {
@@ -36,6 +42,10 @@ macro_rules! source_by_reference {
 
             fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
                 (**self).next_data(offset)
+            }
+
+            fn is_kept(&self, offset: u64) -> bool {
+                (**self).is_kept(offset)
             }
         }
     )*};

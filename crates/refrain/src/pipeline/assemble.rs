@@ -107,7 +107,8 @@ impl Encoding for NativeEncoding {
             EncodeJob::Extents { ticket, job } => {
                 let _stage = stage("pack extents", 0);
                 let spaces = &shared.small_workspaces;
-                let extents = spaces.with(|space| job.encode(&mut space.codec));
+                let blocks = shared.tuning.plan.codec;
+                let extents = spaces.with(|space| job.encode(&mut space.codec, blocks));
                 Encoded::Extents {
                     ticket,
                     extents: Box::new(extents?),

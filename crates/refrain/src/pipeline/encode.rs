@@ -268,9 +268,24 @@ pub(crate) struct EncodedExtents {
 /// Level for packed extents and entries: they are small, and every random read opens some.
 pub(crate) const PACKED_LEVEL: i32 = 9;
 
+/// For extents beside blocks that nothing or hardly anything was spent on. Two kernel trees without a codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger.
+/// At level 1 nothing is gained (3.31 and 3.28 s), and 0.04 % lost.
+const PACKED_LEVEL_FAST: i32 = 1;
+
+fn extents_level(blocks: CodecId) -> i32 {
+    match blocks {
+        CodecId::NONE | CodecId::LZ4 => PACKED_LEVEL_FAST,
+        _ => PACKED_LEVEL,
+    }
+}
+
 impl ExtentsJob {
-    /// Packs the extents and builds their frame, all but the sequence number.
-    pub(crate) fn encode(self, workspace: &mut Workspace) -> Result<EncodedExtents> {
+    /// Packs the extents and builds their frame, all but the sequence number. `blocks` is the codec of the blocks beside it.
+    pub(crate) fn encode(
+        self,
+        workspace: &mut Workspace,
+        blocks: CodecId,
+    ) -> Result<EncodedExtents> {
         let extents = self
             .extents
             .iter()
@@ -278,7 +293,7 @@ impl ExtentsJob {
             .collect::<Result<Vec<_>>>()?;
         let packed = pack_extents(self.store_start, &extents)?;
         let mut builder = ExtentsHead::builder(Vec::new());
-        let plan = Plan::plain(CodecId::ZSTD, PACKED_LEVEL);
+        let plan = Plan::plain(CodecId::ZSTD, extents_level(blocks));
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
         let head = ExtentsHead {
             epoch_id: self.epoch_id,

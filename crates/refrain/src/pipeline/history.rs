@@ -358,6 +358,10 @@ impl History for StoreHistory {
             });
         }
         let (number, closed) = self.page_at(offset_in_store)?;
+        // Whether it is still in memory depends on threads, and must not show.
+        if matches!(closed.recipe, Recipe::Archive) && self.archive.is_none() {
+            return None;
+        }
         let found = self.cache.lock().get(number);
         let bytes: Page = found.or_else(|| self.fetch(number, closed))?;
         Some(Chunk {
@@ -380,8 +384,11 @@ mod tests {
 
     /// A history of every second KiB of the content; pages 0..n are encoded.
     fn history(source: Vec<u8>, cached_pages: usize) -> (StoreHistory, Vec<u8>) {
+        history_of(Arc::new(MemorySource::new(source)), cached_pages)
+    }
+
+    fn history_of(source: Arc<dyn Source>, cached_pages: usize) -> (StoreHistory, Vec<u8>) {
         let content = content();
-        let source: Arc<dyn Source> = Arc::new(MemorySource::new(source));
         let mut history = StoreHistory::new(
             (cached_pages * PAGE_BYTES) as u64,
             0,
@@ -412,6 +419,27 @@ mod tests {
         history
             .chunk(at as u64)
             .map(|chunk| (*chunk.bytes).as_ref()[at % PAGE_BYTES..].to_vec())
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_read_again_is_not_there_while_it_is_in_memory() {
+        /// Keeps its first two pages only.
+        struct Forgetful(MemorySource<Vec<u8>>);
+        impl Source for Forgetful {
+            fn size_bytes(&self) -> std::io::Result<u64> {
+                self.0.size_bytes()
+            }
+            fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0.read_at(offset, buffer)
+            }
+            fn is_kept(&self, offset: u64) -> bool {
+                offset < 2 * PAGE_BYTES as u64
+            }
+        }
+        let (history, _) = history_of(Arc::new(Forgetful(MemorySource::new(content()))), 100);
+        let is_there = |page: u64| history.chunk(page * PAGE_BYTES as u64).is_some();
+        assert!(is_there(0));
+        assert!(!is_there(1));
     }
 
     #[test]

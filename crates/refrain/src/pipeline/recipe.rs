@@ -28,8 +28,9 @@ impl Recipe {
     /// Of the sources, if each piece's source can be read again.
     pub(crate) fn new(pieces: &[Piece], sources: &[Option<Arc<dyn Source>>]) -> Recipe {
         let rereadable = |piece: &Piece| {
+            let last = piece.offset_in_member + u64::from(piece.length_bytes.saturating_sub(1));
             let source = sources.get(piece.member as usize);
-            source.is_some_and(Option::is_some)
+            source.is_some_and(|source| source.as_ref().is_some_and(|source| source.is_kept(last)))
         };
         match pieces.iter().all(rereadable) {
             true => Recipe::Sources(pack(pieces)),

@@ -17,9 +17,11 @@ use crate::pipeline::settle::MatchState;
 use crate::progress::{Watch, is_cancelled};
 use crate::tuning::Tuning;
 
-/// Old pages that are kept in memory when all of them can be read again, in bytes, at most. Measured on the match stage of
-/// two kernel trees (1.1 GB of pages, medians of nine): 256 MiB 4.75 s of processor time, 512 MiB 4.20 s, all that the default budget leaves (600 MiB) 4.32 s.
-const REREAD_CACHE_BYTES: u64 = 512 << 20;
+/// Old pages that are kept in memory when all of them can be read again, in bytes, at most. First touch of memory costs more than reading a page
+/// again, the more so on a virtual machine whose host takes unused memory back. Match stage of two kernel trees (1.1 GB of pages), medians
+/// of eleven: 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92, 2.95 s. (Another machine, where clearing
+/// pages was cheap, preferred 512 MiB by a tenth of the processor time.)
+const REREAD_CACHE_BYTES: u64 = 128 << 20;
 
 /// What workers share, within a budget.
 pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<Shared> {
@@ -34,7 +36,7 @@ pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<Shared> {
     })
 }
 
-/// The store of a run that begins. `blocks` gives back what `sources` cannot give a second time; `None` if they all can.
+/// The store of a run that begins. `blocks` gives back what `sources` cannot give a second time.
 pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
@@ -42,12 +44,13 @@ pub(crate) fn store_history(
 ) -> Result<StoreHistory> {
     // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory. Where packed blocks take the
     // place of pages, their buffers must not stay.
-    let (cache_bytes, buffers_kept_bytes) = match blocks {
-        None => {
-            let cache_bytes = budget.cache_bytes.min(REREAD_CACHE_BYTES);
-            (cache_bytes, cache_bytes)
-        }
-        Some(_) => (budget.cache_bytes, 0),
+    let cache_bytes = match sources.iter().all(Option::is_some) {
+        true => budget.cache_bytes.min(REREAD_CACHE_BYTES),
+        false => budget.cache_bytes,
+    };
+    let buffers_kept_bytes = match blocks {
+        None => cache_bytes,
+        Some(_) => 0,
     };
     StoreHistory::new(
         cache_bytes,

@@ -7,10 +7,13 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use refrain_runtime::Lock;
 use rustix::fs::{Mode, OFlags};
 
 use super::header::{Header, RECORD_BYTES, padding_bytes};
+use super::source::{Log, LogMemory, TreeSource};
 use crate::{Entry, EntryKind, Timestamp};
 
 /// The end mark: two records of zeros.
@@ -47,6 +50,7 @@ pub struct TreeReader {
     /// Device and inode of files with several links, with the path that was archived first.
     links: BTreeMap<(u64, u64), Vec<u8>>,
     notices: Vec<String>,
+    log: Option<Arc<Lock<Log>>>,
 }
 
 /// The names of a directory that are still to come, in reverse order.
@@ -95,7 +99,15 @@ impl TreeReader {
             entries: Vec::new(),
             links: BTreeMap::new(),
             notices: Vec::new(),
+            log: None,
         })
+    }
+
+    /// Keeps a log from now on, by which what went by can be read once more, at any place.
+    pub(crate) fn keep_log(&mut self, memory: LogMemory) -> TreeSource {
+        let log = Arc::new(Lock::new(Log::new(memory)));
+        self.log = Some(log.clone());
+        TreeSource::new(&self.root, log)
     }
 
     /// Takes the entries collected so far; all of them once the stream has ended.
@@ -164,7 +176,7 @@ impl TreeReader {
             return Ok(());
         }
         if self.is_second_link(&mut header, metadata) {
-            self.add_header(header);
+            self.add_header(header, Path::new(""));
             return Ok(());
         }
         if kind.is_file() {
@@ -185,7 +197,7 @@ impl TreeReader {
             let device = metadata.rdev();
             header.device = (rustix::fs::major(device), rustix::fs::minor(device));
         }
-        self.add_header(header);
+        self.add_header(header, Path::new(""));
         Ok(())
     }
 
@@ -210,7 +222,7 @@ impl TreeReader {
                 Err(error) => return Err(error),
             }
         }
-        self.add_header(header);
+        self.add_header(header, Path::new(""));
         Ok(())
     }
 
@@ -235,7 +247,7 @@ impl TreeReader {
         }
         header.size_bytes = metadata.len();
         let (remaining, padding) = (header.size_bytes, padding_bytes(header.size_bytes));
-        self.add_header(header);
+        self.add_header(header, &path);
         self.file = Some(OpenFile {
             file,
             path,
@@ -265,12 +277,17 @@ impl TreeReader {
         }
     }
 
-    fn add_header(&mut self, mut header: Header) {
+    /// `path` leads to the data from the root, if there is any.
+    fn add_header(&mut self, mut header: Header, path: &Path) {
         let mut entry = entry_of(&header);
         if header.kind == EntryKind::Directory {
             header.path.push(b'/');
         }
-        self.make_ready(header.encode());
+        let bytes = header.encode();
+        if let Some(log) = &self.log {
+            log.lock().add(self.offset, &bytes, header.size_bytes, path);
+        }
+        self.make_ready(bytes);
         entry.content_offset = self.offset;
         self.entries.push(entry);
     }
@@ -393,7 +410,7 @@ impl Listing {
 
 /// Opens a regular file. Should the name have become something else: a symbolic link is an error,
 /// and a FIFO does not block.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }

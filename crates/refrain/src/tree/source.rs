@@ -1,0 +1,385 @@
+//! A directory's tar stream, read a second time at any place: what the match stage looks up in content that went by.
+//!
+//! While the stream is read, a log keeps where each entry stood, its header and its path. Data comes from the files themselves, which may
+//! have changed since: who reads again must compare, as the match stage does with a checksum for each page.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_runtime::Lock;
+use refrain_storage::Source;
+
+use super::header::padding_bytes;
+use super::reader::open_file;
+use crate::reading::packed::{PAGE_BYTES, Packed};
+
+/// Records to begin with.
+const RECORDS_MIN: usize = 1024;
+
+/// Where an entry stands, in the stream and in the log.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    /// Of its header, in the stream.
+    start: u64,
+    /// Of its header, in the log's text; its path follows.
+    log_start: u64,
+    /// Of its data.
+    size_bytes: u64,
+    header_bytes: u32,
+    path_bytes: u32,
+}
+
+/// Memory that all logs of a run share, in bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct LogMemory {
+    left: Arc<Lock<u64>>,
+}
+
+impl LogMemory {
+    pub(crate) fn new(bytes: u64) -> LogMemory {
+        LogMemory {
+            left: Arc::new(Lock::new(bytes)),
+        }
+    }
+
+    /// Whether there was so much left.
+    fn take(&self, bytes: u64) -> bool {
+        let mut left = self.left.lock();
+        let rest = left.checked_sub(bytes);
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
+    }
+}
+
+/// What is known of the entries that went by, in the order of the stream.
+///
+/// Headers and paths are one text, packed page by page: some 60 bytes for each entry, where they are 550.
+pub(super) struct Log {
+    records: Vec<Record>,
+    packed: Vec<Packed>,
+    /// The text's end, less than a page.
+    open: Vec<u8>,
+    /// The page that was read last, and its number.
+    opened: Option<(usize, Vec<u8>)>,
+    workspace: Workspace,
+    memory: LogMemory,
+    /// Where the stream went on without the log, for it was full.
+    end: Option<u64>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("records", &self.records.len())
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the stream holds at some place.
+enum Piece {
+    Header(Vec<u8>),
+    Data { path: PathBuf, offset_in_file: u64 },
+    Padding,
+}
+
+impl Log {
+    pub(super) fn new(memory: LogMemory) -> Log {
+        Log {
+            records: Vec::new(),
+            packed: Vec::new(),
+            open: Vec::new(),
+            opened: None,
+            workspace: Workspace::new(),
+            memory,
+            end: None,
+        }
+    }
+
+    /// An entry begins at `start` of the stream. `path` leads to its file from the root, if it has data.
+    pub(super) fn add(&mut self, start: u64, header: &[u8], size_bytes: u64, path: &Path) {
+        if self.end.is_none() && self.try_add(start, header, size_bytes, path).is_none() {
+            self.end = Some(start);
+        }
+    }
+
+    /// `None` when there is no more memory for it.
+    fn try_add(&mut self, start: u64, header: &[u8], size_bytes: u64, path: &Path) -> Option<()> {
+        if self.records.len() == self.records.capacity() {
+            self.grow()?;
+        }
+        let path = path.as_os_str().as_bytes();
+        self.records.push(Record {
+            start,
+            log_start: (self.packed.len() * PAGE_BYTES + self.open.len()) as u64,
+            size_bytes,
+            header_bytes: u32::try_from(header.len()).ok()?,
+            path_bytes: u32::try_from(path.len()).ok()?,
+        });
+        self.open.extend_from_slice(header);
+        self.open.extend_from_slice(path);
+        while self.open.len() >= PAGE_BYTES {
+            let page = Packed::new(&mut self.workspace, &self.open[..PAGE_BYTES]).ok()?;
+            // The list of pages may have room for twice as many.
+            let bytes = page.memory_bytes() + 2 * size_of::<Packed>() as u64;
+            self.memory.take(bytes).then_some(())?;
+            self.packed.push(page);
+            self.open.drain(..PAGE_BYTES);
+        }
+        Some(())
+    }
+
+    /// Makes room for half as many records again; those that are there are in memory twice for a moment.
+    fn grow(&mut self) -> Option<()> {
+        let more = (self.records.len() / 2).max(RECORDS_MIN);
+        let bytes = (more * size_of::<Record>()) as u64;
+        self.memory.take(bytes).then_some(())?;
+        self.records.try_reserve_exact(more).ok()
+    }
+
+    /// The text from `start` on.
+    fn text(&mut self, start: u64, length_bytes: u32) -> Option<Vec<u8>> {
+        let mut text = Vec::with_capacity(length_bytes as usize);
+        while text.len() < length_bytes as usize {
+            let at = usize::try_from(start).ok()? + text.len();
+            let page = self.page(at / PAGE_BYTES)?;
+            let rest = page
+                .get(at % PAGE_BYTES..)
+                .filter(|rest| !rest.is_empty())?;
+            let count = rest.len().min(length_bytes as usize - text.len());
+            text.extend_from_slice(&rest[..count]);
+        }
+        Some(text)
+    }
+
+    fn page(&mut self, number: usize) -> Option<&[u8]> {
+        let Some(packed) = self.packed.get(number) else {
+            return (number == self.packed.len()).then_some(&self.open[..]);
+        };
+        if self
+            .opened
+            .as_ref()
+            .is_none_or(|(opened, _)| *opened != number)
+        {
+            let (_, mut page) = self.opened.take().unwrap_or_default();
+            page.resize(PAGE_BYTES, 0);
+            packed.read(&mut self.workspace, 0, &mut page)?;
+            self.opened = Some((number, page));
+        }
+        self.opened.as_ref().map(|(_, page)| &page[..])
+    }
+
+    /// What is at `offset` of the stream, and for how many bytes. `None` if the log does not know.
+    fn piece_at(&mut self, offset: u64) -> Option<(Piece, u64)> {
+        if self.end.is_some_and(|end| offset >= end) {
+            return None;
+        }
+        let after = self
+            .records
+            .partition_point(|record| record.start <= offset);
+        let record = *self.records.get(after.checked_sub(1)?)?;
+        let inside = offset - record.start;
+        let header_bytes = u64::from(record.header_bytes);
+        if inside < header_bytes {
+            let header = self.text(record.log_start, record.header_bytes)?;
+            let rest = header.get(inside as usize..)?.to_vec();
+            return Some((Piece::Header(rest), header_bytes - inside));
+        }
+        let offset_in_file = inside - header_bytes;
+        if offset_in_file < record.size_bytes {
+            let path = self.text(record.log_start + header_bytes, record.path_bytes)?;
+            let path = PathBuf::from(OsStr::from_bytes(&path));
+            let rest = record.size_bytes - offset_in_file;
+            return Some((
+                Piece::Data {
+                    path,
+                    offset_in_file,
+                },
+                rest,
+            ));
+        }
+        let padded_bytes = record.size_bytes + padding_bytes(record.size_bytes);
+        let rest = padded_bytes.checked_sub(offset_in_file)?;
+        (rest > 0).then_some((Piece::Padding, rest))
+    }
+}
+
+/// What went by of a directory's stream.
+pub(crate) struct TreeSource {
+    root: PathBuf,
+    log: Arc<Lock<Log>>,
+}
+
+impl TreeSource {
+    pub(super) fn new(root: &Path, log: Arc<Lock<Log>>) -> TreeSource {
+        TreeSource {
+            root: root.to_path_buf(),
+            log,
+        }
+    }
+
+    fn fill(&self, piece: Piece, buffer: &mut [u8]) -> io::Result<()> {
+        match piece {
+            Piece::Padding => buffer.fill(0),
+            Piece::Header(bytes) => buffer.copy_from_slice(&bytes[..buffer.len()]),
+            Piece::Data {
+                path,
+                offset_in_file,
+            } => {
+                let file = open_file(&self.root.join(path))?;
+                let read = read_full_at(&file, buffer, offset_in_file)?;
+                // As in the stream, where a file that ended early was filled up.
+                buffer[read..].fill(0);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+impl Source for TreeSource {
+    /// As far as it is known.
+    fn size_bytes(&self) -> io::Result<u64> {
+        let log = self.log.lock();
+        let Some(last) = log.records.last() else {
+            return Ok(0);
+        };
+        let data = last.size_bytes + padding_bytes(last.size_bytes);
+        Ok(last.start + u64::from(last.header_bytes) + data)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let found = self.log.lock().piece_at(offset + done as u64);
+            let Some((piece, length_bytes)) = found else {
+                break;
+            };
+            let rest = buffer.len() - done;
+            let count = usize::try_from(length_bytes).unwrap_or(rest).min(rest);
+            self.fill(piece, &mut buffer[done..done + count])?;
+            done += count;
+        }
+        Ok(done)
+    }
+
+    fn is_kept(&self, offset: u64) -> bool {
+        self.log.lock().end.is_none_or(|end| offset < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::TreeReader;
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    /// A root with files whose headers and paths fill several pages of the log.
+    fn planted() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for directory in 0..20 {
+            let directory = root.path().join(format!("{directory}{}", "d".repeat(90)));
+            fs::create_dir(&directory).unwrap();
+            for file in 0..20_usize {
+                let path = directory.join(format!("{file}{}", "f".repeat(file * 9)));
+                fs::write(path, format!("{file},").repeat(file * file * 7)).unwrap();
+            }
+        }
+        fs::write(root.path().join(OsStr::from_bytes(b"no \xff UTF-8")), "x").unwrap();
+        symlink("t".repeat(200), root.path().join("soft")).unwrap();
+        fs::hard_link(root.path().join("soft"), root.path().join("hard")).unwrap();
+        root
+    }
+
+    fn streamed(root: &Path, memory_bytes: u64) -> (Vec<u8>, TreeSource) {
+        let mut reader = TreeReader::open_named(root, "name").unwrap();
+        let source = reader.keep_log(LogMemory::new(memory_bytes));
+        let mut stream = vec![];
+        reader.read_to_end(&mut stream).unwrap();
+        (stream, source)
+    }
+
+    /// The stream without its end mark.
+    fn entries(stream: &[u8]) -> &[u8] {
+        &stream[..stream.len() - 1024]
+    }
+
+    fn read(source: &TreeSource, start: usize, length: usize) -> Vec<u8> {
+        let mut buffer = vec![0x55; length];
+        let count = source.read_at(start as u64, &mut buffer).unwrap();
+        buffer.truncate(count);
+        buffer
+    }
+
+    #[test]
+    fn any_range_of_what_went_by_is_read_again() {
+        let root = planted();
+        let (stream, source) = streamed(root.path(), 1 << 20);
+        let entries = entries(&stream);
+        assert_eq!(source.size_bytes().unwrap(), entries.len() as u64);
+        assert!(source.log.lock().packed.len() > 2);
+        assert!(read(&source, 0, entries.len() + 5) == entries);
+        let mut start = 0;
+        for step in (1..4000).cycle().step_by(577) {
+            let end = (start + step * 3).min(entries.len());
+            assert!(read(&source, start, end - start) == entries[start..end]);
+            start += step;
+            if start >= entries.len() {
+                break;
+            }
+        }
+        assert!(read(&source, entries.len(), 10).is_empty());
+    }
+
+    #[test]
+    fn a_full_log_says_how_far_it_goes() {
+        let root = planted();
+        let (stream, source) = streamed(root.path(), 36_000);
+        let entries = entries(&stream);
+        let end = source.log.lock().end.expect("full") as usize;
+        assert!(end > 10_000 && end < entries.len());
+        assert!(read(&source, 0, entries.len()) == entries[..end]);
+        assert!(source.is_kept(end as u64 - 1) && !source.is_kept(end as u64));
+        let (_, none) = streamed(root.path(), 0);
+        assert!(!none.is_kept(0) && read(&none, 0, 1).is_empty());
+    }
+
+    #[test]
+    fn files_that_changed_are_read_as_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let (short, gone) = (root.path().join("a"), root.path().join("b"));
+        fs::write(&short, [7; 700]).unwrap();
+        fs::write(&gone, [8; 700]).unwrap();
+        let (stream, source) = streamed(root.path(), 1 << 20);
+        let data = |byte| stream.iter().position(|&found| found == byte).unwrap();
+        fs::write(&short, [9; 100]).unwrap();
+        fs::remove_file(&gone).unwrap();
+        let mut expected = vec![9; 100];
+        expected.resize(700, 0);
+        assert!(read(&source, data(7), 700) == expected);
+        let mut buffer = [0; 10];
+        let error = source.read_at(data(8) as u64, &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
