@@ -256,6 +256,7 @@ impl Prepared {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
         let source = reader.keep_log(memory.clone());
+        reader.send_scouts();
         let reader = Arc::new(Lock::new(reader));
         let (tree, notices) = (reader.clone(), reader.clone());
         self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));

@@ -13,6 +13,7 @@
 mod confined;
 mod header;
 mod reader;
+mod scouts;
 mod sink;
 mod source;
 mod untar;

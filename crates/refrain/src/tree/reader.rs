@@ -13,6 +13,7 @@ use refrain_runtime::Lock;
 use rustix::fs::{Mode, OFlags};
 
 use super::header::{Header, RECORD_BYTES, padding_bytes};
+use super::scouts::Scouts;
 use super::source::{Log, LogMemory, TreeSource};
 use crate::{Entry, EntryKind, Timestamp};
 
@@ -51,6 +52,7 @@ pub struct TreeReader {
     links: BTreeMap<(u64, u64), Vec<u8>>,
     notices: Vec<String>,
     log: Option<Arc<Lock<Log>>>,
+    pub(super) scouts: Option<Scouts>,
 }
 
 /// The names of a directory that are still to come, in reverse order.
@@ -69,6 +71,8 @@ struct OpenFile {
     padding: u64,
     /// The file ended before the size in its header.
     is_short: bool,
+    /// When it was opened, by the scouts' clock; nothing once something was read.
+    opened_ns: Option<u64>,
 }
 
 impl TreeReader {
@@ -100,7 +104,13 @@ impl TreeReader {
             links: BTreeMap::new(),
             notices: Vec::new(),
             log: None,
+            scouts: None,
         })
+    }
+
+    /// Lets threads of their own ask the disk for what comes next, while it is slow.
+    pub(crate) fn send_scouts(&mut self) {
+        self.scouts = Some(Scouts::new(&self.root));
     }
 
     /// Keeps a log from now on, by which what went by can be read once more, at any place.
@@ -228,6 +238,7 @@ impl TreeReader {
 
     fn add_file(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
         let full = self.root.join(&path);
+        let opened_ns = self.scouts.as_ref().map(Scouts::now_ns);
         let file = match open_file(&full) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -254,6 +265,7 @@ impl TreeReader {
             remaining,
             padding,
             is_short: false,
+            opened_ns,
         });
         Ok(())
     }
@@ -311,6 +323,9 @@ impl TreeReader {
             .read(piece)
             .map_err(|error| name_error(&full, &error))?;
         self.offset = self.offset.saturating_add(read as u64);
+        if let (Some(scouts), Some(since_ns)) = (&self.scouts, open.opened_ns.take()) {
+            scouts.file_met(since_ns);
+        }
         if open.remaining == 0 {
             self.notices.extend(open.change_notice());
             let padding = usize::try_from(open.padding).unwrap_or(0);
