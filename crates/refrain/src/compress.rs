@@ -105,7 +105,9 @@ pub fn compress(
     }
     let has_pipes = prepared.sources.iter().any(Option::is_none);
     let is_pipe_to_pipe = sink.read_back().is_none() && has_pipes;
-    let reach_bytes = reach(options, &tuning, is_pipe_to_pipe)?;
+    // A directory can be read again; but who sends one through a pipe often has it restored at the other end.
+    let is_for_pipe = sink.read_back().is_none() && prepared.has_unknown_length;
+    let reach_bytes = reach(options, &tuning, is_for_pipe, is_pipe_to_pipe)?;
     let kept = KeptBytes {
         frames: prepared.log_bytes() + if is_pipe_to_pipe { reach_bytes } else { 0 },
         packed: has_pipes && opens_slowly(tuning.plan.codec),
@@ -127,9 +129,15 @@ pub fn compress(
 }
 
 /// The promise to decoders that cannot seek. What this side can read again, from its sources or its own output, it may
-/// refer to at any distance; from pipe to pipe both sides keep to the memory they were given.
-fn reach(options: &CompressOptions, tuning: &Tuning, is_pipe_to_pipe: bool) -> Result<u64> {
-    let default = match is_pipe_to_pipe {
+/// refer to at any distance; from pipe to pipe both sides keep to the memory they were given, and so they do with a directory in place of
+/// the first.
+fn reach(
+    options: &CompressOptions,
+    tuning: &Tuning,
+    is_for_pipe: bool,
+    is_pipe_to_pipe: bool,
+) -> Result<u64> {
+    let default = match is_for_pipe {
         true => tuning.memory_bytes / 4,
         false => REACH_UNLIMITED,
     };

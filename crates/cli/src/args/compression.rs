@@ -22,8 +22,8 @@ pub struct CompressionArgs {
     /// Content in one block, at most, instead of the level's: what the codec sees at once, and what a random read has to open
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
-    /// How far back a decoder may have to look; default: any distance, but from pipe to pipe a quarter of the memory. (Levels 8 and 9,
-    /// whose blocks open slowly, find repeats in pipes and directories as far back as a third of the memory holds packed)
+    /// How far back a decoder may have to look; default: any distance, but from a pipe or directory to a pipe a quarter of the memory.
+    /// (Levels 8 and 9, whose blocks open slowly, find repeats in pipes as far back as a third of the memory holds packed)
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
     /// Store further digests of each member's content, such as md5,sha256; `info` shows them. BLAKE3 is always stored
