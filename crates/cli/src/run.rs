@@ -13,7 +13,7 @@ use crate::{generate, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    refrain::runtime::share_heaps();
+    refrain::runtime::share_arenas();
     // Exit codes and messages of lrzip's are others than ours.
     #[cfg(feature = "lrzip")]
     if let Some(program) = faces::program_name(arguments.first()).and_then(lrzip::Program::of) {

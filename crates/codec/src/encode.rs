@@ -78,11 +78,10 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
     };
     let mut codec_bytes = 0;
     for choice in std::iter::once(planned).chain(plan.machine_code) {
-        let codec = codec::by_id(choice.codec)?;
-        // What does not fit even so is left to a lighter codec.
-        if let Some((settings, _)) = fitting(&choice, raw_length_bytes, plan) {
-            codec_bytes = codec_bytes.max(codec.encode_memory_bytes(raw_length_bytes, &settings));
-        }
+        codec::by_id(choice.codec)?;
+        let needed = fitting_bytes(&choice, raw_length_bytes, plan)
+            .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
+        codec_bytes = codec_bytes.max(needed.unwrap_or(0));
     }
     let filtered = match plan.filter_trial {
         true => raw_length_bytes,
@@ -228,12 +227,22 @@ fn attempts(plan: &Plan, filters: FilterChain) -> impl Iterator<Item = TunedCode
             settings: plan.settings,
         },
     };
-    let lighter = TunedCodec {
+    let is_other = planned.codec != LIGHTER_CODEC;
+    std::iter::once(planned).chain(is_other.then(lighter))
+}
+
+fn lighter() -> TunedCodec {
+    TunedCodec {
         codec: LIGHTER_CODEC,
         settings: Settings::level(LIGHTER_LEVEL),
-    };
-    let is_other = planned.codec != LIGHTER_CODEC;
-    std::iter::once(planned).chain(is_other.then_some(lighter))
+    }
+}
+
+/// What the attempt needs with the settings that fit, in bytes.
+fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<u64> {
+    let (settings, _) = fitting(attempt, raw_length_bytes, plan)?;
+    let codec = codec::by_id(attempt.codec).ok()?;
+    Some(codec.encode_memory_bytes(raw_length_bytes, &settings))
 }
 
 /// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and

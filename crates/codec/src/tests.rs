@@ -207,6 +207,18 @@ fn memory_limit_reduces_then_falls_back() {
 }
 
 #[test]
+fn what_does_not_fit_needs_the_memory_of_the_lighter_codec() {
+    let too_little = Plan {
+        memory_limit_bytes: 64 << 20,
+        ..Plan::plain(CodecId::CM, 9)
+    };
+    let lighter = Plan::plain(CodecId::ZSTD, 12);
+    let needed = encode_memory_bytes(8 << 20, &too_little).unwrap();
+    assert_eq!(needed, encode_memory_bytes(8 << 20, &lighter).unwrap());
+    assert!((1..64 << 20).contains(&needed));
+}
+
+#[test]
 fn forged_lengths_are_refused() {
     let raw = property::text(100_000, 5);
     let mut workspace = Workspace::new();

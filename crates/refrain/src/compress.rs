@@ -185,8 +185,8 @@ pub(crate) struct Prepared {
     log_memory: Option<LogMemory>,
 }
 
-/// The part of the memory that directories' logs may take: of 1 GiB enough for a million entries. What comes after them is remembered only
-/// where blocks can be opened again.
+/// The part of the memory that directories' logs may take: of 1 GiB enough for a million entries like a kernel tree's. What comes after them
+/// is remembered only where blocks can be opened again.
 const LOG_SHARE: u64 = 16;
 
 impl Prepared {
@@ -264,7 +264,7 @@ impl Prepared {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
         let source = reader.keep_log(memory.clone());
-        reader.send_scouts();
+        reader.start_prefetching();
         let reader = Arc::new(Lock::new(reader));
         let (tree, notices) = (reader.clone(), reader.clone());
         self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));
@@ -337,11 +337,11 @@ impl Run<'_> {
             late_notices,
             ..
         } = prepared;
-        let written = Arc::new(WrittenBlocks::new(
-            sink.read_back(),
-            self.tuning.memory_bytes,
-        ));
-        let blocks = self.opens_blocks.then(|| written.clone() as Arc<_>);
+        let memory_bytes = self.tuning.memory_bytes;
+        let written = self
+            .opens_blocks
+            .then(|| Arc::new(WrittenBlocks::new(sink.read_back(), memory_bytes)));
+        let blocks = written.clone().map(|written| written as Arc<_>);
         let history = store_history(&self.budget, sources, blocks)?;
         let shared = shared(self.tuning, &self.budget);
         let block_bytes = self.tuning.rules.block_bytes;
@@ -352,13 +352,12 @@ impl Run<'_> {
         };
         let packed_reach = ReachTracker::new(packed_reach, 0, block_bytes);
         let output = Output::begin(sink, &self.head())?;
-        let kept = self.opens_blocks.then(|| written.clone());
         let assembler = Assembler::new(
             output,
             members,
             shared.clone(),
             (reach, packed_reach),
-            kept,
+            written,
             content_bytes_total,
             self.watch,
         );

@@ -12,8 +12,8 @@
 
 mod confined;
 mod header;
+mod prefetch;
 mod reader;
-mod scouts;
 mod sink;
 mod source;
 mod untar;

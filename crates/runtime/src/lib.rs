@@ -26,13 +26,13 @@
 //! # Ok::<(), refrain_runtime::JobPanicked>(())
 //! ```
 
+mod arenas;
 pub mod buffer;
 pub mod cancel;
 pub mod clock;
 pub mod crew;
 mod error;
 mod executor;
-mod heaps;
 pub mod idle;
 pub mod lock;
 pub mod once;
@@ -49,13 +49,13 @@ mod sync;
 pub mod timer;
 pub mod topology;
 
+pub use arenas::share_arenas;
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
 pub use cancel::Cancellation;
 pub use clock::{Clock, MockClock, RealClock};
 pub use crew::{Crew, Lane, crew};
 pub use error::{Error, JobPanicked};
 pub use executor::{enter_background, in_background, install};
-pub use heaps::share_heaps;
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;

@@ -224,6 +224,10 @@ impl<S: Source> Source for FaultySource<S> {
         let range = self.inner.next_data(offset)?;
         Ok(range.and_then(|(start, end)| (start < size).then_some((start, end.min(size)))))
     }
+
+    fn is_kept(&self, offset: u64) -> bool {
+        self.inner.is_kept(offset)
+    }
 }
 
 /// A sink that fails by plan. Writes of bytes and of zeros are counted; publishing is not.

@@ -64,4 +64,4 @@ pub use sink::Sink;
 pub use source::Source;
 pub use stream::{NullSink, StreamSink};
 pub use timestamp::Timestamp;
-pub use transfer::in_zero_pieces;
+pub use transfer::{in_zero_pieces, read_full};

@@ -7,8 +7,12 @@ pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// Fills `buffer` from `offset` by calling `read` until it is full or `read` returns 0.
 ///
-/// Interrupted calls are repeated. `read` gets the offset and the part still to be filled.
-pub(crate) fn read_full(
+/// Interrupted calls are repeated. `read` gets the offset and the part still to be filled. Returns the bytes read.
+///
+/// # Errors
+///
+/// The first other error of `read`.
+pub fn read_full(
     offset: u64,
     buffer: &mut [u8],
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,

@@ -9,7 +9,7 @@ use crate::pipeline::coordinator::{Encoding, Event, Shared};
 
 /// Jobs on their way to the encoders, in order.
 ///
-/// One epoch may fill more blocks than fit at once. When each thread took one, level 8 with 512 MiB and 7 threads had 0.91 GB in use, half of
+/// One epoch may fill more blocks than fit at once. When each thread took one, level 8 with 512 MiB and 7 threads had 0.93 GB in use, half of
 /// it for codecs. Here they wait as pages.
 pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
     crew: &'c Crew<'scope, 'env, Event<C>>,

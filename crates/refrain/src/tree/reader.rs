@@ -1,7 +1,8 @@
 //! A directory as a tar stream, read piece by piece.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,7 +14,7 @@ use refrain_runtime::Lock;
 use rustix::fs::{Mode, OFlags};
 
 use super::header::{Header, RECORD_BYTES, padding_bytes};
-use super::scouts::Scouts;
+use super::prefetch::Prefetcher;
 use super::source::{Log, LogMemory, TreeSource};
 use crate::{Entry, EntryKind, Timestamp};
 
@@ -52,7 +53,7 @@ pub struct TreeReader {
     links: BTreeMap<(u64, u64), Vec<u8>>,
     notices: Vec<String>,
     log: Option<Arc<Lock<Log>>>,
-    pub(super) scouts: Option<Scouts>,
+    pub(super) prefetcher: Option<Prefetcher>,
 }
 
 /// The names of a directory that are still to come, in reverse order.
@@ -71,7 +72,7 @@ struct OpenFile {
     padding: u64,
     /// The file ended before the size in its header.
     is_short: bool,
-    /// When it was opened, by the scouts' clock; nothing once something was read.
+    /// When it was opened, by the prefetcher's clock; nothing once something was read.
     opened_ns: Option<u64>,
 }
 
@@ -104,13 +105,13 @@ impl TreeReader {
             links: BTreeMap::new(),
             notices: Vec::new(),
             log: None,
-            scouts: None,
+            prefetcher: None,
         })
     }
 
     /// Lets threads of their own ask the disk for what comes next, while it is slow.
-    pub(crate) fn send_scouts(&mut self) {
-        self.scouts = Some(Scouts::new(&self.root));
+    pub(crate) fn start_prefetching(&mut self) {
+        self.prefetcher = Some(Prefetcher::new(&self.root));
     }
 
     /// Keeps a log from now on, by which what went by can be read once more, at any place.
@@ -238,7 +239,7 @@ impl TreeReader {
 
     fn add_file(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
         let full = self.root.join(&path);
-        let opened_ns = self.scouts.as_ref().map(Scouts::now_ns);
+        let opened_ns = self.prefetcher.as_ref().map(Prefetcher::now_ns);
         let file = match open_file(&full) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -323,8 +324,8 @@ impl TreeReader {
             .read(piece)
             .map_err(|error| name_error(&full, &error))?;
         self.offset = self.offset.saturating_add(read as u64);
-        if let (Some(scouts), Some(since_ns)) = (&self.scouts, open.opened_ns.take()) {
-            scouts.file_met(since_ns);
+        if let (Some(prefetcher), Some(since_ns)) = (&self.prefetcher, open.opened_ns.take()) {
+            prefetcher.file_met(since_ns);
         }
         if open.remaining == 0 {
             self.notices.extend(open.change_notice());
@@ -418,9 +419,14 @@ impl Listing {
             names.push(at(full, entry)?.file_name());
         }
         // The order of a directory is the file system's; ours is by bytes, taken from the end.
-        names.sort_unstable_by(|a, b| b.as_bytes().cmp(a.as_bytes()));
+        names.sort_unstable_by(|a, b| last_first(a, b));
         Ok(Listing { path, names })
     }
+}
+
+/// The order of a directory's names, from the end.
+pub(super) fn last_first(a: &OsStr, b: &OsStr) -> Ordering {
+    b.as_bytes().cmp(a.as_bytes())
 }
 
 /// Opens a regular file. Should the name have become something else: a symbolic link is an error,

