@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{RefrainArgs, RfnArgs, RfnMode};
+use crate::args::{Arguments, LittleVerb, RefrainArgs, RfnArgs, RfnMode};
 
 /// A name of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,14 @@ impl Face {
     /// What the command line asks for.
     pub fn parse(self, arguments: Vec<OsString>) -> Result<RefrainArgs, clap::Error> {
         match self {
-            Face::Refrain => RefrainArgs::try_parse_from(arguments),
+            Face::Refrain => {
+                let is_little = (arguments.get(1)).is_some_and(|verb| LittleVerb::has_name(verb));
+                match is_little.then(|| Arguments::<LittleVerb>::try_parse_from(&arguments)) {
+                    Some(Ok(little)) => Ok(little.into()),
+                    // Help and messages tell of all verbs.
+                    _ => RefrainArgs::try_parse_from(arguments),
+                }
+            }
             Face::Rfn(mode) => Ok(RefrainArgs {
                 verb: RfnArgs::try_parse_from(arguments)?.into_verb(mode),
                 // gzip's habits have no such word.
@@ -75,6 +82,25 @@ mod tests {
     fn the_declarations_are_consistent() {
         for command in commands() {
             command.debug_assert();
+        }
+    }
+
+    #[test]
+    fn a_little_verb_is_understood_alone_as_among_all() {
+        for line in [
+            "hash --md5 x",
+            "hash --profile -c -q a b",
+            "hash x --background",
+        ] {
+            let line = format!("refrain {line}");
+            let all = RefrainArgs::try_parse_from(line.split(' ')).unwrap();
+            let asked = Face::Refrain.parse(line.split(' ').map(OsString::from).collect());
+            assert_eq!(format!("{:?}", asked.unwrap()), format!("{all:?}"));
+        }
+        for line in ["hash --help", "hash --md", "hash -h", "hashes"] {
+            let line = format!("refrain {line}");
+            let all = RefrainArgs::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(verb(&line).unwrap_err().to_string(), all.to_string());
         }
     }
 

@@ -79,6 +79,8 @@ impl<'a> Meter<'a> {
         if milliseconds < last.saturating_add(REDRAW_MILLISECONDS) {
             return;
         }
+        // The line is to go when a signal comes.
+        self.session.end_in_order();
         self.last_drawn_milliseconds
             .store(milliseconds, Ordering::Relaxed);
         self.is_drawn.store(true, Ordering::Relaxed);

@@ -31,7 +31,11 @@ fn verb(arguments: Vec<OsString>) -> Exit {
     };
     // Before any thread is made: they take the class of the one that makes them.
     let is_refused = asked.background && !refrain::runtime::enter_background();
-    let session = Session::start(face.name());
+    let session = match &asked.verb {
+        // A process of its own for one small file takes longer to begin and to end than to hash it.
+        Verb::Hash(_) => Session::of_little(face.name()),
+        _ => Session::start(face.name()),
+    };
     if is_refused {
         messages::tell(
             face.name(),

@@ -29,6 +29,8 @@ pub struct Session {
     /// The name we were called by, for messages.
     pub program: &'static str,
     cancelled: Arc<AtomicBool>,
+    /// A signal ends the process at once: there is nothing yet that it would leave behind.
+    ends_at_once: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -37,13 +39,34 @@ impl Session {
     /// [`GRACE`] (a block of a dense codec takes up to a minute; a named pipe without a writer is waited for
     /// inside `open`) the process ends all the same; with the second signal it ends at once.
     pub fn start(program: &'static str) -> Session {
+        let session = Session::of_little(program);
+        session.end_in_order();
+        session
+    }
+
+    /// As [`Session::start`], for what may be over in a moment and leaves nothing behind: the first signal ends the process, and no thread
+    /// is made, until somebody asks for an orderly end.
+    pub fn of_little(program: &'static str) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
+        let ends_at_once = Arc::new(AtomicBool::new(true));
+        let status = Exit::Interrupted as i32;
         for signal in SIGNALS {
             // Registration fails only for forbidden signals, of which these are none.
+            let _ = flag::register_conditional_shutdown(signal, status, Arc::clone(&ends_at_once));
             let _ = flag::register(signal, Arc::clone(&cancelled));
         }
-        insist(program);
-        Session { program, cancelled }
+        Session {
+            program,
+            cancelled,
+            ends_at_once,
+        }
+    }
+
+    /// From now on the first signal asks for an orderly end.
+    pub fn end_in_order(&self) {
+        if self.ends_at_once.swap(false, Ordering::Relaxed) {
+            insist(self.program);
+        }
     }
 
     /// The flag, to be kept by what outlives this borrow.

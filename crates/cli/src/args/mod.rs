@@ -27,6 +27,6 @@ pub use resources::ResourceArgs;
 pub use resources::ThreadArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use verb::{
-    CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs, ListArgs,
-    OpeningArgs, RefrainArgs, TestArgs, Verb,
+    Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
+    ListArgs, LittleVerb, OpeningArgs, RefrainArgs, TestArgs, Verb,
 };

@@ -1,6 +1,6 @@
 //! `refrain VERB`: the verbs and what each takes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::exit::EXIT_CODES_TEXT;
 /// byte back fast.
 #[derive(Debug, Parser)]
 #[command(name = "refrain", version, after_help = EXIT_CODES_TEXT)]
-pub struct RefrainArgs {
+pub struct Arguments<V: Subcommand> {
     /// What to do.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: V,
     /// Tell at the end, on standard error, what each stage of the work took
     #[arg(long, global = true, help_heading = "Reporting")]
     pub profile: bool,
@@ -28,6 +28,9 @@ pub struct RefrainArgs {
     #[arg(long, global = true, help_heading = "Resources")]
     pub background: bool,
 }
+
+/// The whole program's.
+pub type RefrainArgs = Arguments<Verb>;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -50,6 +53,31 @@ pub enum Verb {
     Bench(crate::bench::BenchArgs),
     /// Write manual pages or completions for shells
     Generate(GenerateArgs),
+}
+
+/// The verbs whose whole run may take less time than declaring all of them.
+#[derive(Debug, Subcommand)]
+pub enum LittleVerb {
+    /// `refrain hash`
+    Hash(HashArgs),
+}
+
+impl LittleVerb {
+    /// Whether one of them is called so.
+    pub fn has_name(name: &OsStr) -> bool {
+        name.to_str().is_some_and(Self::has_subcommand)
+    }
+}
+
+impl From<Arguments<LittleVerb>> for RefrainArgs {
+    fn from(little: Arguments<LittleVerb>) -> RefrainArgs {
+        let LittleVerb::Hash(args) = little.verb;
+        RefrainArgs {
+            verb: Verb::Hash(args),
+            profile: little.profile,
+            background: little.background,
+        }
+    }
 }
 
 /// `refrain compress`
