@@ -13,7 +13,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
 }
 
-/// The machine's monotone clock. The only reader of real time in the workspace.
+/// The machine's monotone clock. The only reader of real time in the workspace, but for the counter that workers follow it by (`ticks.rs`).
 #[derive(Debug, Clone)]
 pub struct RealClock {
     #[cfg(not(target_os = "linux"))]

@@ -46,6 +46,7 @@ mod sentinel;
 pub mod simulator;
 pub mod stages;
 mod sync;
+mod ticks;
 pub mod timer;
 pub mod topology;
 

@@ -19,6 +19,7 @@ use super::signal::{GIVE_WAY, LENT, MEASURE, SLICE_OVER};
 use super::{local, system};
 use crate::idle::{Habit, Patience, Woken};
 use crate::policy::{Charge, Key, Nice, Place, Policy, Stop, View as _};
+use crate::ticks::TickClock;
 use crate::topology::CpuId;
 use next::NextFlow;
 pub(crate) use shown::Worker;
@@ -57,7 +58,7 @@ pub(crate) struct Local {
     depth: Cell<u32>,
     /// When it last passed a checkpoint or began a job; kept while gaps are measured.
     passed_ns: Cell<u64>,
-    read_ns: Cell<u64>,
+    clock: TickClock,
     habit: RefCell<Habit>,
     /// What [`Flow::hand_over`] has woken.
     pub(crate) next: NextFlow,
@@ -90,7 +91,7 @@ impl Local {
             frame: RefCell::default(),
             depth: Cell::new(0),
             passed_ns: Cell::new(0),
-            read_ns: Cell::new(0),
+            clock: TickClock::default(),
             habit: RefCell::default(),
             next: NextFlow::default(),
             warm: Warm::default(),
@@ -120,20 +121,18 @@ impl Local {
 
     /// The time, kept until the next reading: decisions between two jobs are made with one.
     fn read_clock(&self) -> u64 {
-        let now_ns = self.domain.now_ns();
-        self.read_ns.set(now_ns);
-        now_ns
+        self.clock.now_ns(|| self.domain.now_ns())
     }
 
     /// When this worker last read the clock.
     pub(crate) fn read_ns(&self) -> u64 {
-        self.read_ns.get()
+        self.clock.last_ns()
     }
 
     /// The next entry, in the order of the policy.
     fn take(&self, before: Option<Key>) -> Option<Entry> {
         self.keep_order();
-        let view = self.domain.view_at(self.read_ns.get());
+        let view = self.domain.view_at(self.clock.last_ns());
         self.domain.take(self.cpu, before, &view)
     }
 
@@ -148,7 +147,7 @@ impl Local {
         let Some((flow, body)) = self.next.take() else {
             return;
         };
-        let view = self.domain.view_at(self.read_ns.get());
+        let view = self.domain.view_at(self.clock.last_ns());
         let place = Place::Queue(view.stripe_of(self.cpu));
         let mut core = flow.inner.core.lock();
         core.state = State::Queued;
@@ -181,7 +180,7 @@ impl Local {
         if domain.is_forking() {
             Pacer::attend(domain);
         }
-        let view = domain.view_at(self.read_ns.get());
+        let view = domain.view_at(self.clock.last_ns());
         let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
             let patience = self.patience();
@@ -201,7 +200,7 @@ impl Local {
 
     /// How long to stay awake: by how often it was woken lately, and not at all where somebody else could use the processor.
     fn patience(&self) -> Patience {
-        let (now_ns, spin_ns_max) = (self.read_ns.get(), self.domain.spin_ns);
+        let (now_ns, spin_ns_max) = (self.clock.last_ns(), self.domain.spin_ns);
         if spin_ns_max == 0 {
             return Patience::default();
         }
@@ -245,7 +244,7 @@ impl Local {
     }
 
     fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
-        let now_ns = self.read_ns.get();
+        let now_ns = self.clock.last_ns();
         let slice_end_ns = now_ns.saturating_add(slice_ns);
         self.worker.show(key, nice, slice_end_ns);
         self.passed_ns.set(now_ns);
@@ -265,7 +264,7 @@ impl Local {
     /// Runs a flow that was queued.
     fn run_flow(&self, flow: Flow) {
         let domain = &self.domain;
-        let view = domain.view_at(self.read_ns.get());
+        let view = domain.view_at(self.clock.last_ns());
         let mut core = flow.inner.core.lock();
         core.state = State::Running;
         let grant = domain.policy.run(&mut core.entity, self.cpu, &view);
@@ -389,7 +388,7 @@ impl Local {
     }
 
     fn why_stop(&self, core: &Core) -> Option<Stop> {
-        let now_ns = self.read_ns.get();
+        let now_ns = self.clock.last_ns();
         if core.mailbox.is_empty() {
             return Some(Stop::Blocked);
         }
