@@ -72,12 +72,8 @@ pub fn looks_like_noise(
 /// # Errors
 /// `UnsupportedCodec`.
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
-    let planned = TunedCodec {
-        codec: plan.codec,
-        settings: plan.settings,
-    };
     let mut codec_bytes = 0;
-    for choice in std::iter::once(planned).chain(plan.machine_code) {
+    for choice in std::iter::once(plan.planned()).chain(plan.machine_code) {
         codec::by_id(choice.codec)?;
         let needed = fitting_bytes(&choice, raw_length_bytes, plan)
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
@@ -88,6 +84,15 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
         false => 0,
     };
     Ok(codec_bytes + filtered)
+}
+
+/// Whether the planned codec itself, perhaps with smaller settings, works within the plan's limit.
+///
+/// # Errors
+/// `UnsupportedCodec`.
+pub fn fits_memory(raw_length_bytes: u64, plan: &Plan) -> Result<bool> {
+    codec::by_id(plan.codec)?;
+    Ok(fitting_bytes(&plan.planned(), raw_length_bytes, plan).is_some())
 }
 
 fn encode_checked(
@@ -222,10 +227,7 @@ fn attempts(plan: &Plan, filters: FilterChain) -> impl Iterator<Item = TunedCode
     let is_machine_code = filters.steps().any(FilterStep::is_for_branches);
     let planned = match plan.machine_code {
         Some(machine_code) if is_machine_code => machine_code,
-        _ => TunedCodec {
-            codec: plan.codec,
-            settings: plan.settings,
-        },
+        _ => plan.planned(),
     };
     let is_other = planned.codec != LIGHTER_CODEC;
     std::iter::once(planned).chain(is_other.then(lighter))

@@ -49,7 +49,7 @@ pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
 pub use description::{
     BlockDescription, FallbackReason, MAX_PARAMS_BYTES, Params, UntrustedBlockDescription,
 };
-pub use encode::{encode_block, encode_memory_bytes, looks_like_noise};
+pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_like_noise};
 pub use error::{Error, Result};
 pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
 #[cfg(feature = "lrzip")]

@@ -74,4 +74,12 @@ impl Plan {
             memory_limit_bytes: u64::MAX,
         }
     }
+
+    /// The codec for what is no machine code.
+    pub(crate) fn planned(&self) -> TunedCodec {
+        TunedCodec {
+            codec: self.codec,
+            settings: self.settings,
+        }
+    }
 }

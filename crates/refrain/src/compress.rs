@@ -96,6 +96,12 @@ pub fn compress(
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
     let tuning = Tuning::new(options)?;
+    if tuning.level != options.level.0 {
+        watch.notice(&format!(
+            "{} bytes of memory are too few for the codec of level {}: as level {}",
+            tuning.memory_bytes, options.level.0, tuning.level
+        ));
+    }
     let mut prepared = Prepared {
         digests: options.digests.clone(),
         ..Prepared::new(tuning.memory_bytes)

@@ -104,7 +104,8 @@ pub struct CompressOptions {
     pub block_bytes: Option<u64>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// Memory that may be used, in bytes; `None`: the level's fixed default.
+    /// Memory that may be used, in bytes; `None`: the level's fixed default. A level whose codec does not fit is the next one below that
+    /// does, and a notice says so.
     pub memory_bytes: Option<u64>,
     /// How many of the archive's latest bytes a decoder that cannot seek has to keep. `None`: all of them, or, from pipe to
     /// pipe (a member that cannot be read again, a sink that cannot be read back), a quarter of the memory; more

@@ -2,12 +2,13 @@
 
 use refrain_codec::{
     CodecId, MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec, by_id, by_name, encode_memory_bytes,
+    fits_memory,
 };
 use refrain_longmatch::Rules;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::levels::{LevelRow, level_row};
-use crate::options::CompressOptions;
+use crate::options::{CompressOptions, Level};
 use crate::pipeline::budget::encoder_bytes;
 use crate::pipeline::history::PAGE_BYTES;
 
@@ -17,6 +18,7 @@ const MIB: u64 = 1 << 20;
 /// What a run works with: the level's row, changed by the caller's options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
+    /// Of the row; lower than asked for where memory is short.
     pub level: u8,
     pub rules: Rules,
     pub plan: Plan,
@@ -42,6 +44,19 @@ impl Tuning {
             );
             return Err(Error::new(ErrorKind::Limit, message));
         }
+        // A level whose codec finds no room is the next one below whose codec does: what blocks would fall back to is larger than those.
+        let mut tuning = Tuning::of_row(row, options, memory_bytes)?;
+        while options.codec.is_none()
+            && !fits_memory(tuning.rules.block_bytes, &tuning.plan)?
+            && let Some(lower) = level_row(options.purpose, Level(tuning.level - 1))
+        {
+            tuning = Tuning::of_row(lower, options, memory_bytes)?;
+        }
+        Ok(tuning)
+    }
+
+    fn of_row(row: &LevelRow, options: &CompressOptions, memory_bytes: u64) -> Result<Tuning> {
+        let usage = |message: String| Error::new(ErrorKind::Usage, message);
         let (codec, codec_level) = match &options.codec {
             None => (row.codec, Some(row.codec_level)),
             Some(choice) => {
@@ -69,7 +84,7 @@ impl Tuning {
             settings,
             machine_code: of_row.map(|(codec, level)| machine_code(codec, level, block_bytes)),
             filter_trial: codec != CodecId::NONE,
-            memory_limit_bytes: memory_bytes / 4,
+            memory_limit_bytes: codec_memory_bytes(codec, memory_bytes),
         };
         let block_bytes = block_bytes(row, options.block_bytes, memory_bytes, plan)?;
         let plan = plan(block_bytes);
@@ -90,6 +105,17 @@ impl Tuning {
             plan,
             memory_bytes,
         })
+    }
+}
+
+/// What one block's codec may take of the memory: a quarter, or of little a third of what all else leaves.
+///
+/// Level 9's codec takes 77 MiB whatever the block, and with a third it works from 256 MiB on.
+fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
+    const ALL_ELSE_BYTES: u64 = 44 * MIB;
+    match codec {
+        CodecId::CM => memory_bytes / 3,
+        _ => (memory_bytes / 4).min((memory_bytes - ALL_ELSE_BYTES) / 3),
     }
 }
 
@@ -187,7 +213,7 @@ fn codec_sight(codec: CodecId, level: i32) -> u64 {
 mod tests {
     use super::*;
     use crate::levels::levels;
-    use crate::options::{CodecChoice, Level, Purpose};
+    use crate::options::{CodecChoice, Purpose};
 
     #[test]
     fn every_level_is_a_valid_row() {
@@ -211,6 +237,30 @@ mod tests {
                 tuning.rules.block_bytes, row.block_bytes,
                 "the default budget holds the level's block"
             );
+        }
+    }
+
+    #[test]
+    fn a_level_without_room_is_the_next_that_has_it() {
+        let of = |level, memory_mib, codec: Option<&str>| {
+            let codec = codec.map(|name| CodecChoice {
+                name: name.into(),
+                level: None,
+            });
+            let tuning = Tuning::new(&CompressOptions {
+                level: Level(level),
+                memory_bytes: Some(memory_mib * MIB),
+                codec,
+                ..CompressOptions::default()
+            });
+            let tuning = tuning.expect("a tuning");
+            (tuning.level, tuning.plan.codec)
+        };
+        assert_eq!(of(9, 256, None), (9, CodecId::CM));
+        assert_eq!(of(9, 128, None), (8, CodecId::BWT));
+        assert_eq!(of(9, 128, Some("cm")), (9, CodecId::CM));
+        for level in 1..=8 {
+            assert_eq!(of(level, 128, None).0, level);
         }
     }
 

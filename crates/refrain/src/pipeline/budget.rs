@@ -153,12 +153,16 @@ impl Budget {
     }
 }
 
-/// An eighth of the budget; of a small budget a quarter.
+/// An eighth of the budget; of a small budget a quarter, if it is not the smallest.
 ///
 /// First touch of the index costs more than anything else at the start of a run, and a small one stays in the cache.
 fn index_bytes(memory: u64) -> u64 {
     const SMALL_BYTES: u64 = 128 << 20;
-    let small = prev_power_of_two(memory / 4).min(SMALL_BYTES);
+    const SMALLEST_BYTES: u64 = 256 << 20;
+    let small = match memory < SMALLEST_BYTES {
+        true => 0,
+        false => prev_power_of_two(memory / 4).min(SMALL_BYTES),
+    };
     prev_power_of_two(memory / 8)
         .max(small)
         .max(INDEX_WORDS_MIN * 8)
