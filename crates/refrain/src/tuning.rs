@@ -141,14 +141,14 @@ fn block_bytes(
     let Some(asked) = asked else {
         // A block of a thirty-second of the budget leaves room for several at once, with most codecs' memory.
         let block_bytes = row.block_bytes.min(prev_power_of_two(memory_bytes / 32));
-        let is_room_for_two = |block_bytes: u64| {
+        let is_room_for_two = |block_bytes: u64, sixteenths: u64| {
             let encode_bytes = encode_memory_bytes(block_bytes, &plan(block_bytes))?;
             let each = encoder_bytes(block_bytes, encode_bytes) + block_bytes;
-            Ok::<_, Error>(2 * each <= memory_bytes / 8 * 3)
+            Ok::<_, Error>(2 * each <= memory_bytes / 16 * sixteenths)
         };
         // Two small ones are done in half the time of a large one.
         return Ok(
-            match !is_room_for_two(block_bytes)? && is_room_for_two(block_bytes / 2)? {
+            match !is_room_for_two(block_bytes, 6)? && is_room_for_two(block_bytes / 2, 7)? {
                 true => block_bytes / 2,
                 false => block_bytes,
             },
