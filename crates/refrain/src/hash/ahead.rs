@@ -11,7 +11,7 @@ use refrain_protect::{
 use refrain_runtime::stages::stage;
 use refrain_runtime::{Crew, Lane, Lock, crew};
 
-use super::{Delivery, HashInputs};
+use super::{Delivery, HashInputs, resolved};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::intake::read_full;
 
@@ -51,7 +51,7 @@ enum Event {
     Segment(Result<SegmentHash>, Vec<u8>),
 }
 
-/// Hashes the only input.
+/// Hashes the only input, with `threads` threads, 0 as for [`hash`](super::hash).
 pub(super) fn hash_one(
     inputs: &dyn HashInputs,
     threads: usize,
@@ -75,6 +75,7 @@ pub(super) fn hash_one(
         hasher.update(&first);
         return delivery.result(0, Ok(hasher.finish()));
     }
+    let threads = resolved(threads);
     let result = crew(threads, |crew| {
         Ahead {
             crew,

@@ -9,6 +9,7 @@ mod batch;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use refrain_protect::md5::LANES_MAX;
@@ -43,12 +44,13 @@ pub trait HashInputs: Sync {
 const BATCHES_MAX: usize = 16;
 
 /// What is done on the calling thread before others are asked, in bytes and in the cost of opening inputs.
-const FIRST_QUANTUM_BYTES: u64 = 1 << 20;
+const FIRST_QUANTUM_BYTES: u64 = 4 << 20;
 
 /// What a thread does between two reports, in the same unit. (A twentieth of a second of MD5, if only one input is left.)
 const QUANTUM_BYTES: u64 = 32 << 20;
 
-/// Hashes all inputs with up to `threads` threads, and gives each result to `done`, in the order of the inputs.
+/// Hashes all inputs with up to `threads` threads, and gives each result to `done`, in the order of the inputs. 0 threads are one for
+/// each processor; those are only counted where threads help, for asking the system takes longer than a small input.
 ///
 /// Memory is half a mebibyte a thread, or a few mebibytes for one long input, whatever the sizes.
 ///
@@ -68,9 +70,10 @@ pub fn hash(
         next: 0,
         bytes_done: 0,
     };
-    if inputs.count() == 1 && threads > 1 {
+    if inputs.count() == 1 && threads != 1 {
         return ahead::hash_one(inputs, threads, &mut delivery);
     }
+    let threads = resolved(threads);
     let next = AtomicUsize::new(0);
     let batches = threads.clamp(1, BATCHES_MAX).min(inputs.count().max(1));
     let mut first = Batch::new(inputs, &next, slots(inputs, batches));
@@ -95,6 +98,14 @@ pub fn hash(
         }
         Ok(())
     })
+}
+
+/// The number of threads that is meant: 0 is one for each processor.
+fn resolved(threads: usize) -> usize {
+    match threads {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    }
 }
 
 fn submit<'env>(

@@ -124,7 +124,7 @@ fn one_input_of_any_length_with_and_without_reading_ahead() {
             MISSING,
             BROKEN,
         ] {
-            for threads in [1, 2, 5] {
+            for threads in [0, 1, 2, 5] {
                 check(&Lengths::new(vec![length], &[algorithm]), threads);
             }
         }
@@ -138,7 +138,7 @@ fn many_inputs_with_failures_among_them() {
     lengths[50] = BROKEN;
     lengths[51] = 3 * SEGMENT;
     lengths[149] = MISSING;
-    for threads in [1, 2, 4] {
+    for threads in [0, 1, 2, 4] {
         for algorithms in [
             &[DigestAlgorithm::Md5][..],
             &[DigestAlgorithm::Sha256],

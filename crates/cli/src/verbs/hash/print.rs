@@ -73,7 +73,7 @@ pub fn hash_all(
     done: &mut dyn FnMut(usize, io::Result<DigestValue>) -> Result<()>,
 ) -> Result<()> {
     let mut failed = None;
-    let result = refrain::hash(inputs, args.threads.count(), meter, &mut |index, result| {
+    let result = refrain::hash(inputs, args.threads.threads, meter, &mut |index, result| {
         done(index, result).map_err(|failure| {
             failed = Some(failure);
             // Which error it is does not matter: the failure itself is kept.

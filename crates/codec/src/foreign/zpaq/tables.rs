@@ -1,4 +1,9 @@
 //! Logistic functions and bit histories, as the standard defines them.
+//!
+//! The functions come from a library of Rust, not from the system's: what an archive says must not depend on how somebody's `exp` rounds.
+//! (And the program starts without loading another library.)
+
+use libm::{exp, floor, log};
 
 /// Largest value in the logistic domain; the smallest is one further from zero.
 pub(super) const STRETCHED_MAX: i32 = 2047;
@@ -21,12 +26,12 @@ impl Tables {
             states: state_table(),
         };
         for (index, value) in (-2048..2048).zip(&mut tables.squash) {
-            *value = (32768.0 / (1.0 + (-f64::from(index) / 64.0).exp())) as u16;
+            *value = (32768.0 / (1.0 + exp(-f64::from(index) / 64.0))) as u16;
         }
         for (index, value) in (0..32768).zip(tables.stretch.iter_mut()) {
             let p = f64::from(index) + 0.5;
             // Rounded to the nearest, halves upwards.
-            *value = ((p / (32768.0 - p)).ln() * 64.0 + 0.5).floor() as i16;
+            *value = floor(log(p / (32768.0 - p)) * 64.0 + 0.5) as i16;
         }
         for (count, value) in (0..1024).zip(&mut tables.rate) {
             *value = (1 << 17) / (count * 2 + 3) * 2;
