@@ -52,8 +52,8 @@ pub use entries::{
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
-    EXTENTS_HEAD_BYTES, Extent, ExtentReader, ExtentsHead, PackedExtents, Pattern, pack_extents,
-    unpack_extents,
+    EXTENTS_HEAD_BYTES, Extent, ExtentPacker, ExtentReader, ExtentsHead, PackedExtents, Pattern,
+    pack_extents, unpack_extents,
 };
 pub use frame::{
     FRAME_HEADER_BYTES, FrameBuilder, FrameHeader, FrameKind, MAGIC, SYNC, UntrustedFrameHeader,

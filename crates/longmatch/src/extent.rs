@@ -4,7 +4,10 @@
 use crate::params::PERIOD_MAX;
 
 /// A stretch of content. Extents always point into the store, never at other extents: reference depth is 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// There are millions of them (two kernel trees: 1.9), so one is 24 bytes long and the few patterns lie elsewhere: with patterns inside
+/// it was 80 bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
     /// The next bytes of the store, seen here for the first time.
     Fresh {
@@ -23,9 +26,11 @@ pub enum Extent {
         /// In bytes, at least 1; need not be a multiple of the period.
         length: u64,
         /// Byte `i` of the extent is byte `i % period` of the pattern.
-        pattern: Pattern,
+        pattern: Box<Pattern>,
     },
 }
+
+const _: () = assert!(size_of::<Extent>() <= 24);
 
 impl Extent {
     /// Content bytes it covers.

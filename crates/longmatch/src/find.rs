@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::compare::{equal_backward, equal_forward};
 use crate::epoch::{Epoch, NO_CANDIDATE};
-use crate::index::Index;
+use crate::index::{Index, Words};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_LOOK_BYTES, resume_gap};
 
@@ -56,17 +56,17 @@ pub struct Match {
     pub source: MatchSource,
 }
 
-/// Anchors whose index entries are asked for at once, at most, so that their cache misses overlap.
+/// Anchors that are looked up at once, at most, while the index entries of as many more are asked for: cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
 /// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from `store_floor` on.
 /// `candidates` is its list from
 /// [`find_in_epoch`](crate::find_in_epoch). The matches come in order and do not overlap, neither each other nor a run.
-pub fn match_segment(
+pub fn match_segment<W: Words>(
     epoch: &Epoch<'_>,
     segment: usize,
     candidates: &[u32],
-    index: &Index,
+    index: &Index<W>,
     history: &dyn History,
     store_floor: u64,
     rules: &Rules,
@@ -114,45 +114,51 @@ pub fn match_segment(
 }
 
 /// Looks anchors up a few at a time.
-struct Anchors<'a> {
+struct Anchors<'a, W> {
     scan: &'a crate::SegmentScan,
     candidates: &'a [u32],
-    index: &'a Index,
+    index: &'a Index<W>,
     looked_up: [Option<u64>; LOOKAHEAD],
     window: std::ops::Range<usize>,
     ahead: usize,
 }
 
-impl Anchors<'_> {
+impl<W: Words> Anchors<'_, W> {
     /// The candidates of one anchor: an offset in the store, and a position in the epoch.
     fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
         if !self.window.contains(&anchor) {
-            // Behind a repeat the next anchor is often one again, and the ones after it are covered by it: begin small.
-            let is_next = anchor == self.window.end && anchor != 0;
-            self.ahead = if is_next {
-                (self.ahead * 2).min(LOOKAHEAD)
-            } else {
-                1
-            };
-            self.window = anchor..self.scan.fingerprints.len().min(anchor + self.ahead);
-            let fingerprints = &self.scan.fingerprints[self.window.clone()];
-            // Two passes: the loads of the first are independent and miss the cache together.
-            let touched = fingerprints
-                .iter()
-                .fold(0, |all, &fingerprint| all | self.index.touch(fingerprint));
-            if touched == 0 && self.index.is_empty() {
-                self.looked_up = [None; LOOKAHEAD];
-            } else {
-                for (found, &fingerprint) in self.looked_up.iter_mut().zip(fingerprints) {
-                    *found = self.index.get(fingerprint);
-                }
-            }
+            self.look_up_from(anchor);
         }
         let in_epoch = self.candidates[anchor];
         (
             self.looked_up[anchor - self.window.start],
             (in_epoch != NO_CANDIDATE).then_some(in_epoch),
         )
+    }
+
+    /// Makes `anchor` the first that is looked up.
+    fn look_up_from(&mut self, anchor: usize) {
+        let fingerprints = &self.scan.fingerprints;
+        let is_next = anchor == self.window.end && anchor != 0;
+        if is_next {
+            self.ahead = (self.ahead * 2).min(LOOKAHEAD);
+        } else {
+            // Behind a repeat the next anchor is often one again, and the ones after it are covered by it: begin small.
+            self.ahead = 1;
+            self.index.prefetch(fingerprints[anchor]);
+        }
+        let end = fingerprints.len().min(anchor + self.ahead);
+        let later = end..fingerprints
+            .len()
+            .min(end + (self.ahead * 2).min(LOOKAHEAD));
+        self.window = anchor..end;
+        // What comes next is asked for before this is waited for, and has time until all of this is done.
+        for &fingerprint in &fingerprints[later] {
+            self.index.prefetch(fingerprint);
+        }
+        for (found, &fingerprint) in self.looked_up.iter_mut().zip(&fingerprints[anchor..end]) {
+            *found = self.index.get(fingerprint);
+        }
     }
 }
 

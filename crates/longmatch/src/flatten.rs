@@ -32,6 +32,17 @@ pub struct FlatEpoch {
 }
 
 impl FlatEpoch {
+    /// Nothing yet, with room for so many matches and what is fresh between them: growing would copy what is there again and again.
+    fn for_matches(count: usize) -> FlatEpoch {
+        let extents = count * 2 + 1;
+        FlatEpoch {
+            extents: Vec::with_capacity(extents),
+            starts: Vec::with_capacity(extents),
+            offsets: Vec::with_capacity(extents),
+            ..FlatEpoch::default()
+        }
+    }
+
     /// Calls `each(segment, anchor, offset_in_store)` for every anchor whose whole window of `window` bytes is fresh.
     pub(crate) fn fresh_anchors(
         &self,
@@ -50,7 +61,13 @@ impl FlatEpoch {
                     // Positions in the segment that are fresh with their windows: from `low` to before `high`.
                     let low = start.saturating_sub(segment.start);
                     let high = (start + length as u32 + 1).saturating_sub(segment.start + window);
-                    anchor += positions[anchor..].partition_point(|&position| position < low);
+                    // One by one: fresh extents are many, and few anchors lie between them.
+                    while positions
+                        .get(anchor)
+                        .is_some_and(|&position| position < low)
+                    {
+                        anchor += 1;
+                    }
                     while let Some(&position) = positions.get(anchor)
                         && position < high
                     {
@@ -81,7 +98,7 @@ pub fn flatten(
     let mut builder = Builder {
         epoch,
         rules,
-        flat: FlatEpoch::default(),
+        flat: FlatEpoch::for_matches(matches.iter().map(Vec::len).sum()),
         block_start,
         store_end: store_start,
         at: 0,
@@ -218,6 +235,12 @@ impl Builder<'_> {
         self.flat.extents.push(extent);
     }
 
+    fn push_fill(&mut self, length: u32, pattern: Pattern) {
+        let length = u64::from(length);
+        let pattern = Box::new(pattern);
+        self.push(Extent::Fill { length, pattern }, 0);
+    }
+
     /// Everything up to `end` that is not covered yet is fresh.
     fn fresh_until(&mut self, end: u32) {
         if end <= self.at {
@@ -307,13 +330,7 @@ impl Builder<'_> {
             .pieces(start, start + u32::from(period))
             .for_each(|piece| bytes.extend_from_slice(piece));
         match Pattern::new(&bytes) {
-            Some(pattern) => self.push(
-                Extent::Fill {
-                    length: u64::from(length),
-                    pattern,
-                },
-                0,
-            ),
+            Some(pattern) => self.push_fill(length, pattern),
             None => self.fresh_until(start + length),
         }
     }
@@ -336,18 +353,12 @@ impl Builder<'_> {
         let (mut from, mut left) = (from, length);
         while left > 0 {
             let inside = from - self.flat.starts[extent];
-            let whole = self.flat.extents[extent];
+            let whole = &self.flat.extents[extent];
             let piece = left.min(whole.length() as u32 - inside);
             match whole {
                 Extent::Fill { pattern, .. } if piece >= FILL_PIECE_MIN => {
                     let pattern = pattern.rotated(u64::from(inside));
-                    self.push(
-                        Extent::Fill {
-                            length: u64::from(piece),
-                            pattern,
-                        },
-                        0,
-                    );
+                    self.push_fill(piece, pattern);
                 }
                 Extent::Fill { .. } => self.fresh_until(self.at + piece),
                 Extent::Fresh { .. } | Extent::Copy { .. } => {

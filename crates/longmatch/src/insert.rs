@@ -3,39 +3,39 @@
 
 use crate::epoch::Epoch;
 use crate::flatten::FlatEpoch;
-use crate::index::Index;
+use crate::index::{Index, Words};
 use crate::params::FINGERPRINT_BYTES;
 
-/// Insertions whose buckets are asked for at once, so that their cache misses overlap.
+/// Insertions that wait for their buckets, which were asked for when they came: cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
 /// Inserts the anchors of the epoch's fresh bytes and thins the index if it got full. `store_end` is the length of the
 /// store after the epoch. Anchors in copies are not inserted: the store has them already.
-pub fn insert_epoch(index: &mut Index, epoch: &Epoch<'_>, flat: &FlatEpoch, store_end: u64) {
+pub fn insert_epoch<W: Words>(
+    index: &mut Index<W>,
+    epoch: &Epoch<'_>,
+    flat: &FlatEpoch,
+    store_end: u64,
+) {
     let mut waiting = [(0u64, 0u64); LOOKAHEAD];
     let mut count = 0;
     flat.fresh_anchors(
         epoch,
         FINGERPRINT_BYTES as u32,
         |segment, anchor, offset| {
-            waiting[count] = (epoch.segments()[segment].scan.fingerprints[anchor], offset);
-            count += 1;
-            if count == LOOKAHEAD {
-                insert_all(index, &waiting);
-                count = 0;
+            let fingerprint = epoch.segments()[segment].scan.fingerprints[anchor];
+            index.prefetch(fingerprint);
+            let (before, at) = (count, count % LOOKAHEAD);
+            let (older, older_offset) = std::mem::replace(&mut waiting[at], (fingerprint, offset));
+            if before >= LOOKAHEAD {
+                index.insert(older, older_offset);
             }
+            count += 1;
         },
     );
-    insert_all(index, &waiting[..count]);
-    index.settle(store_end);
-}
-
-fn insert_all(index: &mut Index, entries: &[(u64, u64)]) {
-    let touched = entries
-        .iter()
-        .fold(0, |all, &(fingerprint, _)| all | index.touch(fingerprint));
-    std::hint::black_box(touched);
-    for &(fingerprint, offset) in entries {
+    let oldest = count.saturating_sub(LOOKAHEAD);
+    for (fingerprint, offset) in (oldest..count).map(|number| waiting[number % LOOKAHEAD]) {
         index.insert(fingerprint, offset);
     }
+    index.settle(store_end);
 }

@@ -36,6 +36,7 @@ mod index;
 mod insert;
 mod noise;
 mod params;
+mod prefetch;
 mod replay;
 mod resume;
 mod run;

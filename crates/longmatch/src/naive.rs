@@ -355,7 +355,7 @@ impl Flat {
     fn fill(&mut self, length: usize, pattern: Pattern) {
         self.extents.push(Extent::Fill {
             length: length as u64,
-            pattern,
+            pattern: Box::new(pattern),
         });
         self.origins
             .extend((0..length as u64).map(|i| (Origin::Fill(pattern.rotated(i)), false)));

@@ -28,7 +28,7 @@ impl History for MemoryHistory {
 
 /// The fast path over a whole content, epoch by epoch.
 pub struct Matcher {
-    index: Index,
+    index: Index<Vec<u64>>,
     history: MemoryHistory,
     rules: Rules,
 }
@@ -36,7 +36,7 @@ pub struct Matcher {
 impl Matcher {
     /// A matcher with an index of `index_words` words.
     pub fn new(rules: Rules, index_words: usize, chunk_bytes: usize) -> Matcher {
-        let index = Index::new(Box::new(vec![0; index_words]));
+        let index = Index::new(vec![0; index_words]);
         Matcher {
             index,
             history: MemoryHistory {
@@ -234,18 +234,18 @@ mod tests {
             length: to - from,
             offset_in_store: from,
         };
-        let fresh = Extent::Fresh { length: 4 };
+        let fresh = || Extent::Fresh { length: 4 };
         assert_eq!(
             extents,
             [
                 copy(0, 3000),
-                fresh,
+                fresh(),
                 copy(3004, 3100),
-                fresh,
+                fresh(),
                 copy(3104, 3120),
-                fresh,
+                fresh(),
                 copy(3124, 3140),
-                fresh,
+                fresh(),
                 copy(3144, 5000),
             ]
         );

@@ -13,19 +13,19 @@ pub fn replay(
 ) -> Option<u64> {
     let mut fresh = fresh_from;
     for extent in extents {
-        match *extent {
-            Extent::Fresh { length } => {
+        match extent {
+            &Extent::Fresh { length } => {
                 content.extend_from_slice(range(store, fresh, length)?);
                 fresh += length;
             }
-            Extent::Copy {
+            &Extent::Copy {
                 length,
                 offset_in_store,
             } => {
                 content.extend_from_slice(range(store, offset_in_store, length)?);
             }
             Extent::Fill { length, pattern } => {
-                let length = usize::try_from(length).ok()?;
+                let length = usize::try_from(*length).ok()?;
                 content.extend(pattern.bytes().iter().copied().cycle().take(length));
             }
         }

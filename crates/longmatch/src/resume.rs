@@ -24,11 +24,9 @@ pub(crate) fn resume_gap(
         equal &= equal >> (1 << log);
     }
     let gap = equal.trailing_zeros() as usize;
-    let gap_max = match is_text(here) {
-        true => RESUME_GAP_IN_TEXT_MAX,
-        false => RESUME_GAP_MAX,
-    };
-    (gap <= gap_max).then_some(gap)
+    // Most gaps are too long for anything, or short enough for text: what it is then need not be known.
+    let is_near = gap <= RESUME_GAP_IN_TEXT_MAX || (gap <= RESUME_GAP_MAX && !is_text(here));
+    is_near.then_some(gap)
 }
 
 /// A bit for each byte that is equal in both. Eight bytes at a time, which the compiler does not find by itself: the loop over single

@@ -6,7 +6,7 @@
 mod pack;
 
 pub(crate) use pack::check_sum;
-pub use pack::{ExtentReader, PackedExtents, pack_extents, unpack_extents};
+pub use pack::{ExtentPacker, ExtentReader, PackedExtents, pack_extents, unpack_extents};
 
 use crate::archive::check_positive;
 use crate::block::check_raw;

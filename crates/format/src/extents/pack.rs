@@ -93,18 +93,29 @@ impl Walk {
     }
 }
 
-/// Packs the extents of an epoch. `store_start`: how many store bytes all earlier epochs have shown.
-///
-/// # Errors
-/// What [`unpack_extents`] would refuse.
-pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtents> {
-    check_positive("extents", extents.len() as u64)?;
-    check_limit("extents", extents.len() as u64, EXTENTS_PER_FRAME_MAX)?;
-    let mut walk = Walk::new(store_start);
-    let mut columns: [Vec<u8>; COLUMN_COUNT] = Default::default();
-    let [kinds, fresh, copies, sources, fills, patterns] = &mut columns;
-    kinds.reserve(extents.len());
-    for extent in extents {
+/// Packs the extents of an epoch, one after the other.
+#[derive(Debug, Clone)]
+pub struct ExtentPacker {
+    walk: Walk,
+    columns: [Vec<u8>; COLUMN_COUNT],
+}
+
+impl ExtentPacker {
+    /// For an epoch before which all others have shown `store_start` bytes of the store.
+    #[must_use]
+    pub fn new(store_start: u64) -> Self {
+        Self {
+            walk: Walk::new(store_start),
+            columns: Default::default(),
+        }
+    }
+
+    /// The next extent.
+    ///
+    /// # Errors
+    /// If it is empty, or refers to what the store has not shown; what was packed is then void.
+    pub fn push(&mut self, extent: &Extent) -> Result<()> {
+        let [kinds, fresh, copies, sources, fills, patterns] = &mut self.columns;
         match extent {
             Extent::Fresh { length } => {
                 kinds.push(KIND_FRESH);
@@ -116,7 +127,8 @@ pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtent
             } => {
                 kinds.push(KIND_COPY);
                 put_varint(copies, *length);
-                put_varint(sources, difference(*offset_in_store, walk.expected_source));
+                let difference = difference(*offset_in_store, self.walk.expected_source);
+                put_varint(sources, difference);
             }
             Extent::Fill { length, pattern } => {
                 kinds.push(KIND_FILL);
@@ -125,22 +137,44 @@ pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtent
                 patterns.extend_from_slice(pattern.as_bytes());
             }
         }
-        walk.step(extent)?;
+        self.walk.step(extent)
     }
-    check_limit("epoch bytes", walk.content_bytes, EPOCH_BYTES_MAX)?;
-    let raw = columns::join(&columns);
-    check_limit(
-        "packed extents bytes",
-        raw.len() as u64,
-        PACKED_RAW_BYTES_MAX,
-    )?;
-    Ok(PackedExtents {
-        content_bytes: walk.content_bytes,
-        fresh_bytes: walk.fresh_bytes,
-        extent_count: extents.len() as u64,
-        checksum: checksum64(&raw),
-        raw,
-    })
+
+    /// The section of all extents.
+    ///
+    /// # Errors
+    /// If there are none, or more than [`unpack_extents`] accepts of them or of anything in them.
+    pub fn finish(self) -> Result<PackedExtents> {
+        let Walk {
+            content_bytes,
+            fresh_bytes,
+            ..
+        } = self.walk;
+        let extent_count = self.columns[0].len() as u64;
+        check_positive("extents", extent_count)?;
+        check_limit("extents", extent_count, EXTENTS_PER_FRAME_MAX)?;
+        check_limit("epoch bytes", content_bytes, EPOCH_BYTES_MAX)?;
+        let raw = columns::join(&self.columns);
+        let raw_bytes = raw.len() as u64;
+        check_limit("packed extents bytes", raw_bytes, PACKED_RAW_BYTES_MAX)?;
+        Ok(PackedExtents {
+            content_bytes,
+            fresh_bytes,
+            extent_count,
+            checksum: checksum64(&raw),
+            raw,
+        })
+    }
+}
+
+/// Packs the extents of an epoch. `store_start`: how many store bytes all earlier epochs have shown.
+///
+/// # Errors
+/// What [`unpack_extents`] would refuse.
+pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtents> {
+    let mut packer = ExtentPacker::new(store_start);
+    extents.iter().try_for_each(|extent| packer.push(extent))?;
+    packer.finish()
 }
 
 /// Unpacks the decoded section `raw` of the frame with this (checked) head.

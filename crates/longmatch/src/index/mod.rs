@@ -18,6 +18,7 @@
 mod young;
 
 use self::young::Young;
+use crate::prefetch::prefetch;
 
 /// Entries in a bucket.
 const SLOTS: usize = 8;
@@ -52,22 +53,27 @@ impl Words for Vec<u64> {
 pub const ADDRESS_MAX: u64 = ADDRESS_MASK - 1;
 
 /// Fingerprint → offset in the store.
-pub struct Index {
+pub struct Index<W> {
     /// What there is until it gets too much for it; then it is gone.
     young: Option<Young>,
-    memory: Box<dyn Words>,
+    memory: W,
     bucket_shift: u32,
     used: usize,
     /// Addresses below this are forgotten: lookups do not return them and insertions take their slots.
     floor: u64,
 }
 
-impl Index {
+impl Index<()> {
+    /// Smallest number of words.
+    pub const WORDS_MIN: usize = 2 * SLOTS;
+}
+
+impl<W: Words> Index<W> {
     /// An index over `memory`, all zero, whose length is a power of two from [`Index::WORDS_MIN`] on.
-    pub fn new(memory: Box<dyn Words>) -> Index {
+    pub fn new(memory: W) -> Index<W> {
         let words = memory.words().len();
         assert!(
-            words.is_power_of_two() && words >= Self::WORDS_MIN,
+            words.is_power_of_two() && words >= Index::WORDS_MIN,
             "an index cannot have {words} words"
         );
         let bucket_bits = (words / SLOTS).trailing_zeros();
@@ -79,9 +85,6 @@ impl Index {
             floor: 0,
         }
     }
-
-    /// Smallest number of words.
-    pub const WORDS_MIN: usize = 2 * SLOTS;
 
     /// Entries in use.
     pub fn len(&self) -> usize {
@@ -104,12 +107,12 @@ impl Index {
         (fingerprint >> self.bucket_shift) as usize * SLOTS
     }
 
-    /// A word of the bucket, to bring it into the cache ahead of [`Index::get`].
+    /// Brings what [`Index::get`] and [`Index::insert`] look at into the cache.
     #[inline]
-    pub(crate) fn touch(&self, fingerprint: u64) -> u64 {
+    pub(crate) fn prefetch(&self, fingerprint: u64) {
         match &self.young {
-            Some(young) => young.touch(fingerprint),
-            None => self.memory.words()[self.bucket(fingerprint)],
+            Some(young) => young.prefetch(fingerprint),
+            None => prefetch(&self.memory.words()[self.bucket(fingerprint)]),
         }
     }
 
@@ -250,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_kept() {
-        let mut index = Index::new(Box::new(vec![0; 1024]));
+        let mut index = Index::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(7, 200);
         assert_eq!(index.get(7), Some(100));
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_below_the_floor_is_forgotten_and_replaced() {
-        let mut index = Index::new(Box::new(vec![0; 1024]));
+        let mut index = Index::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(9, 0);
         index.forget_below(101);
@@ -273,7 +276,7 @@ mod tests {
     #[test]
     fn what_the_young_index_knew_is_known_when_it_is_grown_up() {
         let words = 1 << 16;
-        let mut index = Index::new(Box::new(vec![0; words]));
+        let mut index = Index::new(vec![0; words]);
         let entries = words as u64 / 4;
         for n in 0..entries {
             index.insert(spread(n), n * 128);
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn a_full_index_thins_the_old_and_keeps_the_recent() {
         let words = 1 << 14;
-        let mut index = Index::new(Box::new(vec![0; words]));
+        let mut index = Index::new(vec![0; words]);
         let total = 8 * words as u64;
         for n in 0..total {
             index.insert(spread(n), n * 128);

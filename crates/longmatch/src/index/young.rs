@@ -4,6 +4,8 @@
 //! for 128 MiB of fresh memory (65 ms of the 80 it took). A table that grows needs the whole fingerprint to find the new place of an
 //! entry, twice the memory of the large table's entries; so it stays small, and hands over to that one.
 
+use crate::prefetch::prefetch;
+
 /// An entry; an address plus one, since 0 is an empty slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
@@ -51,10 +53,10 @@ impl Young {
         (fingerprint >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    /// Something of the slot of `fingerprint`, to bring it into the cache.
+    /// Brings the slot of `fingerprint` into the cache.
     #[inline]
-    pub(super) fn touch(&self, fingerprint: u64) -> u64 {
-        self.slots[self.home(fingerprint)].address_plus_one
+    pub(super) fn prefetch(&self, fingerprint: u64) {
+        prefetch(&self.slots[self.home(fingerprint)]);
     }
 
     /// The slot of `fingerprint`, or the empty one where it belongs.

@@ -292,7 +292,7 @@ impl<'a> Assembler<'a> {
             };
             for job in epoch.frames(&mut self.extents_frames) {
                 self.reach
-                    .others(4096 + job.extents.len() as u64 * EXTENT_PACKED_BYTES_MAX);
+                    .others(4096 + job.extents().len() as u64 * EXTENT_PACKED_BYTES_MAX);
                 let ticket = self.output.reserve();
                 start(EncodeJob::Extents { ticket, job });
             }
@@ -388,7 +388,7 @@ impl Assembly for Assembler<'_> {
             content_start: self.content_settled - settled.content_bytes,
             store_start: settled.store_start,
             fresh_bytes: settled.fresh_bytes,
-            extents: std::mem::take(&mut settled.extents),
+            extents: Arc::new(std::mem::take(&mut settled.extents)),
         };
         self.waiting.push_back(WaitingExtents {
             epoch: extents,

@@ -1,10 +1,13 @@
 //! Jobs that turn pages into Block frames and extents into Extents frames.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use refrain_codec::{
     BlockDescription, CodecId, FallbackReason, Plan, Workspace, encode_block, looks_like_noise,
     opens_slowly,
 };
-use refrain_format::{BlockHead, Coding, EpochSums, ExtentsHead, pack_extents};
+use refrain_format::{BlockHead, Coding, EpochSums, ExtentPacker, ExtentsHead};
 use refrain_longmatch::Extent;
 use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
 use refrain_runtime::Lock;
@@ -223,14 +226,17 @@ pub(crate) struct EpochExtents {
     pub content_start: u64,
     pub store_start: u64,
     pub fresh_bytes: u64,
-    pub extents: Vec<Extent>,
+    pub extents: Arc<Vec<Extent>>,
 }
 
 impl EpochExtents {
     /// Cut into frames, each an epoch of the archive; `next_epoch_id` counts those.
     pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = ExtentsJob> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
-        self.extents.chunks(EXTENTS_PER_FRAME).map(move |extents| {
+        let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
+        numbers.map(move |first| {
+            let range = first..self.extents.len().min(first + EXTENTS_PER_FRAME);
+            let extents = &self.extents[range.clone()];
             let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
             let job = ExtentsJob {
                 epoch_id: *next_epoch_id,
@@ -238,7 +244,8 @@ impl EpochExtents {
                 content_bytes: extents.iter().map(Extent::length).sum(),
                 store_start,
                 fresh_bytes: extents.iter().filter(is_fresh).map(Extent::length).sum(),
-                extents: extents.to_vec(),
+                epoch: self.extents.clone(),
+                range,
             };
             *next_epoch_id += 1;
             content_start += job.content_bytes;
@@ -255,7 +262,9 @@ pub(crate) struct ExtentsJob {
     pub content_bytes: u64,
     pub store_start: u64,
     pub fresh_bytes: u64,
-    pub extents: Vec<Extent>,
+    /// All extents of what was matched at once, and which of them are the frame's.
+    epoch: Arc<Vec<Extent>>,
+    range: Range<usize>,
 }
 
 /// Packed extents.
@@ -280,18 +289,24 @@ fn extents_level(blocks: CodecId) -> i32 {
 }
 
 impl ExtentsJob {
+    pub(crate) fn extents(&self) -> &[Extent] {
+        &self.epoch[self.range.clone()]
+    }
+
     /// Packs the extents and builds their frame, all but the sequence number. `blocks` is the codec of the blocks beside it.
     pub(crate) fn encode(
         self,
         workspace: &mut Workspace,
         blocks: CodecId,
     ) -> Result<EncodedExtents> {
-        let extents = self
-            .extents
-            .iter()
-            .map(to_format)
-            .collect::<Result<Vec<_>>>()?;
-        let packed = pack_extents(self.store_start, &extents)?;
+        let mut packer = ExtentPacker::new(self.store_start);
+        let mut sums = EpochSums::default();
+        for extent in self.extents() {
+            let extent = to_format(extent)?;
+            packer.push(&extent)?;
+            sums.add(&extent);
+        }
+        let packed = packer.finish()?;
         let mut builder = ExtentsHead::builder(Vec::new());
         let plan = Plan::plain(CodecId::ZSTD, extents_level(blocks));
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
@@ -301,7 +316,7 @@ impl ExtentsJob {
             content_bytes: self.content_bytes,
             store_start: self.store_start,
             fresh_bytes: self.fresh_bytes,
-            extent_count: extents.len() as u64,
+            extent_count: packed.extent_count,
             packed_raw_bytes: packed.raw.len() as u64,
             packed_checksum: packed.checksum,
             coding: coding(&description)?,
@@ -309,16 +324,16 @@ impl ExtentsJob {
         Ok(EncodedExtents {
             frame: head.finish(builder)?,
             head,
-            sums: EpochSums::of(&extents),
+            sums,
         })
     }
 }
 
 /// The match stage and the format know nothing of each other; their extents say the same.
 fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
-    Ok(match *extent {
-        Extent::Fresh { length } => refrain_format::Extent::Fresh { length },
-        Extent::Copy {
+    Ok(match extent {
+        &Extent::Fresh { length } => refrain_format::Extent::Fresh { length },
+        &Extent::Copy {
             length,
             offset_in_store,
         } => refrain_format::Extent::Copy {
@@ -326,7 +341,7 @@ fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
             offset_in_store,
         },
         Extent::Fill { length, pattern } => refrain_format::Extent::Fill {
-            length,
+            length: *length,
             pattern: refrain_format::Pattern::new(pattern.bytes())?,
         },
     })
@@ -349,7 +364,7 @@ mod tests {
             content_start: 100,
             store_start: 40,
             fresh_bytes: 3 * EXTENTS_PER_FRAME as u64,
-            extents: pair.repeat(EXTENTS_PER_FRAME),
+            extents: Arc::new((0..EXTENTS_PER_FRAME).flat_map(|_| pair.clone()).collect()),
         };
         let mut next_epoch_id = 7;
         let frames: Vec<_> = epoch.frames(&mut next_epoch_id).collect();
@@ -357,7 +372,7 @@ mod tests {
         let half = EXTENTS_PER_FRAME as u64 / 2;
         for (number, frame) in (0..).zip(&frames) {
             assert_eq!(frame.epoch_id, 7 + number);
-            assert_eq!(frame.extents.len(), EXTENTS_PER_FRAME);
+            assert_eq!(frame.extents().len(), EXTENTS_PER_FRAME);
             assert_eq!(frame.content_start, 100 + number * 8 * half);
             assert_eq!(frame.store_start, 40 + number * 3 * half);
             assert_eq!(

@@ -11,12 +11,12 @@ use crate::pipeline::segments::EpochData;
 
 /// What matching an epoch may look at, and what settling it changes.
 pub(crate) struct MatchState {
-    pub index: Index,
+    pub index: Index<IndexMemory>,
     pub history: StoreHistory,
 }
 
 /// The index's memory.
-struct IndexMemory(HugeBuffer);
+pub(crate) struct IndexMemory(HugeBuffer);
 
 impl Words for IndexMemory {
     fn words(&self) -> &[u64] {
@@ -31,7 +31,7 @@ impl MatchState {
     pub(crate) fn new(index_words: usize, history: StoreHistory) -> Result<MatchState> {
         let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
         Ok(MatchState {
-            index: Index::new(Box::new(memory)),
+            index: Index::new(memory),
             history,
         })
     }

@@ -91,10 +91,13 @@ impl Records {
                 length,
                 offset_in_store,
             } => self.copy(length, offset_in_store, out)?,
-            Extent::Fill { length, pattern } => {
+            Extent::Fill {
+                length,
+                ref pattern,
+            } => {
                 let insertion = Insertion {
                     store_offset: self.seen.store_end(),
-                    pattern,
+                    pattern: **pattern,
                     length_bytes: length.min(pattern.bytes().len() as u64) as usize,
                 };
                 insertions.push_back(insertion);
@@ -253,7 +256,10 @@ mod tests {
                     let period = 1 + numbers.below(64);
                     let bytes: Vec<u8> = (0..period).map(|_| numbers.below(256) as u8).collect();
                     let pattern = Pattern::new(&bytes).unwrap();
-                    Extent::Fill { length, pattern }
+                    Extent::Fill {
+                        length,
+                        pattern: Box::new(pattern),
+                    }
                 }
                 1 | 2 if room > 0 => {
                     let offset_in_store = numbers.below(room);
