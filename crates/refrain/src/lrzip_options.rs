@@ -183,6 +183,7 @@ impl LrzipTuning {
                 level,
                 rules,
                 plan: Plan::plain(CodecId::NONE, 0),
+                near_one_in: None,
                 memory_bytes,
             },
             cut: Cut {

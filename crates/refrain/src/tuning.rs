@@ -22,6 +22,8 @@ pub(crate) struct Tuning {
     pub level: u8,
     pub rules: Rules,
     pub plan: Plan,
+    /// Blocks get the codec's long-distance mode where one of so many fresh bytes repeats what the codec could see.
+    pub near_one_in: Option<u64>,
     pub memory_bytes: u64,
 }
 
@@ -72,10 +74,11 @@ impl Tuning {
             }
         };
         let level = codec_level.unwrap_or(by_id(codec)?.describe().default_level);
+        let near_one_in = long_distance_from_one_in(codec, level);
         let settings = Settings {
             level: Some(level),
             // Only for blocks that the match stage finds in need of it: see `pipeline/encode.rs`.
-            long_distance: gains_by_long_distance(codec, level),
+            long_distance: near_one_in.is_some(),
             ..Settings::default()
         };
         let of_row = row.machine_code.filter(|_| options.codec.is_none());
@@ -103,6 +106,7 @@ impl Tuning {
             level: row.number,
             rules,
             plan,
+            near_one_in,
             memory_bytes,
         })
     }
@@ -184,12 +188,19 @@ pub(crate) fn resume_spacing(memory_bytes: u64) -> u32 {
     DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes) as u32
 }
 
-/// Whether the codec's own tables are so small that they forget near repeats which its long-distance mode finds.
+/// One of so many bytes must repeat what the codec could see, for its long-distance mode to pay in the block: its own tables are so small that
+/// they forget near repeats. `None` where it never pays.
 ///
-/// (zstd 3, for no block, for all, and for those with many near repeats: JSON 7.87, 7.30 and 7.30 MB; kernel trees 195.6, 195.0
-/// and 193.9; logs 4.40, 4.44 and 4.40. Not from zstd 5 on: kernel trees 178.6 MB without, 181.9 with it for all.)
-fn gains_by_long_distance(codec: CodecId, level: i32) -> bool {
-    codec == CodecId::ZSTD && level <= 3
+/// One in 8 are JSON's blocks (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without) and some of others. With one in 32, which takes
+/// in nearly all of kernel trees and text as well, two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own
+/// table 217.0 MB and 4.8 s -> 214.6 MB and 5.7 s; a larger table, see the codec's `hash_log`, does more for less). At level 3 one in 16 takes 0.3 %
+/// off and stays below zstd -3 --long=31. Not from zstd 5 on: kernel trees 178.6 MB without, 181.9 with it for all.
+fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
+    match (codec, level) {
+        (CodecId::ZSTD, ..=2) => Some(8),
+        (CodecId::ZSTD, 3) => Some(16),
+        _ => None,
+    }
 }
 
 /// How far back a codec finds repeats by itself, in bytes: nearer ones are left to it.

@@ -517,6 +517,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             matches: std::mem::take(&mut matching.matches),
             block_start: self.assembly.block_start(),
             rules: self.shared.tuning.rules,
+            near_one_in: self.shared.tuning.near_one_in,
             encoded: std::mem::take(&mut self.encoded),
             has_repeats: (matching.epoch.candidates.as_deref())
                 .is_some_and(|candidates| has_repeats(candidates)),

@@ -45,6 +45,8 @@ pub(crate) struct Settle {
     /// Where the block that is being filled begins.
     pub block_start: u64,
     pub rules: Rules,
+    /// One in so many is a good part; see [`Settled::has_near_repeats`].
+    pub near_one_in: Option<u64>,
     pub encoded: Vec<EncodedPages>,
     /// Whether repeats were seen inside the epoch.
     pub has_repeats: bool,
@@ -65,9 +67,6 @@ pub(crate) struct Settled {
     pub has_near_repeats: bool,
 }
 
-/// One byte in so many is a good part.
-const NEAR_SHARE_MIN: u64 = 32;
-
 pub(crate) fn settle(step: Settle) -> Result<Settled> {
     let Settle {
         mut state,
@@ -75,6 +74,7 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         matches,
         block_start,
         rules,
+        near_one_in,
         encoded,
         has_repeats,
         reach_floor,
@@ -110,6 +110,7 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         store_start,
         fresh_bytes: flat.fresh_bytes,
         has_repeats,
-        has_near_repeats: flat.near_bytes * NEAR_SHARE_MIN > flat.fresh_bytes,
+        has_near_repeats: near_one_in
+            .is_some_and(|one_in| flat.near_bytes * one_in > flat.fresh_bytes),
     })
 }
