@@ -80,11 +80,15 @@ impl PageCache {
         slot.page.clone()
     }
 
-    /// From now on the page may be dropped. Pages of noise do not go into the sample: they repeat seldom, and filling the
-    /// cache with them costs more in fresh memory than it could save.
+    /// From now on the page may be dropped. Pages of noise are, unless they were asked for: they repeat seldom, and filling the
+    /// cache with them costs more in fresh memory than it could save. Nor do they go into the sample.
     pub(crate) fn release(&mut self, number: u64, is_noise: bool) {
         if let Some(slot) = self.slot(number) {
             slot.is_noise = is_noise;
+            if is_noise && !slot.is_used {
+                slot.page = None;
+                return;
+            }
         }
         self.keep_recent(number);
     }
@@ -248,14 +252,22 @@ mod tests {
     }
 
     #[test]
-    fn noise_takes_only_the_room_of_recent_pages() {
+    fn noise_stays_only_if_it_is_asked_for_and_takes_only_the_room_of_recent_pages() {
         let mut cache = PageCache::new(100);
         for number in 0..1000 {
             cache.push(page());
             cache.release(number, true);
         }
+        assert_eq!(in_memory(&cache), 0);
+        for number in 1000..2000 {
+            cache.push(page());
+            assert!(cache.get(number).is_some());
+            cache.release(number, true);
+        }
         assert_eq!(in_memory(&cache), cache.recent_max);
-        assert!(cache.get(999).is_some());
+        assert!(cache.get(1999).is_some());
+        cache.put(5, page());
+        assert!(cache.get(5).is_some());
     }
 
     #[test]
