@@ -23,6 +23,19 @@ const LINE_BYTES: usize = 64;
 /// What opening an input costs, as bytes that could be hashed meanwhile, roughly.
 const OPEN_COST_BYTES: u64 = 16 << 10;
 
+/// Room of a piece of `count` bytes. Each begins with a line, right behind the one before, so that small ones share pages of memory; but one
+/// line is left out between them: else the same place of all long ones would fall into one set of the first cache, which has fewer lines
+/// than there are pieces.
+fn room_bytes(count: usize) -> usize {
+    count.next_multiple_of(LINE_BYTES) + LINE_BYTES
+}
+
+/// Bytes of a piece when there are so many.
+fn piece_bytes(slots_max: usize) -> usize {
+    let piece_bytes = (BUFFER_BYTES / slots_max).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+    piece_bytes.next_multiple_of(LINE_BYTES)
+}
+
 /// An input that is being read.
 struct Slot {
     index: usize,
@@ -49,18 +62,28 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(super) fn new(inputs: &'a dyn HashInputs, next: &'a AtomicUsize, slots_max: usize) -> Self {
-        let piece_bytes = (BUFFER_BYTES / slots_max).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
         Batch {
             inputs,
             next,
             slots: Vec::new(),
             slots_max,
-            piece_bytes: piece_bytes.next_multiple_of(LINE_BYTES),
+            piece_bytes: piece_bytes(slots_max),
             buffer: Vec::new(),
             bytes_read: 0,
             results: Vec::new(),
             is_done: false,
         }
+    }
+
+    /// Keeps `slots_max` inputs at most, and gives the next so many of those that it has to another batch, for another thread.
+    pub(super) fn split_off(&mut self, slots_max: usize) -> Batch<'a> {
+        let mut other = Batch::new(self.inputs, self.next, slots_max);
+        let mut given = self.slots.split_off(slots_max.min(self.slots.len()));
+        self.slots.extend(given.drain(slots_max.min(given.len())..));
+        other.slots = given;
+        self.slots_max = slots_max;
+        self.piece_bytes = other.piece_bytes;
+        other
     }
 
     /// Whether no input is left.
@@ -118,10 +141,8 @@ impl<'a> Batch<'a> {
 
     /// Reads a piece of every input, hashes them all, and closes inputs that ended.
     fn round(&mut self) {
-        // Pieces lie a line further apart than they are long: else the same place of all of them would fall into one set
-        // of the first cache, which has fewer lines than there are pieces. And they begin with a line.
-        let stride = self.piece_bytes + LINE_BYTES;
-        let buffer_bytes = self.slots_max * stride + LINE_BYTES;
+        let pieces_max = self.slots_max.max(self.slots.len());
+        let buffer_bytes = pieces_max * room_bytes(self.piece_bytes) + LINE_BYTES;
         if self.buffer.len() < buffer_bytes {
             self.buffer = vec![0; buffer_bytes]; // as zero pages, touched when they are read into
         }
@@ -130,19 +151,16 @@ impl<'a> Batch<'a> {
             .as_ptr()
             .align_offset(LINE_BYTES)
             .min(LINE_BYTES);
-        let pieces = self.buffer[unaligned..].chunks_mut(stride);
-        let pieces = pieces.map(|piece| &mut piece[..self.piece_bytes]);
-        let read: Vec<(&[u8], PieceRead)> = self
-            .slots
-            .iter_mut()
-            .zip(pieces)
-            .map(|(slot, piece)| {
-                let read = read_full(slot.reader.as_mut(), piece);
-                let count = *read.as_ref().unwrap_or(&0);
-                self.bytes_read += count as u64;
-                (&piece[..count], read)
-            })
-            .collect();
+        let mut room = &mut self.buffer[unaligned..];
+        let mut read: Vec<(&[u8], PieceRead)> = Vec::with_capacity(self.slots.len());
+        for slot in &mut self.slots {
+            let result = read_full(slot.reader.as_mut(), &mut room[..self.piece_bytes]);
+            let count = *result.as_ref().unwrap_or(&0);
+            self.bytes_read += count as u64;
+            let (piece, later) = room.split_at_mut(room_bytes(count));
+            read.push((&piece[..count], result));
+            room = later;
+        }
         let hashers = self.slots.iter_mut().map(|slot| &mut slot.hasher);
         update_many(hashers.zip(read.iter().map(|&(piece, _)| piece)));
         let read = read.into_iter().map(|(_, read)| read).collect();

@@ -73,22 +73,22 @@ pub fn hash(
     if inputs.count() == 1 && threads != 1 {
         return ahead::hash_one(inputs, threads, &mut delivery);
     }
-    let threads = resolved(threads);
     let next = AtomicUsize::new(0);
-    let batches = threads.clamp(1, BATCHES_MAX).min(inputs.count().max(1));
-    let mut first = Batch::new(inputs, &next, slots(inputs, batches));
+    let mut first = Batch::new(inputs, &next, slots(inputs, 1));
     first.run(FIRST_QUANTUM_BYTES, watch.cancel_flag());
     delivery.take(&mut first)?;
     if first.is_done() {
         return Ok(());
     }
+    let batches = resolved(threads).clamp(1, BATCHES_MAX).min(inputs.count());
     // A crew without threads does its jobs where it is asked for their results.
     crew(if batches > 1 { batches } else { 0 }, |crew| {
         let submit = |batch| submit(crew, batch, watch.cancel_flag());
-        submit(Box::new(first));
+        let slots_max = slots(inputs, batches);
         for _ in 1..batches {
-            submit(Box::new(Batch::new(inputs, &next, slots(inputs, batches))));
+            submit(Box::new(first.split_off(slots_max)));
         }
+        submit(Box::new(first));
         while let Some(batch) = crew.next() {
             let mut batch = batch?;
             delivery.take(&mut batch)?;
