@@ -20,8 +20,9 @@ use crate::tuning::Tuning;
 /// Old pages that are kept in memory when all of them can be read again, in bytes, at most. First touch of memory costs more than reading a page
 /// again, the more so on a virtual machine whose host takes unused memory back. Match stage of two kernel trees (1.1 GB of pages), medians
 /// of eleven: 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92, 2.95 s. (Another machine, where clearing
-/// pages was cheap, preferred 512 MiB by a tenth of the processor time.)
-const REREAD_CACHE_BYTES: u64 = 128 << 20;
+/// pages was cheap, preferred 512 MiB by a tenth of the processor time.) Two disk images at levels 1 and 3: 128 MiB 2.99 and 4.33 s, 64 MiB
+/// 2.46 and 3.90, 32 MiB 2.61 at level 1.
+const REREAD_CACHE_BYTES: u64 = 64 << 20;
 
 /// What workers share, within a budget.
 pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<Shared> {
