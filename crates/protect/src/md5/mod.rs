@@ -6,7 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `rounds.rs` | the 64 steps, for one word or a vector of them; how the chain is kept short |
-//! | `lanes/` | many inputs at once: which input is in which lane; AVX-512, AVX2, NEON; and which form takes one input |
+//! | `lanes/` | many inputs at once: which input is in which lane; AVX-512, AVX2, NEON; and one input with AVX-512 |
 //! | `plain.rs` | the RFC to the letter, for comparison |
 //!
 //! [`Md5`] takes one input in pieces, in constant memory. [`update_many`] and [`finish_many`] do the same for many inputs at once,

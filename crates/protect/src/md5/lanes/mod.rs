@@ -5,9 +5,7 @@
 //! lanes; when an input ends, the next one takes its lane, and when only few are left, narrower kernels and at last the
 //! scalar form go on. Lanes without an input do the work of another one over again, for nobody.
 
-use super::BLOCK_BYTES;
-#[cfg(not(target_arch = "x86_64"))]
-use super::rounds;
+use super::{BLOCK_BYTES, rounds};
 
 #[cfg(any(
     target_arch = "x86_64",
@@ -16,8 +14,6 @@ use super::rounds;
 #[macro_use]
 mod kernel;
 
-#[cfg(target_arch = "x86_64")]
-mod alone;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -63,11 +59,17 @@ pub(super) fn compress_jobs(jobs: &mut [Job]) {
     }
 }
 
+/// Blocks from which on it pays to ask what the processor has: on fewer the gain is below three microseconds, and the first
+/// answer may come slowly (a virtual machine asks its host).
+#[cfg(target_arch = "x86_64")]
+const ALONE_BLOCKS_MIN: usize = 256;
+
 /// Compresses blocks of one input by the fastest form for it.
 pub(super) fn compress_alone(state: &mut [u32; 4], blocks: &[Block]) {
     #[cfg(target_arch = "x86_64")]
-    alone::compress_blocks(state, blocks);
-    #[cfg(not(target_arch = "x86_64"))]
+    if blocks.len() >= ALONE_BLOCKS_MIN && avx512_alone::is_faster() {
+        return avx512_alone::compress_blocks(state, blocks);
+    }
     rounds::compress_blocks(state, blocks);
 }
 

@@ -1,7 +1,6 @@
 //! Every kernel that this processor has, beside the scalar form.
 
 use super::*;
-use crate::md5::rounds;
 use crate::property::patterned_bytes;
 
 /// Blocks that are there for each lane, and blocks that are asked for.
@@ -28,6 +27,30 @@ fn kernel_equals_scalar<const LANES: usize>(kernel: Kernel<LANES>) {
                 state,
                 "lane {lane} of {LANES}"
             );
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_form_for_one_input_equals_the_scalar_form() {
+    let bytes = patterned_bytes(1 + 2 * ALONE_BLOCKS_MIN * BLOCK_BYTES, 4);
+    let (blocks, _) = bytes[1..].as_chunks();
+    for count in [
+        0,
+        1,
+        2,
+        ALONE_BLOCKS_MIN - 1,
+        ALONE_BLOCKS_MIN,
+        2 * ALONE_BLOCKS_MIN,
+    ] {
+        let mut states = [[1, 2, 3, u32::MAX]; 3];
+        rounds::compress_blocks(&mut states[0], &blocks[..count]);
+        compress_alone(&mut states[1], &blocks[..count]);
+        assert_eq!(states[1], states[0], "{count} blocks");
+        if avx512_alone::is_available() {
+            avx512_alone::compress_blocks(&mut states[2], &blocks[..count]);
+            assert_eq!(states[2], states[0], "{count} blocks");
         }
     }
 }
