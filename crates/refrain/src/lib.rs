@@ -43,7 +43,7 @@
 //! [`stages`] measures what each part of the work takes.
 //!
 //! A verb works on threads of its own. Called inside of [`runtime::install`] it shares a [`pool`](runtime::pool) with others, in whatever
-//! class; inside of [`runtime::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
+//! class; inside of [`runtime::install_on`] another pool's threads, as rayon's; inside of [`runtime::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
 //! reads.
 //!
 //! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for

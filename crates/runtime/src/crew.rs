@@ -11,9 +11,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::JobPanicked;
-use crate::executor::{Executor, executor_here};
+use crate::executor::{Executor, Hand, executor_here};
 use crate::policy::{Class, Entity};
-use crate::pool::{Flow, Lender, Options, Pool, Step, lending};
+use crate::pool::{Lender, Options, Pool, Step, lending};
 use crate::queue::{Queue, Station, run};
 
 /// Which worker takes a job, and before which others.
@@ -47,8 +47,8 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     /// The pool of others that its hands run on; none: one of its own, made with the first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
-    /// Flows that do the compute jobs, one job at a turn. Where there are none the coordinator does them in `next`.
-    hands: RefCell<Vec<Flow>>,
+    /// Who does the compute jobs, a flow one job at a turn. Where there are none the coordinator does them in `next`.
+    hands: RefCell<Vec<Hand>>,
     /// Threads of the blocking stations; those that the system refused are not asked for again.
     threads_of: [Cell<Staffing>; Station::COUNT],
     in_flight: Cell<usize>,
@@ -84,14 +84,15 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 /// in a fixed order. The same happens to lanes whose thread the operating system refuses, so a
 /// crew works, slowly, where no thread is to be had.
 ///
-/// Inside of [`install`](crate::install) the compute workers are flows of the pool installed there, at most one for each of its workers.
+/// Inside of [`install`](crate::install) the compute workers are flows of the pool installed there, at most one for each of its workers;
+/// inside of [`install_on`](crate::install_on) they are the threads given there.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
 {
     let executor = executor_here();
     let threads = match &executor {
-        Some(executor) => threads.min(executor.pool.workers()),
+        Some(executor) => threads.min(executor.workers()),
         None => threads,
     };
     lending(|lender| {
@@ -139,8 +140,8 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
     fn call(&self, hand: usize) {
         let queue = Arc::clone(&self.queue);
         let job = self.lender.lend(Box::new(move || queue.work(hand)));
-        if let Some(flow) = self.hands.borrow().get(hand) {
-            flow.submit_steps(job);
+        if let Some(hand) = self.hands.borrow().get(hand) {
+            hand.submit_steps(job);
         }
     }
 
@@ -150,16 +151,16 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         if self.hands.borrow().len() >= self.threads.min(self.in_flight()) {
             return;
         }
-        let flow = match &self.executor {
-            Some(executor) => executor.pool.flow(executor.entity),
+        let hand = match &self.executor {
+            Some(executor) => executor.hand(),
             None => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
-                Some(pool) => pool.flow(Entity::new(Class::Normal)),
+                Some(pool) => Hand::Flow(pool.flow(Entity::new(Class::Normal))),
                 None => return,
             },
         };
-        let hand = self.queue.hire();
-        self.hands.borrow_mut().push(flow);
-        self.call(hand);
+        let number = self.queue.hire();
+        self.hands.borrow_mut().push(hand);
+        self.call(number);
     }
 
     /// Starts the thread of a blocking station.

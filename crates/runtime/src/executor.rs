@@ -1,4 +1,5 @@
-//! Where the work of a call is done: on threads of its own, on a pool that others use too, or behind everything else on the machine.
+//! Where the work of a call is done: on threads of its own, on a pool that others use too (ours or another), or behind everything else on the
+//! machine.
 //!
 //! Whoever starts a verb of the engine decides, and the verb need not know: its [`crew`](crate::crew()) asks when it begins. So there is one
 //! way in for all verbs, as with `rayon::ThreadPool::install`, and no option that each of them would have to pass on.
@@ -8,13 +9,57 @@ use std::sync::Arc;
 use std::thread::{Builder, scope};
 
 use crate::policy::{Class, Entity};
-use crate::pool::{Pool, current_worker, system};
+use crate::pool::{Body, Flow, Pool, Step, current_worker, system};
+
+/// Threads of another kind that crews can do their computing on ([`install_on`]): rayon's, or an async runtime's for blocking work.
+pub trait Threads: Send + Sync {
+    /// How many jobs run at once.
+    fn count(&self) -> usize;
+
+    /// Runs `job` on one of the threads. It must run, or its crew waits for it forever, and takes as long as the crew has something to do.
+    fn spawn(&self, job: Box<dyn FnOnce() + Send>);
+}
 
 /// What crews of this thread run on.
-#[derive(Debug, Clone)]
-pub(crate) struct Executor {
-    pub pool: Arc<Pool>,
-    pub entity: Entity,
+#[derive(Clone)]
+pub(crate) enum Executor {
+    Pool { pool: Arc<Pool>, entity: Entity },
+    Threads(Arc<dyn Threads>),
+}
+
+/// One of those who do a crew's compute jobs.
+pub(crate) enum Hand {
+    Flow(Flow),
+    Threads(Arc<dyn Threads>),
+}
+
+impl Executor {
+    /// How many hands can work at once.
+    pub(crate) fn workers(&self) -> usize {
+        match self {
+            Executor::Pool { pool, .. } => pool.workers(),
+            Executor::Threads(threads) => threads.count(),
+        }
+    }
+
+    pub(crate) fn hand(&self) -> Hand {
+        match self {
+            Executor::Pool { pool, entity } => Hand::Flow(pool.flow(*entity)),
+            Executor::Threads(threads) => Hand::Threads(Arc::clone(threads)),
+        }
+    }
+}
+
+impl Hand {
+    /// Calls `steps` until it says that it is done. Between two calls a flow may be given to others.
+    pub(crate) fn submit_steps(&self, mut steps: Body) {
+        match self {
+            Hand::Flow(flow) => flow.submit_steps(steps),
+            Hand::Threads(threads) => {
+                threads.spawn(Box::new(move || while let Step::Again = steps() {}));
+            }
+        }
+    }
 }
 
 thread_local! {
@@ -71,7 +116,7 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     if current_worker().is_some() {
         return work();
     }
-    let executor = Executor {
+    let executor = Executor::Pool {
         pool: Arc::clone(pool),
         entity,
     };
@@ -79,6 +124,38 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
         Class::Idle => in_background(|| with_executor(executor, work)),
         Class::Iso | Class::Normal => with_executor(executor, work),
     }
+}
+
+/// Calls `work`; crews that begin in it do their computing on `threads`, at most as many jobs at once as these do. For programs that have
+/// a thread pool already; without urgency, classes or tenants.
+///
+/// The caller waits for what is computed, so it must not be the only one of those threads.
+///
+/// ```
+/// use std::sync::Arc;
+/// use refrain_runtime::{Lane, Threads, crew, install_on};
+///
+/// struct Fresh;
+///
+/// impl Threads for Fresh {
+///     fn count(&self) -> usize {
+///         2
+///     }
+///     fn spawn(&self, job: Box<dyn FnOnce() + Send>) {
+///         std::thread::spawn(job);
+///     }
+/// }
+///
+/// let sum = install_on(&(Arc::new(Fresh) as _), || {
+///     crew(2, |crew| {
+///         (1..=3).for_each(|number| crew.submit(Lane::Normal, move || number));
+///         std::iter::from_fn(|| crew.next()).flatten().sum::<i32>()
+///     })
+/// });
+/// assert_eq!(sum, 6);
+/// ```
+pub fn install_on<R>(threads: &Arc<dyn Threads>, work: impl FnOnce() -> R) -> R {
+    with_executor(Executor::Threads(Arc::clone(threads)), work)
 }
 
 /// Calls `work` on a thread of the kernel's idle class (Linux: `SCHED_IDLE`), and waits for it. Threads that `work` makes are of this class
@@ -170,6 +247,38 @@ mod tests {
             assert_eq!(install(&pool, Entity::new(class), hand), worker);
             assert_ne!(hand(), worker);
         }
+    }
+
+    struct Named;
+
+    impl Threads for Named {
+        fn count(&self) -> usize {
+            3
+        }
+        fn spawn(&self, job: Box<dyn FnOnce() + Send>) {
+            Builder::new().name("foreign".into()).spawn(job).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_crew_does_its_computing_on_the_threads_it_is_given() {
+        let threads: Arc<dyn Threads> = Arc::new(Named);
+        let names: Vec<String> = install_on(&threads, places)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names[1..], ["input", "foreign"]);
+        let sum = |numbers: u64| {
+            crew(8, |crew| {
+                assert_eq!(crew.threads(), 3);
+                (0..numbers).for_each(|number| crew.submit(Lane::Normal, move || number));
+                std::iter::from_fn(|| crew.next())
+                    .map(Result::unwrap)
+                    .sum::<u64>()
+            })
+        };
+        assert_eq!(install_on(&threads, || sum(1000)), 999 * 500);
+        assert!(executor_here().is_none());
     }
 
     #[test]

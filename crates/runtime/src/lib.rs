@@ -56,7 +56,7 @@ pub use cancel::Cancellation;
 pub use clock::{Clock, MockClock, RealClock};
 pub use crew::{Crew, Lane, crew};
 pub use error::{Error, JobPanicked};
-pub use executor::{enter_background, in_background, install};
+pub use executor::{Threads, enter_background, in_background, install, install_on};
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;

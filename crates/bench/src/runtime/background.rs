@@ -3,18 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use refrain::runtime::install;
 use refrain::runtime::policy::{Class, Entity};
 use refrain::runtime::pool::{Options, Pool};
-use refrain::storage::{FileSource, MemorySink, MemorySource, NullSink, Sink, Source};
-use refrain::{
-    Archive, CompressOptions, Content, Level, MemberInput, Purpose, ReadOptions, Watch, compress,
-    stages,
-};
+use refrain::storage::{MemorySink, MemorySource, NullSink, Source};
+use refrain::{Archive, Purpose, ReadOptions, stages};
 
+use super::engine::{Stop, compress_content, source};
 use super::load::WORKERS;
 use super::pool::{p99_us, pause};
 use super::random::Random;
@@ -23,8 +21,6 @@ use super::row::{Bar, Row};
 /// Reads behind each percentile.
 const READS: u64 = 1000;
 const READ_BYTES: usize = 4096;
-/// How much text is made where no content is given.
-const MADE_BYTES: usize = 256 << 20;
 /// What the reader may keep in memory: little, so that reads open blocks.
 const READER_BYTES: u64 = 64 << 20;
 
@@ -62,13 +58,10 @@ struct Rig {
 
 impl Rig {
     fn new(content: Option<&Path>) -> Result<Rig, Box<dyn std::error::Error>> {
-        let content: Arc<dyn Source> = match content {
-            Some(path) => Arc::new(FileSource::open(path)?),
-            None => Arc::new(MemorySource::new(made_text(MADE_BYTES))),
-        };
+        let content = source(content)?;
         let mut sink = MemorySink::new();
         let output = sink.output();
-        run(&content, &mut sink, Purpose::Serve, &Stop::default())?;
+        compress_content(&content, &mut sink, Purpose::Serve, 6, &Stop::default())?;
         let archive = Arc::new(MemorySource::new(output.published().unwrap_or_default()));
         let options = ReadOptions {
             memory_bytes: READER_BYTES,
@@ -88,9 +81,11 @@ impl Rig {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 install(&pool, Entity::new(Class::Idle), || {
-                    while run(&self.content, &mut NullSink::new(), Purpose::Archive, &stop).is_ok()
-                    {
-                    }
+                    let once = || {
+                        let mut sink = NullSink::new();
+                        compress_content(&self.content, &mut sink, Purpose::Archive, 6, &stop)
+                    };
+                    while once().is_ok() {}
                 });
             });
             // Until all its stages are under way.
@@ -131,56 +126,6 @@ impl Rig {
         let spare = all - mine.as_secs_f64();
         Some((1.0 - used.saturating_sub(mine).as_secs_f64() / spare) * 100.0)
     }
-}
-
-fn run(
-    content: &Arc<dyn Source>,
-    sink: &mut dyn Sink,
-    purpose: Purpose,
-    stop: &Stop,
-) -> refrain::Result<()> {
-    let member = MemberInput {
-        name: "content".into(),
-        mode: None,
-        modified: None,
-        content: Content::Source(Arc::clone(content)),
-    };
-    let options = CompressOptions {
-        level: Level(6),
-        purpose,
-        threads: WORKERS,
-        ..CompressOptions::default()
-    };
-    compress(vec![member], sink, &options, stop).map(|_| ())
-}
-
-#[derive(Default)]
-struct Stop(AtomicBool);
-
-impl Watch for Stop {
-    fn cancel_flag(&self) -> Option<&AtomicBool> {
-        Some(&self.0)
-    }
-}
-
-/// Words of a made-up language, some more frequent than others.
-fn made_text(length_bytes: usize) -> Vec<u8> {
-    let mut random = Random(11);
-    let word = |random: &mut Random| -> Vec<u8> {
-        let length = 2 + random.next() % 9;
-        (0..length)
-            .map(|_| b'a' + (random.next() % 26) as u8)
-            .collect()
-    };
-    let words: Vec<Vec<u8>> = (0..1 << 14).map(|_| word(&mut random)).collect();
-    let mut text = Vec::with_capacity(length_bytes + 16);
-    while text.len() < length_bytes {
-        // A power of two at random first, so that half of all words are among the first hundred.
-        let range = 1 << (1 + random.next() % 14);
-        text.extend_from_slice(&words[(random.next() % range) as usize]);
-        text.push(b' ');
-    }
-    text
 }
 
 /// Processor time of the calling thread; `None` where the system does not say.

@@ -3,6 +3,7 @@
 //! Each row names its bar. A row that cannot be measured is absent.
 
 mod background;
+mod engine;
 mod idle;
 mod load;
 mod pool;
@@ -25,7 +26,7 @@ pub struct Arguments {
     /// Only the row of this name, or else the rows whose name starts so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// What is compressed and read in the rows `reads`; without it some text is made
+    /// What is compressed and read in the rows `compress` and `reads`; without it some text is made
     #[arg(long, value_name = "FILE")]
     content: Option<std::path::PathBuf>,
 }
@@ -36,6 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         queue::rows(),
         idle::rows(),
         pool::rows(),
+        engine::rows(arguments.content.clone()),
         background::rows(arguments.content.clone()),
     ];
     let mut rows: Vec<Row> = all.into_iter().flatten().collect();

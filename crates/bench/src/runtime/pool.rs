@@ -261,7 +261,7 @@ fn join_cost() -> Row {
         })
 }
 
-fn rayon_pool(workers: usize) -> Option<rayon::ThreadPool> {
+pub fn rayon_pool(workers: usize) -> Option<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(workers)
         .build()

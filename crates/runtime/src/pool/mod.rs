@@ -55,6 +55,7 @@ use std::time::Duration;
 pub(crate) use borrowed::{Lender, lending};
 pub use flow::Flow;
 pub use histogram::Times;
+pub(crate) use job::Body;
 pub use job::{JobError, JobHandle, Step};
 pub use join::join;
 pub use profile::{Profile, WorkerProfile};
