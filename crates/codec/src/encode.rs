@@ -143,7 +143,7 @@ fn is_incompressible(
     if on_noise == OnNoise::Store {
         return Ok(true);
     }
-    let quick_bytes = look::trial_bytes(workspace, raw)?;
+    let quick_bytes = look::quick_bytes(workspace, raw)?;
     Ok(quick_bytes >= raw.len() - (raw.len() >> FULL_PASS_SAVING_LOG))
 }
 
@@ -160,7 +160,7 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
     if nominated.peek().is_none() {
         return Ok(FilterChain::EMPTY);
     }
-    let plain_bytes = look::trial_bytes(workspace, sample)?;
+    let plain_bytes = look::quick_bytes(workspace, sample)?;
     let mut best_bytes = plain_bytes - (plain_bytes >> FILTER_SAVING_LOG);
     let mut best = FilterChain::EMPTY;
     for step in nominated {
@@ -168,7 +168,7 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
         filtered.clear();
         filtered.extend_from_slice(sample);
         step.encode(&mut filtered);
-        let bytes = look::trial_bytes(workspace, &filtered);
+        let bytes = look::quick_bytes(workspace, &filtered);
         workspace.sample_filtered = filtered;
         let bytes = bytes?;
         if bytes < best_bytes {

@@ -38,6 +38,26 @@ pub fn text(length_bytes: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// Lines of coordinates on a coarse grid, as drawings and tables hold them.
+#[must_use]
+pub fn figures(length_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + 32);
+    while bytes.len() < length_bytes {
+        let [x, y] = [random.below(4000) * 25, random.below(4000) * 25];
+        let line = format!(
+            "at {}.{:03} {}.{:03}\n",
+            x / 1000,
+            x % 1000,
+            y / 1000,
+            y % 1000
+        );
+        bytes.extend_from_slice(line.as_bytes());
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
 /// Samples of `sample_bytes` (1 to 4) bytes, little-endian, of a slow random walk.
 #[must_use]
 pub fn wave(length_bytes: usize, sample_bytes: usize) -> Vec<u8> {

@@ -31,6 +31,7 @@ fn kinds(length_bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
         ("noise", property::noise(length_bytes, 1)),
         ("zeros", vec![0; length_bytes]),
         ("text", property::text(length_bytes, 1)),
+        ("figures", property::figures(length_bytes, 1)),
         (
             "period",
             period.iter().copied().cycle().take(length_bytes).collect(),

@@ -16,8 +16,17 @@ use crate::codec::{
 use crate::description::Params;
 use crate::error::{Error, Result};
 use crate::id::CodecId;
+use crate::look::{self, Content};
 use crate::settings::{MAX_RAW_LENGTH_BYTES, Settings};
 use crate::workspace::Workspace;
+
+mod finder;
+mod frame;
+mod tables;
+
+use finder::Finder;
+use frame::check_frame;
+use tables::table_bytes;
 
 /// Smallest window that zstd knows, log2 of bytes.
 const WINDOW_LOG_MIN: u32 = 10;
@@ -37,9 +46,6 @@ const QUICK_LEVEL: i32 = 1;
 /// measured, 2.7 at level 5, 1.0 at 12, 0.16 at 13, 0.01 from 16 on. All levels found a repeat of
 /// 2 MiB of noise; long-distance matching found no more, at 1.4 GB/s.
 const NOISE_LEVEL_MAX: i32 = 4;
-
-/// Larger blocks get a table of our own size at the fast levels.
-const OWN_TABLES_FROM_BYTES: u64 = 256 << 10;
 
 /// Long-distance mode looks at one position in `2^LONG_DISTANCE_RATE_LOG`.
 ///
@@ -121,15 +127,22 @@ impl Codec for Zstd {
                 i64::from(WINDOW_LOG_MIN)..=i64::from(WINDOW_LOG_MAX),
             )?;
         }
-        let window_log = window_log(raw.len() as u64, settings);
-        compress(
-            workspace,
-            raw,
-            level,
-            window_log,
-            settings.long_distance,
-            out,
-        )?;
+        let trial = |workspace: &mut Workspace, piece: &[u8], finder| {
+            look::trial_bytes(workspace, |workspace, out| {
+                let tuning = Tuning {
+                    finder,
+                    window_log: window_log(piece.len() as u64, settings),
+                    long_distance: false,
+                };
+                compress(workspace, piece, &tuning, out)
+            })
+        };
+        let tuning = Tuning {
+            finder: finder::choose(workspace, raw, level, trial)?,
+            window_log: window_log(raw.len() as u64, settings),
+            long_distance: settings.long_distance,
+        };
+        compress(workspace, raw, &tuning, out)?;
         Ok(Params::EMPTY)
     }
 
@@ -193,8 +206,8 @@ impl Codec for Zstd {
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
         let level = clamped_level(self, settings);
         let window_log = window_log(raw_length_bytes, settings);
-        let hash_log = hash_log(level, raw_length_bytes);
-        table_bytes(level, window_log, hash_log, settings.long_distance) + FIXED_ENCODER_BYTES
+        let finder = finder::own_finder(level, raw_length_bytes, Content::Text);
+        table_bytes(&finder, window_log, settings.long_distance) + FIXED_ENCODER_BYTES
     }
 
     fn decode_memory_bytes(&self, raw_length_bytes: u64, _params: &Params) -> u64 {
@@ -224,21 +237,29 @@ impl Codec for Zstd {
 
 /// Appends a quick zstd form of `raw` to `out`: the yardstick of trials.
 pub(crate) fn quick(workspace: &mut Workspace, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let window_log = ceil_log2(raw.len() as u64);
-    compress(workspace, raw, QUICK_LEVEL, window_log, false, out)
+    let tuning = Tuning {
+        finder: Finder::of_level(QUICK_LEVEL),
+        window_log: ceil_log2(raw.len() as u64),
+        long_distance: false,
+    };
+    compress(workspace, raw, &tuning, out)
+}
+
+/// All that the bytes depend on, besides the block's.
+struct Tuning {
+    finder: Finder,
+    window_log: u32,
+    long_distance: bool,
 }
 
 fn compress(
     workspace: &mut Workspace,
     raw: &[u8],
-    level: i32,
-    window_log: u32,
-    long_distance: bool,
+    tuning: &Tuning,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let context = workspace.zstd.encoder(raw.len() as u64)?;
-    let hash_log = hash_log(level, raw.len() as u64);
-    configure(context, level, window_log, hash_log, long_distance).map_err(encoder_error)?;
+    configure(context, tuning).map_err(encoder_error)?;
     // Always the full bound: with less room zstd stores parts that it could squeeze, and the bytes
     // would depend on the capacity that `out` happens to have.
     reserve(CodecId::ZSTD, out, zstd_safe::compress_bound(raw.len()))?;
@@ -251,51 +272,32 @@ fn compress(
 
 fn configure(
     context: &mut CCtx<'static>,
-    level: i32,
-    window_log: u32,
-    hash_log: Option<u32>,
-    long_distance: bool,
+    tuning: &Tuning,
 ) -> std::result::Result<(), zstd_safe::ErrorCode> {
     context.reset(ResetDirective::SessionAndParameters)?;
     context.set_parameter(CParameter::Format(FrameFormat::Magicless))?;
-    context.set_parameter(CParameter::CompressionLevel(level))?;
-    context.set_parameter(CParameter::WindowLog(window_log))?;
+    context.set_parameter(CParameter::CompressionLevel(tuning.finder.level))?;
+    context.set_parameter(CParameter::WindowLog(tuning.window_log))?;
     context.set_parameter(CParameter::ContentSizeFlag(false))?;
     context.set_parameter(CParameter::ChecksumFlag(false))?;
     context.set_parameter(CParameter::DictIdFlag(false))?;
-    if let Some(hash_log) = hash_log {
+    if let Some(hash_log) = tuning.finder.hash_log {
         context.set_parameter(CParameter::HashLog(hash_log))?;
     }
-    if long_distance {
+    if let Some(match_bytes_min) = tuning.finder.match_bytes_min {
+        context.set_parameter(CParameter::MinMatch(match_bytes_min))?;
+    }
+    if tuning.long_distance {
         context.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
         context.set_parameter(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
     }
     // Said aloud, since what "auto" means has differed between versions and processors.
-    let row_match_finder = match window_log > 14 {
+    let row_match_finder = match tuning.window_log > 14 {
         true => ParamSwitch::Enable,
         false => ParamSwitch::Disable,
     };
     context.set_parameter(CParameter::UseRowMatchFinder(row_match_finder))?;
     Ok(())
-}
-
-/// log2 of the entries of the fast levels' (at level 3: large) table, where zstd's own choice does not suit us: the block has gone through the
-/// match stage, and what still repeats in it lies farther apart than in a file.
-///
-/// 2^14, 2^16 and 2^17 are zstd's for what is larger than [`OWN_TABLES_FROM_BYTES`]; smaller inputs have other tables there. Two kernel
-/// trees and 490 MB of programs at level 1, without long-distance mode, MB and processor time of the whole: 217.0 and 143.8 (4.8 s), with 2^15
-/// 211.3 and 141.1 (4.9 s), with 2^16 207.6 and 138.9 (5.5 s), with 2^13 225.0. Level 2: 208.0 and 133.8 -> 206.7 and 131.2, level 3:
-/// 196.1 and 126.6 -> 195.3 and 125.5. 60 MB of logs become 1.7 % larger at level 1.
-fn hash_log(level: i32, raw_length_bytes: u64) -> Option<u32> {
-    if raw_length_bytes <= OWN_TABLES_FROM_BYTES {
-        return None;
-    }
-    match level {
-        1 => Some(15),
-        2 => Some(17),
-        3 => Some(18),
-        _ => None,
-    }
 }
 
 /// The window for a block: as asked, or as large as the block.
@@ -313,107 +315,11 @@ fn ceil_log2(raw_length_bytes: u64) -> u32 {
     length.next_power_of_two().trailing_zeros()
 }
 
-/// Bytes of the frame header that `configure` asks for: descriptor and window.
-const HEADER_BYTES: usize = 2;
-/// A descriptor without content size, single segment, checksum and dictionary.
-const DESCRIPTOR: u8 = 0;
-/// Bytes of a block header: last-block bit, two bits of type, 21 bits of size.
-const BLOCK_HEADER_BYTES: usize = 3;
-
-/// Checks that `data` is one frame as `encode` writes it (RFC 8878, 3.1.1): plain header, window no
-/// larger than the block can need, and blocks that end where the data ends. zstd alone would take
-/// several frames, and any window when it opens a whole block.
-fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
-    let refuse = |cause| Error::Damaged {
-        codec: CodecId::ZSTD,
-        cause,
-    };
-    let (&[descriptor, window], mut blocks) = data
-        .split_first_chunk::<HEADER_BYTES>()
-        .ok_or(refuse("no frame header"))?;
-    if descriptor != DESCRIPTOR {
-        return Err(refuse("frame descriptor with flags"));
-    }
-    if window_bytes(window) > 1 << ceil_log2(raw_length_bytes) {
-        return Err(refuse("window larger than the block"));
-    }
-    loop {
-        let (&[a, b, c], rest) = blocks
-            .split_first_chunk::<BLOCK_HEADER_BYTES>()
-            .ok_or(refuse("cut short"))?;
-        let header = u32::from_le_bytes([a, b, c, 0]);
-        let is_last = header & 1 == 1;
-        let is_run = header >> 1 & 3 == 1;
-        let size = if is_run { 1 } else { (header >> 3) as usize };
-        blocks = rest.get(size..).ok_or(refuse("cut short"))?;
-        if is_last {
-            break;
-        }
-    }
-    match blocks.is_empty() {
-        true => Ok(()),
-        false => Err(refuse("bytes after the end")),
-    }
-}
-
-/// The window that a frame header's byte states (RFC 8878, 3.1.1.1.2): five bits of exponent, three
-/// of mantissa.
-fn window_bytes(byte: u8) -> u64 {
-    let base = 1_u64 << (u32::from(byte >> 3) + WINDOW_LOG_MIN);
-    base + base / 8 * u64::from(byte & 7)
-}
-
 /// Buffers of a zstd encoder that do not depend on the level: entropy tables, the 128 KiB block
 /// and its sequences, and the optimal parser's price tables.
 const FIXED_ENCODER_BYTES: u64 = 2 << 20;
 /// The same for a decoder: entropy tables, in and out buffers of one 128 KiB block.
 const FIXED_DECODER_BYTES: u64 = 512 << 10;
-
-/// log2 of the entries of the hash and of the chain (or tree) table per level 1..=22, for blocks
-/// above 256 KiB; never less than what smaller blocks get. zstd's published defaults; a test
-/// compares the estimate with what a context really holds.
-const TABLE_LOGS: [(u32, u32); 22] = [
-    (15, 14),
-    (16, 15),
-    (17, 16),
-    (18, 18),
-    (19, 18),
-    (19, 18),
-    (20, 19),
-    (20, 19),
-    (21, 20),
-    (22, 21),
-    (22, 21),
-    (23, 22),
-    (22, 22),
-    (23, 22),
-    (23, 23),
-    (22, 22),
-    (22, 23),
-    (22, 23),
-    (22, 24),
-    (23, 25),
-    (24, 26),
-    (25, 27),
-];
-
-/// Upper bound of the match finders' tables, bytes. zstd never makes a table larger than twice the
-/// window's entries.
-fn table_bytes(level: i32, window_log: u32, hash_log: Option<u32>, long_distance: bool) -> u64 {
-    let row = usize::try_from(level - 1).unwrap_or(0);
-    let (zstd_hash_log, chain_log) = TABLE_LOGS[row.min(TABLE_LOGS.len() - 1)];
-    let hash_log = hash_log.unwrap_or(zstd_hash_log);
-    let hash_entries = 1_u64 << hash_log.min(window_log + 1);
-    let chain_entries = 1_u64 << chain_log.min(window_log + 1);
-    // Entries of 4 bytes, and one tag byte per hash entry for the row match finder.
-    let tables = hash_entries * 5 + chain_entries * 4;
-    let long = match long_distance {
-        // One 8-byte entry per 16 bytes of window at most, and the sequences found.
-        true => (1_u64 << window_log) / 2 + (64 << 10),
-        false => 0,
-    };
-    tables + long
-}
 
 fn damaged(code: zstd_safe::ErrorCode) -> Error {
     Error::Damaged {

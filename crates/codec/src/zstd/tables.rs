@@ -1,0 +1,49 @@
+//! What zstd's match finders take for their tables.
+
+use super::finder::Finder;
+
+/// log2 of the entries of the hash and of the chain (or tree) table per level 1..=22, for blocks
+/// above 256 KiB; never less than what smaller blocks get. zstd's published defaults; a test
+/// compares the estimate with what a context really holds.
+const TABLE_LOGS: [(u32, u32); 22] = [
+    (15, 14),
+    (16, 15),
+    (17, 16),
+    (18, 18),
+    (19, 18),
+    (19, 18),
+    (20, 19),
+    (20, 19),
+    (21, 20),
+    (22, 21),
+    (22, 21),
+    (23, 22),
+    (22, 22),
+    (23, 22),
+    (23, 23),
+    (22, 22),
+    (22, 23),
+    (22, 23),
+    (22, 24),
+    (23, 25),
+    (24, 26),
+    (25, 27),
+];
+
+/// Upper bound of the match finders' tables, bytes. zstd never makes a table larger than twice the
+/// window's entries.
+pub(super) fn table_bytes(finder: &Finder, window_log: u32, long_distance: bool) -> u64 {
+    let row = usize::try_from(finder.level - 1).unwrap_or(0);
+    let (hash_log, chain_log) = TABLE_LOGS[row.min(TABLE_LOGS.len() - 1)];
+    let hash_log = finder.hash_log.unwrap_or(hash_log);
+    let hash_entries = 1_u64 << hash_log.min(window_log + 1);
+    let chain_entries = 1_u64 << chain_log.min(window_log + 1);
+    // Entries of 4 bytes, and one tag byte per hash entry for the row match finder.
+    let tables = hash_entries * 5 + chain_entries * 4;
+    let long = match long_distance {
+        // One 8-byte entry per 16 bytes of window at most, and the sequences found.
+        true => (1_u64 << window_log) / 2 + (64 << 10),
+        false => 0,
+    };
+    tables + long
+}
