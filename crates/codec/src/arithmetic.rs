@@ -4,6 +4,8 @@
 //!
 //! One trait for both directions: a model is written once, and runs in the encoder and the decoder.
 
+use std::hint::black_box;
+
 /// Bits of a probability: 1 is 65536.
 pub(crate) const PROBABILITY_BITS: u32 = 16;
 
@@ -143,8 +145,17 @@ impl BinaryCoder for Decoder<'_> {
     #[inline(always)]
     fn code(&mut self, _bit: bool, probability: u32) -> bool {
         let split = self.interval.split(probability);
-        let bit = self.point <= split;
-        self.interval.narrow(bit, split);
+        // A jump, whose outcome the processor guesses, and the bit as a constant behind each way: what
+        // the model asks next can then begin before this is decided. Compilers would rather compute
+        // the bit, which makes all decisions wait for each other: block sorting takes 1.27 times as
+        // long to open.
+        let bit = if self.point <= split {
+            self.interval.narrow(true, split);
+            black_box(true)
+        } else {
+            self.interval.narrow(false, split);
+            black_box(false)
+        };
         while self.interval.shares_byte() {
             self.interval.shift();
             self.take();

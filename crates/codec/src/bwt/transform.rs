@@ -18,6 +18,8 @@ const SAMPLING_MIN_BYTES: usize = 1 << 16;
 /// A block has at most this many chains: enough to hide the latency of memory and to open a prefix
 /// for less.
 const CHAINS_MAX_LOG: u32 = 6;
+/// The same as a number.
+pub(super) const CHAINS_MAX: usize = 1 << CHAINS_MAX_LOG;
 
 /// Bytes from one chain start to the next, a power of two, for a text of `length_bytes`.
 pub(super) fn sampling_bytes(length_bytes: usize) -> usize {
