@@ -15,13 +15,13 @@ const NOISE_MEAN_LOG: u32 = 6;
 pub(super) struct History {
     pub(super) tree: Tree,
     pub(super) recency: Recency,
-    /// The last three symbols, the latest first.
-    pub(super) symbols: [u8; 3],
-    /// The last three symbols' ranks of recency, the latest first.
-    pub(super) ranks: [u32; 3],
-    /// The exponents of the last three runs' lengths, the latest first.
-    pub(super) exponents: [u32; 3],
-    /// Of each symbol's last run.
+    /// The last four symbols, a byte each, the latest lowest.
+    pub(super) symbols: u32,
+    /// The last three symbols' ranks of recency, at most 15, four bits each, the latest lowest.
+    pub(super) ranks: u32,
+    /// The exponents of the last three runs' lengths, likewise.
+    pub(super) exponents: u32,
+    /// Of each symbol's last run, at most 15.
     last_exponents: [u8; 256],
     /// Moving average of each symbol's exponents, in 1/256.
     pub(super) mean_exponents: [u16; 256],
@@ -36,9 +36,9 @@ impl History {
         Self {
             tree: Tree::of(shape),
             recency: Recency::new(),
-            symbols: [0; 3],
-            ranks: [0; 3],
-            exponents: [0; 3],
+            symbols: 0,
+            ranks: 0,
+            exponents: 0,
             last_exponents: [0; 256],
             mean_exponents: [0; 256],
             mean_rank: 0,
@@ -48,8 +48,8 @@ impl History {
 
     pub(super) fn learn_symbol(&mut self, symbol: u8) -> u32 {
         let rank = self.recency.touch(symbol);
-        self.symbols = [symbol, self.symbols[0], self.symbols[1]];
-        self.ranks = [rank, self.ranks[0], self.ranks[1]];
+        self.symbols = self.symbols << 8 | u32::from(symbol);
+        self.ranks = pushed(self.ranks, rank);
         // Ranks are at most 32, so the average stays within 1024 and the sum does not wrap.
         self.mean_rank = self.mean_rank + rank * 4 - (self.mean_rank >> 3);
         self.noise = self.noise + rank - (self.noise >> NOISE_MEAN_LOG);
@@ -61,14 +61,20 @@ impl History {
     }
 
     pub(super) fn learn_exponent(&mut self, symbol: u8, exponent: u32) {
-        self.exponents = [exponent, self.exponents[0], self.exponents[1]];
+        self.exponents = pushed(self.exponents, exponent);
         let symbol = usize::from(symbol);
-        self.last_exponents[symbol] = exponent as u8;
+        self.last_exponents[symbol] = exponent.min(15) as u8;
         let mean = &mut self.mean_exponents[symbol];
         *mean = *mean + exponent as u16 * 64 - (*mean >> 2);
     }
 
+    /// At most 15.
     pub(super) fn last_exponent(&self, symbol: u8) -> u32 {
         u32::from(self.last_exponents[usize::from(symbol)])
     }
+}
+
+/// Three numbers of four bits, the latest lowest, after one more came.
+fn pushed(three: u32, latest: u32) -> u32 {
+    three << 4 & 0xFFF | latest.min(15)
 }

@@ -12,9 +12,11 @@
 //!
 //! `docs/codec-bwt.md` says all that a decoder must know, and `tests/twin/bwt.rs` is one written from it.
 
+mod counter;
 mod history;
 mod inverse;
 mod logistic;
+mod mix;
 mod predictor;
 mod recency;
 mod repeats;

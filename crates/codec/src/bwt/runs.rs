@@ -9,17 +9,17 @@
 //! larger; bytewise with orders 0 to 3 and run contexts, 0.8 % larger and more than twice as slow;
 //! ten contexts per symbol decision instead of four, 0.1 % smaller.
 
+use super::counter::{QUICK, SLOW, Steps};
 use super::history::History;
 use super::predictor::{Contexts, Predictor, adapt, target};
 use super::tree::{Shape, Tree};
 use crate::arithmetic::BinaryCoder;
 
-/// Shifts of the counters' adaption, per input. What a context predicts changes quickly along a
-/// transformed block; counters that also remember how sure they are (22 bits and a count) win 0.2 % only.
-const REPEAT_RATES: [u32; 4] = [4, 4, 4, 4];
-const SYMBOL_RATES: [u32; 4] = [4, 4, 4, 5];
-const EXPONENT_RATES: [u32; 3] = [5, 5, 5];
-const MANTISSA_RATES: [u32; 3] = [5, 5, 5];
+/// How counters move, per input. Counters that also remember how sure they are (22 bits and a count) win 0.2 % only.
+const REPEAT_STEPS: [&Steps; 4] = [&QUICK, &QUICK, &QUICK, &QUICK];
+const SYMBOL_STEPS: [&Steps; 4] = [&QUICK, &QUICK, &QUICK, &SLOW];
+const EXPONENT_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
+const MANTISSA_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
 
 /// Shift of the adaption of the counters for noise.
 const NOISE_RATE: u32 = 7;
@@ -112,7 +112,7 @@ impl RunModel {
         let candidate = history.recency.nth(1);
         let contexts = repeat_contexts(history, candidate);
         let is_repeat = symbol == candidate;
-        if self.repeat.code(coder, &contexts, &REPEAT_RATES, is_repeat) {
+        if self.repeat.code(coder, &contexts, REPEAT_STEPS, is_repeat) {
             return candidate;
         }
         let mut place = Place::root(history);
@@ -123,7 +123,7 @@ impl RunModel {
             let contexts = place.contexts(*decisions);
             let bit = self
                 .symbol
-                .code(coder, &contexts, &SYMBOL_RATES, code >> 31 != 0);
+                .code(coder, &contexts, SYMBOL_STEPS, code >> 31 != 0);
             *decisions = *decisions << 1 | u8::from(bit);
             code <<= 1;
             match history.tree.step(place.node, bit) {
@@ -159,9 +159,9 @@ impl RunModel {
         length: u32,
     ) -> u32 {
         let length = length.max(1);
-        let last = history.last_exponent(symbol).min(15);
+        let last = history.last_exponent(symbol);
         let mean = u32::from(history.mean_exponents[usize::from(symbol)] >> 5).min(63);
-        let [e1, e2, e3] = history.exponents.map(|e| e.min(15));
+        let latest = history.exponents & 15;
         let rank = rank.min(7);
         let wide = u32::from(symbol);
         let by_mean = hash(wide << 8 | mean, rank.min(2));
@@ -171,19 +171,19 @@ impl RunModel {
             let contexts = Contexts {
                 slots: [
                     (wide << 8 | step << 4 | last) as u16,
-                    (step << 12 | e1 << 8 | e2 << 4 | e3) as u16,
-                    by_mean.wrapping_add(spread(step)),
+                    (step << 12 | history.exponents) as u16,
+                    near(by_mean, step, 2),
                 ],
                 set: (step << 3 | rank) as usize,
                 map: (step << 4 | last) as usize,
             };
             let more = length.ilog2() > exponent;
-            if !self.exponent.code(coder, &contexts, &EXPONENT_RATES, more) {
+            if !self.exponent.code(coder, &contexts, EXPONENT_STEPS, more) {
                 break;
             }
             exponent += 1;
         }
-        self.code_mantissa(coder, symbol, [last, e1], exponent, length)
+        self.code_mantissa(coder, symbol, [last, latest], exponent, length)
     }
 
     #[inline(always)]
@@ -210,7 +210,7 @@ impl RunModel {
                     set: (exponent << 2 | depth) as usize,
                     map: (exponent << 4 | prefix) as usize,
                 };
-                self.mantissa.code(coder, &contexts, &MANTISSA_RATES, bit)
+                self.mantissa.code(coder, &contexts, MANTISSA_STEPS, bit)
             } else {
                 coder.code(bit, HALF)
             };
@@ -221,15 +221,15 @@ impl RunModel {
 }
 
 fn repeat_contexts(history: &History, candidate: u8) -> Contexts<4> {
-    let [r1, r2, r3] = history.ranks.map(|rank| rank.min(15));
-    let e1 = history.exponents[0].min(7);
-    let latest = u32::from(history.recency.nth(0));
+    let (r1, r2) = (history.ranks & 15, history.ranks >> 4 & 15);
+    let e1 = (history.exponents & 15).min(7);
+    let latest = history.symbols & 255;
     let last = history.last_exponent(candidate).min(7);
     let candidate = u32::from(candidate);
     let mean = (history.mean_rank >> 4).min(63);
     Contexts {
         slots: [
-            (r1 << 8 | r2 << 4 | r3) as u16,
+            history.ranks as u16,
             (candidate << 8 | latest) as u16,
             (mean << 6 | last << 3 | e1) as u16,
             hash(candidate << 16 | r1.min(7) << 8 | last, 3),
@@ -243,10 +243,11 @@ fn repeat_contexts(history: &History, candidate: u8) -> Contexts<4> {
 struct Place {
     node: u8,
     depth: u32,
-    /// Codes of the symbols seen third, fourth and fifth last, shifted by the depth; 0 when they
-    /// cannot be meant any more. The first decision left is in the highest bit.
-    guesses: [u32; 3],
-    alive: [bool; 3],
+    /// Spread codes of the symbols seen third, fourth and fifth last, one beside the other: the lowest
+    /// three bits are what they decide here.
+    guesses: u64,
+    /// Which of them can still be meant, a bit each.
+    alive: u32,
     latest: u32,
     by_two: u16,
 }
@@ -254,50 +255,63 @@ struct Place {
 impl Place {
     #[inline(always)]
     fn root(history: &History) -> Self {
-        let symbols = history.symbols.map(u32::from);
-        let guesses = [2, 3, 4].map(|nth| history.tree.code(history.recency.nth(nth)));
+        let [x, y, z] = [2, 3, 4].map(|nth| history.tree.spread_code(history.recency.nth(nth)));
         Self {
             node: 0,
             depth: 0,
-            guesses,
-            alive: [true; 3],
-            latest: symbols[0],
-            by_two: hash(symbols[0] << 8 | symbols[1], 7),
+            guesses: x | y << 1 | z << 2,
+            alive: 7,
+            latest: history.symbols & 0xFF,
+            by_two: hash(history.symbols & 0xFFFF, 7),
         }
-    }
-
-    /// What guess `n` says: 0 nothing, 1 that the decision is 0, 2 that it is 1.
-    #[inline(always)]
-    fn says(&self, n: usize) -> u32 {
-        u32::from(self.alive[n]) * (1 + (self.guesses[n] >> 31))
     }
 
     #[inline(always)]
     fn contexts(&self, decisions: u8) -> Contexts<4> {
         let node = u32::from(self.node);
-        let [x, y, z] = [0, 1, 2].map(|n| self.says(n));
-        let spread = spread(node);
+        let [all, first_two] = SAYS[((self.alive << 3 | self.guesses as u32 & 7) & 63) as usize];
         Contexts {
             slots: [
                 (self.latest << 8 | node) as u16,
-                self.by_two.wrapping_add(spread),
-                (((x * 3 + y) * 3 + z) << 8 | node) as u16,
+                near(self.by_two, node, 5),
+                (u32::from(all) << 8 | node) as u16,
                 (node << 8 | u32::from(decisions)) as u16,
             ],
-            set: (self.depth.min(15) * 9 + x * 3 + y) as usize,
+            set: (self.depth.min(15) * 9 + u32::from(first_two)) as usize,
             map: node as usize,
         }
     }
 
     #[inline(always)]
     fn descend(&mut self, node: u8, bit: bool) {
-        for n in 0..3 {
-            self.alive[n] &= (self.guesses[n] >> 31 != 0) == bit;
-            self.guesses[n] <<= 1;
-        }
+        let guesses = self.guesses as u32;
+        self.alive &= if bit { guesses } else { !guesses };
+        self.guesses >>= 3;
         self.node = node;
         self.depth += 1;
     }
+}
+
+/// What three guesses say, by which are alive (upper three bits) and what they decide (lower three). Each
+/// says 0 nothing, 1 that the decision is 0, 2 that it is 1: as one number of base 3, the first guess
+/// highest, and the same of the first two.
+static SAYS: [[u8; 2]; 64] = says();
+
+const fn says() -> [[u8; 2]; 64] {
+    let mut table = [[0; 2]; 64];
+    let mut index = 0;
+    while index < 64 {
+        let (alive, decided) = (index as u8 >> 3, index as u8 & 7);
+        let mut all = 0;
+        let mut guess = 0;
+        while guess < 3 {
+            all = all * 3 + (alive >> guess & 1) * (1 + (decided >> guess & 1));
+            guess += 1;
+        }
+        table[index] = [all, all / 3];
+        index += 1;
+    }
+    table
 }
 
 /// Mixes two numbers into a slot.
@@ -307,8 +321,11 @@ fn hash(a: u32, b: u32) -> u16 {
     (mixed.wrapping_mul(0xC2B2_AE35) >> 16) as u16
 }
 
-/// Moves a small number to a far slot.
+/// The slot of `index` in a context: 2^`log` of them lie side by side, so that one line of the cache holds
+/// what is asked for next.
 #[inline(always)]
-fn spread(a: u32) -> u16 {
-    (a as u16).wrapping_mul(40503)
+fn near(context: u16, index: u32, log: u32) -> u16 {
+    let low = (1 << log) - 1;
+    let far = (index >> log) as u16;
+    (context & !low | index as u16 & low) ^ far.wrapping_mul(40503) << log
 }

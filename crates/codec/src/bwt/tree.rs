@@ -15,6 +15,9 @@ const LOG_MAX: u32 = (1 << LOG_BITS) - 1;
 /// d + 2 (Buro 1993): depths stay below 33. The test of every code holds it to that.
 const DEPTH_MAX: u32 = 32;
 
+/// Decisions of a code that `spread_code` tells: as many as fit.
+const SPREAD_DEPTH: u32 = u64::BITS / 3;
+
 /// A child: an inner node (its index), or a symbol (256 + byte).
 type Child = u16;
 const LEAF: Child = 256;
@@ -24,6 +27,8 @@ pub(super) struct Tree {
     children: [[Child; 2]; NODES],
     /// First decision in the highest bit.
     codes: [u32; SYMBOLS],
+    /// The first `SPREAD_DEPTH` decisions, the first in the lowest bit, the others three bits apart.
+    spread_codes: [u64; SYMBOLS],
 }
 
 /// Logarithms of rough counts, from which encoder and decoder build the same tree.
@@ -108,13 +113,24 @@ impl Tree {
                 }
             }
         }
-        Self { children, codes }
+        Self {
+            children,
+            codes,
+            spread_codes: codes.map(spread),
+        }
     }
 
     /// The code of `symbol`, first decision in the highest bit.
     #[inline(always)]
     pub(super) fn code(&self, symbol: u8) -> u32 {
         self.codes[usize::from(symbol)]
+    }
+
+    /// The first decisions of the code of `symbol`, and zeros behind them: the first in the lowest bit, the
+    /// others three bits apart, so that three codes go into one number.
+    #[inline(always)]
+    pub(super) fn spread_code(&self, symbol: u8) -> u64 {
+        self.spread_codes[usize::from(symbol)]
     }
 
     /// From an inner node by one decision: to another one, or to a symbol.
@@ -129,6 +145,12 @@ impl Tree {
             Ok((child - LEAF) as u8)
         }
     }
+}
+
+fn spread(code: u32) -> u64 {
+    let decision = |depth| u64::from(code << depth >> 31);
+    let spread = (0..SPREAD_DEPTH).map(|depth| decision(depth) << (3 * depth));
+    spread.fold(0, |all, one| all | one)
 }
 
 #[cfg(test)]
@@ -177,6 +199,22 @@ mod tests {
             let tree = Tree::of(&shape);
             for symbol in 0..=255 {
                 walk(&tree, symbol);
+            }
+        }
+    }
+
+    #[test]
+    fn spread_codes_tell_the_first_decisions() {
+        assert_eq!(spread(0), 0);
+        assert_eq!(spread(0b1011 << 28), 0b001_001_000_001);
+        for shape in shapes() {
+            let tree = Tree::of(&shape);
+            for symbol in 0..=255 {
+                let (code, spread) = (tree.code(symbol), tree.spread_code(symbol));
+                for depth in 0..21 {
+                    assert_eq!(spread >> (3 * depth) & 7, u64::from(code << depth >> 31));
+                }
+                assert_eq!(spread >> 63, 0);
             }
         }
     }

@@ -17,36 +17,38 @@ impl<'a> Decoder<'a> {
     pub fn new(coded: &'a [u8]) -> Result<Self, Damage> {
         let mut decoder = Self {
             low: 0,
-            high: 0xFFFF_FFFF,
+            high: u64::MAX,
             point: 0,
             coded,
             taken: 0,
         };
-        for _ in 0..4 {
+        for _ in 0..2 {
             decoder.take()?;
         }
         Ok(decoder)
     }
 
     fn take(&mut self) -> Result<(), Damage> {
-        let byte = self.coded.get(self.taken).ok_or(Damage("ends early"))?;
-        self.taken += 1;
-        self.point = (self.point * 256) % (1 << 32) + u64::from(*byte);
+        for _ in 0..4 {
+            let byte = self.coded.get(self.taken).ok_or(Damage("ends early"))?;
+            self.taken += 1;
+            self.point = self.point.wrapping_mul(256) + u64::from(*byte);
+        }
         Ok(())
     }
 
     /// One decision, a 1 with `probability` / 65536.
     pub fn decide(&mut self, probability: i64) -> Result<usize, Damage> {
         assert!((1..=65535).contains(&probability));
-        let split = self.low + (((self.high - self.low) * probability as u64) >> 16);
+        let split = self.low + ((self.high - self.low) >> 16) * probability as u64;
         let decision = usize::from(self.point <= split);
         match decision {
             1 => self.high = split,
             _ => self.low = split + 1,
         }
-        while self.low >> 24 == self.high >> 24 {
-            self.low = (self.low * 256) % (1 << 32);
-            self.high = (self.high * 256) % (1 << 32) + 255;
+        while self.low >> 32 == self.high >> 32 {
+            self.low <<= 32;
+            self.high = (self.high << 32) + 0xFFFF_FFFF;
             self.take()?;
         }
         assert!(self.low <= self.point && self.point <= self.high);

@@ -55,8 +55,9 @@ fn hash(a: usize, b: usize) -> usize {
     (mixed.wrapping_mul(0xC2B2_AE35) >> 16) as usize
 }
 
-fn spread(a: usize) -> usize {
-    a * 40503 % 65536
+fn near(h: usize, i: usize, n: u32) -> usize {
+    let side = 1 << n;
+    (h - h % side + i % side) ^ ((i >> n) * 40503 * side % 65536)
 }
 
 fn target(decision: usize) -> i64 {
@@ -75,34 +76,58 @@ fn adapt(probability: &mut i64, decision: usize, rate: u32) {
 /// The tables of log odds.
 pub struct Tables {
     squash: Vec<i64>,
-    stretch: Vec<i64>,
+    /// By rate (4 or 5) less 4 and by bucket + 512: after a 1.
+    steps: [Vec<i64>; 2],
 }
 
 impl Tables {
     pub fn new() -> Self {
         let mut squash = vec![0; 4096];
         let mut odds = 1_u128 << 62;
-        for x in 0..2048 {
+        for x in 0..2049 {
             let p = ((1_u128 << 78) / ((1 << 62) + odds)) as i64;
             squash[2048 - x] = 65536 - p;
-            squash[2048 + x] = p;
+            if x < 2048 {
+                squash[2048 + x] = p;
+            }
             odds = (odds * 4_593_706_758_521_714_574) >> 62;
         }
-        let squash_of = |x: i64| squash[(x + 2048) as usize];
-        let stretch = (0..4096)
-            .map(|upper| (-2047..2047).find(|&x| squash_of(x) >= 16 * upper + 8))
-            .map(|x| x.unwrap_or(2047))
-            .collect();
-        Self { squash, stretch }
+        let steps = [4, 5].map(steps_of_rate);
+        Self { squash, steps }
     }
 
     pub fn squash(&self, x: i64) -> i64 {
         self.squash[(x + 2048) as usize]
     }
 
-    pub fn stretch(&self, p: i64) -> i64 {
-        self.stretch[(p >> 4) as usize]
+    fn step(&self, rate: u32, k: i64, decision: usize) -> i64 {
+        let steps = &self.steps[rate as usize - 4];
+        match decision {
+            1 => steps[(k + 512) as usize],
+            _ => -steps[(-1 - k + 512) as usize],
+        }
     }
+}
+
+fn steps_of_rate(rate: u32) -> Vec<i64> {
+    let mut odds = vec![71_496_837_392_306_472_u128];
+    for k in 0..511 {
+        odds.push((odds[k] * 70_940_444_589_522_213) >> 56);
+    }
+    let mut powers = vec![1_u128 << 56];
+    for j in 0..30_000 {
+        powers.push((powers[j] * 72_075_188_371_630_773) >> 56);
+    }
+    let step = |k: i64| {
+        let odds = match k {
+            0.. => odds[k as usize],
+            _ => (1 << 112) / odds[(-1 - k) as usize],
+        };
+        let ratio = ((1 << (rate + 56)) + odds) / ((1 << rate) - 1);
+        let j = powers.partition_point(|&power| power <= ratio) as i64 - 1;
+        j.min(32704 - 64 * k)
+    };
+    (-512..512).map(step).collect()
 }
 
 // ----------------------------------------------------------------------------------------- 4.2
@@ -117,13 +142,11 @@ struct Predictor {
 impl Predictor {
     fn new(tables: &Tables, rates: &[u32], sets: usize, maps: usize) -> Self {
         let inputs = rates.len();
-        let map = (0..33)
-            .map(|k| tables.squash((128 * k - 2048).clamp(-2047, 2047)))
-            .collect();
+        let map = (0..32).map(|k| tables.squash(128 * k - 1984)).collect();
         Self {
             rates: rates.to_vec(),
-            counters: vec![vec![32768; 65536]; inputs],
-            weights: vec![vec![131_072 / (inputs as i64 + 2); inputs]; sets],
+            counters: vec![vec![0; 65536]; inputs],
+            weights: vec![vec![16384 / (inputs as i64 + 2); inputs]; sets],
             maps: vec![map; maps],
         }
     }
@@ -137,24 +160,22 @@ impl Predictor {
         map: usize,
     ) -> Result<usize, Damage> {
         let (weights, map) = (&mut self.weights[set], &mut self.maps[map]);
-        let stretched: Vec<i64> = (0..slots.len())
-            .map(|i| tables.stretch(self.counters[i][slots[i]]))
+        let inputs: Vec<i64> = (0..slots.len())
+            .map(|i| self.counters[i][slots[i]])
             .collect();
-        let sum: i64 = stretched.iter().zip(&*weights).map(|(t, w)| t * w).sum();
-        let x = (sum >> 16).clamp(-2047, 2047);
+        let sum: i64 = inputs.iter().zip(&*weights).map(|(c, w)| c * w).sum();
+        let x = i64::from(sum as i32 >> 13).clamp(-32768, 32767) >> 4;
         let mixed = tables.squash(x);
-        let (k, s) = (((x + 2048) >> 7) as usize, (x + 2048) & 127);
-        let refined = map[k] + (((map[k + 1] - map[k]) * s) >> 7);
-        let p = ((mixed + refined) >> 1).clamp(32, 65504);
-        let decision = decoder.decide(p)?;
+        let k = ((x + 2048) >> 7) as usize;
+        let decision = decoder.decide((mixed + map[k]) >> 1)?;
 
         let error = (target(decision) - mixed) >> 1;
-        for (weight, t) in weights.iter_mut().zip(&stretched) {
-            *weight = i64::from((*weight + ((t * error + 8192) >> 14)) as i32);
+        for (weight, c) in weights.iter_mut().zip(&inputs) {
+            *weight = (*weight + ((((c * error) >> 16) + 16) >> 5)).clamp(-32768, 32767);
         }
-        adapt(&mut map[k + usize::from(s >= 64)], decision, 6);
+        adapt(&mut map[k], decision, 6);
         for (i, &slot) in slots.iter().enumerate() {
-            adapt(&mut self.counters[i][slot], decision, self.rates[i]);
+            self.counters[i][slot] += tables.step(self.rates[i], inputs[i] >> 6, decision);
         }
         Ok(decision)
     }
@@ -288,7 +309,7 @@ impl Model {
         let e = self.exponents[0].min(7);
         let l = self.last[candidate].min(7);
         let slots = [
-            r1 * 256 + r2 * 16 + r3,
+            r3 * 256 + r2 * 16 + r1,
             candidate * 256 + self.recency[0],
             (self.mean_rank >> 4).min(63) * 64 + l * 8 + e,
             hash(candidate * 65536 + r1.min(7) * 256 + l, 3),
@@ -299,8 +320,13 @@ impl Model {
         if repeat.decide(&self.tables, decoder, &slots, set, map)? == 1 {
             return Ok(candidate);
         }
-        let guesses = [2, 3, 4].map(|index| self.tree.codes[self.recency[index]].clone());
-        let by_two = hash(self.symbols[0] * 256 + self.symbols[1], 7);
+        let guesses = [2, 3, 4].map(|index| {
+            let mut code = self.tree.codes[self.recency[index]].clone();
+            code.truncate(21);
+            code.resize(33, 0);
+            code
+        });
+        let by_two = hash(self.symbols[1] * 256 + self.symbols[0], 7);
         let (mut v, mut way) = (0, Vec::new());
         loop {
             let d = way.len();
@@ -310,7 +336,7 @@ impl Model {
             });
             let slots = [
                 self.symbols[0] * 256 + v,
-                (by_two + spread(v)) % 65536,
+                near(by_two, v, 5),
                 (9 * x + 3 * y + z) * 256 + v,
                 v * 256 + self.decisions[v],
             ];
@@ -355,8 +381,8 @@ impl Model {
             let s = x.min(15);
             let slots = [
                 b * 256 + s * 16 + l,
-                s * 4096 + e1 * 256 + e2 * 16 + e3,
-                (hash(b * 256 + a, rank.min(2)) + spread(s)) % 65536,
+                s * 4096 + e3 * 256 + e2 * 16 + e1,
+                near(hash(b * 256 + a, rank.min(2)), s, 2),
             ];
             let (set, map) = (s * 8 + r, s * 16 + l);
             let exponent = &mut self.exponent;
@@ -487,17 +513,33 @@ pub fn check_tables() {
         (hash(1, 0), hash(0, 1), hash(0x6174, 7)),
         (13636, 53707, 50435)
     );
+    assert_eq!(near(50435, 255, 5), 46399);
     let tables = Tables::new();
-    let squashed = [-2047, -256, -1, 0, 1, 10, 256, 1000, 2047].map(|x| tables.squash(x));
-    let documented = [23, 17626, 32705, 32768, 32831, 33407, 47910, 64243, 65513];
+    let squashed = [-2048, -2047, -256, -1, 0, 1, 10, 256, 1000, 2047].map(|x| tables.squash(x));
+    let documented = [
+        22, 23, 17626, 32705, 32768, 32831, 33407, 47910, 64243, 65513,
+    ];
     assert_eq!(squashed, documented);
     let sum: i64 = (-2047..2048).map(|x| tables.squash(x) * (x + 2048)).sum();
     assert_eq!(sum, 405_141_599_410);
-    let stretched = [0, 1, 2, 100, 1024, 2047, 2048, 3000, 4094, 4095].map(|p| tables.stretch[p]);
-    let documented = [-2047, -2036, -1901, -942, -281, 0, 1, 258, 2026, 2047];
-    assert_eq!(stretched, documented);
-    let sum: i64 = tables.stretch.iter().zip(1..).map(|(t, n)| t * n).sum();
-    assert_eq!(sum, 2_150_238_237);
+    for (steps, documented, documented_sum) in [
+        (
+            &tables.steps[0],
+            [21665, 21602, 1325, 514, 510, 507, 317, 64, 0],
+            683_542_181,
+        ),
+        (
+            &tables.steps[1],
+            [18714, 18651, 695, 257, 255, 253, 156, 64, 0],
+            455_361_158,
+        ),
+    ] {
+        let ks = [-512, -511, -100, -1, 0, 1, 100, 510, 511];
+        let found = ks.map(|k: i64| steps[(k + 512) as usize]);
+        assert_eq!(found, documented);
+        let sum: i64 = steps.iter().zip(1..).map(|(step, n)| step * n).sum();
+        assert_eq!(sum, documented_sum);
+    }
     let words = [0, 1, 97, 255].map(word);
     assert_eq!(words, [0xE220_A838, 0x6E78_9E6A, 0xEE8C_2BAE, 0x5A58_32BB]);
 }
