@@ -12,7 +12,7 @@ use crate::pipeline::encode::{EncodeSpace, Workspaces};
 use crate::pipeline::reread::description;
 use crate::reading::block_cache::{BlockCache, CodecMemory};
 use crate::reading::map::{EpochMap, Origin};
-use crate::reading::packed::Packed;
+use crate::reading::packed::{OpenedPages, Packed};
 
 /// Which block holds a byte of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,7 @@ pub(crate) struct StoreReader {
     limits: Limits,
     workspaces: Arc<Workspaces>,
     cache: Lock<BlockCache>,
+    opened_pages: OpenedPages,
     /// Memory that codecs work with.
     codec_memory: Permits,
 }
@@ -83,6 +84,7 @@ impl StoreReader {
             limits,
             workspaces,
             cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
+            opened_pages: OpenedPages::default(),
             codec_memory: Permits::new(codecs.bytes_max),
         }
     }
@@ -216,11 +218,16 @@ impl StoreReader {
             return false;
         };
         let read = |space: &mut EncodeSpace| {
-            packed
-                .read(&mut space.codec, inside as usize, out)
-                .is_some()
+            let workspace = &mut space.codec;
+            packed.read_by(
+                &self.opened_pages,
+                place.block,
+                workspace,
+                inside as usize,
+                out,
+            )
         };
-        self.workspaces.with(read)
+        self.workspaces.with(read).is_some()
     }
 
     /// The first `wanted` bytes of a block, or more.
