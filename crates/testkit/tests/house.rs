@@ -25,27 +25,39 @@ const UNSAFE_REASON_LINES: usize = 40;
 const LAYERS: &[(&str, &[&str])] = &[
     ("longmatch", &[]),
     ("codec", &[]),
+    ("lrzip-codec", &["codec"]),
     ("protect", &[]),
-    ("format", &["protect"]),
+    ("format", &["protect", "tree"]),
+    ("tree", &["pool", "storage"]),
+    ("policy", &[]),
+    ("timer", &[]),
+    ("simulator", &["policy"]),
+    ("pool", &["policy", "timer"]),
     ("runtime", &[]),
-    ("storage", &["runtime"]),
+    ("storage", &["runtime", "pool"]),
     (
         "refrain",
         &[
             "longmatch",
             "codec",
+            "lrzip-codec",
             "protect",
             "format",
+            "tree",
             "runtime",
+            "pool",
             "storage",
         ],
     ),
-    ("server", &["refrain", "runtime"]),
+    ("server", &["refrain", "pool"]),
     ("cli", &["refrain", "server"]),
     ("capi", &["refrain"]),
     ("python", &["refrain"]),
     ("testkit", &["format"]),
-    ("bench", &["refrain", "runtime"]),
+    (
+        "bench",
+        &["refrain", "runtime", "pool", "policy", "timer", "simulator"],
+    ),
 ];
 
 /// Seen from tests only.
