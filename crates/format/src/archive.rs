@@ -1,9 +1,11 @@
 //! The Archive frame: version, features and settings. Always the first frame.
 
 use crate::bytes::Reader;
+use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
-use crate::frame::{FrameKind, sealed_frame};
-use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, check_limit};
+use crate::frame::sealed_frame;
+use crate::layout::{ARCHIVE_BYTES, FrameKind};
+use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX};
 
 /// Major version written and read. A reader refuses any other.
 pub const FORMAT_MAJOR: u16 = 1;
@@ -16,9 +18,6 @@ pub const KNOWN_FEATURES: u64 = 0;
 
 /// `reach_bytes` of an archive that promises nothing: a copy may refer to any earlier byte.
 pub const REACH_UNLIMITED: u64 = u64::MAX;
-
-/// Bytes of the payload.
-pub(crate) const ARCHIVE_BYTES: usize = 56;
 
 /// Payload of the Archive frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,22 +117,11 @@ fn check_features(required_features: u64) -> Result<()> {
     }
 }
 
-/// Refuses 0.
-pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
-    match value {
-        0 => Err(FormatError::Value {
-            what,
-            value,
-            rule: "at least 1",
-        }),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, UntrustedFrameHeader};
+    use crate::frame::{FrameHeader, UntrustedFrameHeader};
+    use crate::layout::FRAME_HEADER_BYTES;
     use crate::limits::Limits;
 
     fn head() -> ArchiveHead {

@@ -4,14 +4,13 @@
 
 use crate::archive::ArchiveHead;
 use crate::block::BlockHead;
-use crate::end::{END_FRAME_BYTES, EndHead};
+use crate::end::EndHead;
 use crate::entries::EntriesHead;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHead;
-use crate::frame::{
-    FRAME_HEADER_BYTES, FrameKind, MAGIC, UntrustedFrameHeader, seal, sealed_frame,
-};
+use crate::frame::{UntrustedFrameHeader, seal, sealed_frame};
 use crate::index::{Index, IndexEntries, IndexMember};
+use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind, MAGIC};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};

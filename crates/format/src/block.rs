@@ -3,16 +3,14 @@
 //! The head has a fixed size, so an encoder reserves it and the frame header, lets the codec append its output behind them,
 //! and fills both in at the end: no byte of data is copied.
 
-use crate::archive::check_positive;
 use crate::bytes::Reader;
+use crate::check::{check_limit, check_positive, check_range, check_raw_length, compare_checksum};
 use crate::coding::{CODING_BYTES, Coding};
-use crate::error::{FormatError, Result};
-use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder, FrameKind};
-use crate::limits::{Limits, check_limit, check_range};
-use refrain_protect::{checksum64, pieces_checksum};
-
-/// Bytes of the head; the coded data follows.
-pub const BLOCK_HEAD_BYTES: usize = 64;
+use crate::error::Result;
+use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder};
+use crate::layout::{BLOCK_HEAD_BYTES, FrameKind};
+use crate::limits::Limits;
+use refrain_protect::pieces_checksum;
 
 const _: () = assert!(BLOCK_HEAD_BYTES == 4 * 8 + CODING_BYTES);
 // The sums of a stored block's pieces are also those of its payload's.
@@ -116,44 +114,13 @@ impl BlockHead {
     }
 }
 
-/// Compares what a codec gave back with what the frame says.
-pub(crate) fn check_raw(
-    what: &'static str,
-    raw: &[u8],
-    raw_bytes: u64,
-    raw_checksum: u64,
-) -> Result<()> {
-    check_raw_length(raw, raw_bytes)?;
-    compare_checksum(what, checksum64(raw), raw_checksum)
-}
-
-fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
-    match raw.len() as u64 == raw_bytes {
-        true => Ok(()),
-        false => Err(FormatError::Mismatch {
-            what: "length in bytes of decoded data",
-            found: raw.len() as u64,
-            expected: raw_bytes,
-        }),
-    }
-}
-
-fn compare_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(FormatError::Checksum {
-            what,
-            found,
-            expected,
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorClass;
-    use crate::frame::{FRAME_HEADER_BYTES, UntrustedFrameHeader, seal};
+    use crate::error::{ErrorClass, FormatError};
+    use crate::frame::{UntrustedFrameHeader, seal};
+    use crate::layout::FRAME_HEADER_BYTES;
+    use refrain_protect::checksum64;
 
     fn head(raw: &[u8], coding: Coding) -> BlockHead {
         BlockHead {

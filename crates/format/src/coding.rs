@@ -2,8 +2,9 @@
 //! coded data. This crate gives the numbers no meaning beyond codec 0; the codec crate does.
 
 use crate::bytes::Reader;
+use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX, check_limit};
+use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX};
 
 /// Codec number of data that is stored as it is.
 pub const CODEC_NONE: u16 = 0;

@@ -1,15 +1,11 @@
 //! The End frame: the last one, of a fixed size, so that a reader that can seek finds the index from the end of the file.
 
 use crate::bytes::Reader;
+use crate::check::check_range;
 use crate::error::{FormatError, Result};
-use crate::frame::{FRAME_HEADER_BYTES, FrameKind, UntrustedFrameHeader, sealed_frame};
-use crate::limits::{Limits, check_range};
-
-/// Bytes of the payload.
-pub(crate) const END_BYTES: usize = 56;
-
-/// Bytes of the whole End frame: read this many from the end of the file.
-pub const END_FRAME_BYTES: usize = FRAME_HEADER_BYTES + END_BYTES;
+use crate::frame::{UntrustedFrameHeader, sealed_frame};
+use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind};
+use crate::limits::Limits;
 
 /// Payload of the End frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

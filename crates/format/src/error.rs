@@ -1,6 +1,6 @@
 //! What this crate refuses, with the values in the message.
 
-use crate::frame::{FrameKind, MAGIC};
+use crate::layout::{FrameKind, MAGIC};
 
 /// What a refusal means for the one who gave the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

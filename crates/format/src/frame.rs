@@ -5,23 +5,20 @@
 //! header with the sequence number ([`seal`]). Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
 use crate::bytes::Reader;
+use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{INDEX_BYTES_MAX, Limits};
-use crate::{archive, block, end, entries, extents, member};
+use crate::layout::{
+    ARCHIVE_BYTES, BLOCK_HEAD_BYTES, END_BYTES, ENTRIES_HEAD_BYTES, EXTENTS_HEAD_BYTES,
+    FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES, SYNC,
+};
+use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX};
 use refrain_protect::{Checksum64, PIECE_BYTES, checksum64};
-
-/// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in any encoding, and the
-/// line ends and ^Z show at once whether a transfer "converted" the file.
-pub const MAGIC: [u8; 8] = [0xd2, b'R', b'F', b'N', b'\r', b'\n', 0x1a, b'\n'];
-
-/// The first bytes of every frame: never part of UTF-8 text, so a scan rarely stops in vain.
-pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
-
-/// Bytes of a frame header.
-pub const FRAME_HEADER_BYTES: usize = 40;
 
 /// Where the header checksum begins; it covers everything before it.
 const CHECKED_BYTES: usize = 32;
+
+/// Flag bit: a reader that does not know the frame's kind may skip it.
+pub const FLAG_SKIPPABLE: u8 = 1;
 
 const KIND_AT: usize = 4;
 const FLAGS_AT: usize = 5;
@@ -31,129 +28,6 @@ const PAYLOAD_CHECKSUM_AT: usize = 24;
 
 const _: () = assert!(PAYLOAD_CHECKSUM_AT + 8 == CHECKED_BYTES);
 const _: () = assert!(CHECKED_BYTES + 8 == FRAME_HEADER_BYTES);
-
-/// Flag bit: a reader that does not know the frame's kind may skip it.
-pub const FLAG_SKIPPABLE: u8 = 1;
-
-/// What a frame holds. The numbers are the format's and never move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FrameKind {
-    /// 1: version, features and settings of the archive; always first.
-    Archive,
-    /// 2: a member begins.
-    MemberStart,
-    /// 3: a range of the store, coded.
-    Block,
-    /// 4: the map from an epoch of content to the store.
-    Extents,
-    /// 5: a member is complete.
-    MemberEnd,
-    /// 6: a batch of a tree member's entries.
-    Entries,
-    /// 7: where everything is.
-    Index,
-    /// 8: where the index is; the last frame.
-    End,
-    /// 16, reserved: encrypted frames, with their headers.
-    Envelope,
-    /// 17, reserved: recovery data over physical ranges.
-    Recovery,
-    /// 18, reserved: a decoder carried in the archive.
-    Decoder,
-    /// 19, reserved: an appended generation begins (after an End frame).
-    Generation,
-    /// 20: bytes that mean nothing; always skippable.
-    Padding,
-    /// Any other number.
-    Unknown(u8),
-}
-
-impl FrameKind {
-    /// Every kind that has a name.
-    pub const NAMED: [Self; 13] = [
-        Self::Archive,
-        Self::MemberStart,
-        Self::Block,
-        Self::Extents,
-        Self::MemberEnd,
-        Self::Entries,
-        Self::Index,
-        Self::End,
-        Self::Envelope,
-        Self::Recovery,
-        Self::Decoder,
-        Self::Generation,
-        Self::Padding,
-    ];
-
-    /// The number on disk.
-    #[must_use]
-    pub fn id(self) -> u8 {
-        match self {
-            Self::Archive => 1,
-            Self::MemberStart => 2,
-            Self::Block => 3,
-            Self::Extents => 4,
-            Self::MemberEnd => 5,
-            Self::Entries => 6,
-            Self::Index => 7,
-            Self::End => 8,
-            Self::Envelope => 16,
-            Self::Recovery => 17,
-            Self::Decoder => 18,
-            Self::Generation => 19,
-            Self::Padding => 20,
-            Self::Unknown(id) => id,
-        }
-    }
-
-    /// The kind with this number.
-    #[must_use]
-    pub fn from_id(id: u8) -> Self {
-        Self::NAMED
-            .into_iter()
-            .find(|kind| kind.id() == id)
-            .unwrap_or(Self::Unknown(id))
-    }
-
-    /// True for the kinds that this version reads.
-    #[must_use]
-    pub fn is_known(self) -> bool {
-        self.id() >= 1 && self.id() <= Self::End.id()
-    }
-
-    /// The smallest and largest payload of a known kind, under `limits`; `None` if this version does not read the kind.
-    fn payload_bytes_range(self, limits: &Limits) -> Option<(u64, u64)> {
-        let range =
-            |head: usize, most: u64| Some((head as u64, (head as u64).saturating_add(most)));
-        match self {
-            Self::Archive => range(archive::ARCHIVE_BYTES, 0),
-            Self::MemberStart => range(
-                member::MEMBER_START_FIXED_BYTES,
-                crate::limits::NAME_BYTES_MAX as u64,
-            ),
-            Self::Block => range(block::BLOCK_HEAD_BYTES, limits.block_raw_bytes_max),
-            Self::Extents => range(extents::EXTENTS_HEAD_BYTES, limits.packed_raw_bytes_max),
-            Self::MemberEnd => range(
-                member::MEMBER_END_FIXED_BYTES,
-                member::MEMBER_END_DIGESTS_BYTES_MAX as u64,
-            ),
-            Self::Entries => range(entries::ENTRIES_HEAD_BYTES, limits.packed_raw_bytes_max),
-            Self::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
-            Self::End => range(end::END_BYTES, 0),
-            _ => None,
-        }
-    }
-}
-
-impl std::fmt::Display for FrameKind {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unknown(id) => write!(out, "kind-{id}"),
-            named => write!(out, "{named:?}"),
-        }
-    }
-}
 
 /// A frame header as found: nothing in it may be used yet but [`check`](Self::check).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -328,7 +202,7 @@ impl FrameHeader {
     }
 
     fn check_payload_bytes(&self, limits: &Limits) -> Result<()> {
-        let Some((least, most)) = self.kind.payload_bytes_range(limits) else {
+        let Some((least, most)) = payload_bytes_range(self.kind, limits) else {
             return Ok(());
         };
         if self.payload_bytes < least {
@@ -338,7 +212,26 @@ impl FrameHeader {
                 available_bytes: self.payload_bytes,
             });
         }
-        crate::limits::check_limit("frame payload bytes", self.payload_bytes, most)
+        check_limit("frame payload bytes", self.payload_bytes, most)
+    }
+}
+
+/// The smallest and largest payload of a known kind, under `limits`; `None` if this version does not read the kind.
+fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
+    let range = |head: usize, most: u64| Some((head as u64, (head as u64).saturating_add(most)));
+    match kind {
+        FrameKind::Archive => range(ARCHIVE_BYTES, 0),
+        FrameKind::MemberStart => range(MEMBER_START_FIXED_BYTES, NAME_BYTES_MAX as u64),
+        FrameKind::Block => range(BLOCK_HEAD_BYTES, limits.block_raw_bytes_max),
+        FrameKind::Extents => range(EXTENTS_HEAD_BYTES, limits.packed_raw_bytes_max),
+        FrameKind::MemberEnd => range(
+            MEMBER_END_FIXED_BYTES,
+            (DIGESTS_MAX * (2 + DIGEST_BYTES_MAX)) as u64,
+        ),
+        FrameKind::Entries => range(ENTRIES_HEAD_BYTES, limits.packed_raw_bytes_max),
+        FrameKind::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
+        FrameKind::End => range(END_BYTES, 0),
+        _ => None,
     }
 }
 
@@ -547,15 +440,6 @@ mod tests {
             bent[bit / 8] ^= 1 << (bit % 8);
             assert!(check(&bent).is_err(), "bit {bit}");
         }
-    }
-
-    #[test]
-    fn kinds_have_one_number_each() {
-        for id in 0..=u8::MAX {
-            assert_eq!(FrameKind::from_id(id).id(), id);
-        }
-        assert!(FrameKind::End.is_known() && !FrameKind::Envelope.is_known());
-        assert!(!FrameKind::Unknown(0).is_known());
     }
 
     #[test]

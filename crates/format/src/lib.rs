@@ -23,6 +23,7 @@ pub mod archive;
 pub mod assemble;
 pub mod block;
 mod bytes;
+mod check;
 pub mod coding;
 mod columns;
 pub mod end;
@@ -31,38 +32,44 @@ pub mod error;
 pub mod extents;
 pub mod frame;
 pub mod index;
+pub mod layout;
 pub mod limits;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
 pub mod member;
 pub mod order;
 pub mod payload;
+pub mod walk;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 
 pub use archive::{ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 pub use assemble::ArchiveAssembler;
-pub use block::{BLOCK_HEAD_BYTES, BlockHead};
+pub use block::BlockHead;
 pub use coding::{CODEC_NONE, Coding};
-pub use end::{END_FRAME_BYTES, EndHead};
+pub use end::EndHead;
 pub use entries::{
-    ENTRIES_HEAD_BYTES, EntriesHead, Entry, EntryKind, PackedEntries, entry_batches, pack_entries,
-    unpack_entries,
+    EntriesHead, Entry, EntryKind, PackedEntries, entry_batches, pack_entries, unpack_entries,
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
-    EXTENTS_HEAD_BYTES, Extent, ExtentPacker, ExtentReader, ExtentsHead, PackedExtents, Pattern,
-    pack_extents, unpack_extents,
+    Extent, ExtentPacker, ExtentReader, ExtentsHead, PackedExtents, Pattern, pack_extents,
+    unpack_extents,
 };
 pub use frame::{
-    FRAME_HEADER_BYTES, FrameBuilder, FrameHeader, FrameKind, MAGIC, SYNC, UntrustedFrameHeader,
-    check_magic, find_frame, payload_checksum, seal, sealed_frame,
+    FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic, find_frame, payload_checksum,
+    seal, sealed_frame,
 };
 pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
+pub use layout::{
+    BLOCK_HEAD_BYTES, END_FRAME_BYTES, ENTRIES_HEAD_BYTES, EXTENTS_HEAD_BYTES, FRAME_HEADER_BYTES,
+    FrameKind, MAGIC, SYNC,
+};
 pub use limits::Limits;
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart, Timestamp};
 pub use order::{EpochSums, StreamChecker};
-pub use payload::{Payload, read_frame, walk_archive};
+pub use payload::{Payload, read_frame};
 /// What the checksum and hash fields hold.
 pub use refrain_protect::{checksum64, content_hash, pieces_checksum};
+pub use walk::walk_archive;

@@ -3,8 +3,6 @@
 //! The constants are the format's own limits: no version 1 archive goes over them. A reader that has less memory passes
 //! smaller ones in [`Limits`]; it can never pass larger ones, because checks take the smaller of the two.
 
-use crate::error::{FormatError, Result};
-
 /// Content and store addresses stay below this, so that the sum of any two fits in 63 bits and a difference in an `i64`.
 pub const ADDRESS_BYTES_MAX: u64 = 1 << 61;
 
@@ -109,21 +107,6 @@ impl Limits {
     }
 }
 
-/// Refuses a `value` over its `limit`.
-pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
-    if value > limit {
-        return Err(FormatError::OverLimit { what, value, limit });
-    }
-    Ok(())
-}
-
-/// `start + length`, refused when it leaves the address space.
-pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result<u64> {
-    let end = start.saturating_add(length);
-    check_limit(what, end, ADDRESS_BYTES_MAX)?;
-    Ok(end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,12 +120,5 @@ mod tests {
         };
         assert_eq!(greedy.capped().block_raw_bytes_max, BLOCK_RAW_BYTES_MAX);
         assert_eq!(greedy.capped().packed_raw_bytes_max, 7);
-    }
-
-    #[test]
-    fn ranges_end_inside_the_address_space() {
-        assert_eq!(check_range("x", 5, 6), Ok(11));
-        assert!(check_range("x", ADDRESS_BYTES_MAX, 1).is_err());
-        assert!(check_range("x", u64::MAX, u64::MAX).is_err());
     }
 }

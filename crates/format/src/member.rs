@@ -1,18 +1,11 @@
 //! The MemberStart and MemberEnd frames: a named byte sequence begins, and is complete.
 
 use crate::bytes::Reader;
+use crate::check::{check_limit, check_positive, check_range, check_text};
 use crate::error::{FormatError, Result};
-use crate::frame::{FrameKind, sealed_frame};
-use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX, check_limit, check_range};
-
-/// Bytes of a MemberStart payload without the name.
-pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;
-
-/// Bytes of a MemberEnd payload without the further digests.
-pub(crate) const MEMBER_END_FIXED_BYTES: usize = 3 * 8 + 32 + 1;
-
-/// Bytes of all further digests at most.
-pub(crate) const MEMBER_END_DIGESTS_BYTES_MAX: usize = DIGESTS_MAX * (2 + DIGEST_BYTES_MAX);
+use crate::frame::sealed_frame;
+use crate::layout::{FrameKind, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES};
+use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 
 const HAS_MODE: u8 = 1;
 const HAS_MODIFIED: u8 = 2;
@@ -225,7 +218,7 @@ impl Digest {
                 found: length,
                 expected: known as u64,
             }),
-            _ => crate::archive::check_positive("digest bytes", length),
+            _ => check_positive("digest bytes", length),
         }
     }
 }
@@ -321,19 +314,6 @@ impl MemberEnd {
             previous_id = digest.id;
         }
         Ok(())
-    }
-}
-
-/// Refuses text that is too long or holds a zero byte (no system can use it as a name).
-pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> Result<()> {
-    check_limit(what, text.len() as u64, bytes_max as u64)?;
-    match text.iter().position(|&byte| byte == 0) {
-        None => Ok(()),
-        Some(at) => Err(FormatError::Value {
-            what,
-            value: at as u64,
-            rule: "free of zero bytes (value: position of the first)",
-        }),
     }
 }
 

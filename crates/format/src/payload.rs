@@ -1,18 +1,16 @@
-//! One parsed payload of any kind, and a walk over an archive that is all in memory.
+//! One parsed payload of any kind.
 
 use crate::archive::ArchiveHead;
 use crate::block::BlockHead;
 use crate::end::EndHead;
 use crate::entries::EntriesHead;
-use crate::error::{FormatError, Result};
+use crate::error::Result;
 use crate::extents::ExtentsHead;
-use crate::frame::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, MAGIC, UntrustedFrameHeader, check_magic,
-};
+use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::Index;
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
-use crate::order::StreamChecker;
 
 /// A payload that has passed the checks that need nothing but itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,34 +99,4 @@ pub fn read_frame<'a>(
         .unwrap_or_default();
     header.check_payload(payload)?;
     Ok((header, Payload::parse(header.kind, payload, limits)?))
-}
-
-/// Walks an archive from front to back and checks everything that can be checked without decoding: every frame, their
-/// order, the index and the end. `visit` gets the offset of each frame, its header and its payload.
-///
-/// # Errors
-/// The first thing that is wrong, or what `visit` returns.
-pub fn walk_archive<'a>(
-    archive: &'a [u8],
-    limits: &Limits,
-    mut visit: impl FnMut(u64, &FrameHeader, &Payload<'a>) -> Result<()>,
-) -> Result<StreamChecker> {
-    check_magic(archive)?;
-    let mut checker = StreamChecker::new(limits);
-    let mut offset = MAGIC.len();
-    while offset < archive.len() {
-        checker.check_not_ended(archive.get(offset..).unwrap_or_default())?;
-        let (header, payload) = read_frame(archive, offset, limits)?;
-        checker.feed(&header, &payload)?;
-        visit(offset as u64, &header, &payload)?;
-        offset = usize::try_from(checker.offset()).unwrap_or(usize::MAX);
-    }
-    match checker.is_complete() {
-        true => Ok(checker),
-        false => Err(FormatError::Truncated {
-            what: "archive (no End frame yet)",
-            needed_bytes: (offset as u64).saturating_add(1),
-            available_bytes: archive.len() as u64,
-        }),
-    }
 }

@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::coding::Coding;
-use crate::{
-    EntriesHead, Entry, EntryKind, Extent, ExtentsHead, FRAME_HEADER_BYTES, Index, Limits, Pattern,
-    Payload, Timestamp, UntrustedFrameHeader, find_frame, pack_entries, pack_extents,
-    unpack_entries, unpack_extents, walk_archive,
-};
+use crate::entries::{EntriesHead, Entry, EntryKind, pack_entries, unpack_entries};
+use crate::extents::{Extent, ExtentsHead, Pattern, pack_extents, unpack_extents};
+use crate::frame::{UntrustedFrameHeader, find_frame};
+use crate::index::Index;
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
+use crate::limits::Limits;
+use crate::member::Timestamp;
+use crate::payload::Payload;
+use crate::walk::walk_archive;
 
 /// A small generator of test values (splitmix64, Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
@@ -169,7 +173,7 @@ pub fn parse_anything(bytes: &[u8]) {
         assert!(at >= from && at + FRAME_HEADER_BYTES <= bytes.len());
         from = at + 1;
     }
-    for kind in crate::FrameKind::NAMED {
+    for kind in FrameKind::NAMED {
         if let Ok(payload) = Payload::parse(kind, bytes, &limits) {
             section_is_harmless(&payload, &limits);
         }

@@ -8,6 +8,7 @@ use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{Index, Words};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_LOOK_BYTES, resume_gap};
+use crate::scan::SegmentScan;
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -115,7 +116,7 @@ pub fn match_segment<W: Words>(
 
 /// Looks anchors up a few at a time.
 struct Anchors<'a, W> {
-    scan: &'a crate::SegmentScan,
+    scan: &'a SegmentScan,
     candidates: &'a [u32],
     index: &'a Index<W>,
     looked_up: [Option<u64>; LOOKAHEAD],

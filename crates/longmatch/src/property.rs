@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::epoch::{Epoch, EpochSegment, find_in_epoch};
+use crate::extent::Extent;
+use crate::find::{Chunk, History, match_segment};
+use crate::flatten::flatten;
+use crate::index::Index;
+use crate::insert::insert_epoch;
 use crate::naive::NaiveMatcher;
-use crate::{
-    Chunk, Epoch, EpochSegment, Extent, History, Index, Rules, SegmentScan, find_in_epoch, flatten,
-    insert_epoch, match_segment, replay, scan_segment,
-};
+use crate::params::Rules;
+use crate::replay::replay;
+use crate::scan::{SegmentScan, scan_segment};
 
 /// The store in memory, handed out in small chunks so that matches cross their borders.
 struct MemoryHistory {

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 use crate::fingerprint::fingerprint;
-use crate::params::{ANCHOR_BITS_MAX, FINGERPRINT_BYTES, NOISE_ANCHOR_BITS, Rules};
+use crate::params::{
+    ANCHOR_BITS_MAX, EPOCH_BYTES_MAX, FINGERPRINT_BYTES, NOISE_ANCHOR_BITS, Rules,
+};
 use crate::run::Run;
 use crate::{anchor, noise, run};
 
@@ -38,10 +40,10 @@ impl SegmentScan {
 }
 
 /// Scans one segment into `scan`, whose old content is dropped. `bytes` is at most
-/// [`EPOCH_BYTES_MAX`](crate::EPOCH_BYTES_MAX) long.
+/// [`EPOCH_BYTES_MAX`] long.
 pub fn scan_segment(bytes: &[u8], rules: &Rules, scan: &mut SegmentScan) {
     assert!(
-        bytes.len() <= crate::EPOCH_BYTES_MAX,
+        bytes.len() <= EPOCH_BYTES_MAX,
         "a segment of {} bytes is larger than an epoch",
         bytes.len()
     );

@@ -5,14 +5,14 @@
 //! from where tar would put it: after the data before it, rounded up to 512, and one header of 512. Only links have a
 //! link target.
 
-use super::{EntriesHead, Entry, EntryKind};
-use crate::archive::check_positive;
+use super::entry::{Entry, EntryKind};
+use super::head::EntriesHead;
 use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
+use crate::check::{check_limit, check_positive};
 use crate::columns;
 use crate::error::{FormatError, Result};
 use crate::limits::{
     ENTRIES_PER_FRAME_MAX, PACKED_RAW_BYTES_MAX, PATH_BYTES_MAX, PATHS_PER_FRAME_BYTES_MAX,
-    check_limit,
 };
 use crate::member::Timestamp;
 use refrain_protect::checksum64;
@@ -302,7 +302,7 @@ mod tests {
         let mut builder = EntriesHead::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let frame = head.finish(builder).unwrap();
-        let payload = &frame[crate::FRAME_HEADER_BYTES..];
+        let payload = &frame[crate::layout::FRAME_HEADER_BYTES..];
         let (parsed, data) = EntriesHead::parse(payload, &Limits::default()).unwrap();
         assert_eq!(parsed, head);
         assert_eq!(unpack_entries(&parsed, data), Ok(entries));

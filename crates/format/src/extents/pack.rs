@@ -5,14 +5,13 @@
 //! filled bytes since. After an edit in the middle of a repeat the source goes on at the same displacement, so the commonest
 //! difference is 0. Where `Fresh` bytes lie needs no number at all.
 
-use super::{Extent, ExtentsHead, Pattern};
-use crate::archive::check_positive;
+use super::extent::{Extent, Pattern};
+use super::head::ExtentsHead;
 use crate::bytes::{Reader, add_difference, difference, put_varint};
+use crate::check::{check_equal, check_limit, check_positive, check_range};
 use crate::columns;
 use crate::error::{FormatError, Result};
-use crate::limits::{
-    EPOCH_BYTES_MAX, EXTENTS_PER_FRAME_MAX, Limits, PACKED_RAW_BYTES_MAX, check_limit, check_range,
-};
+use crate::limits::{EPOCH_BYTES_MAX, EXTENTS_PER_FRAME_MAX, Limits, PACKED_RAW_BYTES_MAX};
 use refrain_protect::checksum64;
 
 const KIND_FRESH: u8 = 0;
@@ -133,7 +132,7 @@ impl ExtentPacker {
             Extent::Fill { length, pattern } => {
                 kinds.push(KIND_FILL);
                 put_varint(fills, *length);
-                patterns.push(pattern.period_bytes);
+                patterns.push(pattern.as_bytes().len() as u8);
                 patterns.extend_from_slice(pattern.as_bytes());
             }
         }
@@ -280,12 +279,12 @@ impl<'a> ExtentReader<'a> {
         ] {
             column.clone().finish()?;
         }
-        check_sum(
+        check_equal(
             "content bytes of the extents",
             self.walk.content_bytes,
             self.head.content_bytes,
         )?;
-        check_sum(
+        check_equal(
             "fresh bytes of the extents",
             self.walk.fresh_bytes,
             self.head.fresh_bytes,
@@ -311,18 +310,6 @@ impl Iterator for ExtentReader<'_> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, self.kinds.remaining().checked_add(1))
-    }
-}
-
-/// Refuses a sum that differs from the one that was stated.
-pub(crate) fn check_sum(what: &'static str, found: u64, expected: u64) -> Result<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(FormatError::Mismatch {
-            what,
-            found,
-            expected,
-        }),
     }
 }
 

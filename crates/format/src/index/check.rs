@@ -1,11 +1,11 @@
 //! Is the index in agreement with itself and with the End frame?
 
-use super::{Index, Place};
+use super::rows::Place;
+use super::table::Index;
+use crate::check::{check_equal, check_limit, check_range};
 use crate::end::EndHead;
 use crate::error::{FormatError, Result};
-use crate::extents::check_sum;
-use crate::frame::{FRAME_HEADER_BYTES, MAGIC};
-use crate::limits::{check_limit, check_range};
+use crate::layout::{FRAME_HEADER_BYTES, MAGIC};
 
 impl Index {
     /// Compares the index with itself and with the End frame: frames lie in the archive, before the index, and do not
@@ -15,17 +15,17 @@ impl Index {
     /// The first contradiction.
     pub fn check(&self, end: &EndHead) -> Result<()> {
         self.check_places(end)?;
-        check_sum(
+        check_equal(
             "store bytes of the index",
             self.store_bytes(),
             end.store_bytes,
         )?;
-        check_sum(
+        check_equal(
             "fresh bytes of the index",
             self.fresh_bytes(),
             end.store_bytes,
         )?;
-        check_sum(
+        check_equal(
             "content bytes of the index",
             self.content_bytes(),
             end.content_bytes,
@@ -92,9 +92,9 @@ impl Index {
     fn check_members(&self, end: &EndHead) -> Result<()> {
         let mut content_start = 0;
         for (id, member) in self.members.iter().enumerate() {
-            check_sum("member id", member.start.member_id, id as u64)?;
-            check_sum("member id", member.end.member_id, id as u64)?;
-            check_sum(
+            check_equal("member id", member.start.member_id, id as u64)?;
+            check_equal("member id", member.end.member_id, id as u64)?;
+            check_equal(
                 "start of a member",
                 member.start.content_start,
                 content_start,
@@ -105,9 +105,9 @@ impl Index {
                 .entries
                 .iter()
                 .fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
-            check_sum("entries of a member", entry_count, member.end.entry_count)?;
+            check_equal("entries of a member", entry_count, member.end.entry_count)?;
         }
-        check_sum(
+        check_equal(
             "content bytes of all members",
             content_start,
             end.content_bytes,
@@ -120,7 +120,7 @@ impl Index {
             .matched_bytes
             .saturating_add(self.totals.run_bytes)
             .saturating_add(end.store_bytes);
-        check_sum(
+        check_equal(
             "fresh, matched and run bytes together",
             shown,
             end.content_bytes,

@@ -1,12 +1,14 @@
 //! From an address to a frame, and from the frame back to the index: what is read through the index must be what the
 //! index says it is, or two archives could be mixed without a checksum noticing.
 
-use super::Index;
+use super::table::Index;
 use crate::block::BlockHead;
+use crate::check::check_equal;
 use crate::entries::EntriesHead;
 use crate::error::{FormatError, Result};
-use crate::extents::{ExtentsHead, check_sum};
-use crate::frame::{FrameHeader, FrameKind};
+use crate::extents::ExtentsHead;
+use crate::frame::FrameHeader;
+use crate::layout::FrameKind;
 
 impl Index {
     /// The block that holds the byte at `offset_in_store`.
@@ -38,14 +40,14 @@ impl Index {
     pub fn check_block(&self, id: usize, header: &FrameHeader, head: &BlockHead) -> Result<()> {
         let row = self.blocks.get(id).ok_or_else(|| missing("block", id))?;
         check_frame(header, FrameKind::Block, row.frame_bytes)?;
-        check_sum("block id", head.block_id, id as u64)?;
-        check_sum(
+        check_equal("block id", head.block_id, id as u64)?;
+        check_equal(
             "start of a block in the store",
             head.store_start,
             row.store_start,
         )?;
-        check_sum("raw bytes of a block", head.raw_bytes, row.raw_bytes)?;
-        check_sum(
+        check_equal("raw bytes of a block", head.raw_bytes, row.raw_bytes)?;
+        check_equal(
             "codec of a block",
             u64::from(head.coding.codec()),
             u64::from(row.codec),
@@ -59,20 +61,20 @@ impl Index {
     pub fn check_epoch(&self, id: usize, header: &FrameHeader, head: &ExtentsHead) -> Result<()> {
         let row = self.epochs.get(id).ok_or_else(|| missing("epoch", id))?;
         check_frame(header, FrameKind::Extents, row.frame_bytes)?;
-        check_sum("epoch id", head.epoch_id, id as u64)?;
-        check_sum(
+        check_equal("epoch id", head.epoch_id, id as u64)?;
+        check_equal(
             "start of an epoch in the content",
             head.content_start,
             row.content_start,
         )?;
-        check_sum("epoch bytes", head.content_bytes, row.content_bytes)?;
-        check_sum(
+        check_equal("epoch bytes", head.content_bytes, row.content_bytes)?;
+        check_equal(
             "store bytes shown before an epoch",
             head.store_start,
             row.store_start,
         )?;
-        check_sum("fresh bytes of an epoch", head.fresh_bytes, row.fresh_bytes)?;
-        check_sum("number of extents", head.extent_count, row.extent_count)
+        check_equal("fresh bytes of an epoch", head.fresh_bytes, row.fresh_bytes)?;
+        check_equal("number of extents", head.extent_count, row.extent_count)
     }
 
     /// Compares a frame that was read at the place of batch `batch` of member `id` with its row.
@@ -94,9 +96,9 @@ impl Index {
         let before = member.entries.iter().take(batch);
         let first_entry = before.fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
         check_frame(header, FrameKind::Entries, row.frame_bytes)?;
-        check_sum("member id", head.member_id, id as u64)?;
-        check_sum("first entry of a batch", head.first_entry, first_entry)?;
-        check_sum("number of entries", head.entry_count, row.entry_count)?;
+        check_equal("member id", head.member_id, id as u64)?;
+        check_equal("first entry of a batch", head.first_entry, first_entry)?;
+        check_equal("number of entries", head.entry_count, row.entry_count)?;
         match head.packed_checksum == row.packed_checksum {
             true => Ok(()),
             false => Err(FormatError::Checksum {
@@ -115,7 +117,7 @@ fn check_frame(header: &FrameHeader, kind: FrameKind, frame_bytes: u64) -> Resul
             rule: "the index says that another kind stands here",
         });
     }
-    check_sum("frame bytes", header.frame_bytes(), frame_bytes)
+    check_equal("frame bytes", header.frame_bytes(), frame_bytes)
 }
 
 fn missing(what: &'static str, id: usize) -> FormatError {

@@ -5,8 +5,9 @@
 //! say whose block comes next, in one pass from front to back: [`BlockWalk`]. What does not follow from that, gaps, steps back
 //! and loops, is refused.
 
+use crate::check::{check_limit, check_range};
 use crate::error::{FormatError, Result};
-use crate::limits::{ADDRESS_BYTES_MAX, check_limit, check_range};
+use crate::limits::ADDRESS_BYTES_MAX;
 use crate::lrzip::header::{Cipher, Version};
 use crate::lrzip::record::number;
 

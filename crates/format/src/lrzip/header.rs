@@ -1,8 +1,9 @@
 //! The header of an archive: version, content length, LZMA properties, digest, encryption.
 
 use crate::bytes::Reader;
+use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{ADDRESS_BYTES_MAX, check_limit};
+use crate::limits::ADDRESS_BYTES_MAX;
 
 /// The longest header: that of lrzip-next with a comment. Whoever parses gives so many bytes, if there are so many.
 pub const HEADER_BYTES_MAX: usize = 21 + 255;

@@ -1,6 +1,7 @@
 //! What must hold for any bytes; shared by proptest and the fuzz targets.
 
-use super::{Header, RecordParser, Version};
+use super::header::{Header, Version};
+use super::record::RecordParser;
 
 /// Any bytes as records: the same whatever the pieces, and no more bytes than were given.
 pub fn records_do_not_depend_on_pieces(bytes: &[u8], width_bytes: u8, piece_bytes: usize) {

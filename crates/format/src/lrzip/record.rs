@@ -1,7 +1,8 @@
 //! The records of a chunk: which literals and which copies its content is made of.
 
+use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{ADDRESS_BYTES_MAX, check_limit};
+use crate::limits::ADDRESS_BYTES_MAX;
 use crate::lrzip::header::Version;
 
 /// One record.

@@ -1,8 +1,9 @@
 //! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record) parse: version 6, that of lrzip
 //! 0.6, and of version 7 what its second cipher needs (one chunk, as lrzip 0.7.1 writes it).
 
+use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{ADDRESS_BYTES_MAX, check_limit};
+use crate::limits::ADDRESS_BYTES_MAX;
 use crate::lrzip::chunk::{BackEnd, BlockHead};
 use crate::lrzip::header::{Cipher, DigestKind, Header, MAGIC, Version};
 

@@ -11,7 +11,7 @@
 
 use std::arch::x86_64::*;
 
-use super::MULTIPLIERS;
+use super::window_hash::MULTIPLIERS;
 
 /// Positions tested by one iteration.
 const STEP: usize = 32;

@@ -1,7 +1,7 @@
 //! The anchor scan for any machine, and the twin that the vector form is compared with.
 #![forbid(unsafe_code)]
 
-use super::window_hash;
+use super::window_hash::window_hash;
 use crate::params::ANCHOR_WINDOW_BYTES;
 
 /// As `super::positions`, from position `from` on.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::coding::Coding;
-use crate::frame::{FRAME_HEADER_BYTES, sealed_frame};
+use crate::frame::sealed_frame;
+use crate::layout::FRAME_HEADER_BYTES;
 
 /// Feeds heads whose frames have only the fields that the checker looks at.
 struct Feeder(StreamChecker);

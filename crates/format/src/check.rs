@@ -1,0 +1,102 @@
+//! Checks of single values, shared by all frames. Each returns the value's error, with `what` as its name.
+
+use crate::error::{FormatError, Result};
+use crate::limits::ADDRESS_BYTES_MAX;
+use refrain_protect::checksum64;
+
+/// Refuses a `value` over its `limit`.
+pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    if value > limit {
+        return Err(FormatError::OverLimit { what, value, limit });
+    }
+    Ok(())
+}
+
+/// `start + length`, refused when it leaves the address space.
+pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result<u64> {
+    let end = start.saturating_add(length);
+    check_limit(what, end, ADDRESS_BYTES_MAX)?;
+    Ok(end)
+}
+
+/// Refuses 0.
+pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
+    match value {
+        0 => Err(FormatError::Value {
+            what,
+            value,
+            rule: "at least 1",
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a sum that differs from the one that was stated.
+pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(FormatError::Mismatch {
+            what,
+            found,
+            expected,
+        }),
+    }
+}
+
+/// Refuses text that is too long or holds a zero byte (no system can use it as a name).
+pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> Result<()> {
+    check_limit(what, text.len() as u64, bytes_max as u64)?;
+    match text.iter().position(|&byte| byte == 0) {
+        None => Ok(()),
+        Some(at) => Err(FormatError::Value {
+            what,
+            value: at as u64,
+            rule: "free of zero bytes (value: position of the first)",
+        }),
+    }
+}
+
+/// Compares what a codec gave back with what the frame says.
+pub(crate) fn check_raw(
+    what: &'static str,
+    raw: &[u8],
+    raw_bytes: u64,
+    raw_checksum: u64,
+) -> Result<()> {
+    check_raw_length(raw, raw_bytes)?;
+    compare_checksum(what, checksum64(raw), raw_checksum)
+}
+
+pub(crate) fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
+    match raw.len() as u64 == raw_bytes {
+        true => Ok(()),
+        false => Err(FormatError::Mismatch {
+            what: "length in bytes of decoded data",
+            found: raw.len() as u64,
+            expected: raw_bytes,
+        }),
+    }
+}
+
+pub(crate) fn compare_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(FormatError::Checksum {
+            what,
+            found,
+            expected,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_end_inside_the_address_space() {
+        assert_eq!(check_range("x", 5, 6), Ok(11));
+        assert!(check_range("x", ADDRESS_BYTES_MAX, 1).is_err());
+        assert!(check_range("x", u64::MAX, u64::MAX).is_err());
+    }
+}

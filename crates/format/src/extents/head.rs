@@ -1,0 +1,156 @@
+//! The head of an Extents frame.
+
+use crate::bytes::Reader;
+use crate::check::{check_limit, check_range, check_raw};
+use crate::coding::{CODING_BYTES, Coding};
+use crate::error::{FormatError, Result};
+use crate::frame::FrameBuilder;
+use crate::layout::{EXTENTS_HEAD_BYTES, FrameKind};
+use crate::limits::{EPOCH_BYTES_MAX, Limits};
+
+const _: () = assert!(EXTENTS_HEAD_BYTES == 8 * 8 + CODING_BYTES);
+
+/// Bytes that an extent takes in a packed section at least: its kind and its length.
+const EXTENT_PACKED_BYTES_MIN: u64 = 2;
+
+/// Head of an Extents frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtentsHead {
+    /// 0, 1, 2 … in file order.
+    pub epoch_id: u64,
+    /// Where the epoch begins in the content space.
+    pub content_start: u64,
+    /// Content bytes of the epoch: the sum of all lengths.
+    pub content_bytes: u64,
+    /// How many store bytes all earlier epochs have shown: where the first `Fresh` extent begins.
+    pub store_start: u64,
+    /// Store bytes that this epoch shows for the first time: the sum of all `Fresh` lengths.
+    pub fresh_bytes: u64,
+    /// Number of extents.
+    pub extent_count: u64,
+    /// Bytes of the packed section before coding.
+    pub packed_raw_bytes: u64,
+    /// XXH3-64 of the packed section before coding.
+    pub packed_checksum: u64,
+    /// How the packed section is coded.
+    pub coding: Coding,
+}
+
+impl ExtentsHead {
+    /// Reads the payload of an Extents frame: the head and the coded section.
+    ///
+    /// # Errors
+    /// Damaged lengths, counts or coding; anything over the limits.
+    pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
+        let mut reader = Reader::new("extents head", payload);
+        let head = Self {
+            epoch_id: reader.u64()?,
+            content_start: reader.u64()?,
+            content_bytes: reader.u64()?,
+            store_start: reader.u64()?,
+            fresh_bytes: reader.u64()?,
+            extent_count: reader.u64()?,
+            packed_raw_bytes: reader.u64()?,
+            packed_checksum: reader.u64()?,
+            coding: Coding::parse(&mut reader)?,
+        };
+        let data = reader.take(reader.remaining())?;
+        head.check(data.len(), &limits.capped())?;
+        Ok((head, data))
+    }
+
+    /// Where the epoch ends in the content space.
+    #[must_use]
+    pub fn content_end(&self) -> u64 {
+        self.content_start.saturating_add(self.content_bytes)
+    }
+
+    /// How many store bytes have been shown when the epoch is over.
+    #[must_use]
+    pub fn store_end(&self) -> u64 {
+        self.store_start.saturating_add(self.fresh_bytes)
+    }
+
+    /// Compares the decoded section with the head; part of [`unpack_extents`](super::unpack_extents).
+    ///
+    /// # Errors
+    /// The length or the checksum differs.
+    pub fn check_raw(&self, raw: &[u8]) -> Result<()> {
+        check_raw("extents", raw, self.packed_raw_bytes, self.packed_checksum)
+    }
+
+    /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
+    #[must_use]
+    pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
+        FrameBuilder::with_head(FrameKind::Extents, false, buffer, EXTENTS_HEAD_BYTES)
+    }
+
+    /// Fills in the head. What is left is [`seal`](crate::frame::seal).
+    ///
+    /// # Errors
+    /// What [`parse`](Self::parse) would refuse under the format's own limits.
+    pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
+        self.check(builder.appended_bytes(), &Limits::default())?;
+        let fields = [
+            self.epoch_id,
+            self.content_start,
+            self.content_bytes,
+            self.store_start,
+            self.fresh_bytes,
+            self.extent_count,
+            self.packed_raw_bytes,
+            self.packed_checksum,
+        ];
+        let mut head: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
+        self.coding.write(&mut head);
+        Ok(builder.finish_with_head(&head))
+    }
+
+    fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
+        check_limit("epoch bytes", self.content_bytes, EPOCH_BYTES_MAX)?;
+        check_limit("extents", self.extent_count, limits.extents_per_frame_max)?;
+        check_limit(
+            "packed extents bytes",
+            self.packed_raw_bytes,
+            limits.packed_raw_bytes_max,
+        )?;
+        check_range("end of content", self.content_start, self.content_bytes)?;
+        check_range("end of the store", self.store_start, self.fresh_bytes)?;
+        self.check_counts()?;
+        self.coding
+            .check_data_bytes(self.packed_raw_bytes, data_bytes as u64)
+    }
+
+    fn check_counts(&self) -> Result<()> {
+        let rules = [
+            ("extents", self.extent_count, self.extent_count >= 1),
+            // Every extent has at least one byte of content,
+            (
+                "extents",
+                self.extent_count,
+                self.extent_count <= self.content_bytes,
+            ),
+            // and at least its kind and length in the section.
+            (
+                "extents",
+                self.extent_count,
+                self.extent_count <= self.packed_raw_bytes / EXTENT_PACKED_BYTES_MIN,
+            ),
+            (
+                "fresh bytes",
+                self.fresh_bytes,
+                self.fresh_bytes <= self.content_bytes,
+            ),
+        ];
+        for (what, value, holds) in rules {
+            if !holds {
+                return Err(FormatError::Value {
+                    what,
+                    value,
+                    rule: "in keeping with the epoch's other counts",
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,568 @@
+//! [`StreamChecker`]: the state machine.
+
+use super::epoch_sums::EpochSums;
+use super::row_checksum::RowSum;
+use std::collections::VecDeque;
+
+use crate::archive::{ArchiveHead, REACH_UNLIMITED};
+use crate::block::BlockHead;
+use crate::check::{check_equal, check_limit};
+use crate::end::EndHead;
+use crate::entries::EntriesHead;
+use crate::error::{FormatError, Result};
+use crate::extents::ExtentsHead;
+use crate::frame::{FrameHeader, UntrustedFrameHeader};
+use crate::index::{Index, IndexBlock, IndexEntries, IndexEpoch};
+use crate::layout::{FrameKind, MAGIC};
+use crate::limits::Limits;
+use crate::member::{MemberEnd, MemberKind, MemberStart};
+use crate::payload::Payload;
+
+/// A member that has begun and not ended.
+#[derive(Debug, Clone, Copy)]
+struct OpenMember {
+    content_start: u64,
+    is_tree: bool,
+    start_frame_offset: u64,
+    start_checksum: u64,
+    entry_count: u64,
+    entry_rows: RowSum,
+}
+
+/// Checks that the frames of an archive stand in order and agree with one another.
+#[derive(Debug, Clone)]
+pub struct StreamChecker {
+    limits: Limits,
+    /// Where the next frame begins in the archive.
+    offset: u64,
+    next_sequence: u64,
+    archive: Option<ArchiveHead>,
+
+    block_count: u64,
+    store_bytes: u64,
+    fallback_count: u64,
+    epoch_count: u64,
+    content_bytes: u64,
+    shown_bytes: u64,
+    members_started: u64,
+    members_ended: u64,
+    /// Where the latest ended member ends in the content space.
+    ended_at: u64,
+    open_members: VecDeque<OpenMember>,
+
+    /// (store start, frame offset) of the blocks within reach; empty if the archive promises none.
+    places: VecDeque<(u64, u64)>,
+    last_epoch: Option<(ExtentsHead, u64)>,
+    observed_epochs: u64,
+    observed: EpochSums,
+    reach_needed_bytes: u64,
+
+    block_rows: RowSum,
+    epoch_rows: RowSum,
+    member_rows: RowSum,
+    index_place: Option<(u64, u64)>,
+    complete: bool,
+}
+
+impl StreamChecker {
+    /// A checker that waits for the first frame, right after the magic.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            limits: limits.capped(),
+            offset: MAGIC.len() as u64,
+            next_sequence: 0,
+            archive: None,
+            block_count: 0,
+            store_bytes: 0,
+            fallback_count: 0,
+            epoch_count: 0,
+            content_bytes: 0,
+            shown_bytes: 0,
+            members_started: 0,
+            members_ended: 0,
+            ended_at: 0,
+            open_members: VecDeque::new(),
+            places: VecDeque::new(),
+            last_epoch: None,
+            observed_epochs: 0,
+            observed: EpochSums::default(),
+            reach_needed_bytes: 0,
+            block_rows: RowSum::default(),
+            epoch_rows: RowSum::default(),
+            member_rows: RowSum::default(),
+            index_place: None,
+            complete: false,
+        }
+    }
+
+    /// Where the next frame begins in the archive.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The archive's settings, once its first frame was fed.
+    #[must_use]
+    pub fn archive(&self) -> Option<&ArchiveHead> {
+        self.archive.as_ref()
+    }
+
+    /// Content bytes that the extents so far cover.
+    #[must_use]
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Raw bytes of the blocks so far.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        self.store_bytes
+    }
+
+    /// Frames so far.
+    #[must_use]
+    pub fn frame_count(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// The reach that the observed epochs needed, if the archive promises a limited one (else 0).
+    #[must_use]
+    pub fn reach_needed_bytes(&self) -> u64 {
+        self.reach_needed_bytes
+    }
+
+    /// True after the End frame.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Refuses bytes after the End frame: `rest` is what follows the frames fed so far, as much of it as was read.
+    ///
+    /// # Errors
+    /// [`FormatError::Kind`] if an appended generation follows (a later version reads it), [`FormatError::Trailing`] if
+    /// anything else does.
+    pub fn check_not_ended(&self, rest: &[u8]) -> Result<()> {
+        if !self.complete || rest.is_empty() {
+            return Ok(());
+        }
+        match UntrustedFrameHeader::parse(rest) {
+            Ok(header) if header.is_generation() => Err(FormatError::Kind {
+                kind: FrameKind::Generation.id(),
+            }),
+            _ => Err(FormatError::Trailing {
+                what: "the End frame",
+                extra_bytes: rest.len() as u64,
+            }),
+        }
+    }
+
+    /// Takes the next frame in file order.
+    ///
+    /// # Errors
+    /// It may not stand here, or contradicts an earlier one.
+    pub fn feed(&mut self, header: &FrameHeader, payload: &Payload<'_>) -> Result<()> {
+        if self.complete {
+            return Err(order(header.kind, "nothing follows the End frame"));
+        }
+        check_equal("frame sequence number", header.sequence, self.next_sequence)?;
+        self.check_stage(header.kind, payload)?;
+        let frame_end = self.offset.saturating_add(header.frame_bytes());
+        match payload {
+            Payload::Archive(head) => self.archive = Some(*head),
+            Payload::MemberStart(start) => self.member_start(header, start)?,
+            Payload::Block { head, .. } => self.block(header, head)?,
+            Payload::Extents { head, .. } => self.extents(header, head)?,
+            Payload::MemberEnd(end) => self.member_end(header, end)?,
+            Payload::Entries { head, .. } => self.entries(header, head)?,
+            Payload::Index(index) => self.index(header, index)?,
+            Payload::End(head) => self.end(head, frame_end)?,
+            Payload::Skipped => {}
+        }
+        self.offset = frame_end;
+        self.next_sequence = self.next_sequence.saturating_add(1);
+        Ok(())
+    }
+
+    /// Archive first and once; after the index only what may be skipped, and End.
+    fn check_stage(&self, kind: FrameKind, payload: &Payload<'_>) -> Result<()> {
+        match (payload, &self.archive) {
+            (Payload::Archive(_), Some(_)) => {
+                return Err(order(kind, "an archive has one Archive frame"));
+            }
+            (Payload::Archive(_), None) | (_, Some(_)) => {}
+            (_, None) => return Err(order(kind, "the first frame must be Archive")),
+        }
+        match (payload, self.index_place) {
+            (Payload::Skipped, _) | (Payload::End(_), Some(_)) => Ok(()),
+            (Payload::End(_), None) => Err(order(kind, "End follows the index")),
+            (_, Some(_)) => Err(order(kind, "only End follows the index")),
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn block(&mut self, header: &FrameHeader, head: &BlockHead) -> Result<()> {
+        check_equal("block id", head.block_id, self.block_count)?;
+        check_equal(
+            "start of a block in the store",
+            head.store_start,
+            self.store_bytes,
+        )?;
+        if let Some(archive) = &self.archive {
+            check_limit(
+                "raw bytes of a block (by the archive's own settings)",
+                head.raw_bytes,
+                archive.block_bytes_max,
+            )?;
+            self.keep_place(archive.reach_bytes, head.store_start);
+        }
+        self.block_rows.add_block(&IndexBlock {
+            frame_offset: self.offset,
+            frame_bytes: header.frame_bytes(),
+            store_start: head.store_start,
+            raw_bytes: head.raw_bytes,
+            codec: head.coding.codec(),
+            filter_ids: head.coding.filter_ids(),
+        });
+        self.block_count += 1;
+        self.store_bytes = head.store_end();
+        self.fallback_count += u64::from(head.coding.fallback() != 0);
+        Ok(())
+    }
+
+    fn keep_place(&mut self, reach_bytes: u64, store_start: u64) {
+        if reach_bytes == REACH_UNLIMITED {
+            return;
+        }
+        // An epoch to come ends behind this frame, so what is out of reach now stays so.
+        let oldest = self.offset.saturating_sub(reach_bytes);
+        while let Some(&(_, frame_offset)) = self.places.front()
+            && frame_offset < oldest
+        {
+            self.places.pop_front();
+        }
+        self.places.push_back((store_start, self.offset));
+    }
+
+    fn extents(&mut self, header: &FrameHeader, head: &ExtentsHead) -> Result<()> {
+        check_equal("epoch id", head.epoch_id, self.epoch_count)?;
+        check_equal(
+            "start of an epoch in the content",
+            head.content_start,
+            self.content_bytes,
+        )?;
+        check_equal(
+            "store bytes shown before an epoch",
+            head.store_start,
+            self.shown_bytes,
+        )?;
+        if let Some(archive) = &self.archive {
+            check_limit(
+                "epoch bytes (by the archive's own settings)",
+                head.content_bytes,
+                archive.epoch_bytes,
+            )?;
+        }
+        if head.store_end() > self.store_bytes {
+            return Err(order(
+                header.kind,
+                "the blocks of an epoch's fresh bytes come before it",
+            ));
+        }
+        if self.open_members.is_empty() {
+            return Err(order(
+                header.kind,
+                "content belongs to a member that has begun",
+            ));
+        }
+        self.epoch_rows.add_epoch(&IndexEpoch {
+            frame_offset: self.offset,
+            frame_bytes: header.frame_bytes(),
+            content_start: head.content_start,
+            content_bytes: head.content_bytes,
+            store_start: head.store_start,
+            fresh_bytes: head.fresh_bytes,
+            extent_count: head.extent_count,
+        });
+        self.epoch_count += 1;
+        self.content_bytes = head.content_end();
+        self.shown_bytes = head.store_end();
+        self.last_epoch = Some((*head, self.offset.saturating_add(header.frame_bytes())));
+        Ok(())
+    }
+
+    /// Takes the sums of the extents of the epoch that was fed last: checks the promised reach, and lets the index's
+    /// totals be checked. Optional, for a reader that unpacks them anyway; at most once per epoch.
+    ///
+    /// # Errors
+    /// The epoch refers to bytes out of the promised reach, or its sums contradict its head.
+    pub fn observe_epoch(&mut self, sums: &EpochSums) -> Result<()> {
+        let Some((head, frame_end)) = self.last_epoch.take() else {
+            return Ok(());
+        };
+        let shown = sums
+            .matched_bytes
+            .saturating_add(sums.run_bytes)
+            .saturating_add(head.fresh_bytes);
+        check_equal(
+            "fresh, matched and run bytes of an epoch",
+            shown,
+            head.content_bytes,
+        )?;
+        self.check_reach(&head, frame_end, sums)?;
+        self.observed_epochs += 1;
+        self.observed.matched_bytes += sums.matched_bytes;
+        self.observed.run_bytes += sums.run_bytes;
+        Ok(())
+    }
+
+    fn check_reach(&mut self, head: &ExtentsHead, frame_end: u64, sums: &EpochSums) -> Result<()> {
+        let promised = self
+            .archive
+            .as_ref()
+            .map_or(REACH_UNLIMITED, |archive| archive.reach_bytes);
+        let first_fresh = (head.fresh_bytes > 0).then_some(head.store_start);
+        let lowest = [sums.lowest_source, first_fresh]
+            .into_iter()
+            .flatten()
+            .min();
+        let Some(lowest) = lowest.filter(|_| promised != REACH_UNLIMITED) else {
+            return Ok(());
+        };
+        let after = self
+            .places
+            .partition_point(|&(store_start, _)| store_start <= lowest);
+        let place = after.checked_sub(1).and_then(|at| self.places.get(at));
+        // A block whose place is forgotten is out of reach: the distance to the archive's start is a safe overstatement.
+        let needed = frame_end - place.map_or(0, |&(_, frame_offset)| frame_offset);
+        if needed > promised {
+            return Err(FormatError::Value {
+                what: "reach needed by an epoch in bytes",
+                value: needed,
+                rule: "at most the reach that the archive promises",
+            });
+        }
+        self.reach_needed_bytes = self.reach_needed_bytes.max(needed);
+        Ok(())
+    }
+
+    fn member_start(&mut self, header: &FrameHeader, start: &MemberStart) -> Result<()> {
+        check_equal("member id", start.member_id, self.members_started)?;
+        check_limit("members", self.members_started + 1, self.limits.members_max)?;
+        match self.open_members.back() {
+            // Its end is not known yet; when it comes, it is compared with this start.
+            Some(before) if start.content_start < before.content_start => {
+                return Err(order(header.kind, "members begin in content order"));
+            }
+            Some(_) => {}
+            None => check_equal("start of a member", start.content_start, self.ended_at)?,
+        }
+        if start.content_start < self.content_bytes {
+            return Err(order(
+                header.kind,
+                "a member's start comes before the extents of its content",
+            ));
+        }
+        self.open_members.push_back(OpenMember {
+            content_start: start.content_start,
+            is_tree: start.kind == MemberKind::Tree,
+            start_frame_offset: self.offset,
+            start_checksum: header.payload_checksum,
+            entry_count: 0,
+            entry_rows: RowSum::default(),
+        });
+        self.members_started += 1;
+        Ok(())
+    }
+
+    fn member_end(&mut self, header: &FrameHeader, end: &MemberEnd) -> Result<()> {
+        check_equal("member id", end.member_id, self.members_ended)?;
+        let Some(member) = self.open_members.pop_front() else {
+            return Err(order(header.kind, "a member ends after it has begun"));
+        };
+        let content_end = member.content_start.saturating_add(end.content_bytes);
+        // The member ends where the next one begins, or where the content so far ends.
+        let expected = self
+            .open_members
+            .front()
+            .map_or(self.content_bytes, |next| next.content_start);
+        check_equal("end of a member in the content", content_end, expected)?;
+        if content_end > self.content_bytes {
+            return Err(order(
+                header.kind,
+                "a member ends after the extents of its content",
+            ));
+        }
+        check_equal("entries of a member", end.entry_count, member.entry_count)?;
+        self.member_rows.add([
+            member.start_frame_offset,
+            member.start_checksum,
+            self.offset,
+            header.payload_checksum,
+            member.entry_rows.value(),
+        ]);
+        self.members_ended += 1;
+        self.ended_at = content_end;
+        Ok(())
+    }
+
+    fn entries(&mut self, header: &FrameHeader, head: &EntriesHead) -> Result<()> {
+        let row = IndexEntries {
+            frame_offset: self.offset,
+            frame_bytes: header.frame_bytes(),
+            entry_count: head.entry_count,
+            packed_checksum: head.packed_checksum,
+        };
+        let member = head
+            .member_id
+            .checked_sub(self.members_ended)
+            .and_then(|at| usize::try_from(at).ok())
+            .and_then(|at| self.open_members.get_mut(at))
+            .filter(|member| member.is_tree)
+            .ok_or(order(
+                header.kind,
+                "entries stand between the start and the end of their tree member",
+            ))?;
+        check_equal(
+            "first entry of a batch",
+            head.first_entry,
+            member.entry_count,
+        )?;
+        member.entry_count = member.entry_count.saturating_add(head.entry_count);
+        member.entry_rows.add_entries(&row);
+        Ok(())
+    }
+
+    fn index(&mut self, header: &FrameHeader, index: &Index) -> Result<()> {
+        if !self.open_members.is_empty() {
+            return Err(order(header.kind, "all members end before the index"));
+        }
+        check_equal(
+            "store bytes shown by all epochs",
+            self.shown_bytes,
+            self.store_bytes,
+        )?;
+        check_equal(
+            "content bytes of all members",
+            self.ended_at,
+            self.content_bytes,
+        )?;
+        self.check_index_rows(index)?;
+        self.check_index_totals(index)?;
+        self.index_place = Some((self.offset, header.frame_bytes()));
+        Ok(())
+    }
+
+    fn check_index_rows(&self, index: &Index) -> Result<()> {
+        let mut blocks = RowSum::default();
+        index.blocks.iter().for_each(|row| blocks.add_block(row));
+        let mut epochs = RowSum::default();
+        index.epochs.iter().for_each(|row| epochs.add_epoch(row));
+        let mut members = RowSum::default();
+        for row in &index.members {
+            members.add_member(row)?;
+        }
+        let lists = [
+            (
+                "blocks",
+                index.blocks.len(),
+                self.block_count,
+                blocks,
+                self.block_rows,
+            ),
+            (
+                "epochs",
+                index.epochs.len(),
+                self.epoch_count,
+                epochs,
+                self.epoch_rows,
+            ),
+            (
+                "members",
+                index.members.len(),
+                self.members_ended,
+                members,
+                self.member_rows,
+            ),
+        ];
+        for (what, found, expected, found_rows, expected_rows) in lists {
+            check_equal(what, found as u64, expected)?;
+            if found_rows != expected_rows {
+                return Err(FormatError::Checksum {
+                    what: "rows of the index, compared with the frames before it:",
+                    found: found_rows.value(),
+                    expected: expected_rows.value(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_index_totals(&self, index: &Index) -> Result<()> {
+        let totals = &index.totals;
+        check_equal(
+            "fallbacks in the index",
+            totals.fallback_count,
+            self.fallback_count,
+        )?;
+        let shown = totals
+            .matched_bytes
+            .saturating_add(totals.run_bytes)
+            .saturating_add(self.store_bytes);
+        check_equal(
+            "fresh, matched and run bytes together",
+            shown,
+            self.content_bytes,
+        )?;
+        if let Some(archive) = &self.archive {
+            check_limit(
+                "reach in the index (by the archive's own promise)",
+                totals.reach_bytes,
+                archive.reach_bytes,
+            )?;
+        }
+        // Only a reader that has looked into every epoch can know more.
+        if self.observed_epochs == self.epoch_count {
+            check_equal(
+                "matched bytes in the index",
+                totals.matched_bytes,
+                self.observed.matched_bytes,
+            )?;
+            check_equal(
+                "run bytes in the index",
+                totals.run_bytes,
+                self.observed.run_bytes,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, head: &EndHead, frame_end: u64) -> Result<()> {
+        let (index_offset, index_bytes) = self.index_place.unwrap_or_default();
+        let sums = [
+            ("index frame offset", head.index_frame_offset, index_offset),
+            ("index frame bytes", head.index_frame_bytes, index_bytes),
+            (
+                "frame count",
+                head.frame_count,
+                self.next_sequence.saturating_add(1),
+            ),
+            ("content bytes", head.content_bytes, self.content_bytes),
+            ("store bytes", head.store_bytes, self.store_bytes),
+            ("archive bytes", head.archive_bytes, frame_end),
+        ];
+        for (what, found, expected) in sums {
+            check_equal(what, found, expected)?;
+        }
+        self.complete = true;
+        Ok(())
+    }
+}
+
+fn order(kind: FrameKind, rule: &'static str) -> FormatError {
+    FormatError::Order { kind, rule }
+}
+
+#[cfg(test)]
+mod tests;
