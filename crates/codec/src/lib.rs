@@ -26,8 +26,6 @@ mod description;
 mod encode;
 mod error;
 mod filter;
-#[cfg(feature = "lrzip")]
-pub mod foreign;
 mod id;
 mod look;
 mod lz4;
@@ -51,9 +49,8 @@ pub use description::{
 };
 pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_like_noise};
 pub use error::{Error, Result};
+pub use filter::arm64_decode_at;
 pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
-#[cfg(feature = "lrzip")]
-pub use foreign::{ForeignPlan, encode_foreign};
 pub use id::CodecId;
 pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec};
 pub use workspace::Workspace;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use refrain_codec::ForeignPlan;
 use refrain_format::REACH_UNLIMITED;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version};
+use refrain_lrzip_codec::LrzipPlan;
 use refrain_protect::DigestValue;
 use refrain_protect::lrzip::{Draw, SEED_BYTES};
 use refrain_runtime::{Crew, crew};
@@ -182,12 +182,12 @@ impl Run<'_> {
     }
 }
 
-fn header(plan: ForeignPlan) -> Header {
+fn header(plan: LrzipPlan) -> Header {
     let lzma = match plan {
-        ForeignPlan::Lzma {
+        LrzipPlan::Lzma {
             dictionary_bytes, ..
         } => LzmaProperties {
-            packed: refrain_codec::foreign::LZMA_PROPERTIES,
+            packed: refrain_lrzip_codec::LZMA_PROPERTIES,
             dictionary_bytes,
         },
         _ => LzmaProperties {

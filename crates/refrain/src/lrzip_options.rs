@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use refrain_codec::{CodecId, ForeignPlan, Plan};
+use refrain_codec::{CodecId, Plan};
 use refrain_longmatch::Rules;
+use refrain_lrzip_codec::LrzipPlan;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Level, PasswordSource};
@@ -143,7 +144,7 @@ impl LrzipTuning {
     pub(crate) fn new(options: &LrzipOptions) -> Result<LrzipTuning> {
         let usage = |message: String| Error::new(ErrorKind::Usage, message);
         let level = options.level.0;
-        if !refrain_codec::foreign::FOREIGN_LEVELS.contains(&level) {
+        if !refrain_lrzip_codec::LRZIP_LEVELS.contains(&level) {
             return Err(usage(format!(
                 "there is no level {level}; levels are 1 to 9"
             )));
@@ -221,17 +222,17 @@ fn block_bytes(back_end: LrzipBackEnd, level: u8) -> u64 {
     }
 }
 
-fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> ForeignPlan {
+fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> LrzipPlan {
     match back_end {
-        LrzipBackEnd::None => ForeignPlan::Stored,
-        LrzipBackEnd::Bzip2 => ForeignPlan::Bzip2 { level },
-        LrzipBackEnd::Gzip => ForeignPlan::Zlib { level },
-        LrzipBackEnd::Lzo => ForeignPlan::Lzo,
-        LrzipBackEnd::Lzma => ForeignPlan::Lzma {
+        LrzipBackEnd::None => LrzipPlan::Stored,
+        LrzipBackEnd::Bzip2 => LrzipPlan::Bzip2 { level },
+        LrzipBackEnd::Gzip => LrzipPlan::Zlib { level },
+        LrzipBackEnd::Lzo => LrzipPlan::Lzo,
+        LrzipBackEnd::Lzma => LrzipPlan::Lzma {
             level,
             dictionary_bytes: u32::try_from(block_bytes).unwrap_or(1 << 30),
         },
-        LrzipBackEnd::Zpaq => ForeignPlan::Zpaq { level },
+        LrzipBackEnd::Zpaq => LrzipPlan::Zpaq { level },
     }
 }
 
@@ -242,20 +243,20 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> ForeignPlan {
 /// 112 317.4; bzip2 112 158.5, 192 157.9; none 64 1038, 112 1049. Twice the anchors: zlib 96 200.2.
 ///
 /// Many short matches make long lists, which little memory has no room for ([`RECORDS_SHARE`]).
-fn far_bytes_min(plan: ForeignPlan, memory_bytes: u64) -> u32 {
+fn far_bytes_min(plan: LrzipPlan, memory_bytes: u64) -> u32 {
     match plan {
         _ if memory_bytes < 512 * MIB => 192,
-        ForeignPlan::Stored => 64,
-        ForeignPlan::Zlib { .. } | ForeignPlan::Lzo => 112,
-        ForeignPlan::Bzip2 { .. } | ForeignPlan::Lzma { .. } | ForeignPlan::Zpaq { .. } => 192,
+        LrzipPlan::Stored => 64,
+        LrzipPlan::Zlib { .. } | LrzipPlan::Lzo => 112,
+        LrzipPlan::Bzip2 { .. } | LrzipPlan::Lzma { .. } | LrzipPlan::Zpaq { .. } => 192,
     }
 }
 
 /// The same where the back end sees the source itself. zlib says at most 258 bytes at a time.
-fn near_bytes_min(plan: ForeignPlan) -> u32 {
+fn near_bytes_min(plan: LrzipPlan) -> u32 {
     match plan {
-        ForeignPlan::Stored | ForeignPlan::Zlib { .. } | ForeignPlan::Lzo => 1024,
-        ForeignPlan::Bzip2 { .. } | ForeignPlan::Lzma { .. } | ForeignPlan::Zpaq { .. } => 4096,
+        LrzipPlan::Stored | LrzipPlan::Zlib { .. } | LrzipPlan::Lzo => 1024,
+        LrzipPlan::Bzip2 { .. } | LrzipPlan::Lzma { .. } | LrzipPlan::Zpaq { .. } => 4096,
     }
 }
 
@@ -268,12 +269,12 @@ fn anchor_bits(back_end: LrzipBackEnd, level: u8) -> u32 {
 }
 
 /// How far back a back end finds repeats by itself, in bytes.
-fn sight_bytes(plan: ForeignPlan) -> u64 {
+fn sight_bytes(plan: LrzipPlan) -> u64 {
     match plan {
-        ForeignPlan::Stored => 0,
-        ForeignPlan::Lzo => 48 * KIB,
-        ForeignPlan::Zlib { .. } => 32 * KIB,
-        ForeignPlan::Bzip2 { level } => u64::from(level) * 100_000,
-        ForeignPlan::Lzma { .. } | ForeignPlan::Zpaq { .. } => u64::MAX,
+        LrzipPlan::Stored => 0,
+        LrzipPlan::Lzo => 48 * KIB,
+        LrzipPlan::Zlib { .. } => 32 * KIB,
+        LrzipPlan::Bzip2 { level } => u64::from(level) * 100_000,
+        LrzipPlan::Lzma { .. } | LrzipPlan::Zpaq { .. } => u64::MAX,
     }
 }

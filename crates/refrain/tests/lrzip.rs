@@ -13,7 +13,7 @@ use refrain::{
     Archive, ErrorKind, LrzipLayout, Member, MemberStart, PasswordSource, ReadOptions, Result,
     Targets, Unwatched, extract, extract_stream, verify, verify_stream,
 };
-use refrain_codec::foreign::{ForeignFilter, StreamFilter};
+use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{
     DIALECTS, MadeChunk, MadeRecord, made_archive, made_chunks, replayed,
 };
@@ -369,7 +369,7 @@ fn a_wrong_crc_is_noticed() {
 fn filters_over_chunks_are_taken_back() {
     let dialect = DIALECTS[5];
     assert!(dialect.names_filter);
-    for (filter, foreign) in [(1, ForeignFilter::X86), (2, ForeignFilter::Arm64)] {
+    for (filter, foreign) in [(1, LrzipFilter::X86), (2, LrzipFilter::Arm64)] {
         let mut chunks = made_chunks(3_000_000, 3, u64::from(filter));
         // Plausible calls and branches everywhere; the last chunk is as it is.
         for chunk in &mut chunks {

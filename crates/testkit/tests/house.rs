@@ -67,7 +67,7 @@ const DEVELOPMENT_ONLY: &str = "testkit";
 const NOT_SHIPPED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
 
 /// Crates of pure functions: bytes in, bytes out.
-const BYTES_LAYER: &[&str] = &["longmatch", "codec", "protect", "format"];
+const BYTES_LAYER: &[&str] = &["longmatch", "codec", "lrzip-codec", "protect", "format"];
 
 /// Something that must stay absent.
 struct Rule {

@@ -19,8 +19,7 @@ pub(super) fn decode(bytes: &mut [u8], phase: usize) {
 
 /// Absolute to relative, of whole instructions from the one at `position` bytes on, a multiple of their size. Returns how many
 /// bytes they are.
-#[cfg(feature = "lrzip")]
-pub(crate) fn decode_at(bytes: &mut [u8], position: u32) -> usize {
+pub fn decode_at(bytes: &mut [u8], position: u32) -> usize {
     convert_from(bytes, position / WORD_BYTES as u32, u32::wrapping_sub);
     bytes.len() / WORD_BYTES * WORD_BYTES
 }

@@ -18,8 +18,7 @@ const X86: u8 = 1;
 const ARM64: u8 = 2;
 const DELTA: u8 = 3;
 
-#[cfg(feature = "lrzip")]
-pub(crate) use arm64::decode_at as arm64_decode_at;
+pub use arm64::decode_at as arm64_decode_at;
 
 /// True for the instructions that the ARM64 filter converts.
 pub(crate) fn is_arm64_branch(instruction: u32) -> bool {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_codec::ForeignPlan;
 use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
+use refrain_lrzip_codec::LrzipPlan;
 use refrain_protect::DigestValue;
 use refrain_protect::lrzip::Item;
 use refrain_runtime::stages::stage;
@@ -29,7 +29,7 @@ const RECORDS_BLOCK_BYTES: usize = 4 << 20;
 /// How an archive is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
-    pub plan: ForeignPlan,
+    pub plan: LrzipPlan,
     /// Store bytes in one block of literals, at most.
     pub block_bytes: u64,
     /// After so many of them a block of records follows.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use refrain_codec::foreign::ForeignCodec;
-use refrain_codec::{ForeignPlan, encode_foreign, looks_like_noise};
+use refrain_codec::looks_like_noise;
 use refrain_format::lrzip::BackEnd;
+use refrain_lrzip_codec::LrzipCodec;
+use refrain_lrzip_codec::{LrzipPlan, encode_lrzip_block};
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
 use refrain_runtime::stages::stage;
 
@@ -46,7 +47,7 @@ pub(crate) enum Content {
 pub(crate) struct Job {
     pub place: Place,
     pub content: Content,
-    pub plan: ForeignPlan,
+    pub plan: LrzipPlan,
     /// Look at a sample first, and store what looks like noise.
     pub tries_sample: bool,
 }
@@ -112,7 +113,7 @@ impl Encoding for LrzipEncoding {
         };
         let mut stage = stage("encode", 0);
         let is_noise = tries_sample && literals.is_noise(shared)?;
-        let plan = if is_noise { ForeignPlan::Stored } else { plan };
+        let plan = if is_noise { LrzipPlan::Stored } else { plan };
         let raw = Arc::new(literals.joined());
         stage.add_bytes(raw.len() as u64);
         let block = squeeze(plan, &raw, Some(literals.first_page))?;
@@ -153,14 +154,14 @@ impl LiteralJob {
     }
 
     /// The block as it can be opened again, in time that is worth it.
-    fn kept(self, plan: ForeignPlan, block: &CodedBlock, raw: &[u8]) -> Result<KeptBlock> {
+    fn kept(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<KeptBlock> {
         let (codec, coded) = match (block.back_end, plan) {
-            (BackEnd::None, _) => (ForeignCodec::Stored, block.coded.clone()),
+            (BackEnd::None, _) => (LrzipCodec::Stored, block.coded.clone()),
             (BackEnd::Zpaq, _) => {
                 let mut coded = Vec::new();
-                encode_foreign(ForeignPlan::Lzo, raw, &mut coded)?;
+                encode_lrzip_block(LrzipPlan::Lzo, raw, &mut coded)?;
                 coded.shrink_to_fit();
-                (ForeignCodec::Lzo, Arc::new(coded))
+                (LrzipCodec::Lzo, Arc::new(coded))
             }
             (_, plan) => (plan.codec(), block.coded.clone()),
         };
@@ -198,18 +199,18 @@ impl LiteralJob {
 }
 
 /// Squeezes a block, or stores it if that is no gain.
-fn squeeze(plan: ForeignPlan, raw: &Arc<Vec<u8>>, first_page: Option<u64>) -> Result<CodedBlock> {
+fn squeeze(plan: LrzipPlan, raw: &Arc<Vec<u8>>, first_page: Option<u64>) -> Result<CodedBlock> {
     let block = |back_end, coded| CodedBlock {
         back_end,
         raw_bytes: raw.len() as u64,
         coded,
         first_page,
     };
-    if plan == ForeignPlan::Stored || raw.len() < SQUEEZED_BYTES_MIN {
+    if plan == LrzipPlan::Stored || raw.len() < SQUEEZED_BYTES_MIN {
         return Ok(block(BackEnd::None, raw.clone()));
     }
     let mut coded = Vec::new();
-    encode_foreign(plan, raw, &mut coded)?;
+    encode_lrzip_block(plan, raw, &mut coded)?;
     if coded.len() >= raw.len() {
         return Ok(block(BackEnd::None, raw.clone()));
     }
@@ -217,13 +218,13 @@ fn squeeze(plan: ForeignPlan, raw: &Arc<Vec<u8>>, first_page: Option<u64>) -> Re
     Ok(block(back_end(plan), Arc::new(coded)))
 }
 
-fn back_end(plan: ForeignPlan) -> BackEnd {
+fn back_end(plan: LrzipPlan) -> BackEnd {
     match plan {
-        ForeignPlan::Stored => BackEnd::None,
-        ForeignPlan::Bzip2 { .. } => BackEnd::Bzip2,
-        ForeignPlan::Zlib { .. } => BackEnd::Gzip,
-        ForeignPlan::Lzma { .. } => BackEnd::Lzma,
-        ForeignPlan::Lzo => BackEnd::Lzo,
-        ForeignPlan::Zpaq { .. } => BackEnd::Zpaq,
+        LrzipPlan::Stored => BackEnd::None,
+        LrzipPlan::Bzip2 { .. } => BackEnd::Bzip2,
+        LrzipPlan::Zlib { .. } => BackEnd::Gzip,
+        LrzipPlan::Lzma { .. } => BackEnd::Lzma,
+        LrzipPlan::Lzo => BackEnd::Lzo,
+        LrzipPlan::Zpaq { .. } => BackEnd::Zpaq,
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_codec::foreign::{ForeignCodec, ForeignDecoder};
+use refrain_lrzip_codec::{LrzipCodec, LrzipDecoder};
 use refrain_runtime::Lock;
 use refrain_storage::Source;
 
@@ -15,7 +15,7 @@ use crate::pipeline::lrzip::records::Insertion;
 
 /// A block of literals as it can be opened again.
 pub(crate) struct KeptBlock {
-    pub codec: ForeignCodec,
+    pub codec: LrzipCodec,
     pub coded: Arc<Vec<u8>>,
     pub raw_bytes: u64,
     pub store_start: u64,
@@ -111,13 +111,16 @@ impl KeptBlocks {
     }
 }
 
-fn decoded(codec: ForeignCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
+fn decoded(codec: LrzipCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
     let mut raw = vec![0; usize::try_from(raw_bytes).ok()?];
-    let mut decoder = ForeignDecoder::new(codec, raw_bytes, u64::MAX).ok()?;
+    let mut decoder = LrzipDecoder::new(codec, raw_bytes, u64::MAX).ok()?;
     let (mut taken, mut made) = (0, 0);
     while made < raw.len() {
         let progress = decoder.step(&coded[taken..], true, &mut raw[made..]).ok()?;
-        (taken, made) = (taken + progress.taken_bytes, made + progress.made_bytes);
+        (taken, made) = (
+            taken + progress.consumed_bytes,
+            made + progress.produced_bytes,
+        );
     }
     Some(raw)
 }

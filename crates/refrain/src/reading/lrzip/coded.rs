@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use refrain_codec::foreign::{ForeignCodec, ForeignDecoder, ForeignFilter, HEAD_BYTES};
 use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
+use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
 
 use super::input::ArchiveInput;
 use super::items::{Item, Items};
@@ -42,7 +42,7 @@ const DICTIONARY_SPARE_BYTES: u64 = 1 << 20;
 /// Opens one block from front to back.
 pub(super) struct BlockStream {
     block: Block,
-    decoder: ForeignDecoder,
+    decoder: LrzipDecoder,
     /// Where the next coded bytes are, and where they end.
     next: u64,
     end: u64,
@@ -64,24 +64,22 @@ pub(super) enum Dictionary {
 
 impl Opener {
     /// How a block was coded.
-    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> ForeignCodec {
-        let lzma = |filter| ForeignCodec::Lzma {
+    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> LrzipCodec {
+        let lzma = |filter| LrzipCodec::Lzma {
             properties: self.lzma.packed,
             dictionary_bytes: self.dictionary_bytes(found, dictionary),
             filter,
         };
         match found.back_end {
-            BackEnd::None => ForeignCodec::Stored,
-            BackEnd::Bzip2 => ForeignCodec::Bzip2,
-            BackEnd::Lzo => ForeignCodec::Lzo,
-            BackEnd::Gzip => ForeignCodec::Zlib,
-            BackEnd::Zpaq => ForeignCodec::Zpaq,
+            BackEnd::None => LrzipCodec::Stored,
+            BackEnd::Bzip2 => LrzipCodec::Bzip2,
+            BackEnd::Lzo => LrzipCodec::Lzo,
+            BackEnd::Gzip => LrzipCodec::Zlib,
+            BackEnd::Zpaq => LrzipCodec::Zpaq,
             BackEnd::Lzma => lzma(None),
-            BackEnd::LzmaX86 => lzma(Some(ForeignFilter::X86)),
-            BackEnd::LzmaArm64 => lzma(Some(ForeignFilter::Arm64)),
-            BackEnd::LzmaDelta(distance_bytes) => {
-                lzma(Some(ForeignFilter::Delta { distance_bytes }))
-            }
+            BackEnd::LzmaX86 => lzma(Some(LrzipFilter::X86)),
+            BackEnd::LzmaArm64 => lzma(Some(LrzipFilter::Arm64)),
+            BackEnd::LzmaDelta(distance_bytes) => lzma(Some(LrzipFilter::Delta { distance_bytes })),
         }
     }
 
@@ -116,10 +114,10 @@ impl Opener {
     }
 
     /// The first coded bytes of a block, where they tell what opening it takes.
-    fn head(&self, block: &Block, codec: ForeignCodec) -> Result<Vec<u8>> {
-        let head_bytes = block.found.coded_bytes.min(HEAD_BYTES as u64) as usize;
+    fn head(&self, block: &Block, codec: LrzipCodec) -> Result<Vec<u8>> {
+        let head_bytes = block.found.coded_bytes.min(HEADER_BYTES_MAX as u64) as usize;
         match codec {
-            ForeignCodec::Zpaq => self.input.exact("a block", block.offset, head_bytes),
+            LrzipCodec::Zpaq => self.input.exact("a block", block.offset, head_bytes),
             _ => Ok(Vec::new()),
         }
     }
@@ -134,7 +132,7 @@ impl Opener {
         let codec = self.codec(&block.found, dictionary);
         let decrypted = self.decrypted(block)?;
         let head = match &decrypted {
-            Some(bytes) => bytes[..bytes.len().min(HEAD_BYTES)].to_vec(),
+            Some(bytes) => bytes[..bytes.len().min(HEADER_BYTES_MAX)].to_vec(),
             None => self.head(block, codec)?,
         };
         let decoder_bytes = codec.memory_bytes(&head)?;
@@ -143,7 +141,7 @@ impl Opener {
         let end = block.offset.saturating_add(block.found.coded_bytes);
         Ok(BlockStream {
             block: *block,
-            decoder: ForeignDecoder::new(codec, block.found.raw_bytes, self.decoder_bytes_max)?,
+            decoder: LrzipDecoder::new(codec, block.found.raw_bytes, self.decoder_bytes_max)?,
             next: if decrypted.is_some() {
                 end
             } else {
@@ -254,9 +252,9 @@ impl BlockStream {
             let is_last = self.next == self.end;
             let rest = &self.buffer[self.taken..];
             let progress = self.decoder.step(rest, is_last, &mut out[made..])?;
-            self.taken += progress.taken_bytes;
-            made += progress.made_bytes;
-            if progress.taken_bytes == 0 && progress.made_bytes == 0 {
+            self.taken += progress.consumed_bytes;
+            made += progress.produced_bytes;
+            if progress.consumed_bytes == 0 && progress.produced_bytes == 0 {
                 return Err(Error::damaged("a block ends before its length"));
             }
         }

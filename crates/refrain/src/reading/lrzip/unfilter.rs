@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refrain_codec::foreign::StreamFilter;
+use refrain_lrzip_codec::StreamFilter;
 
 use super::walk::stream_filter;
 use crate::error::Result;

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::foreign::{ForeignFilter, StreamFilter};
 use refrain_format::lrzip::Prefilter;
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberStart};
+use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_runtime::stages::stage;
 use refrain_runtime::{BufferPool, Crew, Lane, PooledBuffer};
 
@@ -504,8 +504,8 @@ impl Walk<'_, '_, '_> {
 /// Takes back what was done to a chunk.
 pub(super) fn stream_filter(prefilter: Prefilter) -> StreamFilter {
     StreamFilter::new(match prefilter {
-        Prefilter::X86 => ForeignFilter::X86,
-        Prefilter::Arm64 => ForeignFilter::Arm64,
+        Prefilter::X86 => LrzipFilter::X86,
+        Prefilter::Arm64 => LrzipFilter::Arm64,
     })
 }
 

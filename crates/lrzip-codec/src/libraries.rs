@@ -1,0 +1,118 @@
+//! Stages around libraries: bzip2, zlib, LZMA.
+
+use bzip2::Decompress as Bunzip;
+use flate2::{Decompress as Inflate, FlushDecompress};
+use liblzma::stream::{Action, Filters, Stream};
+
+use crate::stage::{Progress, Stage, damaged};
+use refrain_codec::CodecId;
+use refrain_codec::{Error, Result};
+
+/// One bzip2 stream.
+pub(crate) struct Bzip2 {
+    stream: Bunzip,
+}
+
+impl Bzip2 {
+    pub(crate) fn new() -> Bzip2 {
+        Bzip2 {
+            stream: Bunzip::new(false),
+        }
+    }
+}
+
+impl Stage for Bzip2 {
+    fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        let before = (self.stream.total_in(), self.stream.total_out());
+        let status = match self.stream.decompress(input, out) {
+            Ok(bzip2::Status::MemNeeded) => Err(no_memory(CodecId::BZIP2, 4 << 20)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(damaged(CodecId::BZIP2, "not a bzip2 stream")),
+        };
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
+    }
+}
+
+/// One zlib stream.
+pub(crate) struct Zlib {
+    stream: Inflate,
+}
+
+impl Zlib {
+    pub(crate) fn new() -> Zlib {
+        Zlib {
+            stream: Inflate::new(true),
+        }
+    }
+}
+
+impl Stage for Zlib {
+    fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        let before = (self.stream.total_in(), self.stream.total_out());
+        let status = self.stream.decompress(input, out, FlushDecompress::None);
+        let status = status
+            .map(drop)
+            .map_err(|_| damaged(CodecId::DEFLATE, "not a zlib stream"));
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
+    }
+}
+
+/// LZMA without a header.
+pub(crate) struct Lzma {
+    stream: Stream,
+}
+
+impl Lzma {
+    /// `properties` is `(pb * 5 + lp) * 9 + lc`.
+    pub(crate) fn new(properties: u8, dictionary_bytes: u32) -> Result<Lzma> {
+        let [a, b, c, d] = dictionary_bytes.to_le_bytes();
+        let mut filters = Filters::new();
+        filters
+            .lzma1_properties(&[properties, a, b, c, d])
+            .map_err(|_| Error::Description {
+                field: "LZMA properties",
+                value: u64::from(properties),
+            })?;
+        let stream = Stream::new_raw_decoder(&filters)
+            .map_err(|_| no_memory(CodecId::LZMA, u64::from(dictionary_bytes)))?;
+        Ok(Lzma { stream })
+    }
+}
+
+impl Stage for Lzma {
+    fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        let before = (self.stream.total_in(), self.stream.total_out());
+        let status = self.stream.process(input, out, Action::Run);
+        let status = status.map(drop).map_err(|error| match error {
+            liblzma::stream::Error::Mem => no_memory(CodecId::LZMA, 0),
+            _ => damaged(CodecId::LZMA, "not LZMA data, or not for this dictionary"),
+        });
+        let after = (self.stream.total_in(), self.stream.total_out());
+        progress(before, after, status)
+    }
+}
+
+fn no_memory(codec: CodecId, wanted_bytes: u64) -> Error {
+    Error::OutOfMemory {
+        codec,
+        wanted_bytes,
+    }
+}
+
+/// From totals before and after; one step is at most one buffer, so the differences fit.
+///
+/// A library may look behind the bytes that it made, and find fault there. What was made counts; if more is wanted, the next step tells
+/// the fault. (Else a block would open or not by how its input is cut.)
+fn progress(before: (u64, u64), after: (u64, u64), status: Result<()>) -> Result<Progress> {
+    let difference = |a: u64, b: u64| usize::try_from(b - a).unwrap_or(usize::MAX);
+    let progress = Progress {
+        consumed_bytes: difference(before.0, after.0),
+        produced_bytes: difference(before.1, after.1),
+    };
+    match status {
+        Err(error) if progress.produced_bytes == 0 => Err(error),
+        _ => Ok(progress),
+    }
+}

@@ -1,0 +1,236 @@
+//! The header of a block: sizes of memories, components of the model, the program HCOMP.
+
+use super::error::damaged;
+use refrain_codec::Result;
+
+/// One component of the model. Inputs are numbers of earlier components, which was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Component {
+    Const {
+        value: u8,
+    },
+    Cm {
+        size_bits: u8,
+        limit: u8,
+    },
+    Icm {
+        size_bits: u8,
+    },
+    Match {
+        size_bits: u8,
+        buffer_bits: u8,
+    },
+    Avg {
+        inputs: [u8; 2],
+        weight: u8,
+    },
+    Mix2 {
+        size_bits: u8,
+        inputs: [u8; 2],
+        rate: u8,
+        mask: u8,
+    },
+    Mix {
+        size_bits: u8,
+        first: u8,
+        count: u8,
+        rate: u8,
+        mask: u8,
+    },
+    Isse {
+        size_bits: u8,
+        input: u8,
+    },
+    Sse {
+        size_bits: u8,
+        input: u8,
+        start: u8,
+        limit: u8,
+    },
+}
+
+/// A table has at most this many entries (log2): beyond, no archive was ever made, and sizes stay far from overflow.
+const SIZE_BITS_MAX: u8 = 32;
+
+impl Component {
+    /// Parses component number `index`; returns it and its length in bytes.
+    fn parse(bytes: &[u8], index: usize) -> Result<Option<(Component, usize)>> {
+        let Some(&kind) = bytes.first() else {
+            return Ok(None);
+        };
+        let length = match kind {
+            1 | 3 => 2,
+            2 | 4 | 8 => 3,
+            5 => 4,
+            6 | 7 => 6,
+            9 => 5,
+            _ => return Err(damaged("an unknown component")),
+        };
+        let Some(arguments) = bytes.get(1..length) else {
+            return Ok(None);
+        };
+        let at = |place: usize| arguments.get(place).copied().unwrap_or(0);
+        let input = |place: usize| match at(place) {
+            input if usize::from(input) < index => Ok(input),
+            _ => Err(damaged("a component takes input from a later one")),
+        };
+        let bits = |place: usize| match at(place) {
+            bits @ ..=SIZE_BITS_MAX => Ok(bits),
+            _ => Err(damaged("a component of more than 2^32 entries")),
+        };
+        let component = match kind {
+            1 => Component::Const { value: at(0) },
+            2 => Component::Cm {
+                size_bits: bits(0)?,
+                limit: at(1),
+            },
+            3 => Component::Icm {
+                size_bits: bits(0)?,
+            },
+            4 => Component::Match {
+                size_bits: bits(0)?,
+                buffer_bits: bits(1)?,
+            },
+            5 => Component::Avg {
+                inputs: [input(0)?, input(1)?],
+                weight: at(2),
+            },
+            6 => Component::Mix2 {
+                size_bits: bits(0)?,
+                inputs: [input(1)?, input(2)?],
+                rate: at(3),
+                mask: at(4),
+            },
+            7 => {
+                let (first, count) = (at(1), at(2));
+                if count == 0 || usize::from(first) + usize::from(count) > index {
+                    return Err(damaged("a mixer takes input from a later component"));
+                }
+                Component::Mix {
+                    size_bits: bits(0)?,
+                    first,
+                    count,
+                    rate: at(3),
+                    mask: at(4),
+                }
+            }
+            8 => Component::Isse {
+                size_bits: bits(0)?,
+                input: input(1)?,
+            },
+            _ => Component::Sse {
+                size_bits: bits(0)?,
+                input: input(1)?,
+                start: at(2),
+                limit: at(3),
+            },
+        };
+        Ok(Some((component, length)))
+    }
+
+    /// Memory of its tables, in bytes.
+    fn memory_bytes(self) -> u64 {
+        match self {
+            Component::Const { .. } | Component::Avg { .. } => 0,
+            Component::Cm { size_bits, .. } => 4 << size_bits,
+            Component::Icm { size_bits } => (64 << size_bits) + 2048,
+            Component::Match {
+                size_bits,
+                buffer_bits,
+            } => (4 << size_bits) + (1 << buffer_bits) + 2048,
+            Component::Mix2 { size_bits, .. } => 2 << size_bits,
+            Component::Mix {
+                size_bits, count, ..
+            } => (4 * u64::from(count)) << size_bits,
+            Component::Isse { size_bits, .. } => (64 << size_bits) + 2048,
+            Component::Sse { size_bits, .. } => 128 << size_bits,
+        }
+    }
+}
+
+/// What a block says of its decoder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// log2 of the sizes of H and M of HCOMP, then of PCOMP.
+    pub hash_bits: u8,
+    pub memory_bits: u8,
+    pub post_hash_bits: u8,
+    pub post_memory_bits: u8,
+    pub components: Vec<Component>,
+    /// The program HCOMP.
+    pub program: Vec<u8>,
+}
+
+/// Magic, level, kind, length.
+const FIXED_BYTES: usize = 7;
+
+impl Header {
+    /// Parses a header from the beginning of `bytes`; returns it and its length. `None`: it goes on behind them.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>> {
+        let Some((fixed, rest)) = bytes.split_at_checked(FIXED_BYTES) else {
+            return Ok(None);
+        };
+        if !matches!(fixed, [b'z', b'P', b'Q', 1 | 2, 1, _, _]) {
+            return Err(damaged("no block begins here"));
+        }
+        let length = usize::from(u16::from_le_bytes([fixed[5], fixed[6]]));
+        let Some(header) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let short = || damaged("a block header without an end");
+        let Some((
+            &[
+                hash_bits,
+                memory_bits,
+                post_hash_bits,
+                post_memory_bits,
+                count,
+            ],
+            mut rest,
+        )) = header.split_first_chunk()
+        else {
+            return Err(short());
+        };
+        for bits in [hash_bits, memory_bits, post_hash_bits, post_memory_bits] {
+            if bits > SIZE_BITS_MAX {
+                return Err(damaged("a memory of more than 2^32 entries"));
+            }
+        }
+        if fixed[3] == 1 && count == 0 {
+            return Err(damaged("a block of level 1 without components"));
+        }
+        let mut components = Vec::with_capacity(usize::from(count));
+        for index in 0..usize::from(count) {
+            let (component, length) = Component::parse(rest, index)?.ok_or_else(short)?;
+            components.push(component);
+            rest = &rest[length..];
+        }
+        let [0, program @ .., 0] = rest else {
+            return Err(short());
+        };
+        let header = Header {
+            hash_bits,
+            memory_bits,
+            post_hash_bits,
+            post_memory_bits,
+            components,
+            program: program.to_vec(),
+        };
+        Ok(Some((header, FIXED_BYTES + length)))
+    }
+
+    /// Memory of a decoder in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let machine = |hash: u8, memory: u8| (4u64 << hash) + (1u64 << memory);
+        let tables: u64 = self
+            .components
+            .iter()
+            .map(|component| component.memory_bytes())
+            .sum();
+        // 255 components of 2^32 entries of 1 KiB stay below 2^51.
+        tables
+            + machine(self.hash_bits, self.memory_bits)
+            + machine(self.post_hash_bits, self.post_memory_bits)
+            + (1 << 18)
+    }
+}

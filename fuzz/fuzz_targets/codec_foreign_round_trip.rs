@@ -1,7 +1,0 @@
-//! Any bytes as a block for another program come back from it.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use refrain_codec::foreign::property::round_trips;
-
-fuzz_target!(|input: (u8, &[u8])| round_trips(input.0, input.1));
