@@ -223,6 +223,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
         fn varint_round_trip(value: u64, shift in 0_u32..64) {
             let value = value >> shift;

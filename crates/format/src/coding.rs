@@ -210,6 +210,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
         fn round_trip(codec: u16, fallback: u8, filters in proptest::collection::vec((1_u8.., any::<u8>()), 0..=2),
             params in proptest::collection::vec(any::<u8>(), 0..=16)) {

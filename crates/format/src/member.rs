@@ -442,6 +442,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
         fn accepted_bytes_are_written_bytes(flips in proptest::collection::vec((0_usize..60, any::<u8>()), 0..4)) {
             let mut payload = start().to_payload().unwrap();

@@ -156,6 +156,7 @@ pub fn matches_replay_and_agree_with_the_twin(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use refrain_testkit::scaled;
 
     /// Content that repeats itself in all the ways that matter, from a list of (kind, length, seed).
     fn content(parts: &[(u8, u16, u64)]) -> Vec<u8> {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
+        #![proptest_config(ProptestConfig::with_cases(scaled(96)))]
         #[test]
         fn any_content(
             parts in prop::collection::vec((any::<u8>(), any::<u16>(), any::<u64>()), 0..24),

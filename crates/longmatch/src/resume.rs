@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn equal_bytes_are_those_that_are_equal() {
         let mut state = 1u64;
-        for _ in 0..2000 {
+        for _ in 0..refrain_testkit::scaled(2000) {
             let mut next = || {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
                 (state >> 62) as u8 * 85

@@ -5,16 +5,24 @@
 // A test's own tools may stop the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "archives")]
 pub mod archives;
 pub mod data;
 pub mod lrzip;
+#[cfg(feature = "archives")]
 pub mod model;
+#[cfg(feature = "archives")]
 pub mod mutations;
 pub mod numbers;
+pub mod scale;
 
+#[cfg(feature = "archives")]
 pub use archives::{SampleArchive, SampleMember, sample_archive};
+#[cfg(feature = "archives")]
 pub use model::{ModelMember, decode_model, decode_model_by_index};
+#[cfg(feature = "archives")]
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,
 };
 pub use numbers::Numbers;
+pub use scale::scaled;

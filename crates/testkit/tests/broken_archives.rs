@@ -6,8 +6,13 @@ use refrain_format::property::parse_anything;
 use refrain_format::{ErrorClass, Limits, find_frame, walk_archive};
 use refrain_testkit::{
     Expectation, Mutation, decode_model, decode_model_by_index, every_bit_flip, every_truncation,
-    frames_of, mutations, sample_archive,
+    frames_of, mutations, sample_archive, scaled,
 };
+
+/// The number of seeds that a test of `count` seeds uses under `REFRAIN_TEST_SCALE`.
+fn seeds(count: u32) -> u64 {
+    u64::from(scaled(count))
+}
 
 fn check(mutation: &Mutation, sample: &refrain_testkit::SampleArchive) -> bool {
     let what = &mutation.description;
@@ -30,7 +35,7 @@ fn check(mutation: &Mutation, sample: &refrain_testkit::SampleArchive) -> bool {
 #[test]
 fn samples_are_valid_and_varied() {
     let mut counts = [0_usize; 5];
-    for seed in 0..200 {
+    for seed in 0..seeds(200).max(200) {
         let sample = sample_archive(seed);
         assert_eq!(
             decode_model(&sample.bytes),
@@ -45,7 +50,7 @@ fn samples_are_valid_and_varied() {
 
 #[test]
 fn every_truncation_is_refused() {
-    for seed in 0..12 {
+    for seed in 0..seeds(12) {
         let sample = sample_archive(seed);
         for mutation in every_truncation(&sample.bytes) {
             assert!(check(&mutation, &sample));
@@ -55,7 +60,7 @@ fn every_truncation_is_refused() {
 
 #[test]
 fn every_flipped_bit_is_refused() {
-    for seed in 0..8 {
+    for seed in 0..seeds(8) {
         let sample = sample_archive(seed);
         for mutation in every_bit_flip(&sample.bytes) {
             assert!(check(&mutation, &sample));
@@ -66,7 +71,7 @@ fn every_flipped_bit_is_refused() {
 #[test]
 fn forged_archives_never_pass_wrongly() {
     let (mut refused, mut harmless) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..seeds(60) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed) {
             match check(&mutation, &sample) {
@@ -75,12 +80,15 @@ fn forged_archives_never_pass_wrongly() {
             }
         }
     }
-    // Both happen: forgeries reach the deeper checks, and fields for information are really only that.
-    assert!(refused > 10_000, "{refused} refused");
-    assert!(
-        harmless > 100 && harmless < refused / 10,
-        "{harmless} harmless"
-    );
+    // Forgeries reach the deeper checks, and changes to fields that are for information only are harmless. Fewer
+    // archives than usual may have too few of one kind.
+    if seeds(60) >= 60 {
+        assert!(refused > 10_000, "{refused} refused");
+        assert!(
+            harmless > 100 && harmless < refused / 10,
+            "{harmless} harmless"
+        );
+    }
 }
 
 /// A reader that can seek looks at fewer bytes, so it may not notice damage elsewhere; what it gives must be right.
@@ -88,7 +96,7 @@ fn forged_archives_never_pass_wrongly() {
 #[test]
 fn reading_by_the_index_never_gives_wrong_bytes() {
     let (mut refused, mut right) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..seeds(60) {
         let sample = sample_archive(seed);
         assert_eq!(
             decode_model_by_index(&sample.bytes),
@@ -108,15 +116,17 @@ fn reading_by_the_index_never_gives_wrong_bytes() {
             }
         }
     }
-    assert!(
-        refused > 10_000 && right > 1000,
-        "{refused} refused, {right} right"
-    );
+    if seeds(60) >= 60 {
+        assert!(
+            refused > 10_000 && right > 1000,
+            "{refused} refused, {right} right"
+        );
+    }
 }
 
 #[test]
 fn scanning_finds_every_frame_of_a_damaged_archive() {
-    for seed in 0..40 {
+    for seed in 0..seeds(40) {
         let mut bytes = sample_archive(seed).bytes;
         let frames = frames_of(&bytes);
         let gone = frames[frames.len() / 2].clone();
@@ -138,7 +148,7 @@ fn scanning_finds_every_frame_of_a_damaged_archive() {
 
 #[test]
 fn broken_bytes_are_harmless_as_anything() {
-    for seed in 0..6 {
+    for seed in 0..seeds(6) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed).step_by(7) {
             parse_anything(&mutation.bytes);
@@ -152,6 +162,7 @@ fn broken_bytes_are_harmless_as_anything() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
     #[test]
     fn random_bytes_are_harmless(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
         parse_anything(&bytes);

@@ -460,6 +460,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
         fn any_extents_round_trip(seed in 0_u64..u64::MAX, count in 1_usize..400) {
             extents_round_trip(seed, count);

@@ -485,6 +485,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
         fn accepted_bytes_are_written_bytes(flips in proptest::collection::vec((0_usize..500, proptest::num::u8::ANY), 0..3)) {
             let (index, _) = sample();
