@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_runtime::timer::property::{Operation, timers_match_their_twin};
+use refrain_timer::property::{Operation, timers_match_their_twin};
 
 fuzz_target!(|input: Vec<(u8, u8, u8, u16, u32)>| {
     let operations: Vec<Operation> = input.into_iter().map(Operation::from_numbers).collect();

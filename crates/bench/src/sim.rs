@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use refrain_runtime::simulator::{Experiment, Report, Times};
+use refrain_simulator::{Experiment, Report, Times};
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A file, or the specification itself: "machine 2c4t; flows hogs 8 always; flows user 1 after=50ms work=1ms"
     ///
-    /// The language is described in crates/runtime/src/simulator/spec/mod.rs.
+    /// The language is described in crates/simulator/src/spec/mod.rs.
     spec: String,
     /// Print JSON instead of a table
     #[arg(long)]

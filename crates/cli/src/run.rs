@@ -13,7 +13,7 @@ use crate::{generate, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    refrain::runtime::share_arenas();
+    refrain::pool::share_arenas();
     // Exit codes and messages of lrzip's are others than ours.
     #[cfg(feature = "lrzip")]
     if let Some(program) = faces::program_name(arguments.first()).and_then(lrzip::Program::of) {
@@ -30,7 +30,7 @@ fn verb(arguments: Vec<OsString>) -> Exit {
         Err(error) => return messages::parser(&error),
     };
     // Before any thread is made: they take the class of the one that makes them.
-    let is_refused = asked.background && !refrain::runtime::enter_background();
+    let is_refused = asked.background && !refrain::pool::enter_background();
     let session = match &asked.verb {
         // A process of its own for one small file takes longer to begin and to end than to hash it.
         Verb::Hash(_) => Session::of_little(face.name()),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain::runtime::sentinel;
+use refrain::pool::sentinel;
 use refrain::storage::remove_leftovers;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -8,8 +8,8 @@ use refrain_codec::opens_slowly;
 use refrain_format::{
     ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
 };
+use refrain_pool::{Crew, Lock, crew};
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
-use refrain_runtime::{Crew, Lock, crew};
 use refrain_storage::{Sink, Source, Timestamp};
 
 use crate::error::{Error, Result};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use refrain_format::REACH_UNLIMITED;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version};
 use refrain_lrzip_codec::LrzipPlan;
+use refrain_pool::{Crew, crew};
 use refrain_protect::DigestValue;
 use refrain_protect::lrzip::{Draw, SEED_BYTES};
-use refrain_runtime::{Crew, crew};
 use refrain_storage::Sink;
 
 use crate::compress::{MemberInput, Prepared, tell_late};

@@ -181,14 +181,14 @@ impl From<refrain_codec::Error> for Error {
     }
 }
 
-impl From<refrain_runtime::Error> for Error {
-    fn from(error: refrain_runtime::Error) -> Error {
+impl From<refrain_pool::Error> for Error {
+    fn from(error: refrain_pool::Error) -> Error {
         Error::new(ErrorKind::Limit, error)
     }
 }
 
-impl From<refrain_runtime::JobPanicked> for Error {
-    fn from(error: refrain_runtime::JobPanicked) -> Error {
+impl From<refrain_pool::JobPanicked> for Error {
+    fn from(error: refrain_pool::JobPanicked) -> Error {
         Error::new(ErrorKind::Internal, error)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{MemberEnd, MemberStart as FormatStart};
-use refrain_runtime::crew;
+use refrain_pool::crew;
 use refrain_storage::{Sink, Source};
 
 use crate::archive_info::{Member, MemberStart, member, member_start};

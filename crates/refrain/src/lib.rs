@@ -42,8 +42,8 @@
 //! kind of failure it is and where.
 //! [`stages`] measures what each part of the work takes.
 //!
-//! A verb works on threads of its own. Called inside of [`runtime::install`] it shares a [`pool`](runtime::pool) with others, in whatever
-//! class; inside of [`runtime::install_on`] another pool's threads, as rayon's; inside of [`runtime::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
+//! A verb works on threads of its own. Called inside of [`pool::install`] it shares a [`pool`](pool::pool) with others, in whatever
+//! class; inside of [`pool::install_on`] another pool's threads, as rayon's; inside of [`pool::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
 //! reads.
 //!
 //! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for
@@ -72,8 +72,8 @@ mod reading;
 mod tree;
 mod tuning;
 
-pub use refrain_runtime as runtime;
-pub use refrain_runtime::stages;
+pub use refrain_pool as pool;
+pub use refrain_pool::stages;
 pub use refrain_storage as storage;
 
 pub use archive::{Archive, Dialect};

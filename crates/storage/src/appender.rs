@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 use crate::Source;
 use crate::failure::{at, refuse};

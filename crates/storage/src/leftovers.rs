@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 static NOTED: LazyLock<Lock<Vec<PathBuf>>> = LazyLock::new(Lock::default);
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 use crate::transfer::slice_at;
 use crate::{Sink, Source};

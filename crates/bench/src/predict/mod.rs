@@ -5,9 +5,7 @@
 
 mod reality;
 
-use refrain_runtime::simulator::{
-    Costs, Distribution, Experiment, QUANTILES_PERMILLE, Report, Times,
-};
+use refrain_simulator::{Costs, Distribution, Experiment, QUANTILES_PERMILLE, Report, Times};
 
 use reality::measure;
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use refrain_runtime::pool::{Flow, Options, Pool, checkpoint};
-use refrain_runtime::simulator::{Arrivals, Experiment, Group, Random, Times};
+use refrain_pool::pool::{Flow, Options, Pool, checkpoint};
+use refrain_simulator::{Arrivals, Experiment, Group, Random, Times};
 
 /// Shorter than this a thread does not sleep; the timer would be later than that.
 const SLEEP_LEAST: Duration = Duration::from_micros(60);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use refrain::runtime::install;
-use refrain::runtime::policy::{Class, Entity};
-use refrain::runtime::pool::{Options, Pool};
 use refrain::storage::{MemorySink, MemorySource, NullSink, Source};
 use refrain::{Archive, Purpose, ReadOptions, stages};
+use refrain_policy::{Class, Entity};
+use refrain_pool::install;
+use refrain_pool::pool::{Options, Pool};
 
 use super::engine::{Stop, compress_content, source};
 use super::load::WORKERS;

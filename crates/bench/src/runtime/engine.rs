@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use refrain::runtime::policy::{Class, Entity};
-use refrain::runtime::pool::{Options, Pool};
-use refrain::runtime::{Threads, install, install_on};
 use refrain::storage::{FileSource, MemorySource, NullSink, Sink, Source};
 use refrain::{CompressOptions, Content, Level, MemberInput, Purpose, Watch, compress};
+use refrain_policy::{Class, Entity};
+use refrain_pool::pool::{Options, Pool};
+use refrain_pool::{Threads, install, install_on};
 
 use super::load::WORKERS;
 use super::random::Random;

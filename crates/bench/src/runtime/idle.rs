@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use refrain_runtime::idle::{Habit, MachineLoad, Patience, Sleeper};
+use refrain_policy::{Habit, Patience};
+use refrain_pool::idle::{MachineLoad, Sleeper};
 
 use super::row::{Bar, Row};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use refrain_runtime::policy::{Class, Entity};
-use refrain_runtime::pool::{Options, Pool, Step, checkpoint};
+use refrain_policy::{Class, Entity};
+use refrain_pool::pool::{Options, Pool, Step, checkpoint};
 
 pub const WORKERS: usize = 2;
 const JOBS_PER_WORKER: usize = 8;
@@ -37,7 +37,7 @@ pub struct Loaded {
 
 impl Loaded {
     /// `has_checkpoints`: or else the load is of the idle class and passes none.
-    pub fn new(has_checkpoints: bool) -> Result<Loaded, refrain_runtime::Error> {
+    pub fn new(has_checkpoints: bool) -> Result<Loaded, refrain_pool::Error> {
         let pool = Pool::start(Options::with_workers(WORKERS))?;
         let stop = Arc::new(AtomicBool::new(false));
         let class = if has_checkpoints {

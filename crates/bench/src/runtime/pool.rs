@@ -3,9 +3,9 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use refrain_runtime::policy::{Class, Entity};
-use refrain_runtime::pool::{Flow, Options, Pool, checkpoint, join};
-use refrain_runtime::topology::CpuId;
+use refrain_policy::topology::CpuId;
+use refrain_policy::{Class, Entity};
+use refrain_pool::pool::{Flow, Options, Pool, checkpoint, join};
 
 use super::load::{Loaded, WORKERS, load_tokio, spin, tokio_runtime};
 use super::row::{Bar, Row};

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use crossbeam_skiplist::SkipMap;
 use parking_lot::Mutex;
-use refrain_runtime::policy::{Class, Key, Rank, TenantId};
-use refrain_runtime::run_queue::RunQueue;
+use refrain_policy::{Class, Key, Rank, TenantId};
+use refrain_pool::run_queue::RunQueue;
 
 use super::random::Random;
 use super::row::{Bar, Row};

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use refrain_runtime::timer::{Expired, TimerId, TimerSystem};
+use refrain_timer::{Expired, TimerId, TimerSystem};
 use tokio::time::Sleep;
 
 use super::random::Random;

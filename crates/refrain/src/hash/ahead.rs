@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use refrain_pool::stages::stage;
+use refrain_pool::{Crew, Lane, Lock, crew};
 use refrain_protect::{
     ContentHasher, DigestAlgorithm, DigestHasher, DigestValue, SEGMENT_BYTES, SegmentHash,
     segment_hash,
 };
-use refrain_runtime::stages::stage;
-use refrain_runtime::{Crew, Lane, Lock, crew};
 
 use super::{Delivery, HashInputs, resolved};
 use crate::error::{Error, ErrorKind, Result};

@@ -3,9 +3,9 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use refrain_pool::stages::stage;
 use refrain_protect::digest::{finish_many, update_many};
 use refrain_protect::{DigestHasher, DigestValue};
-use refrain_runtime::stages::stage;
 
 use super::HashInputs;
 use crate::pipeline::intake::read_full;

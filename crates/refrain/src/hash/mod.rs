@@ -12,9 +12,9 @@ use std::io::{self, Read};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use refrain_pool::{Crew, Lane, crew};
 use refrain_protect::md5::LANES_MAX;
 use refrain_protect::{DigestAlgorithm, DigestValue};
-use refrain_runtime::{Crew, Lane, crew};
 
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Watch, is_cancelled};

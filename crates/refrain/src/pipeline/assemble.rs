@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use refrain_codec::FallbackReason;
-use refrain_runtime::stages::stage;
+use refrain_pool::stages::stage;
 
 use crate::archive_info::BlockInfo;
 use crate::error::Result;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use refrain_longmatch::{
     Match, SegmentScan, find_in_epoch, has_repeats, match_segment, scan_segment,
 };
+use refrain_pool::stages::stage;
+use refrain_pool::{BufferPool, Crew, Lane};
 use refrain_protect::{SEGMENT_BYTES, segment_hash};
-use refrain_runtime::stages::stage;
-use refrain_runtime::{BufferPool, Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::budget::Budget;
@@ -130,7 +130,7 @@ pub(crate) trait Assembly {
 pub(crate) struct Shared {
     pub tuning: Tuning,
     pub buffers: Arc<BufferPool>,
-    pub scans: refrain_runtime::Lock<Vec<SegmentScan>>,
+    pub scans: refrain_pool::Lock<Vec<SegmentScan>>,
     pub workspaces: Workspaces,
     /// For whatever is no block. A workspace keeps the memory of the densest codec that it ever worked for, so those of blocks must be no
     /// more than there are blocks at once: level 8 with 512 MiB and 7 threads had 0.92 GB in use when extents were packed in them, too.

@@ -9,8 +9,8 @@ use refrain_codec::{
 };
 use refrain_format::{BlockHead, Coding, EpochSums, ExtentPacker, ExtentsHead};
 use refrain_longmatch::Extent;
+use refrain_pool::Lock;
 use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
-use refrain_runtime::Lock;
 
 use crate::error::Result;
 use crate::pipeline::history::{PAGE_BYTES, Page};

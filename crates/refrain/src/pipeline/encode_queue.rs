@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_runtime::{Crew, Lane};
+use refrain_pool::{Crew, Lane};
 
 use crate::pipeline::coordinator::{Encoding, Event, Shared};
 

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_longmatch::{Chunk, History};
+use refrain_pool::{BufferPool, Lock, PooledBuffer};
 use refrain_protect::checksum64;
-use refrain_runtime::{BufferPool, Lock, PooledBuffer};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -6,8 +6,8 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use refrain_pool::Lock;
 use refrain_protect::SEGMENT_BYTES;
-use refrain_runtime::Lock;
 use refrain_storage::Source;
 
 /// Where a member's bytes come from.

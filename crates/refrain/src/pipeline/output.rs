@@ -6,7 +6,7 @@ use refrain_format::{
     ArchiveAssembler, ArchiveHead, BlockHead, EntriesHead, EpochSums, ExtentsHead, Index,
     MemberEnd, MemberStart,
 };
-use refrain_runtime::stages::stage;
+use refrain_pool::stages::stage;
 use refrain_storage::Sink;
 
 use crate::error::{Error, Result};

@@ -174,7 +174,7 @@ pub(crate) fn rank(number: u64) -> u64 {
 mod tests {
     use std::sync::Arc;
 
-    use refrain_runtime::{BufferPool, PooledBuffer};
+    use refrain_pool::{BufferPool, PooledBuffer};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_runtime::{BufferPool, PooledBuffer};
+use refrain_pool::{BufferPool, PooledBuffer};
 use refrain_storage::Source;
 
 /// A piece of a page and where the same bytes are in a member.

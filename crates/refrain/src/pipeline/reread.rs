@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_codec::{UntrustedBlockDescription, decode};
 use refrain_format::{BLOCK_HEAD_BYTES, BlockHead, Coding, FRAME_HEADER_BYTES};
-use refrain_runtime::{Lock, Permits};
+use refrain_pool::{Lock, Permits};
 use refrain_storage::Source;
 
 use crate::pipeline::encode::{BlockFrame, Workspaces};

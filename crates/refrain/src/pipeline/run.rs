@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use refrain_pool::{BufferPool, Crew, Lock};
 use refrain_protect::SEGMENT_BYTES;
-use refrain_runtime::{BufferPool, Crew, Lock};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};

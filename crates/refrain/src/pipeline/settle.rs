@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_longmatch::{Extent, FlatEpoch, Index, Match, Rules, Words, flatten, insert_epoch};
-use refrain_runtime::HugeBuffer;
+use refrain_pool::HugeBuffer;
 
 use crate::error::{Error, Result};
 use crate::pipeline::history::{EncodedPages, FilledPage, StoreHistory};

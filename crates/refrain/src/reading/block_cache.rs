@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use refrain_runtime::OnceValue;
+use refrain_pool::OnceValue;
 
 use crate::reading::packed::Packed;
 

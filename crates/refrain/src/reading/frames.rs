@@ -8,7 +8,7 @@ use refrain_format::{
     Coding, FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader,
     check_magic,
 };
-use refrain_runtime::stages::stage;
+use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};

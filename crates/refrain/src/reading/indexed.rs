@@ -8,8 +8,8 @@ use refrain_format::{
     ArchiveHead, BlockHead, END_FRAME_BYTES, EndHead, EntriesHead, ExtentsHead, FrameKind, Index,
     Limits, MAGIC, check_magic, unpack_entries,
 };
-use refrain_runtime::Lock;
-use refrain_runtime::stages::stage;
+use refrain_pool::Lock;
+use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
 use crate::archive_info::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_codec::{
     BlockDescription, CodecId, Plan, Result, Workspace, decode_into, encode_block,
 };
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 1 << 16;

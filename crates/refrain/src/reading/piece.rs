@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use refrain_pool::BufferPool;
 use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentError, SegmentHash, segment_hash};
-use refrain_runtime::BufferPool;
 use refrain_storage::in_zero_pieces;
 
 use crate::error::{Error, Result};

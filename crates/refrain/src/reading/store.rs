@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, opens_slowly};
 use refrain_format::{BlockHead, Limits};
-use refrain_runtime::stages::stage;
-use refrain_runtime::{Lock, Permits};
+use refrain_pool::stages::stage;
+use refrain_pool::{Lock, Permits};
 
 use crate::error::{Error, Result};
 use crate::pipeline::encode::{EncodeSpace, Workspaces};

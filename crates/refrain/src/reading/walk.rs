@@ -12,9 +12,9 @@ use refrain_format::{
     BlockHead, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
     StreamChecker, unpack_entries,
 };
+use refrain_pool::stages::stage;
+use refrain_pool::{BufferPool, Crew, Lane, Lock};
 use refrain_protect::{ContentHasher, SEGMENT_BYTES};
-use refrain_runtime::stages::stage;
-use refrain_runtime::{BufferPool, Crew, Lane, Lock};
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;

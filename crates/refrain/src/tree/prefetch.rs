@@ -12,7 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain_runtime::{Lock, RealClock, sentinel};
+use refrain_pool::{Lock, sentinel};
+use refrain_timer::clock::RealClock;
 use rustix::fs::{Advice, fadvise};
 
 use super::reader::{last_first, open_file};

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 use rustix::fs::{Mode, OFlags};
 
 use super::header::{Header, RECORD_BYTES, padding_bytes};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 
 use super::header::padding_bytes;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
 use refrain_lrzip_codec::LrzipPlan;
+use refrain_pool::stages::stage;
 use refrain_protect::DigestValue;
 use refrain_protect::lrzip::Item;
-use refrain_runtime::stages::stage;
 use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -6,8 +6,8 @@ use refrain_codec::looks_like_noise;
 use refrain_format::lrzip::BackEnd;
 use refrain_lrzip_codec::LrzipCodec;
 use refrain_lrzip_codec::{LrzipPlan, encode_lrzip_block};
+use refrain_pool::stages::stage;
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
-use refrain_runtime::stages::stage;
 
 use crate::error::Result;
 use crate::pipeline::coordinator::{Encoding, Shared};

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_lrzip_codec::{LrzipCodec, LrzipDecoder};
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 use refrain_storage::Source;
 
 use crate::pipeline::history::BlockReader;

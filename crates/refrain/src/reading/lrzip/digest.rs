@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::DigestKind;
+use refrain_pool::PooledBuffer;
 use refrain_protect::md5::Md5;
-use refrain_runtime::PooledBuffer;
 use refrain_storage::in_zero_pieces;
 
 use crate::error::{Error, Result};
@@ -113,7 +113,7 @@ impl ContentDigest {
 
 #[cfg(test)]
 mod tests {
-    use refrain_runtime::BufferPool;
+    use refrain_pool::BufferPool;
 
     use super::*;
 

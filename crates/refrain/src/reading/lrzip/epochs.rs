@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, Version};
-use refrain_runtime::BufferPool;
+use refrain_pool::BufferPool;
 use refrain_storage::Source;
 
 use super::Share;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::Arc;
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use refrain_codec::{CodecId, Workspace};
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 use crate::reading::packed::Packed;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use refrain_runtime::Lock;
+use refrain_pool::Lock;
 
 use super::coded::{Block, BlockStream, Dictionary, Opener};
 use crate::error::{Error, ErrorKind, Result};

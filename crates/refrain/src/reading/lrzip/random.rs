@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Cipher, Header, Prefilter};
+use refrain_pool::{Lock, OnceValue};
 use refrain_protect::{DigestAlgorithm, DigestValue};
-use refrain_runtime::{Lock, OnceValue};
 use refrain_storage::Source;
 
 use super::coded::Block;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
-use refrain_runtime::{BufferPool, PooledBuffer};
+use refrain_pool::{BufferPool, PooledBuffer};
 use refrain_storage::Source;
 
 use super::kept::KeptPieces;

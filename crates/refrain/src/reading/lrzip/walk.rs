@@ -12,8 +12,8 @@ use refrain_format::lrzip::Prefilter;
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberStart};
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
-use refrain_runtime::stages::stage;
-use refrain_runtime::{BufferPool, Crew, Lane, PooledBuffer};
+use refrain_pool::stages::stage;
+use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer};
 
 use super::ahead::Ahead;
 use super::digest::{ContentDigest, Given};

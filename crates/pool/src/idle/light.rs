@@ -1,0 +1,161 @@
+//! The light sleep: waiting for a write to one cache line, in user space.
+//!
+//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe form in the
+//! standard library, and must only run where CPUID names them; [`LightSleep`] can be made by detection alone. They read
+//! one address and write no memory, and return at a write to its line, at an interrupt, or after a time that we keep
+//! short; so the loop around them is all that decides, and they are as a longer PAUSE. The word stays alive since it
+//! is borrowed.
+//!
+//! No machine that this was written on has either: they are compiled and detected here, and run in no test there. The
+//! safe twin is [`spin`], which waits for the same by looking.
+
+#![allow(unsafe_code)]
+
+use refrain_timer::sync::atomic::{AtomicU32, Ordering};
+
+/// A light sleep that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LightSleep {
+    /// UMWAIT.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    Intel,
+    /// MWAITX.
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    Amd,
+}
+
+/// Waits until `word` is not `while_value` any more or `is_over` says so, by looking again and again.
+#[cfg(any(test, loom, not(target_arch = "x86_64")))]
+pub(super) fn spin(word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
+    while word.load(Ordering::Acquire) == while_value && !is_over() {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(any(loom, not(target_arch = "x86_64")))]
+impl LightSleep {
+    pub(super) fn detect() -> Option<LightSleep> {
+        None
+    }
+
+    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
+        spin(word, while_value, is_over);
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+impl LightSleep {
+    /// What CPUID names.
+    pub(super) fn detect() -> Option<LightSleep> {
+        // 0 is "not asked yet". A race asks twice and stores the same.
+        static DETECTED: AtomicU32 = AtomicU32::new(0);
+        let mut known = DETECTED.load(Ordering::Relaxed);
+        if known == 0 {
+            known = 1 + Self::ask().map_or(0, |sleep| 1 + sleep as u32);
+            DETECTED.store(known, Ordering::Relaxed);
+        }
+        match known {
+            2 => Some(LightSleep::Intel),
+            3 => Some(LightSleep::Amd),
+            _ => None,
+        }
+    }
+
+    fn ask() -> Option<LightSleep> {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+        // Leaf 7, ECX bit 5 is WAITPKG; leaf 8000_0001, ECX bit 29 is MONITORX.
+        if __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ecx & 1 << 5 != 0 {
+            return Some(LightSleep::Intel);
+        }
+        let has_amd = __cpuid(0x8000_0000).eax >= 0x8000_0001;
+        (has_amd && __cpuid(0x8000_0001).ecx & 1 << 29 != 0).then_some(LightSleep::Amd)
+    }
+
+    /// Waits until `word` is not `while_value` any more or `is_over` says so; looks at least each [`NAP_CYCLES`].
+    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
+        while word.load(Ordering::Acquire) == while_value && !is_over() {
+            match self {
+                LightSleep::Intel => nap_intel(word, while_value),
+                LightSleep::Amd => nap_amd(word, while_value),
+            }
+        }
+    }
+}
+
+/// The longest nap, in cycles of the time stamp counter: some 30 µs. (Linux allows UMWAIT 100,000 by default.)
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+const NAP_CYCLES: u32 = 100_000;
+
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+fn nap_intel(word: &AtomicU32, while_value: u32) {
+    use std::arch::{asm, x86_64::_rdtsc};
+
+    // SAFETY: WAITPKG is there, since `self` was made by detection (head of the file). UMONITOR reads the word's line.
+    unsafe { asm!("umonitor {}", in(reg) word.as_ptr(), options(nostack, preserves_flags)) };
+    // A write before the monitor was armed would not end the nap: look again in between.
+    if word.load(Ordering::Acquire) != while_value {
+        return;
+    }
+    // SAFETY: reads the time stamp counter; UMWAIT (ECX = 1: C0.1, the quicker state) changes flags only.
+    unsafe {
+        let end = _rdtsc().wrapping_add(NAP_CYCLES.into());
+        asm!("umwait {:e}", in(reg) 1, in("eax") end as u32, in("edx") (end >> 32) as u32,
+            options(nomem, nostack));
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+fn nap_amd(word: &AtomicU32, while_value: u32) {
+    use std::arch::asm;
+
+    // SAFETY: MONITORX is there, since `self` was made by detection (head of the file); it reads the word's line.
+    unsafe {
+        asm!("monitorx", in("rax") word.as_ptr(), in("ecx") 0, in("edx") 0,
+            options(nostack, preserves_flags));
+    }
+    // As above.
+    if word.load(Ordering::Acquire) != while_value {
+        return;
+    }
+    // SAFETY: MWAITX with ECX bit 1 ends after EBX cycles; EAX = F0h is C0. RBX belongs to the compiler, so it is put
+    // back.
+    unsafe {
+        asm!("xchg {cycles:r}, rbx", "mwaitx", "xchg {cycles:r}, rbx",
+            cycles = inout(reg) u64::from(NAP_CYCLES) => _, in("eax") 0xf0, in("ecx") 2,
+            options(nomem, nostack, preserves_flags));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Both ways end at a write and at the end of time; the light sleep is tried where there is one.
+    #[test]
+    fn a_write_or_the_time_ends_it() {
+        type Wait = fn(&AtomicU32, u32, &dyn Fn() -> bool);
+        let spin: Wait = |word, value, is_over| spin(word, value, is_over);
+        let light: Wait = |word, value, is_over| match LightSleep::detect() {
+            Some(light) => light.wait(word, value, is_over),
+            None => super::spin(word, value, is_over),
+        };
+        for wait in [spin, light] {
+            let word = AtomicU32::new(7);
+            wait(&word, 8, &|| false);
+            let end = Instant::now() + Duration::from_millis(2);
+            wait(&word, 7, &|| Instant::now() >= end);
+            assert!(Instant::now() >= end);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(2));
+                    word.store(8, Ordering::Release);
+                });
+                wait(&word, 7, &|| false);
+            });
+            assert_eq!(word.load(Ordering::Relaxed), 8);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! How a worker waits: spinning, in a light sleep, parked.
+//!
+//! The README beside this file tells states, protocol and why no wake-up is lost. [`Sleeper`] is one worker's bed,
+//! [`Habit`](refrain_policy::Habit) says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.
+
+mod light;
+mod load;
+mod sleeper;
+
+pub use load::{Load, MachineLoad};
+pub use sleeper::{Sleeper, Wakes, Woken};
+
+/// Whether this processor can wait for a write to a cache line (UMWAIT or MWAITX).
+pub fn has_light_sleep() -> bool {
+    light::LightSleep::detect().is_some()
+}
+
+#[cfg(all(test, loom))]
+mod models;

@@ -1,0 +1,267 @@
+//! How one worker goes to sleep and is woken: the word that decides whether a wake-up needs the kernel.
+//!
+//! ```text
+//!           lie_down            sleep                  sleep
+//!   AWAKE ────────────▶ IDLE ◀─────────▶ LIGHT   IDLE ────────▶ PARKED
+//!     ▲                   │                │                      │
+//!     └───────────────────┴────────────────┴──────────────────────┘
+//!        rise, or the time has come (the sleeper), or wake (anybody; unparks from PARKED only)
+//! ```
+
+use std::time::Duration;
+
+use refrain_policy::Patience;
+
+use refrain_timer::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use refrain_timer::sync::{Mutex, lock, thread};
+
+use super::light::LightSleep;
+
+const AWAKE: u32 = 0;
+const IDLE: u32 = 1;
+const LIGHT: u32 = 2;
+const PARKED: u32 = 3;
+
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// Somebody called [`Sleeper::wake`] before it parked.
+    Awake,
+    /// Somebody called [`Sleeper::wake`], through the kernel.
+    Parked,
+    /// The time had come.
+    ByTime,
+}
+
+/// How the sleeps of a worker ended, since it moved in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wakes {
+    /// Ended without the kernel, while it spun, slept lightly or had not begun.
+    pub awake: u64,
+    /// Ended through the kernel.
+    pub parked: u64,
+    /// Ended by time.
+    pub by_time: u64,
+    /// System calls that others made to wake it.
+    pub system_calls: u64,
+}
+
+/// One worker's sleep. See the head of the file and the module's README.
+#[derive(Debug)]
+#[repr(align(128))] // The word is written by others; what lies beside it shall not suffer.
+pub struct Sleeper {
+    state: AtomicU32,
+    thread: Mutex<Option<thread::Thread>>,
+    /// Written by the sleeper alone: awake, parked, by time.
+    ends: [AtomicU64; 3],
+    system_calls: AtomicU64,
+}
+
+impl Default for Sleeper {
+    fn default() -> Self {
+        Sleeper {
+            state: AtomicU32::new(AWAKE),
+            thread: Mutex::new(None),
+            ends: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
+            system_calls: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Sleeper {
+    /// The calling thread is the one that sleeps here, from now on.
+    pub fn move_in(&self) {
+        *lock(&self.thread) = Some(thread::current());
+    }
+
+    /// The worker has found nothing. It must look once more before it sleeps: then it sees what was there before any
+    /// [`Sleeper::wake`] that came before.
+    // An exchange, not a store: it reads what the waker wrote, so what came before that is visible.
+    pub fn lie_down(&self) {
+        self.state.swap(IDLE, Ordering::AcqRel);
+    }
+
+    /// The worker has found something after all.
+    pub fn rise(&self) {
+        self.state.swap(AWAKE, Ordering::AcqRel);
+    }
+
+    /// Whether somebody has woken the worker since it lay down.
+    pub fn is_woken(&self) -> bool {
+        self.state.load(Ordering::Acquire) == AWAKE
+    }
+
+    /// Sleeps until somebody wakes the worker (at once if somebody has since it lay down), or until `until_ns` by
+    /// `now_ns`; [`u64::MAX`] is never. Afterwards it is awake.
+    pub fn sleep(&self, patience: Patience, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+        let woken = self.wait(patience, until_ns, now_ns);
+        let ends = &self.ends[woken as usize];
+        ends.store(ends.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        woken
+    }
+
+    fn wait(&self, patience: Patience, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+        if patience.spin_ns > 0 {
+            let end_ns = now_ns().saturating_add(patience.spin_ns).min(until_ns);
+            while !self.is_woken() && now_ns() < end_ns {
+                std::hint::spin_loop();
+            }
+        }
+        if patience.light_ns > 0
+            && let Some(light) = LightSleep::detect()
+            && self.moves(IDLE, LIGHT)
+        {
+            let end_ns = now_ns().saturating_add(patience.light_ns).min(until_ns);
+            light.wait(&self.state, LIGHT, || now_ns() >= end_ns);
+            self.moves(LIGHT, IDLE);
+        }
+        if !self.moves(IDLE, PARKED) {
+            return Woken::Awake;
+        }
+        while !self.is_woken() {
+            let left_ns = until_ns.saturating_sub(match until_ns {
+                u64::MAX => 0,
+                _ => now_ns(),
+            });
+            if left_ns == 0 && self.moves(PARKED, AWAKE) {
+                return Woken::ByTime;
+            }
+            park(left_ns);
+        }
+        Woken::Parked
+    }
+
+    fn moves(&self, from: u32, to: u32) -> bool {
+        let exchange = self
+            .state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        exchange.is_ok()
+    }
+
+    /// Wakes the worker, if it lies; whether that took a system call. What the caller wrote before is visible to
+    /// the worker when it is awake.
+    pub fn wake(&self) -> bool {
+        if self.state.swap(AWAKE, Ordering::AcqRel) != PARKED {
+            return false; // A light sleeper was woken by the write itself.
+        }
+        self.system_calls.fetch_add(1, Ordering::Relaxed);
+        let thread = lock(&self.thread).clone();
+        thread.inspect(thread::Thread::unpark);
+        true
+    }
+
+    /// How its sleeps have ended. While it sleeps and wakes the numbers may be of different moments.
+    pub fn wakes(&self) -> Wakes {
+        let [awake, parked, by_time] = [0, 1, 2].map(|end: usize| {
+            let count: &AtomicU64 = &self.ends[end];
+            count.load(Ordering::Relaxed)
+        });
+        Wakes {
+            awake,
+            parked,
+            by_time,
+            system_calls: self.system_calls.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Parks the thread for at most `left_ns`; may return early.
+fn park(left_ns: u64) {
+    if cfg!(loom) || left_ns == u64::MAX {
+        return thread::park(); // Models have no time: only a wake-up ends a sleep.
+    }
+    #[cfg(not(loom))]
+    thread::park_timeout(Duration::from_nanos(left_ns));
+    #[cfg(loom)]
+    let _ = Duration::ZERO;
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn clock() -> impl Fn() -> u64 + Copy {
+        let start = Instant::now();
+        move || start.elapsed().as_nanos() as u64
+    }
+
+    #[test]
+    fn time_ends_a_sleep_and_not_too_early() {
+        let (sleeper, now_ns) = (Sleeper::default(), clock());
+        sleeper.move_in();
+        for patience in [0, 100_000] {
+            sleeper.lie_down();
+            let spin_ns = patience;
+            let light_ns = patience;
+            let until_ns = now_ns() + 2_000_000;
+            let woken = sleeper.sleep(Patience { spin_ns, light_ns }, until_ns, now_ns);
+            assert_eq!(woken, Woken::ByTime);
+            assert!(now_ns() >= until_ns && sleeper.is_woken());
+        }
+        assert_eq!(sleeper.wakes().by_time, 2);
+    }
+
+    #[test]
+    fn who_was_woken_before_does_not_sleep() {
+        let sleeper = Sleeper::default();
+        sleeper.move_in();
+        sleeper.lie_down();
+        assert!(!sleeper.wake());
+        let woken = sleeper.sleep(Patience::default(), u64::MAX, || 0);
+        assert_eq!(woken, Woken::Awake);
+    }
+
+    /// Two threads that wake each other `rounds` times.
+    fn ping_pong(patience: Patience, rounds: u64) -> [Wakes; 2] {
+        let beds: Arc<[Sleeper; 2]> = Arc::default();
+        let turn = Arc::new(AtomicU64::new(0));
+        let play = |me: usize| {
+            let (beds, turn) = (Arc::clone(&beds), Arc::clone(&turn));
+            move || {
+                let now_ns = clock();
+                beds[me].move_in();
+                let mut next = me as u64;
+                while next < 2 * rounds {
+                    beds[me].lie_down();
+                    if turn.load(Ordering::Acquire) == next {
+                        beds[me].rise();
+                        turn.store(next + 1, Ordering::Release);
+                        beds[1 - me].wake();
+                        next += 2;
+                    } else {
+                        beds[me].sleep(patience, u64::MAX, now_ns);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(play(0));
+            scope.spawn(play(1));
+        });
+        [beds[0].wakes(), beds[1].wakes()]
+    }
+
+    #[test]
+    fn a_spinning_worker_is_woken_without_the_kernel() {
+        let spin_ns = 60_000_000_000; // None of the rounds takes a minute, however busy the machine is.
+        let patience = Patience {
+            spin_ns,
+            light_ns: 0,
+        };
+        for wakes in ping_pong(patience, 200) {
+            assert_eq!((wakes.system_calls, wakes.parked), (0, 0));
+            assert!(wakes.awake > 0);
+        }
+    }
+
+    #[test]
+    fn a_parked_worker_is_woken_through_the_kernel() {
+        let wakes = ping_pong(Patience::default(), 2000);
+        let parked = wakes.map(|wakes| wakes.parked).iter().sum::<u64>();
+        let calls = wakes.map(|wakes| wakes.system_calls).iter().sum::<u64>();
+        assert!(parked > 0 && calls >= parked, "{wakes:?}");
+    }
+}

@@ -1,0 +1,245 @@
+//! Jobs, and the handle by which their owner learns how they ended.
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use refrain_timer::sync::{Condvar, Mutex, lock, wait};
+
+/// What a job that is done in pieces says after each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is more: call again when it is this flow's turn.
+    Again,
+    /// That was all.
+    Done,
+}
+
+/// A job without a lifetime, as flows hold them. Called until it says [`Step::Done`].
+pub(crate) type Body = Box<dyn FnMut() -> Step + Send + 'static>;
+
+/// Why a job has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JobError {
+    /// It panicked, with this message. Its worker survived; what the job owned was dropped while unwinding.
+    Panicked(String),
+    /// It was dropped before its end: cancelled, or its pool has gone.
+    Cancelled,
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JobError::Panicked(message) => write!(formatter, "a job panicked: {message}"),
+            JobError::Cancelled => write!(formatter, "a job was cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for JobError {}
+
+/// The message of a panic, or a stand-in when the payload was not a string.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&'static str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(panic payload is not a string)".to_owned())
+}
+
+/// Runs `body`; a panic becomes an error.
+// AssertUnwindSafe: a job owns what it touches or borrows it shared; what it owned is dropped by the unwinding, so nobody sees it half
+// changed but through the job's own shared state.
+pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
+    catch_unwind(AssertUnwindSafe(body))
+        .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
+}
+
+/// How far a job is.
+enum Progress<T> {
+    /// It has not ended. Who wants to know when it does.
+    Open(Option<Waker>),
+    Ended(Result<T, JobError>),
+    /// The result was taken.
+    Taken,
+}
+
+struct Shared<T> {
+    progress: Mutex<Progress<T>>,
+    ended: Condvar,
+}
+
+/// The job's side: what becomes of it is said once, at the latest when this is dropped.
+pub(crate) struct Promise<T> {
+    shared: Arc<Shared<T>>,
+    is_kept: bool,
+}
+
+impl<T> Promise<T> {
+    /// Both sides of a job.
+    pub(crate) fn new() -> (Promise<T>, JobHandle<T>) {
+        let shared = Arc::new(Shared {
+            progress: Mutex::new(Progress::Open(None)),
+            ended: Condvar::new(),
+        });
+        let handle = JobHandle {
+            shared: Arc::clone(&shared),
+        };
+        let promise = Promise {
+            shared,
+            is_kept: false,
+        };
+        (promise, handle)
+    }
+
+    /// Says how the job ended.
+    pub(crate) fn keep(mut self, result: Result<T, JobError>) {
+        self.end(result);
+    }
+
+    fn end(&mut self, result: Result<T, JobError>) {
+        self.is_kept = true;
+        let before = std::mem::replace(&mut *lock(&self.shared.progress), Progress::Ended(result));
+        self.shared.ended.notify_all();
+        if let Progress::Open(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.end(Err(JobError::Cancelled));
+        }
+    }
+}
+
+/// The owner's side of a job. Dropping it lets the job run on unwatched.
+///
+/// It is a future: other jobs await it. Threads outside of the pool may [`JobHandle::wait`].
+#[must_use = "a job's panic reaches nobody but its handle"]
+pub struct JobHandle<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> JobHandle<T> {
+    /// Waits until the job has ended. For threads outside of the pool: a job that waits so for another keeps its worker from all other
+    /// flows, and for ever if the other job needs that worker.
+    ///
+    /// # Errors
+    /// The job's panic; [`JobError::Cancelled`] when it was dropped before its end.
+    pub fn wait(self) -> Result<T, JobError> {
+        let mut progress = lock(&self.shared.progress);
+        loop {
+            if let Some(result) = take(&mut progress) {
+                return result;
+            }
+            progress = wait(&self.shared.ended, progress);
+        }
+    }
+
+    /// Whether the job has ended.
+    pub fn is_done(&self) -> bool {
+        !matches!(*lock(&self.shared.progress), Progress::Open(_))
+    }
+}
+
+/// The result, once it is there.
+fn take<T>(progress: &mut Progress<T>) -> Option<Result<T, JobError>> {
+    match progress {
+        Progress::Open(_) => None,
+        _ => match std::mem::replace(progress, Progress::Taken) {
+            Progress::Ended(result) => Some(result),
+            // A handle is consumed by `wait`; a future that is polled after its end gets an error instead of a hang.
+            _ => Some(Err(JobError::Cancelled)),
+        },
+    }
+}
+
+impl<T> Future for JobHandle<T> {
+    type Output = Result<T, JobError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut progress = lock(&self.shared.progress);
+        match take(&mut progress) {
+            Some(result) => Poll::Ready(result),
+            None => {
+                *progress = Progress::Open(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for JobHandle<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("JobHandle")
+            .field("is_done", &self.is_done())
+            .finish()
+    }
+}
+
+/// A closure that is called once, as a body, with the handle of its owner.
+pub(crate) fn once<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> (Body, JobHandle<T>) {
+    let (promise, handle) = Promise::new();
+    let mut job = Some((job, promise));
+    let body = move || {
+        if let Some((job, promise)) = job.take() {
+            promise.keep(catch(job));
+        }
+        Step::Done
+    };
+    (Box::new(body), handle)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_reaches_the_owner() {
+        let (mut body, handle) = once(|| 3);
+        assert!(!handle.is_done());
+        assert_eq!(body(), Step::Done);
+        assert_eq!(body(), Step::Done, "once more does nothing");
+        assert_eq!(handle.wait(), Ok(3));
+
+        let (mut body, handle) = once(|| -> u8 { panic!("number {}", 7) });
+        assert_eq!(body(), Step::Done);
+        assert_eq!(handle.wait(), Err(JobError::Panicked("number 7".into())));
+
+        let (body, handle) = once(|| 3);
+        drop(body);
+        assert!(handle.is_done());
+        assert_eq!(handle.wait(), Err(JobError::Cancelled));
+    }
+
+    #[test]
+    fn a_waiting_thread_is_woken() {
+        let (mut body, handle) = once(|| "done");
+        let waiter = std::thread::spawn(|| handle.wait());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        body();
+        assert_eq!(waiter.join().unwrap(), Ok("done"));
+    }
+
+    #[test]
+    fn a_future_ends_once() {
+        let (mut body, mut handle) = once(|| 5);
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(Pin::new(&mut handle).poll(&mut context), Poll::Pending);
+        body();
+        assert_eq!(Pin::new(&mut handle).poll(&mut context), Poll::Ready(Ok(5)));
+        let after = Pin::new(&mut handle).poll(&mut context);
+        assert_eq!(after, Poll::Ready(Err(JobError::Cancelled)));
+    }
+}

@@ -1,0 +1,295 @@
+//! Models: loom runs them in every interleaving that the memory model allows. A lost wake-up shows as a deadlock.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p refrain-pool --lib models`
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+
+use refrain_policy::Patience;
+use refrain_policy::topology::{CpuId, CpuMask};
+use refrain_timer::sync::fence;
+
+use super::Step;
+use super::borrowed::lending;
+use super::idle::IdleSet;
+use super::job;
+use super::shares::{Shares, Task};
+use super::signal::{GIVE_WAY, Signal};
+use super::task::TaskState;
+use crate::idle::Sleeper;
+
+/// A stripe and its workers, with the steps of `Local::idle` and `Domain::enqueue` and nothing else.
+struct Small {
+    /// Entries that wait, as a stripe publishes them.
+    waiting: AtomicUsize,
+    taken: AtomicUsize,
+    idle: IdleSet,
+    sleepers: [Sleeper; 2],
+}
+
+impl Small {
+    fn new(workers: usize) -> Arc<Small> {
+        let idle = IdleSet::full(workers);
+        (0..workers).for_each(|worker| assert!(idle.claim(CpuId::new(worker))));
+        Arc::new(Small {
+            waiting: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
+            idle,
+            sleepers: [Sleeper::default(), Sleeper::default()],
+        })
+    }
+
+    fn take(&self) -> bool {
+        // Relaxed: visibility must come from the handshake, not from here.
+        let take = |waiting: usize| waiting.checked_sub(1);
+        self.waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+            .is_ok()
+    }
+
+    fn enqueue(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.wake_one();
+    }
+
+    fn wake_one(&self) {
+        if let Some(cpu) = self.idle.claim_any(&CpuMask::ALL) {
+            self.sleepers[cpu.index()].wake();
+        }
+    }
+
+    /// Works until `wanted` entries have been taken by all workers together.
+    fn work(&self, worker: usize, wanted: usize) {
+        let (cpu, sleeper) = (CpuId::new(worker), &self.sleepers[worker]);
+        sleeper.move_in();
+        while self.taken.load(Ordering::SeqCst) < wanted {
+            let mut found = self.take();
+            if !found {
+                sleeper.lie_down();
+                self.idle.insert(cpu);
+                found = self.take();
+                if !found && self.taken.load(Ordering::SeqCst) < wanted {
+                    sleeper.sleep(Patience::default(), u64::MAX, || 0);
+                }
+                self.idle.claim(cpu);
+                sleeper.rise();
+                if found && self.waiting.load(Ordering::Relaxed) > 0 {
+                    self.wake_one();
+                }
+            }
+            if found && self.taken.fetch_add(1, Ordering::SeqCst) + 1 == wanted {
+                self.sleepers.iter().for_each(|other| _ = other.wake());
+            }
+        }
+    }
+}
+
+/// Threads that sleep are not the one that joins the others: loom takes an unpark for the end of a join.
+fn spawn(work: impl FnOnce() + 'static) -> thread::JoinHandle<()> {
+    thread::spawn(work)
+}
+
+fn join_all(threads: Vec<thread::JoinHandle<()>>) {
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn no_entry_waits_beside_a_worker_that_sleeps() {
+    let mut model = loom::model::Builder::new();
+    // Not all interleavings end within minutes.
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let small = Small::new(1);
+        let (worker, waker) = (Arc::clone(&small), Arc::clone(&small));
+        let threads = vec![
+            spawn(move || worker.work(0, 2)),
+            spawn(move || waker.enqueue()),
+        ];
+        small.enqueue();
+        join_all(threads);
+    });
+}
+
+#[test]
+fn two_workers_lose_nothing_either() {
+    let mut model = loom::model::Builder::new();
+    // All interleavings of three threads with this many steps are too many; two forced switches find what is known.
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let small = Small::new(2);
+        let threads = [0, 1].map(|worker| {
+            let small = Arc::clone(&small);
+            spawn(move || small.work(worker, 2))
+        });
+        small.enqueue();
+        small.enqueue();
+        join_all(threads.into());
+    });
+}
+
+/// What was queued before the request is seen by whoever clears it.
+#[test]
+fn who_answers_a_request_sees_what_was_queued() {
+    loom::model(|| {
+        let signal = Arc::new(Signal::default());
+        let queued = Arc::new(AtomicBool::new(false));
+        let (asks, queues) = (Arc::clone(&signal), Arc::clone(&queued));
+        let asker = thread::spawn(move || {
+            queues.store(true, Ordering::Relaxed);
+            asks.ask(GIVE_WAY, 1);
+        });
+        if signal.word() != 0 {
+            signal.answer(GIVE_WAY);
+            assert!(queued.load(Ordering::Relaxed));
+        }
+        asker.join().unwrap();
+        // Answered or still set: not lost.
+        assert!(signal.word() != 0 || signal.answer(GIVE_WAY).is_none());
+    });
+}
+
+/// As in `Local::wait_for`: the joiner of a flow sleeps until its fork is done or there is another share.
+#[test]
+fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
+    loom::model(|| {
+        let shares = Arc::new(Shares::default());
+        let sleeper = Arc::new(Sleeper::default());
+        let (done, ran) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let joiner = {
+            let (shares, sleeper) = (Arc::clone(&shares), Arc::clone(&sleeper));
+            let (done, ran) = (Arc::clone(&done), Arc::clone(&ran));
+            spawn(move || wait_as_joiner(&shares, &sleeper, &done, &ran))
+        };
+        let nudge = || {
+            fence(Ordering::SeqCst);
+            if !sleeper.is_woken() {
+                sleeper.wake();
+            }
+        };
+        let runs = Arc::clone(&ran);
+        let body = Box::new(move || {
+            runs.store(true, Ordering::Relaxed);
+            Step::Done
+        });
+        if shares.add(Task::Job(body), CpuId::new(1)).is_some() {
+            nudge();
+        }
+        done.store(true, Ordering::Release);
+        nudge();
+        joiner.join().unwrap();
+        assert!(ran.load(Ordering::Relaxed));
+    });
+}
+
+/// Until the fork is done and the share has run, which nobody else will do.
+fn wait_as_joiner(shares: &Shares, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
+    sleeper.move_in();
+    let is_done = || done.load(Ordering::Acquire) && ran.load(Ordering::Relaxed);
+    while !is_done() {
+        if let Some(share) = shares.take() {
+            share.run_alone();
+            continue;
+        }
+        sleeper.lie_down();
+        shares.wait_here(CpuId::new(0));
+        fence(Ordering::SeqCst);
+        if !is_done() && shares.is_empty() {
+            sleeper.sleep(Patience::default(), u64::MAX, || 0);
+        }
+        shares.wait_no_more(CpuId::new(0));
+        sleeper.rise();
+    }
+}
+
+/// A task: its word, and what a poll sees of the causes of its wake-ups.
+struct Polled {
+    state: TaskState,
+    causes: AtomicUsize,
+    seen: Mutex<usize>,
+}
+
+impl Polled {
+    /// What the flow does with a poll that was submitted; here at once, by whoever submitted it.
+    fn poll(&self) {
+        loop {
+            assert!(self.state.begin());
+            // The protocol alone keeps polls apart.
+            let mut seen = self.seen.try_lock().expect("one poll at a time");
+            *seen = self.causes.load(Ordering::Relaxed);
+            drop(seen);
+            if !self.state.pending() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wake_up_of_a_task_leads_to_a_poll_that_sees_its_cause() {
+    loom::model(|| {
+        let task = Arc::new(Polled {
+            state: TaskState::scheduled(),
+            causes: AtomicUsize::new(0),
+            seen: Mutex::new(0),
+        });
+        let wakers = [0, 1].map(|_| {
+            let task = Arc::clone(&task);
+            spawn(move || {
+                task.causes.fetch_add(1, Ordering::Relaxed);
+                if task.state.wake() {
+                    task.poll();
+                }
+            })
+        });
+        task.poll();
+        join_all(wakers.into());
+        assert_eq!(*task.seen.lock().unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_scope_ends_after_its_jobs_are_gone() {
+    loom::model(|| {
+        let ran = Arc::new(AtomicUsize::new(0));
+        lending(|lender| {
+            let counts = Arc::clone(&ran);
+            let mut job = lender.lend(Box::new(move || {
+                counts.fetch_add(1, Ordering::Relaxed);
+                Step::Done
+            }));
+            thread::spawn(move || {
+                job();
+            });
+            drop(lender.lend(Box::new(|| Step::Done)));
+        });
+        // Relaxed: the end of the scope orders it.
+        assert_eq!(ran.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn who_waits_for_a_job_hears_of_its_end() {
+    for is_dropped in [false, true] {
+        loom::model(move || {
+            let (mut body, handle) = job::once(|| 5);
+            let worker = thread::spawn(move || {
+                if !is_dropped {
+                    body();
+                }
+            });
+            let expected = match is_dropped {
+                true => Err(job::JobError::Cancelled),
+                false => Ok(5),
+            };
+            assert_eq!(handle.wait(), expected);
+            worker.join().unwrap();
+        });
+    }
+}

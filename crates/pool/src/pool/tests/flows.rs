@@ -1,0 +1,351 @@
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use refrain_policy::topology::CpuMask;
+use refrain_policy::{Nice, TenantId};
+
+use super::*;
+
+#[test]
+fn jobs_of_a_flow_run_in_order_and_one_at_a_time() {
+    let pool = pool(4);
+    let flow = normal(&pool);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let inside = Arc::new(AtomicU32::new(0));
+    for number in 0..1000 {
+        let (seen, inside) = (Arc::clone(&seen), Arc::clone(&inside));
+        flow.submit(move || {
+            assert_eq!(inside.fetch_add(1, SeqCst), 0);
+            seen.lock().unwrap().push(number);
+            assert_eq!(inside.fetch_sub(1, SeqCst), 1);
+        });
+    }
+    flow.run(|| ()).unwrap();
+    assert_eq!(*seen.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+    assert_eq!(flow.take_panic(), None);
+}
+
+#[test]
+fn flows_run_at_the_same_time() {
+    let pool = pool(2);
+    let meeting = Arc::new(std::sync::Barrier::new(2));
+    let handles = [0, 1].map(|_| {
+        let meeting = Arc::clone(&meeting);
+        normal(&pool).spawn(move || meeting.wait().is_leader())
+    });
+    let leaders = handles.map(|handle| handle.wait().unwrap());
+    assert!(leaders[0] != leaders[1]);
+}
+
+#[test]
+fn a_panic_reaches_its_owner_and_kills_no_worker() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let handle = flow.spawn(|| -> u32 { panic!("spawned") });
+    flow.submit(|| panic!("submitted {}", 1));
+    flow.submit_steps(|| panic!("the second is not kept"));
+    assert_eq!(flow.run(|| 7), Ok(7));
+    assert_eq!(handle.wait(), Err(JobError::Panicked("spawned".into())));
+    let kept = Some(JobError::Panicked("submitted 1".into()));
+    assert_eq!(flow.take_panic(), kept);
+    assert_eq!(flow.take_panic(), None);
+    let ran = flow.run(|| -> () { panic!("run") });
+    assert_eq!(ran, Err(JobError::Panicked("run".into())));
+}
+
+/// Panics when dropped, as a job's captured value might.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn a_panic_in_a_drop_kills_no_worker_either() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let bomb = Bomb;
+    flow.submit_steps(move || {
+        let _kept = &bomb;
+        Step::Done
+    });
+    assert_eq!(flow.run(|| 7), Ok(7));
+    assert_eq!(
+        flow.take_panic(),
+        Some(JobError::Panicked("dropped".into()))
+    );
+}
+
+#[test]
+fn cancelled_jobs_do_not_run_and_their_owners_hear() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let gate = Arc::new(AtomicBool::new(false));
+    let started = Arc::new(AtomicBool::new(false));
+    let (held, begun) = (Arc::clone(&gate), Arc::clone(&started));
+    let running = flow.spawn(move || {
+        begun.store(true, SeqCst);
+        eventually(|| held.load(SeqCst));
+    });
+    eventually(|| started.load(SeqCst));
+    let waiting: Vec<_> = (0..5).map(|number| flow.spawn(move || number)).collect();
+    assert_eq!(flow.queued(), 5);
+    assert_eq!(flow.cancel(), 5);
+    gate.store(true, SeqCst);
+    for handle in waiting {
+        assert_eq!(handle.wait(), Err(JobError::Cancelled));
+    }
+    assert_eq!(running.wait(), Ok(()));
+    assert_eq!(flow.run(|| 1), Ok(1));
+}
+
+#[test]
+fn a_pool_that_ends_finishes_what_runs_and_drops_the_rest() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let started = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&started);
+    let running = flow.spawn(move || {
+        begun.store(true, SeqCst);
+        std::thread::sleep(Duration::from_millis(20));
+        5
+    });
+    eventually(|| started.load(SeqCst));
+    let same = flow.spawn(|| 6);
+    let other = normal(&pool).spawn(|| 7);
+    drop(pool);
+    assert_eq!(running.wait(), Ok(5));
+    assert_eq!(same.wait(), Err(JobError::Cancelled));
+    assert_eq!(other.wait(), Err(JobError::Cancelled));
+    let late = flow.spawn(|| 8);
+    assert_eq!(late.wait(), Err(JobError::Cancelled));
+    assert_eq!(flow.run(|| 9), Err(JobError::Cancelled));
+}
+
+#[test]
+fn a_pool_may_be_dropped_by_its_own_job() {
+    let pool = Arc::new(pool(1));
+    let flow = normal(&pool);
+    let mine = Arc::clone(&pool);
+    let handle = flow.spawn(move || {
+        eventually(|| Arc::strong_count(&mine) == 1);
+        drop(mine);
+        3
+    });
+    drop(pool);
+    assert_eq!(handle.wait(), Ok(3));
+}
+
+#[test]
+fn what_nobody_holds_any_more_is_freed() {
+    let pool = pool(2);
+    let alive = Arc::new(());
+    let flow = normal(&pool);
+    for _ in 0..10 {
+        let alive = Arc::clone(&alive);
+        // Handles are dropped at once, and so is the flow.
+        drop(flow.spawn(move || drop(alive)));
+    }
+    let domain = Arc::downgrade(&pool.front);
+    drop(flow);
+    eventually(|| Arc::strong_count(&alive) == 1);
+    drop(pool);
+    assert!(
+        domain.upgrade().is_none(),
+        "threads, flows and domain are gone"
+    );
+}
+
+#[test]
+fn more_urgent_work_runs_on_top_at_a_checkpoint() {
+    let pool = pool(1);
+    let (background, foreground) = (normal(&pool), urgent(&pool));
+    let (begun, seen) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (starts, sees) = (Arc::clone(&begun), Arc::clone(&seen));
+    let below = background.spawn(move || {
+        starts.store(true, SeqCst);
+        // Never ends unless the other job runs meanwhile, on this one worker.
+        eventually(|| {
+            checkpoint();
+            sees.load(SeqCst)
+        });
+    });
+    eventually(|| begun.load(SeqCst));
+    let above = foreground.spawn(move || seen.store(true, SeqCst));
+    assert_eq!(above.wait(), Ok(()));
+    assert_eq!(below.wait(), Ok(()));
+    let profile = pool.profile().sum();
+    assert_eq!(profile.nested, 1);
+    assert_eq!(profile.responses.count(), 1);
+}
+
+#[test]
+fn less_urgent_work_waits() {
+    let pool = pool(1);
+    let (background, foreground) = (normal(&pool), urgent(&pool));
+    let begun = Arc::new(AtomicBool::new(false));
+    let starts = Arc::clone(&begun);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let first = Arc::clone(&order);
+    let above = foreground.spawn(move || {
+        starts.store(true, SeqCst);
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_millis(20) {
+            checkpoint();
+        }
+        first.lock().unwrap().push("urgent");
+    });
+    eventually(|| begun.load(SeqCst));
+    let second = Arc::clone(&order);
+    let below = background.spawn(move || second.lock().unwrap().push("normal"));
+    above.wait().unwrap();
+    below.wait().unwrap();
+    assert_eq!(*order.lock().unwrap(), ["urgent", "normal"]);
+    assert_eq!(pool.profile().sum().nested, 0);
+}
+
+#[test]
+fn pieces_of_two_flows_take_turns() {
+    let pool = pool(1);
+    let switches = Arc::new(Mutex::new(Vec::new()));
+    let handles: Vec<_> = (0..2)
+        .map(|name| {
+            let (promise, handle) = job::Promise::new();
+            let (mut left, mut promise) = (400, Some(promise));
+            let switches = Arc::clone(&switches);
+            normal(&pool).submit_steps(move || {
+                let start = std::time::Instant::now();
+                while start.elapsed() < Duration::from_micros(100) {}
+                let mut switches = switches.lock().unwrap();
+                if switches.last() != Some(&name) {
+                    switches.push(name);
+                }
+                left -= 1;
+                if left > 0 {
+                    return Step::Again;
+                }
+                if let Some(promise) = promise.take() {
+                    promise.keep(Ok(()));
+                }
+                Step::Done
+            });
+            handle
+        })
+        .collect();
+    handles
+        .into_iter()
+        .for_each(|handle| handle.wait().unwrap());
+    // 40 ms each in slices of 1 ms; a machine under load makes fewer and longer ones.
+    let turns = switches.lock().unwrap().len();
+    assert!(turns >= 8, "{turns}");
+}
+
+#[test]
+fn a_checkpoint_tells_that_the_slice_is_over() {
+    let pool = pool(1);
+    let flow = normal(&pool);
+    let told = flow.spawn(|| eventually(|| checkpoint() == Pace::GiveWay));
+    let other = normal(&pool).spawn(|| 2);
+    assert_eq!(told.wait(), Ok(()));
+    assert_eq!(other.wait(), Ok(2));
+    assert_eq!(checkpoint(), Pace::Go, "outside of a pool it says nothing");
+}
+
+/// Makes a flow that computes in pieces of 50 µs until `done`; its time so far, in nanoseconds. Time and not pieces: a piece that the kernel
+/// interrupts is longer than others, and paid for.
+fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<AtomicU64>) {
+    let (done, time_ns) = (Arc::clone(done), Arc::clone(time_ns));
+    pool.flow(entity).submit_steps(move || {
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_micros(50) {}
+        time_ns.fetch_add(start.elapsed().as_nanos() as u64, SeqCst);
+        match done.load(SeqCst) {
+            true => Step::Done,
+            false => Step::Again,
+        }
+    });
+}
+
+/// The share of the first of two groups of flows that compete for one worker, in 400 ms of their time.
+fn share_of_first(groups: [&[Entity]; 2]) -> f64 {
+    let pool = pool(1);
+    let done = Arc::new(AtomicBool::new(false));
+    let times = [0, 1].map(|_| Arc::new(AtomicU64::new(0)));
+    for (group, time_ns) in groups.into_iter().zip(&times) {
+        for &entity in group {
+            compute(&pool, entity, &done, time_ns);
+        }
+    }
+    let enough = Duration::from_millis(400).as_nanos() as u64;
+    eventually(|| times.iter().map(|time| time.load(SeqCst)).sum::<u64>() > enough);
+    done.store(true, SeqCst);
+    let [first, second] = times.map(|time| time.load(SeqCst) as f64);
+    first / (first + second)
+}
+
+/// Asserts that the first group gets `expected`, give or take `tolerance`.
+///
+/// A stop of the whole process counts as time of the flow that ran, and may be longer than all others' (the policy makes up for a few slices
+/// only), so a measurement that is off is repeated. A policy that shares otherwise is off each time: the tolerance is less than half of the
+/// way to the share of flows that are alike. The exact shares are the simulator's to prove.
+fn assert_share(groups: [&[Entity]; 2], expected: f64, tolerance: f64) {
+    let mut measured = Vec::new();
+    while measured.len() < 10 {
+        let share = share_of_first(groups);
+        if (share - expected).abs() < tolerance {
+            return;
+        }
+        measured.push(share);
+    }
+    panic!("{expected} is not among {measured:?}");
+}
+
+#[test]
+fn nice_flows_get_their_share() {
+    let nice = |nice| Entity::new(Class::Normal).with_nice(Nice::new(nice));
+    // The offsets are as 1 to 1.1 to the tenth, 2.59, so the shares are 0.72 and 0.28; alike they would be 0.5.
+    assert_share([&[nice(0)], &[nice(10)]], 0.72, 0.06);
+}
+
+#[test]
+fn tenants_share_alike_however_many_flows_they_have() {
+    let tenant = |number| Entity::new(Class::Normal).with_tenant(TenantId::new(number));
+    // Without tenants it would be one of 21 flows: 0.05.
+    assert_share([&[tenant(1)], &[tenant(2); 20]], 0.5, 0.1);
+}
+
+#[test]
+fn a_confined_flow_stays_where_it_may_run() {
+    let pool = pool(3);
+    for index in 0..3 {
+        let only = CpuId::new(index);
+        let allowed: CpuMask = [only].into_iter().collect();
+        let flow = pool.flow(Entity::new(Class::Normal).with_allowed(allowed));
+        for _ in 0..50 {
+            assert_eq!(flow.run(current_worker), Ok(Some(only)));
+        }
+    }
+    assert_eq!(current_worker(), None);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_idle_class_has_threads_that_the_kernel_runs_last() {
+    let pool = pool(1);
+    let idle = pool.flow(Entity::new(Class::Idle));
+    let is_idle = || system::is_idle_class(system::this_thread());
+    assert_eq!(idle.run(is_idle), Ok(true));
+    assert_eq!(normal(&pool).run(is_idle), Ok(false));
+    // One worker, and a job of the idle class that passes no checkpoint: others run all the same.
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let endless = idle.spawn(move || eventually(|| stopped.load(SeqCst)));
+    assert_eq!(urgent(&pool).run(|| 3), Ok(3));
+    stop.store(true, SeqCst);
+    assert_eq!(endless.wait(), Ok(()));
+}

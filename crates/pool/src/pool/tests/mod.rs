@@ -1,0 +1,40 @@
+//! The pool as its users see it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
+
+mod flows;
+mod forks;
+mod futures;
+mod handed;
+mod locks;
+mod stress;
+mod timers;
+
+use refrain_policy::Entity;
+
+use super::*;
+
+fn pool(workers: usize) -> Pool {
+    Pool::start(Options::with_workers(workers)).unwrap()
+}
+
+fn normal(pool: &Pool) -> Flow {
+    pool.flow(Entity::new(Class::Normal))
+}
+
+fn urgent(pool: &Pool) -> Flow {
+    pool.flow(Entity::new(Class::Iso))
+}
+
+/// Waits until `condition` holds; fails after a time that no machine needs.
+fn eventually(condition: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(120), "it never came");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,174 @@
+//! Random work from seeds: every job runs exactly once, whatever the interleaving.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+use refrain_policy::topology::{CpuMask, Sharing};
+use refrain_policy::{Base, Bfs, Interactive};
+use refrain_policy::{Latency, Nice, TenantId};
+
+use super::*;
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+fn options(random: &mut Random) -> Options {
+    let workers = 1 + random.below(5) as usize;
+    let mut options = Options::with_workers(workers);
+    options.spin = Duration::from_micros([0, 1, 50][random.below(3) as usize]);
+    options.measures_gaps = random.below(2) == 0;
+    let mut policy = Bfs {
+        sharing: [Sharing::Cpu, Sharing::Cache][random.below(2) as usize],
+        interactive: [
+            Interactive::Throughput,
+            Interactive::Deadlines,
+            Interactive::Strict,
+        ][random.below(3) as usize],
+        ..Bfs::default()
+    };
+    if random.below(3) == 0 {
+        policy.base = Base::Now;
+    }
+    options.policy = policy.into();
+    options
+}
+
+fn entity(random: &mut Random, workers: usize) -> Entity {
+    let class = Class::from_index(random.below(3) as usize).unwrap();
+    let mut entity = Entity::new(class)
+        .with_nice(Nice::new(random.below(40) as i32 - 20))
+        .with_latency(Latency::from_latnice(random.below(4) as u8))
+        .with_tenant(TenantId::new(random.below(3) as usize));
+    if random.below(4) == 0 {
+        let only = CpuId::new(random.below(workers as u64) as usize);
+        entity = entity.with_allowed([only].into_iter().collect::<CpuMask>());
+    }
+    entity
+}
+
+/// What the jobs of one run share.
+struct World {
+    flows: Vec<Flow>,
+    left: AtomicU64,
+    ran: AtomicU64,
+}
+
+/// A job that computes, joins, and submits up to two more, until the budget is used up.
+fn job(world: &Arc<World>, seed: u64) {
+    let mut random = Random(seed);
+    world.ran.fetch_add(1, SeqCst);
+    for _ in 0..random.below(200) {
+        checkpoint();
+    }
+    if random.below(8) == 0 {
+        let counted = AtomicU32::new(0);
+        let count = || {
+            checkpoint();
+            counted.fetch_add(1, SeqCst);
+        };
+        join(|| join(count, count), || join(count, count));
+        scope(|scope| (0..3).for_each(|_| scope.spawn(count)));
+        assert_eq!(counted.into_inner(), 7);
+    }
+    for _ in 0..2 {
+        submit(world, &mut random);
+    }
+}
+
+fn submit(world: &Arc<World>, random: &mut Random) {
+    let claim = |left: u64| left.checked_sub(1);
+    if world.left.fetch_update(SeqCst, SeqCst, claim).is_err() {
+        return;
+    }
+    let flow = &world.flows[random.below(world.flows.len() as u64) as usize];
+    let (seed, next) = (random.next(), Arc::clone(world));
+    match random.below(4) {
+        0 => {
+            let mut left = 3;
+            flow.submit_steps(move || {
+                left -= 1;
+                if left > 0 {
+                    return Step::Again;
+                }
+                job(&next, seed);
+                Step::Done
+            });
+        }
+        1 => drop(flow.spawn_future(async move { job(&next, seed) })),
+        2 => flow.hand_over(move || job(&next, seed)),
+        _ => flow.submit(move || job(&next, seed)),
+    }
+}
+
+fn run_seed(seed: u64, jobs: u64) {
+    let mut random = Random(seed);
+    let options = options(&mut random);
+    let workers = options.topology.len();
+    let pool = Pool::start(options).unwrap();
+    let flows = (0..1 + random.below(12)).map(|_| pool.flow(entity(&mut random, workers)));
+    let world = Arc::new(World {
+        flows: flows.collect(),
+        left: AtomicU64::new(jobs),
+        ran: AtomicU64::new(0),
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (world, seed) = (&world, random.next());
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                (0..8).for_each(|_| submit(world, &mut random));
+            });
+        }
+    });
+    // Every job submits two more until none is left, so all are used up, unless one is lost.
+    let start = std::time::Instant::now();
+    while world.ran.load(SeqCst) < jobs {
+        let ran = world.ran.load(SeqCst);
+        let state: Vec<_> = world.flows.iter().collect();
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "seed {seed}: {ran} of {jobs}, {state:?}"
+        );
+        // Not a loop that yields: it took half of a processor from those it waits for.
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    for flow in &world.flows {
+        assert_eq!(flow.take_panic(), None, "seed {seed}");
+    }
+    drop(pool);
+    assert_eq!(world.ran.load(SeqCst), jobs, "seed {seed}");
+}
+
+#[test]
+fn every_job_runs_exactly_once() {
+    for seed in 0..60 {
+        run_seed(seed, 2000);
+    }
+}
+
+/// The same for longer; a seed may be given in `POOL_SEED` of the environment.
+#[test]
+#[ignore = "minutes"]
+fn every_job_runs_exactly_once_for_long() {
+    let first = std::env::var("POOL_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let first = first.unwrap_or(1000);
+    for seed in first..first + 3000 {
+        run_seed(seed, 5000);
+    }
+}

@@ -1,0 +1,68 @@
+//! The pool as the policy sees it: answers from atomics, taken without a lock.
+
+use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
+use refrain_policy::{Key, Ledger, Nice};
+
+use super::domain::Domain;
+
+/// A domain at one moment; the time stands still in it.
+pub(crate) struct View<'a> {
+    pub(crate) domain: &'a Domain,
+    pub(crate) now_ns: u64,
+}
+
+impl refrain_policy::View for View<'_> {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn topology(&self) -> &Topology {
+        &self.domain.topology
+    }
+
+    fn idle(&self) -> CpuMask {
+        self.domain.idle.mask()
+    }
+
+    fn has_idle(&self) -> bool {
+        !self.domain.idle.is_empty()
+    }
+
+    fn running(&self, cpu: CpuId) -> Key {
+        let worker = self.domain.workers.get(cpu.index());
+        worker.map_or(Key::NONE, |worker| worker.running())
+    }
+
+    fn running_nice(&self, cpu: CpuId) -> Nice {
+        let worker = self.domain.workers.get(cpu.index());
+        worker.map_or(Nice::default(), |worker| worker.running_nice())
+    }
+
+    // The frequency of a processor is not read: on the path of a wake-up it would be a file of sysfs each time.
+    fn is_scaled_down(&self, _: CpuId) -> bool {
+        false
+    }
+
+    fn stripes(&self) -> usize {
+        self.domain.stripes.len()
+    }
+
+    fn stripe_of(&self, cpu: CpuId) -> StripeId {
+        let stripe = self.domain.stripe_of.get(cpu.index());
+        stripe.copied().unwrap_or_default()
+    }
+
+    fn best_key(&self, stripe: StripeId) -> Key {
+        let stripe = self.domain.stripes.get(stripe.index());
+        stripe.map_or(Key::NONE, |stripe| stripe.best_key())
+    }
+
+    fn queued(&self, stripe: StripeId) -> usize {
+        let stripe = self.domain.stripes.get(stripe.index());
+        stripe.map_or(0, |stripe| stripe.length())
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.domain.ledger
+    }
+}

@@ -1,0 +1,89 @@
+//! Work arrives: flows wake and are queued, workers are told.
+
+use refrain_policy::topology::{CpuId, StripeId};
+use refrain_policy::{Place, Policy};
+
+use super::{Engine, Event, Job, State};
+use crate::Arrivals;
+
+impl<P: Policy> Engine<'_, P> {
+    pub(super) fn arrive_from_outside(&mut self, flow: usize) {
+        self.arrive(flow, None, false);
+        if let Arrivals::Every(gap) = self.groups[self.flows[flow].group].arrivals {
+            let gap_ns = gap.draw(&mut self.random).max(1);
+            self.plan_in(gap_ns, Event::Arrive { flow });
+        }
+    }
+
+    pub(super) fn arrive(&mut self, flow: usize, waker: Option<CpuId>, is_sync: bool) {
+        let work_ns = self.groups[self.flows[flow].group]
+            .work
+            .draw(&mut self.random)
+            .max(1);
+        let now_ns = self.machine.now_ns;
+        let it = &mut self.flows[flow];
+        it.jobs.push_back(Job {
+            arrived_ns: now_ns,
+            left_ns: work_ns,
+            done_ns: 0,
+            has_started: false,
+        });
+        if it.state == State::Asleep {
+            let place = self
+                .policy
+                .wake(&mut it.entity, waker, is_sync, &self.machine);
+            self.enqueue(flow, place);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, flow: usize, place: Place) {
+        let now_ns = self.machine.now_ns;
+        let stripe = place.stripe(&self.machine);
+        let it = &mut self.flows[flow];
+        it.state = State::Queued { since_ns: now_ns };
+        let (key, nice) = (self.policy.key(&it.entity, &self.machine), it.entity.nice);
+        self.sequence += 1;
+        self.stripes[stripe.index()].push(key, self.sequence, flow);
+        self.stripes[stripe.index()].lock(now_ns, self.costs.queue_ns);
+        self.queued += 1;
+        self.publish(stripe.index());
+        match place {
+            Place::Queue(_) => {}
+            Place::Idle(cpu) => {
+                self.machine.show(cpu, key, nice);
+                self.wake_worker(cpu);
+            }
+            Place::Preempt(cpu) => {
+                self.machine.show(cpu, key, nice);
+                self.catch_up(cpu);
+                self.cpus[cpu.index()].must_give_way = true;
+                self.plan_progress(cpu);
+            }
+        }
+    }
+
+    fn wake_worker(&mut self, cpu: CpuId) {
+        self.machine.idle.remove(cpu);
+        let worker = &mut self.cpus[cpu.index()];
+        if worker.is_waking || worker.running.is_some() {
+            return;
+        }
+        worker.is_waking = true;
+        self.waking += 1;
+        let idle_ns = self.machine.now_ns - worker.idle_since_ns;
+        let costs = self.costs;
+        let latency = match idle_ns {
+            spins if spins < worker.spin_ns => &costs.wake_spinning,
+            naps if naps < costs.nap_ns => &costs.wake_napping,
+            dozes if dozes < costs.doze_ns => &costs.wake_dozing,
+            _ => &costs.wake_parked,
+        };
+        let latency_ns = latency.draw(&mut self.random);
+        self.plan_in(latency_ns, Event::Ready { cpu });
+    }
+
+    pub(super) fn publish(&mut self, stripe: usize) {
+        let (best, length) = self.stripes[stripe].summary(self.policy, &self.machine);
+        self.machine.publish(StripeId::new(stripe), best, length);
+    }
+}

@@ -1,0 +1,98 @@
+//! How a run begins, and what is counted at its end.
+
+use std::collections::VecDeque;
+
+use refrain_policy::Policy;
+
+use super::{Engine, Event, Flow, State, Stripe};
+use crate::{Arrivals, GroupReport, Report, Times};
+
+impl<P: Policy> Engine<'_, P> {
+    pub(super) fn make_flows(&mut self) {
+        for (index, group) in self.groups.iter().enumerate() {
+            let first = self.flows.len();
+            for member in 0..group.count {
+                let mut entity = group.entity;
+                self.policy.admit(&mut entity, None, &self.machine);
+                self.flows.push(Flow {
+                    entity,
+                    group: index,
+                    next: first + (member + 1) % group.count,
+                    jobs: VecDeque::new(),
+                    state: State::Asleep,
+                    has_run: false,
+                    cpu_ns: 0,
+                    work_ns: 0,
+                });
+                let begin_ns = match group.arrivals {
+                    Arrivals::Always => Some(0),
+                    Arrivals::Ring(tokens) => (member < tokens).then_some(0),
+                    Arrivals::After(think) => Some(think.draw(&mut self.random)),
+                    Arrivals::Every(gap) => Some(gap.draw_rest(&mut self.random)),
+                };
+                if let Some(begin_ns) = begin_ns {
+                    self.plan(
+                        begin_ns,
+                        Event::Arrive {
+                            flow: first + member,
+                        },
+                    );
+                }
+            }
+        }
+        if let Some(governor) = self.costs.governor {
+            self.machine.slow = self.machine.topology.all();
+            self.plan(governor.sample_ns, Event::Govern);
+        }
+    }
+
+    /// Whether a flow stands in a queue that an idle CPU may run and that nobody is on the way to.
+    pub(super) fn is_unconserved(&self) -> bool {
+        if self.queued <= self.waking || self.machine.idle.is_empty() {
+            return false;
+        }
+        let may_run = |flow: usize| {
+            let entity = &self.flows[flow].entity;
+            let idle = self.machine.idle;
+            idle.iter()
+                .any(|cpu| self.policy.may_take(entity, cpu, &self.machine))
+        };
+        self.stripes
+            .iter()
+            .flat_map(Stripe::flows)
+            .filter(|&flow| may_run(flow))
+            .count()
+            > self.waking
+    }
+
+    pub(super) fn finish(mut self, span_ns: u64) -> Report {
+        self.machine
+            .topology
+            .all()
+            .iter()
+            .for_each(|cpu| self.catch_up(cpu));
+        for it in &self.flows {
+            if let State::Queued { since_ns } = it.state {
+                let longest = &mut self.samples[it.group].longest_queued_ns;
+                *longest = (*longest).max(span_ns - since_ns);
+            }
+        }
+        let mut report = self.report;
+        (report.span_ns, report.cpus) = (span_ns, self.cpus.len());
+        for (index, (group, samples)) in self.groups.iter().zip(self.samples).enumerate() {
+            let members = || self.flows.iter().filter(move |flow| flow.group == index);
+            report.groups.push(GroupReport {
+                name: group.name.clone(),
+                flows: group.count,
+                cpu_ns: members().map(|flow| flow.cpu_ns).sum(),
+                cpu_by_flow_ns: members().map(|flow| flow.cpu_ns).collect(),
+                work_ns: members().map(|flow| flow.work_ns).sum(),
+                jobs: samples.jobs,
+                waited: Times::new(samples.waited_ns),
+                responded: Times::new(samples.responded_ns),
+                longest_queued_ns: samples.longest_queued_ns,
+            });
+        }
+        report
+    }
+}

@@ -1,0 +1,187 @@
+//! CPUs get on with their flows, and stop them.
+
+use refrain_policy::topology::{CAPACITY_MAX, CpuId, CpuMask};
+use refrain_policy::{Policy, Stop, View};
+
+use super::{Engine, Event, State};
+use crate::{Arrivals, PERMILLE};
+
+impl<P: Policy> Engine<'_, P> {
+    /// Speed of a CPU now, thousandths of the fastest alone on its core.
+    fn speed_permille(&self, cpu: CpuId) -> u64 {
+        let topology = &self.machine.topology;
+        let is_busy = |other: &CpuId| *other != cpu && self.cpus[other.index()].running.is_some();
+        let has_busy_sibling = topology.core_of(cpu).iter().any(|other| is_busy(&other));
+        let full = u64::from(PERMILLE);
+        let shared = if has_busy_sibling {
+            u64::from(self.costs.sibling_permille)
+        } else {
+            full
+        };
+        let scaled = match self.costs.governor {
+            Some(governor) if self.machine.slow.contains(cpu) => u64::from(governor.slow_permille),
+            _ => full,
+        };
+        let capacity = topology
+            .cpus()
+            .get(cpu.index())
+            .map_or(0, |cpu| u64::from(cpu.capacity));
+        (shared * scaled * capacity / full / u64::from(CAPACITY_MAX)).max(1)
+    }
+
+    /// Books the time and work since the last look at the CPU's flow.
+    pub(super) fn catch_up(&mut self, cpu: CpuId) {
+        let speed = self.speed_permille(cpu);
+        let worker = &mut self.cpus[cpu.index()];
+        let Some(running) = &mut worker.running else {
+            return;
+        };
+        let it = &mut self.flows[running.flow];
+        let (ran_ns, work_ns) = running.advance(self.machine.now_ns, speed);
+        it.cpu_ns += ran_ns;
+        worker.busy_in_sample_ns += ran_ns;
+        if let Some(job) = it.jobs.front_mut() {
+            let work_ns = work_ns.min(job.left_ns);
+            job.left_ns -= work_ns;
+            job.done_ns += work_ns;
+            it.work_ns += work_ns;
+        }
+    }
+
+    fn siblings(&self, cpu: CpuId) -> CpuMask {
+        self.machine.topology.core_of(cpu)
+    }
+
+    pub(super) fn catch_up_siblings(&mut self, cpu: CpuId) {
+        self.siblings(cpu)
+            .iter()
+            .for_each(|sibling| self.catch_up(sibling));
+    }
+
+    pub(super) fn plan_siblings(&mut self, cpu: CpuId) {
+        self.siblings(cpu)
+            .iter()
+            .for_each(|sibling| self.plan_progress(sibling));
+    }
+
+    /// Plans the next point at which the CPU's flow ends its job or may be stopped.
+    pub(super) fn plan_progress(&mut self, cpu: CpuId) {
+        let speed = self.speed_permille(cpu);
+        let worker = &mut self.cpus[cpu.index()];
+        worker.plan += 1;
+        let plan = worker.plan;
+        let Some(running) = &worker.running else {
+            return;
+        };
+        let it = &self.flows[running.flow];
+        let Some(job) = it.jobs.front() else { return };
+        let at_ns = running.next_point_ns(
+            job,
+            &self.groups[it.group],
+            worker.must_give_way,
+            speed,
+            self.machine.now_ns,
+        );
+        self.plan(at_ns, Event::Progress { cpu, plan });
+    }
+
+    pub(super) fn progress(&mut self, cpu: CpuId) {
+        self.catch_up(cpu);
+        let worker = &self.cpus[cpu.index()];
+        let Some(running) = &worker.running else {
+            return;
+        };
+        let (flow, is_over, gives_way) =
+            (running.flow, running.is_slice_over(), worker.must_give_way);
+        let it = &self.flows[flow];
+        let Some(job) = it.jobs.front() else { return };
+        let is_done = job.left_ns == 0;
+        let group = &self.groups[it.group];
+        let can_stop = is_done || running.is_at_checkpoint(job, group.checkpoint_ns);
+        let can_expire = is_done || (can_stop && !group.is_whole);
+        if is_done {
+            self.complete(cpu, flow);
+            if self.flows[flow].jobs.is_empty() {
+                self.stop(cpu, flow, Stop::Blocked);
+                return;
+            }
+        }
+        if can_stop && gives_way {
+            self.report.preemptions += 1;
+            if group.is_whole && !is_done {
+                self.give_way_below(cpu);
+            } else {
+                self.stop(cpu, flow, Stop::Preempted);
+            }
+        } else if can_expire && is_over {
+            self.stop(cpu, flow, Stop::Expired);
+        } else {
+            self.begin_job(flow, self.machine.now_ns);
+            self.plan_progress(cpu);
+        }
+    }
+
+    fn complete(&mut self, cpu: CpuId, flow: usize) {
+        let it = &mut self.flows[flow];
+        let Some(job) = it.jobs.pop_front() else {
+            return;
+        };
+        let samples = &mut self.samples[it.group];
+        samples.jobs += 1;
+        samples
+            .responded_ns
+            .push(self.machine.now_ns - job.arrived_ns);
+        let (next, arrivals) = (it.next, self.groups[it.group].arrivals);
+        match arrivals {
+            Arrivals::Every(_) => {}
+            Arrivals::Always => self.arrive(flow, None, false),
+            Arrivals::After(think) => {
+                let think_ns = think.draw(&mut self.random);
+                self.plan_in(think_ns, Event::Arrive { flow });
+            }
+            Arrivals::Ring(_) => {
+                let is_sync = self.flows[flow].jobs.is_empty();
+                self.arrive(next, Some(cpu), is_sync);
+            }
+        }
+    }
+
+    fn stop(&mut self, cpu: CpuId, flow: usize, why: Stop) {
+        self.catch_up_siblings(cpu);
+        let Some(running) = self.cpus[cpu.index()].running.take() else {
+            return;
+        };
+        let it = &mut self.flows[flow];
+        let charge = self
+            .policy
+            .stop(&mut it.entity, cpu, running.ran_ns(), why, &self.machine);
+        self.machine.ledger().ran(&charge);
+        it.state = State::Asleep;
+        if why != Stop::Blocked {
+            let place = self.policy.requeue(&mut it.entity, cpu, &self.machine);
+            self.enqueue(flow, place);
+        }
+        self.find_work(cpu, Some(flow));
+        self.plan_siblings(cpu);
+    }
+
+    pub(super) fn govern(&mut self) {
+        let Some(governor) = self.costs.governor else {
+            return;
+        };
+        let all = self.machine.topology.all();
+        all.iter().for_each(|cpu| self.catch_up(cpu));
+        let is_busy = |cpu: CpuId| {
+            let busy_ns = self.cpus[cpu.index()].busy_in_sample_ns;
+            busy_ns * u64::from(PERMILLE) >= governor.sample_ns * u64::from(governor.busy_permille)
+        };
+        let busy: CpuMask = all.iter().filter(|&cpu| is_busy(cpu)).collect();
+        let is_slow = |cpu: &CpuId| self.siblings(*cpu).is_disjoint_from(&busy);
+        self.machine.slow = all.iter().filter(is_slow).collect();
+        for cpu in all.iter() {
+            self.cpus[cpu.index()].busy_in_sample_ns = 0;
+            self.plan_progress(cpu);
+        }
+        self.plan_in(governor.sample_ns.max(1), Event::Govern);
+    }
+}

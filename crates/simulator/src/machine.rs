@@ -1,0 +1,159 @@
+//! The simulated machine as the policy sees it, and its stripes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
+use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View};
+
+/// Entries of a lane that are looked at for one that may run here; MuQSS looks as far.
+const LOOKED_AT_MAX: usize = 16;
+
+/// What a [`View`] answers from: plain numbers, always up to date.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub now_ns: u64,
+    pub topology: Topology,
+    pub idle: CpuMask,
+    pub running: Vec<Key>,
+    pub nice: Vec<Nice>,
+    pub slow: CpuMask,
+    stripe_of: Vec<StripeId>,
+    published: Vec<(Key, usize)>,
+    ledger: Ledger,
+}
+
+impl Machine {
+    pub fn new(policy: &impl Policy, topology: Topology) -> Machine {
+        let stripe_of = topology.stripes(policy.sharing());
+        let stripes = stripe_of.iter().max().map_or(1, |last| last.index() + 1);
+        Machine {
+            now_ns: 0,
+            idle: topology.all(),
+            running: vec![Key::NONE; topology.len()],
+            nice: vec![Nice::default(); topology.len()],
+            slow: CpuMask::EMPTY,
+            stripe_of,
+            published: vec![(Key::NONE, 0); stripes],
+            ledger: policy.ledger(topology.len()),
+            topology,
+        }
+    }
+
+    /// A flow with this key and nice value is shown as running on the CPU.
+    pub fn show(&mut self, cpu: CpuId, key: Key, nice: Nice) {
+        self.running[cpu.index()] = key;
+        self.nice[cpu.index()] = nice;
+    }
+
+    pub fn publish(&mut self, stripe: StripeId, best: Key, length: usize) {
+        self.published[stripe.index()] = (best, length);
+    }
+}
+
+impl View for Machine {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+    fn idle(&self) -> CpuMask {
+        self.idle
+    }
+    fn running(&self, cpu: CpuId) -> Key {
+        self.running.get(cpu.index()).copied().unwrap_or(Key::NONE)
+    }
+    fn running_nice(&self, cpu: CpuId) -> Nice {
+        self.nice.get(cpu.index()).copied().unwrap_or_default()
+    }
+    fn is_scaled_down(&self, cpu: CpuId) -> bool {
+        self.slow.contains(cpu)
+    }
+    fn stripes(&self) -> usize {
+        self.published.len()
+    }
+    fn stripe_of(&self, cpu: CpuId) -> StripeId {
+        self.stripe_of.get(cpu.index()).copied().unwrap_or_default()
+    }
+    fn best_key(&self, stripe: StripeId) -> Key {
+        self.published
+            .get(stripe.index())
+            .map_or(Key::NONE, |published| published.0)
+    }
+    fn queued(&self, stripe: StripeId) -> usize {
+        self.published
+            .get(stripe.index())
+            .map_or(0, |published| published.1)
+    }
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// One run queue: a sorted set per lane. The plainest thing that obeys the order, and its lock as a time.
+#[derive(Debug, Default)]
+pub(super) struct Stripe {
+    lanes: BTreeMap<usize, BTreeSet<(Key, u64, usize)>>,
+    length: usize,
+    /// When the lock is free again.
+    free_at_ns: u64,
+}
+
+impl Stripe {
+    /// Queues flow `flow`; equal keys leave in the order of `sequence`.
+    pub fn push(&mut self, key: Key, sequence: u64, flow: usize) {
+        let Some(lane) = key.lane() else { return };
+        self.length += usize::from(
+            self.lanes
+                .entry(lane)
+                .or_default()
+                .insert((key, sequence, flow)),
+        );
+    }
+
+    /// Takes out the first flow in rank that may run on `cpu`, if its rank is below `limit`.
+    pub fn pop<'a>(
+        &mut self,
+        policy: &impl Policy,
+        view: &impl View,
+        cpu: CpuId,
+        entity: impl Fn(usize) -> &'a Entity,
+        limit: Rank,
+    ) -> Option<usize> {
+        let suitable = |lane: &BTreeSet<(Key, u64, usize)>| {
+            let near = lane.iter().take(LOOKED_AT_MAX);
+            near.copied()
+                .find(|(_, _, flow)| policy.may_take(entity(*flow), cpu, view))
+        };
+        let heads = self.lanes.values().filter_map(suitable);
+        let best = heads.min_by_key(|head| (policy.rank(head.0, view), *head))?;
+        if policy.rank(best.0, view) >= limit {
+            return None;
+        }
+        let lane = best.0.lane()?;
+        let rest = self.lanes.get_mut(&lane)?;
+        self.length -= usize::from(rest.remove(&best));
+        if rest.is_empty() {
+            self.lanes.remove(&lane);
+        }
+        Some(best.2)
+    }
+
+    /// Key of the flow that is first in rank, and how many there are.
+    pub fn summary(&self, policy: &impl Policy, view: &impl View) -> (Key, usize) {
+        let heads = self.lanes.values().filter_map(|lane| lane.first());
+        let best = heads.min_by_key(|head| (policy.rank(head.0, view), **head));
+        (best.map_or(Key::NONE, |head| head.0), self.length)
+    }
+
+    /// The flows, in no order that matters.
+    pub fn flows(&self) -> impl Iterator<Item = usize> {
+        self.lanes.values().flatten().map(|(_, _, flow)| *flow)
+    }
+
+    /// Takes the lock at `now_ns` for `held_ns`: how long until it is given back.
+    pub fn lock(&mut self, now_ns: u64, held_ns: u64) -> u64 {
+        self.free_at_ns = self.free_at_ns.max(now_ns).saturating_add(held_ns);
+        self.free_at_ns - now_ns
+    }
+}

@@ -1,0 +1,255 @@
+//! What must hold on every machine, for every load and seed.
+
+use refrain_policy::topology::Sharing;
+use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+/// Seeds per property in an ordinary run, and in a long one.
+const SEEDS: u64 = 60;
+const SEEDS_LONG: u64 = 5000;
+const MACHINES: [&str; 8] = [
+    "1c",
+    "1c2t",
+    "2c",
+    "2c4t",
+    "8-way",
+    "2l2c4t",
+    "2n2l2c",
+    "2c4t+2c@512",
+];
+
+fn choose<T: Copy>(random: &mut Random, choices: &[T]) -> T {
+    choices[random.below(choices.len() as u64) as usize]
+}
+
+fn policy(random: &mut Random) -> Bfs {
+    let interval_ns = choose(random, &[MS / 2, MS, 6 * MS]);
+    Bfs {
+        interval_ns,
+        base: choose(
+            random,
+            &[
+                Base::Now,
+                Base::Carry { lag_max_ns: 0 },
+                Base::Carry {
+                    lag_max_ns: 7 * interval_ns,
+                },
+            ],
+        ),
+        interactive: choose(random, &[Interactive::Deadlines, Interactive::Strict]),
+        sharing: choose(
+            random,
+            &[Sharing::Cpu, Sharing::Core, Sharing::Cache, Sharing::All],
+        ),
+        has_tenants: random.below(2) == 1,
+        ..Bfs::default()
+    }
+}
+
+fn group(random: &mut Random, index: usize) -> Group {
+    let work = choose(
+        random,
+        &[
+            Distribution::Fixed(100_000),
+            Distribution::Exponential(MS),
+            Distribution::Uniform(1, 3 * MS),
+        ],
+    );
+    let arrivals = choose(
+        random,
+        &[
+            Arrivals::Always,
+            Arrivals::Always,
+            Arrivals::Every(Distribution::Exponential(20 * MS)),
+            Arrivals::After(Distribution::Uniform(0, 5 * MS)),
+            Arrivals::Ring(2),
+        ],
+    );
+    let nice = Nice::new(random.below(40) as i32 - 20);
+    let entity = Entity::new(Class::Normal)
+        .with_nice(nice)
+        .with_latency(choose(
+            random,
+            &[
+                Latency::Soonest,
+                Latency::Soon,
+                Latency::Usual,
+                Latency::Batch,
+            ],
+        ))
+        .with_tenant(TenantId::new(random.below(3) as usize));
+    Group::hog(&format!("group {index}"), entity)
+        .times(1 + random.below(6) as usize)
+        .doing(arrivals, work)
+        .checking_each(choose(random, &[0, 50_000, u64::MAX]))
+}
+
+fn simulation(random: &mut Random) -> Simulation {
+    let groups = (0..1 + random.below(4) as usize)
+        .map(|index| group(random, index))
+        .collect();
+    Simulation {
+        topology: Topology::from_spec(choose(random, &MACHINES)).unwrap(),
+        costs: Costs::none(),
+        groups,
+        span_ns: 200 * MS,
+        seed: random.bits(),
+    }
+}
+
+/// No CPU is idle while a flow waits that it may run; and no time is lost or made.
+fn no_cpu_idles(seeds: u64) {
+    for seed in 0..seeds {
+        let mut random = Random::new(seed);
+        let (policy, simulation) = (policy(&mut random), simulation(&mut random));
+        let report = simulation.run(&policy).unwrap();
+        assert_eq!(
+            report.unconserved_ns, 0,
+            "seed {seed}: {policy:?} {simulation:?}\n{report}"
+        );
+        assert!(report.utilisation() <= 1.0 + 1e-9, "seed {seed}\n{report}");
+    }
+}
+
+/// The same seed gives the same run.
+#[test]
+fn runs_can_be_repeated() {
+    for seed in 0..100 {
+        let mut random = Random::new(seed);
+        let (policy, simulation) = (policy(&mut random), simulation(&mut random));
+        assert_eq!(
+            simulation.run(&policy),
+            simulation.run(&policy),
+            "seed {seed}"
+        );
+    }
+}
+
+/// How long a flow can stand in the queue while it could run, nanoseconds.
+///
+/// It waits for flows with earlier deadlines only. Counted from now, its deadline comes within the longest offset D of real
+/// time; then all are later but for the slices begun and left over. With the carried base its deadline lies at most 2 D ahead in
+/// virtual time: one for the slice that has just begun to count, one for the next, and one more for each slice that it
+/// overran. Another flow comes before it once for each of its own offsets that fit in that and the lag, and for those slices;
+/// each time for a slice, and beyond it until its next checkpoint.
+fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
+    let offset_ns = |group: &Group| policy.offset_ns(&group.entity);
+    let overrun_ns = |group: &Group| match group.checkpoint_ns {
+        u64::MAX => 40 * MS,
+        checkpoint_ns => checkpoint_ns,
+    };
+    let longest_ns = simulation.groups.iter().map(offset_ns).max().unwrap_or(0);
+    let ahead_ns =
+        |group: &Group| offset_ns(group) * (2 + overrun_ns(group) / policy.slice_ns(&group.entity));
+    let (real_ns, virtual_ns) = match policy.base {
+        Base::Now => (longest_ns, 0),
+        Base::Carry { lag_max_ns } => (
+            0,
+            simulation.groups.iter().map(ahead_ns).max().unwrap_or(0) + lag_max_ns,
+        ),
+    };
+    let slowest_permille = 500;
+    let before = |group: &Group| {
+        let times = virtual_ns / offset_ns(group) + 3;
+        // Slices count in real time, what is left of a job until its checkpoint in work.
+        let each_ns = policy.slice_ns(&group.entity) + overrun_ns(group) * 1000 / slowest_permille;
+        group.count as u64 * times * each_ns
+    };
+    let all_ns: u64 = simulation.groups.iter().map(before).sum();
+    real_ns + all_ns / simulation.topology.len() as u64 + all_ns / 10
+}
+
+/// No flow that can run waits longer than the bound. (Without tenants: between tenants time is shared, not deadlines.)
+fn waits_are_bounded(seeds: u64) {
+    let mut nearest = 0.0f64;
+    for seed in 0..seeds {
+        let mut random = Random::new(seed);
+        let (mut policy, mut simulation) = (policy(&mut random), simulation(&mut random));
+        policy.has_tenants = false;
+        simulation.span_ns = 1000 * MS;
+        let report = simulation.run(&policy).unwrap();
+        let bound_ns = wait_bound_ns(&policy, &simulation);
+        for group in &report.groups {
+            nearest = nearest.max(group.longest_queued_ns as f64 / bound_ns as f64);
+            assert!(
+                group.longest_queued_ns <= bound_ns,
+                "seed {seed}: {} waited {} of {bound_ns}\n{policy:?} {simulation:?}\n{report}",
+                group.name,
+                group.longest_queued_ns
+            );
+        }
+    }
+    // A bound that nothing comes near would prove nothing.
+    assert!(nearest > 0.1, "{nearest}");
+}
+
+/// CPU-bound flows get time in inverse proportion to their offsets, on any machine of equal CPUs, whenever no flow's part is
+/// more than a CPU.
+fn shares_are_by_offset(seeds: u64) {
+    for seed in 0..seeds / 5 {
+        let mut random = Random::new(seed);
+        let machine = choose(&mut random, &["1c", "2c", "8-way", "2l2c"]);
+        let topology = Topology::from_spec(machine).unwrap();
+        let policy = Bfs {
+            sharing: choose(&mut random, &[Sharing::All, Sharing::Cache]),
+            has_tenants: false,
+            ..Bfs::default()
+        };
+        let flows = 5 * topology.len();
+        let entity = |random: &mut Random| {
+            let latency = choose(random, &[Latency::Soonest, Latency::Soon, Latency::Usual]);
+            let nice = Nice::new(random.below(7) as i32 - 3);
+            Entity::new(Class::Normal)
+                .with_nice(nice)
+                .with_latency(latency)
+        };
+        let groups: Vec<Group> = (0..flows)
+            .map(|index| Group::hog(&index.to_string(), entity(&mut random)))
+            .collect();
+        let weight = |group: &Group| {
+            policy.slice_ns(&group.entity) as f64 / policy.offset_ns(&group.entity) as f64
+        };
+        let weights: f64 = groups.iter().map(weight).sum();
+        let simulation = Simulation {
+            topology,
+            costs: Costs::none(),
+            span_ns: 3000 * MS,
+            seed,
+            groups,
+        };
+        let report = simulation.run(&policy).unwrap();
+        for (index, group) in simulation.groups.iter().enumerate() {
+            let error = report.share(index) / (weight(group) / weights) - 1.0;
+            assert!(
+                error.abs() < 0.05,
+                "seed {seed}: {error} on {machine} {policy:?} {group:?}\n{report}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_cpu_idles_while_a_flow_waits() {
+    no_cpu_idles(SEEDS);
+}
+
+#[test]
+fn no_flow_waits_longer_than_the_bound() {
+    waits_are_bounded(SEEDS);
+}
+
+#[test]
+fn shares_are_in_proportion() {
+    shares_are_by_offset(SEEDS);
+}
+
+/// Minutes: `cargo test --release -p refrain-simulator -- --ignored thousands_of_seeds`.
+#[test]
+#[ignore = "long"]
+fn all_of_it_holds_for_thousands_of_seeds() {
+    no_cpu_idles(SEEDS_LONG);
+    waits_are_bounded(SEEDS_LONG);
+    shares_are_by_offset(SEEDS_LONG);
+}

@@ -1,0 +1,379 @@
+//! Tests of the whole system; what is pure is compared with the slow twin, what is shared is raced.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::property::{Operation, Twins, timers_match_their_twin};
+use super::*;
+use crate::sync::ShortLock;
+
+const MS: u64 = 1_000_000;
+
+/// Who was told of which deadline.
+#[derive(Default)]
+struct Told(ShortLock<Vec<(usize, u64)>>);
+
+impl Notify for &Told {
+    fn earlier(&self, worker: usize, deadline_ns: u64) {
+        self.0.lock().push((worker, deadline_ns));
+    }
+}
+
+fn payloads<P: Clone, N: Notify>(system: &TimerSystem<P, N>, worker: usize, now: u64) -> Vec<P> {
+    let fired = RefCell::new(Vec::new());
+    system.expire(worker, now, &|_, event: Expired<P>| {
+        fired.borrow_mut().push(event.payload);
+    });
+    fired.into_inner()
+}
+
+#[test]
+fn fires_in_the_order_of_deadlines_then_of_additions_and_never_early() {
+    let system = TimerSystem::new(1, ());
+    for (deadline_ns, payload) in [(7 * MS, 'c'), (MS, 'a'), (7 * MS, 'd'), (MS + 1, 'b')] {
+        system.add(0, deadline_ns, payload);
+    }
+    assert_eq!(payloads(&system, 0, MS - 1), []);
+    assert_eq!(payloads(&system, 0, MS), ['a']);
+    assert_eq!(system.next_ns(0), MS + 1);
+    assert_eq!(payloads(&system, 0, 8 * MS), ['b', 'c', 'd']);
+    assert_eq!(system.next_ns(0), NEVER_NS);
+}
+
+#[test]
+fn ids_are_not_used_again_though_slots_are() {
+    let system = TimerSystem::new(1, ());
+    let first = system.add(0, MS, 1);
+    assert_eq!(system.cancel(first), Some(1));
+    let second = system.add(0, MS, 2);
+    assert_eq!(first.key.slot, second.key.slot);
+    assert_eq!(system.cancel(first), None);
+    assert_eq!(payloads(&system, 0, MS), [2]);
+    assert_eq!(system.cancel(second), None);
+}
+
+#[test]
+fn a_worker_is_told_of_earlier_deadlines_only() {
+    let told = Told::default();
+    let system = TimerSystem::new(2, &told);
+    for deadline_ns in [9 * MS, 12 * MS, 9 * MS, 8 * MS] {
+        system.add(1, deadline_ns, ());
+    }
+    let mut batch = system.transaction();
+    for deadline_ns in [7 * MS, 6 * MS, 10 * MS] {
+        batch.add(1, deadline_ns, ());
+    }
+    batch.commit(0, |_| Ok::<(), ()>(())).unwrap();
+    let id = system.add(0, MS, ());
+    system.migrate(id, 1);
+    let expected = [(1, 9 * MS), (1, 8 * MS), (1, 6 * MS), (0, MS), (1, MS)];
+    assert_eq!(*told.0.lock(), expected);
+}
+
+#[test]
+fn a_refused_transaction_changes_nothing() {
+    let system = TimerSystem::new(2, ());
+    let gone = system.add(0, MS, "gone");
+    let kept = system.add(1, MS, "kept");
+    system.cancel(gone);
+    let mut batch = system.transaction();
+    batch.add(0, MS, "new").cancel(kept).cancel(gone);
+    let refused = batch.commit(0, |_| -> Result<(), ()> { unreachable!() });
+    let reason = Reason::NotPending(gone);
+    let payloads_back = vec!["new"];
+    assert_eq!(
+        refused,
+        Err(Refused {
+            reason,
+            payloads: payloads_back
+        })
+    );
+    let mut batch = system.transaction();
+    batch.add(0, MS, "new").cancel(kept).cancel_if_pending(gone);
+    let refused = batch.commit(0, |_| Err::<(), _>("no")).unwrap_err();
+    assert_eq!(refused.reason, Reason::Change("no"));
+    let mut batch = system.transaction();
+    batch.add(0, MS, "new").cancel(kept);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        batch.commit(0, |_| -> Result<(), ()> { panic!("in the change") })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(payloads(&system, 0, MS), [""; 0]);
+    assert_eq!(payloads(&system, 1, MS), ["kept"]);
+}
+
+#[test]
+fn a_transaction_exchanges_timers_together_with_the_callers_state() {
+    let system = TimerSystem::new(2, ());
+    let old = system.add(0, MS, "old");
+    let current = Cell::new(old);
+    let mut batch = system.transaction();
+    batch
+        .cancel(old)
+        .add_after(1, Duration::from_millis(3), "new");
+    let committed = batch
+        .commit(MS, |ids| {
+            current.set(ids[0]);
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+    assert_eq!(committed.cancelled, [Some("old")]);
+    assert_eq!(committed.ids, [current.get()]);
+    assert_eq!(payloads(&system, 0, 9 * MS), [""; 0]);
+    assert_eq!(payloads(&system, 1, 4 * MS - 1), [""; 0]);
+    assert_eq!(payloads(&system, 1, 4 * MS), ["new"]);
+}
+
+#[test]
+fn a_migrated_timer_keeps_its_id() {
+    let system = TimerSystem::new(3, ());
+    let fires = system.add(0, MS, "fires");
+    let cancelled = system.add(0, MS, "cancelled");
+    for worker in [1, 2, 0, 2] {
+        assert!(system.migrate(fires, worker) && system.migrate(cancelled, worker));
+    }
+    assert_eq!(system.cancel(cancelled), Some("cancelled"));
+    assert_eq!(payloads(&system, 0, MS), [""; 0]);
+    system.migrate_all(2, 1);
+    let fired = RefCell::new(Vec::new());
+    system.expire(1, MS, &|_, event| fired.borrow_mut().push(event));
+    let [Expired { id, payload, .. }] = fired.into_inner()[..] else {
+        panic!("one timer");
+    };
+    assert_eq!((id, payload), (fires, "fires"));
+    assert!(!system.migrate(fires, 0));
+    assert_eq!(system.cancel(fires), None);
+}
+
+#[test]
+fn what_a_sink_adds_waits_for_the_next_look() {
+    let system = Arc::new(TimerSystem::new(1, ()));
+    system.add(0, MS, ());
+    let again = |_: usize, _: Expired<()>| _ = system.add(0, 0, ());
+    assert_eq!(system.expire(0, MS, &again), 1);
+    assert_eq!(system.expire(0, MS, &again), 1);
+    assert_eq!(system.pending(0), 1);
+}
+
+#[test]
+fn a_panicking_sink_loses_no_timer() {
+    let system = TimerSystem::new(1, ());
+    for payload in 0..10 {
+        system.add(0, MS, payload);
+    }
+    let fired = AtomicUsize::new(0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        system.expire(0, MS, &|_, event: Expired<u32>| {
+            fired.fetch_add(1, Ordering::Relaxed);
+            assert_ne!(event.payload, 3);
+        })
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(fired.load(Ordering::Relaxed), 10);
+}
+
+#[test]
+fn payloads_of_cancelled_and_forgotten_timers_are_freed() {
+    let payload = Arc::new(());
+    let system = TimerSystem::new(1, ());
+    let id = system.add(0, MS, Arc::clone(&payload));
+    drop(system.cancel(id));
+    assert_eq!(Arc::strong_count(&payload), 1);
+    system.add(0, MS, Arc::clone(&payload));
+    let mut batch = system.transaction();
+    batch.add(0, MS, Arc::clone(&payload));
+    drop(batch);
+    drop(system);
+    assert_eq!(Arc::strong_count(&payload), 1);
+}
+
+/// A service that sets a timeout for each request and cancels it soon after must not grow.
+#[test]
+fn cancelled_timers_leave_no_memory_behind() {
+    let mut shard = shard::Shard::new(0);
+    let mut window = std::collections::VecDeque::new();
+    for request in 0..200_000u64 {
+        // Some far away, some within the current tick.
+        let delay_ns = [30_000 * MS, 40 * MS, 10][request as usize % 3];
+        window.push_back(shard.insert(request + delay_ns, ()));
+        if window.len() > 100 {
+            let id = window.pop_front().unwrap();
+            assert!(shard.cancel(id.key).is_some());
+        }
+    }
+    let (records, reminders) = shard.lengths();
+    assert!(records <= 101, "{records}");
+    assert!(reminders <= 600, "{reminders}");
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    let near = prop_oneof![0u8..4, 8u8..24, 30u8..64];
+    let mantissa = (-3i16..300).prop_map(i16::cast_unsigned);
+    (any::<u8>(), any::<u8>(), near, mantissa, any::<u32>()).prop_map(Operation::from_numbers)
+}
+
+proptest! {
+    #[test]
+    fn any_sequence_of_calls_does_what_the_twin_does(
+        operations in proptest::collection::vec(operations(), 0..400)
+    ) {
+        timers_match_their_twin(&operations);
+    }
+}
+
+/// A generator that needs no crate: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+fn random_operation(random: &mut SplitMix) -> Operation {
+    let bits = random.next();
+    let (kind, worker, which) = (bits as u8, (bits >> 8) as u8, random.next() as u32);
+    let exponent = match kind % 16 {
+        12 => 12, // Time passes slowly, so that many are pending.
+        _ => 10 + (bits >> 16) as u8 % 24,
+    };
+    let mantissa = (bits >> 32) as u16 % 512;
+    Operation::from_numbers((kind, worker, exponent, mantissa, which))
+}
+
+fn long_run(operations: u64, seed: u64) {
+    let mut random = SplitMix(seed);
+    let mut twins = Twins::default();
+    for _ in 0..operations {
+        twins.apply(random_operation(&mut random));
+    }
+    twins.finish();
+}
+
+#[test]
+fn a_random_run_loses_and_doubles_nothing() {
+    long_run(300_000, 1);
+}
+
+/// `cargo test --release -p refrain-timer -- --ignored hundred_million`
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_random_operations_lose_and_double_nothing() {
+    long_run(100_000_000, 2);
+}
+
+/// What racing threads share: a system, ids to quarrel over, and how often each timer has ended.
+struct Race {
+    system: TimerSystem<usize>,
+    now_ns: AtomicU64,
+    ids: ShortLock<Vec<TimerId>>,
+    added: AtomicUsize,
+    ends: Vec<AtomicU8>,
+}
+
+impl Race {
+    const WORKERS: usize = 3;
+
+    fn new(timers: usize) -> Race {
+        Race {
+            system: TimerSystem::new(Race::WORKERS, ()),
+            now_ns: AtomicU64::new(0),
+            ids: ShortLock::new(Vec::new()),
+            added: AtomicUsize::new(0),
+            ends: (0..timers).map(|_| AtomicU8::new(0)).collect(),
+        }
+    }
+
+    fn end(&self, payload: usize) {
+        self.ends[payload].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn id(&self, random: &mut SplitMix) -> Option<TimerId> {
+        let ids = self.ids.lock();
+        let recent = ids.len().min(100);
+        let back = (random.next() as usize).checked_rem(recent)?;
+        Some(ids[ids.len() - 1 - back])
+    }
+
+    /// One operation; `false` when enough timers were added.
+    fn step(&self, random: &mut SplitMix) -> bool {
+        let worker = random.next() as usize % Race::WORKERS;
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        let deadline_ns = now_ns + random.next() % (MS / 4);
+        let id = self.id(random);
+        match random.next() % 8 {
+            0..3 => {
+                let payload = self.added.fetch_add(1, Ordering::Relaxed);
+                if payload >= self.ends.len() {
+                    return false;
+                }
+                let id = self.system.add(worker, deadline_ns, payload);
+                self.ids.lock().push(id);
+            }
+            3 => drop(
+                id.and_then(|id| self.system.cancel(id))
+                    .inspect(|&p| self.end(p)),
+            ),
+            4 => _ = id.map(|id| self.system.migrate(id, worker)),
+            5 => {
+                let mut batch = self.system.transaction();
+                id.inspect(|&id| _ = batch.cancel(id));
+                self.id(random)
+                    .inspect(|&id| _ = batch.cancel_if_pending(id));
+                if let Ok(committed) = batch.commit(now_ns, |_| Ok::<_, ()>(())) {
+                    let cancelled = committed.cancelled.into_iter().flatten();
+                    cancelled.for_each(|payload| self.end(payload));
+                }
+            }
+            _ => {
+                self.now_ns
+                    .fetch_add(random.next() % 10_000, Ordering::Relaxed);
+                let sink = |_: usize, event: Expired<usize>| self.end(event.payload);
+                self.system.expire(worker, now_ns, &sink);
+            }
+        }
+        true
+    }
+
+    fn run(&self, threads: u64) {
+        std::thread::scope(|scope| {
+            for seed in 0..threads {
+                let mut random = SplitMix(seed);
+                scope.spawn(move || while self.step(&mut random) {});
+            }
+        });
+        for worker in 0..Race::WORKERS {
+            let sink = |_: usize, event: Expired<usize>| self.end(event.payload);
+            self.system.expire(worker, u64::MAX, &sink);
+        }
+        let leftovers = (0..Race::WORKERS).map(|worker| self.system.leftovers(worker));
+        assert_eq!(leftovers.sum::<usize>(), 0);
+        for (payload, ends) in self.ends.iter().enumerate() {
+            assert_eq!(ends.load(Ordering::Relaxed), 1, "timer {payload}");
+        }
+    }
+}
+
+#[test]
+fn racing_threads_end_each_timer_exactly_once() {
+    Race::new(50_000).run(4);
+}
+
+/// `cargo test --release -p refrain-timer -- --ignored hundred_million`
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_million_racing_operations_end_each_timer_exactly_once() {
+    // 3 of 8 operations add a timer.
+    for _ in 0..10 {
+        Race::new(3_750_000).run(2);
+    }
+}
