@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use refrain_format::property::extents_from_seed;
 use refrain_format::{
-    Coding, Extent, ExtentsHead, FRAME_HEADER_BYTES, Limits, pack_extents, unpack_extents,
+    Coding, Extent, ExtentsHeader, FRAME_HEADER_BYTES, Limits, pack_extents, unpack_extents,
 };
 use refrain_protect::checksum64;
 
@@ -28,7 +28,7 @@ enum Section<'a> {
 }
 
 /// The section's raw bytes and a head that says of them what the input wants said.
-fn section(input: Section<'_>) -> (ExtentsHead, Vec<u8>) {
+fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
     let (content_bytes, store_start, fresh_bytes, extent_count, raw) = match input {
         Section::Any {
             content_bytes,
@@ -69,7 +69,7 @@ fn section(input: Section<'_>) -> (ExtentsHead, Vec<u8>) {
             )
         }
     };
-    let head = ExtentsHead {
+    let head = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes,
@@ -86,13 +86,13 @@ fn section(input: Section<'_>) -> (ExtentsHead, Vec<u8>) {
 fuzz_target!(|input: Section<'_>| {
     let (head, raw) = section(input);
     // Through the frame and back, as a reader meets it: a head that `parse` would refuse never gets here.
-    let mut builder = ExtentsHead::builder(Vec::new());
+    let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend_from_slice(&raw);
     let Ok(frame) = head.finish(builder) else {
         return;
     };
     let limits = Limits::default();
-    let (head, raw) = ExtentsHead::parse(&frame[FRAME_HEADER_BYTES..], &limits)
+    let (head, raw) = ExtentsHeader::parse(&frame[FRAME_HEADER_BYTES..], &limits)
         .expect("what was written is accepted");
     let Ok(extents) = unpack_extents(&head, raw, &limits) else {
         return;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_format::{EndHead, Index, Limits};
+use refrain_format::{ArchiveEnd, Index, Limits};
 
 fuzz_target!(|input: (&[u8], [u64; 7])| {
     let (payload, end) = input;
@@ -26,7 +26,7 @@ fuzz_target!(|input: (&[u8], [u64; 7])| {
         0 => (index.content_bytes(), index.store_bytes()),
         _ => (at, agrees),
     };
-    let end = EndHead {
+    let end = ArchiveEnd {
         index_frame_offset,
         index_frame_bytes,
         frame_count,

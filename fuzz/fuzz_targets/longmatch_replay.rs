@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use refrain_fuzz::{Part, content};
 use refrain_longmatch::Rules;
-use refrain_longmatch::property::matches_replay_and_agree_with_the_twin;
+use refrain_longmatch::property::matches_reference_and_replays;
 
 #[derive(Debug, arbitrary::Arbitrary)]
 struct Cut {
@@ -33,7 +33,7 @@ fuzz_target!(|input: (Cut, Vec<Part>)| {
     let mut content = content(&parts);
     content.truncate(128 << 10);
     let segment_bytes = 100 + usize::from(cut.segment_bytes);
-    matches_replay_and_agree_with_the_twin(
+    matches_reference_and_replays(
         &content,
         segment_bytes,
         1 + usize::from(cut.epoch_segments) % 8,

@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 use refrain_codec::property::noise;
-use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, sealed_frame};
+use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, complete_frame};
 
 /// Largest content of one run; the interest lies in structure, not in size.
 const CONTENT_BYTES_MAX: usize = 1 << 20;
@@ -82,7 +82,7 @@ pub fn resealed(data: &[u8]) -> Vec<u8> {
                 .unwrap_or(usize::MAX)
                 .min(after.len()),
         );
-        archive.extend(sealed_frame(kind, skippable, payload, sequence));
+        archive.extend(complete_frame(kind, skippable, payload, sequence));
         rest = next;
     }
     archive

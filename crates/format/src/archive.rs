@@ -3,7 +3,7 @@
 use crate::bytes::Reader;
 use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
-use crate::frame::sealed_frame;
+use crate::frame::complete_frame;
 use crate::layout::{ARCHIVE_BYTES, FrameKind};
 use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX};
 
@@ -21,7 +21,7 @@ pub const REACH_UNLIMITED: u64 = u64::MAX;
 
 /// Payload of the Archive frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArchiveHead {
+pub struct ArchiveHeader {
     /// Version of the format, major and minor.
     pub version: (u16, u16),
     /// Feature bits that a reader must know.
@@ -40,7 +40,7 @@ pub struct ArchiveHead {
     pub reach_bytes: u64,
 }
 
-impl ArchiveHead {
+impl ArchiveHeader {
     /// Reads the payload of an Archive frame.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl ArchiveHead {
         payload.extend(self.memory_budget_bytes.to_le_bytes());
         payload.extend(self.reach_bytes.to_le_bytes());
         Self::parse(&payload)?;
-        Ok(sealed_frame(FrameKind::Archive, false, &payload, 0))
+        Ok(complete_frame(FrameKind::Archive, false, &payload, 0))
     }
 
     fn check_settings(&self) -> Result<()> {
@@ -124,8 +124,8 @@ mod tests {
     use crate::layout::FRAME_HEADER_BYTES;
     use crate::limits::Limits;
 
-    fn head() -> ArchiveHead {
-        ArchiveHead {
+    fn head() -> ArchiveHeader {
+        ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: 3,
@@ -145,12 +145,15 @@ mod tests {
             .check(&Limits::default(), None)
             .unwrap();
         assert_eq!(header.sequence, 0);
-        assert_eq!(ArchiveHead::parse(&frame[FRAME_HEADER_BYTES..]), Ok(head()));
+        assert_eq!(
+            ArchiveHeader::parse(&frame[FRAME_HEADER_BYTES..]),
+            Ok(head())
+        );
     }
 
     #[test]
     fn the_future_is_unsupported_not_damaged() {
-        let bent = |change: fn(&mut ArchiveHead)| {
+        let bent = |change: fn(&mut ArchiveHeader)| {
             let mut head = head();
             change(&mut head);
             head.to_frame().unwrap_err()

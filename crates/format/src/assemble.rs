@@ -2,13 +2,13 @@
 //!
 //! It moves no bytes anywhere: every call gives back (or seals in place) the bytes to write next, strictly forward.
 
-use crate::archive::ArchiveHead;
-use crate::block::BlockHead;
-use crate::end::EndHead;
-use crate::entries::EntriesHead;
+use crate::archive::ArchiveHeader;
+use crate::block::BlockHeader;
+use crate::end::ArchiveEnd;
+use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
-use crate::extents::ExtentsHead;
-use crate::frame::{UntrustedFrameHeader, seal, sealed_frame};
+use crate::extents::ExtentsHeader;
+use crate::frame::{UntrustedFrameHeader, complete_frame, finish_header};
 use crate::index::{Index, IndexEntries, IndexMember};
 use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind, MAGIC};
 use crate::limits::Limits;
@@ -37,7 +37,7 @@ impl ArchiveAssembler {
     ///
     /// # Errors
     /// Settings that a reader would refuse.
-    pub fn new(head: &ArchiveHead) -> Result<(Self, Vec<u8>)> {
+    pub fn new(head: &ArchiveHeader) -> Result<(Self, Vec<u8>)> {
         let mut assembler = Self {
             checker: StreamChecker::new(&Limits::default()),
             index: Index::default(),
@@ -78,13 +78,18 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Seals a frame that [`BlockHead::finish`] has made of `head`; or, with `detached_bytes` of data to be written after
-    /// it, [`BlockHead::finish_detached`].
+    /// Seals a frame that [`BlockHeader::finish`] has made of `head`; or, with `detached_bytes` of data to be written after
+    /// it, [`BlockHeader::finish_detached`].
     ///
     /// # Errors
     /// It may not stand here.
-    pub fn block(&mut self, head: &BlockHead, frame: &mut [u8], detached_bytes: u64) -> Result<()> {
-        let (frame_offset, head_bytes) = self.seal(frame);
+    pub fn block(
+        &mut self,
+        head: &BlockHeader,
+        frame: &mut [u8],
+        detached_bytes: u64,
+    ) -> Result<()> {
+        let (frame_offset, head_bytes) = self.number_frame(frame);
         let place = (frame_offset, head_bytes.saturating_add(detached_bytes));
         let payload = Payload::Block {
             head: *head,
@@ -98,17 +103,17 @@ impl ArchiveAssembler {
         Ok(())
     }
 
-    /// Seals a frame that [`ExtentsHead::finish`] has made of `head`, whose extents add up to `sums`.
+    /// Seals a frame that [`ExtentsHeader::finish`] has made of `head`, whose extents add up to `sums`.
     ///
     /// # Errors
     /// It may not stand here, or leaves the promised reach.
     pub fn extents(
         &mut self,
-        head: &ExtentsHead,
+        head: &ExtentsHeader,
         sums: &EpochSums,
         frame: &mut [u8],
     ) -> Result<()> {
-        let place = self.seal(frame);
+        let place = self.number_frame(frame);
         let payload = Payload::Extents {
             head: *head,
             data: &[],
@@ -129,12 +134,12 @@ impl ArchiveAssembler {
         Ok(())
     }
 
-    /// Seals a frame that [`EntriesHead::finish`] has made of `head`.
+    /// Seals a frame that [`EntriesHeader::finish`] has made of `head`.
     ///
     /// # Errors
     /// It may not stand here.
-    pub fn entries(&mut self, head: &EntriesHead, frame: &mut [u8]) -> Result<()> {
-        let (frame_offset, frame_bytes) = self.seal(frame);
+    pub fn entries(&mut self, head: &EntriesHeader, frame: &mut [u8]) -> Result<()> {
+        let (frame_offset, frame_bytes) = self.number_frame(frame);
         let payload = Payload::Entries {
             head: *head,
             data: &[],
@@ -181,7 +186,7 @@ impl ArchiveAssembler {
     /// # Errors
     /// A kind that readers do not pass over.
     pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
-        let frame = sealed_frame(kind, true, payload, self.checker.frame_count());
+        let frame = complete_frame(kind, true, payload, self.checker.frame_count());
         self.feed(&frame, &Payload::Skipped)?;
         Ok(frame)
     }
@@ -196,7 +201,7 @@ impl ArchiveAssembler {
         let index_frame_bytes = bytes.len() as u64;
         let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
         self.feed(&bytes, &payload)?;
-        let end = EndHead {
+        let end = ArchiveEnd {
             index_frame_offset,
             index_frame_bytes,
             frame_count: self.checker.frame_count().saturating_add(1),
@@ -218,8 +223,8 @@ impl ArchiveAssembler {
     }
 
     /// Seals the frame that comes next and gives its place.
-    fn seal(&self, frame: &mut [u8]) -> (u64, u64) {
-        seal(frame, self.checker.frame_count());
+    fn number_frame(&self, frame: &mut [u8]) -> (u64, u64) {
+        finish_header(frame, self.checker.frame_count());
         (self.archive_bytes(), frame.len() as u64)
     }
 
@@ -245,7 +250,7 @@ impl ArchiveAssembler {
     }
 
     /// From the oldest block that the epoch needs to the end of its own frame (which was just fed).
-    fn reach_bytes(&self, head: &ExtentsHead, sums: &EpochSums) -> u64 {
+    fn reach_bytes(&self, head: &ExtentsHeader, sums: &EpochSums) -> u64 {
         let first_fresh = (head.fresh_bytes > 0).then_some(head.store_start);
         [sums.lowest_source, first_fresh]
             .into_iter()

@@ -8,17 +8,17 @@ use crate::check::{check_limit, check_positive, check_range, check_raw_length, c
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::Result;
 use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder};
-use crate::layout::{BLOCK_HEAD_BYTES, FrameKind};
+use crate::layout::{BLOCK_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use refrain_protect::pieces_checksum;
 
-const _: () = assert!(BLOCK_HEAD_BYTES == 4 * 8 + CODING_BYTES);
+const _: () = assert!(BLOCK_HEADER_BYTES == 4 * 8 + CODING_BYTES);
 // The sums of a stored block's pieces are also those of its payload's.
-const _: () = assert!(BLOCK_HEAD_BYTES == CHECKSUM_HEAD_BYTES);
+const _: () = assert!(BLOCK_HEADER_BYTES == CHECKSUM_HEAD_BYTES);
 
 /// Head of a Block frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockHead {
+pub struct BlockHeader {
     /// 0, 1, 2 … in file order.
     pub block_id: u64,
     /// Where the block begins in the store.
@@ -31,7 +31,7 @@ pub struct BlockHead {
     pub coding: Coding,
 }
 
-impl BlockHead {
+impl BlockHeader {
     /// Reads the payload of a Block frame: the head and the coded data.
     ///
     /// # Errors
@@ -68,10 +68,10 @@ impl BlockHead {
     /// A frame with room for this head; append the coded data with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Block, false, buffer, BLOCK_HEAD_BYTES)
+        FrameBuilder::with_head(FrameKind::Block, false, buffer, BLOCK_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`seal`](crate::seal).
+    /// Fills in the head. What is left is [`finish_header`](crate::finish_header).
     ///
     /// # Errors
     /// What [`parse`](Self::parse) would refuse under the format's own limits.
@@ -92,7 +92,7 @@ impl BlockHead {
     }
 
     fn to_bytes(self) -> Vec<u8> {
-        let mut head = Vec::with_capacity(BLOCK_HEAD_BYTES);
+        let mut head = Vec::with_capacity(BLOCK_HEADER_BYTES);
         head.extend(self.block_id.to_le_bytes());
         head.extend(self.store_start.to_le_bytes());
         head.extend(self.raw_bytes.to_le_bytes());
@@ -118,12 +118,12 @@ impl BlockHead {
 mod tests {
     use super::*;
     use crate::error::{ErrorClass, FormatError};
-    use crate::frame::{UntrustedFrameHeader, seal};
+    use crate::frame::{UntrustedFrameHeader, finish_header};
     use crate::layout::FRAME_HEADER_BYTES;
     use refrain_protect::checksum64;
 
-    fn head(raw: &[u8], coding: Coding) -> BlockHead {
-        BlockHead {
+    fn head(raw: &[u8], coding: Coding) -> BlockHeader {
+        BlockHeader {
             block_id: 3,
             store_start: 1000,
             raw_bytes: raw.len() as u64,
@@ -133,10 +133,10 @@ mod tests {
     }
 
     fn frame(raw: &[u8]) -> Vec<u8> {
-        let mut builder = BlockHead::builder(Vec::new());
+        let mut builder = BlockHeader::builder(Vec::new());
         builder.payload().extend_from_slice(raw);
         let mut frame = head(raw, Coding::none()).finish(builder).unwrap();
-        seal(&mut frame, 4);
+        finish_header(&mut frame, 4);
         frame
     }
 
@@ -150,7 +150,7 @@ mod tests {
             .unwrap();
         let payload = &frame[FRAME_HEADER_BYTES..];
         header.check_payload(payload).unwrap();
-        let (parsed, data) = BlockHead::parse(payload, &Limits::default()).unwrap();
+        let (parsed, data) = BlockHeader::parse(payload, &Limits::default()).unwrap();
         assert_eq!(parsed, head(raw, Coding::none()));
         assert_eq!(data, raw);
         assert_eq!(parsed.store_end(), 1016);
@@ -165,7 +165,7 @@ mod tests {
         let mut detached = head(raw, Coding::none())
             .finish_detached(&[checksum64(raw)])
             .unwrap();
-        seal(&mut detached, 4);
+        finish_header(&mut detached, 4);
         detached.extend_from_slice(raw);
         assert_eq!(detached, frame(raw));
     }
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn a_reused_buffer_gives_the_same_frame() {
         let fresh = frame(b"abc");
-        let mut builder = BlockHead::builder(vec![0xee; 5000]);
+        let mut builder = BlockHeader::builder(vec![0xee; 5000]);
         builder.payload().extend_from_slice(b"first try");
         builder.clear_appended();
         builder.payload().extend_from_slice(b"abc");
         let mut again = head(b"abc", Coding::none()).finish(builder).unwrap();
-        seal(&mut again, 4);
+        finish_header(&mut again, 4);
         assert_eq!(again, fresh);
     }
 
@@ -189,9 +189,9 @@ mod tests {
             block_raw_bytes_max: 99,
             ..Limits::default()
         };
-        let refusal = BlockHead::parse(&frame[FRAME_HEADER_BYTES..], &small).unwrap_err();
+        let refusal = BlockHeader::parse(&frame[FRAME_HEADER_BYTES..], &small).unwrap_err();
         assert_eq!(refusal.class(), ErrorClass::Limit);
-        let empty = BlockHead::builder(Vec::new());
+        let empty = BlockHeader::builder(Vec::new());
         assert!(matches!(
             head(b"", Coding::none()).finish(empty),
             Err(FormatError::Value { .. })

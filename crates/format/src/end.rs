@@ -3,13 +3,13 @@
 use crate::bytes::Reader;
 use crate::check::check_range;
 use crate::error::{FormatError, Result};
-use crate::frame::{UntrustedFrameHeader, sealed_frame};
+use crate::frame::{UntrustedFrameHeader, complete_frame};
 use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 
 /// Payload of the End frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndHead {
+pub struct ArchiveEnd {
     /// Where the Index frame begins in the archive.
     pub index_frame_offset: u64,
     /// Bytes of the Index frame, header included.
@@ -26,7 +26,7 @@ pub struct EndHead {
     pub generation: u64,
 }
 
-impl EndHead {
+impl ArchiveEnd {
     /// Reads the payload of an End frame.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl EndHead {
         ];
         let payload: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
         Self::parse(&payload)?;
-        Ok(sealed_frame(FrameKind::End, false, &payload, sequence))
+        Ok(complete_frame(FrameKind::End, false, &payload, sequence))
     }
 
     /// Reads the last [`END_FRAME_BYTES`] bytes of a file of `file_bytes` bytes.
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
     use crate::error::ErrorClass;
 
-    fn head() -> EndHead {
-        EndHead {
+    fn head() -> ArchiveEnd {
+        ArchiveEnd {
             index_frame_offset: 100,
             index_frame_bytes: 50,
             frame_count: 6,
@@ -154,16 +154,16 @@ mod tests {
         let frame = head().to_frame(5).unwrap();
         assert_eq!(frame.len(), END_FRAME_BYTES);
         let file_bytes = head().archive_bytes;
-        assert_eq!(EndHead::from_end_of_file(&frame, file_bytes), Ok(head()));
-        assert!(EndHead::from_end_of_file(&frame, file_bytes + 1).is_err());
-        assert!(EndHead::from_end_of_file(&frame[1..], file_bytes).is_err());
+        assert_eq!(ArchiveEnd::from_end_of_file(&frame, file_bytes), Ok(head()));
+        assert!(ArchiveEnd::from_end_of_file(&frame, file_bytes + 1).is_err());
+        assert!(ArchiveEnd::from_end_of_file(&frame[1..], file_bytes).is_err());
         let wrong_count = head().to_frame(4).unwrap();
-        assert!(EndHead::from_end_of_file(&wrong_count, file_bytes).is_err());
+        assert!(ArchiveEnd::from_end_of_file(&wrong_count, file_bytes).is_err());
     }
 
     #[test]
     fn impossible_ends_are_refused() {
-        let bent = |change: fn(&mut EndHead)| {
+        let bent = |change: fn(&mut ArchiveEnd)| {
             let mut head = head();
             change(&mut head);
             head.to_frame(5).unwrap_err().class()

@@ -2,13 +2,13 @@
 //!
 //! Writing: [`FrameBuilder`] keeps room for the header (and for a block's or extents' fixed head) in front of the payload, so
 //! nothing is copied. A worker finishes the payload with its checksum; the writer, who alone knows the order, seals the
-//! header with the sequence number ([`seal`]). Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
+//! header with the sequence number ([`finish_header`]). Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
 use crate::bytes::Reader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::layout::{
-    ARCHIVE_BYTES, BLOCK_HEAD_BYTES, END_BYTES, ENTRIES_HEAD_BYTES, EXTENTS_HEAD_BYTES,
+    ARCHIVE_BYTES, BLOCK_HEADER_BYTES, END_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
     FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES, SYNC,
 };
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX};
@@ -222,13 +222,13 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
     match kind {
         FrameKind::Archive => range(ARCHIVE_BYTES, 0),
         FrameKind::MemberStart => range(MEMBER_START_FIXED_BYTES, NAME_BYTES_MAX as u64),
-        FrameKind::Block => range(BLOCK_HEAD_BYTES, limits.block_raw_bytes_max),
-        FrameKind::Extents => range(EXTENTS_HEAD_BYTES, limits.packed_raw_bytes_max),
+        FrameKind::Block => range(BLOCK_HEADER_BYTES, limits.block_raw_bytes_max),
+        FrameKind::Extents => range(EXTENTS_HEADER_BYTES, limits.packed_raw_bytes_max),
         FrameKind::MemberEnd => range(
             MEMBER_END_FIXED_BYTES,
             (DIGESTS_MAX * (2 + DIGEST_BYTES_MAX)) as u64,
         ),
-        FrameKind::Entries => range(ENTRIES_HEAD_BYTES, limits.packed_raw_bytes_max),
+        FrameKind::Entries => range(ENTRIES_HEADER_BYTES, limits.packed_raw_bytes_max),
         FrameKind::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
         FrameKind::End => range(END_BYTES, 0),
         _ => None,
@@ -326,7 +326,7 @@ impl FrameBuilder {
         self.bytes.truncate(self.reserved_bytes);
     }
 
-    /// Writes the payload's size and checksum. What is left for the writer is [`seal`].
+    /// Writes the payload's size and checksum. What is left for the writer is [`finish_header`].
     #[must_use]
     pub fn finish_payload(mut self) -> Vec<u8> {
         let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
@@ -373,7 +373,7 @@ fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
 }
 
 /// Makes a finished frame final: writes its `sequence` number and the header checksum. Cheap, for the one who orders frames.
-pub fn seal(frame: &mut [u8], sequence: u64) {
+pub fn finish_header(frame: &mut [u8], sequence: u64) {
     patch(frame, SEQUENCE_AT, &sequence.to_le_bytes());
     let checksum = checksum64(frame.get(..CHECKED_BYTES).unwrap_or_default());
     patch(frame, CHECKED_BYTES, &checksum.to_le_bytes());
@@ -381,11 +381,11 @@ pub fn seal(frame: &mut [u8], sequence: u64) {
 
 /// A complete small frame: payload copied, sealed.
 #[must_use]
-pub fn sealed_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence: u64) -> Vec<u8> {
+pub fn complete_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence: u64) -> Vec<u8> {
     let mut builder = FrameBuilder::with_buffer(kind, skippable, Vec::new());
     builder.payload().extend_from_slice(payload);
     let mut frame = builder.finish_payload();
-    seal(&mut frame, sequence);
+    finish_header(&mut frame, sequence);
     frame
 }
 
@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     fn padding(payload: &[u8], sequence: u64) -> Vec<u8> {
-        sealed_frame(FrameKind::Padding, true, payload, sequence)
+        complete_frame(FrameKind::Padding, true, payload, sequence)
     }
 
     fn check(frame: &[u8]) -> Result<FrameHeader> {
@@ -444,17 +444,17 @@ mod tests {
 
     #[test]
     fn the_future_is_skipped_or_named() {
-        let skipped = sealed_frame(FrameKind::Recovery, true, b"parity", 0);
+        let skipped = complete_frame(FrameKind::Recovery, true, b"parity", 0);
         assert!(check(&skipped).unwrap().is_skipped());
-        let needed = sealed_frame(FrameKind::Envelope, false, b"secret", 0);
+        let needed = complete_frame(FrameKind::Envelope, false, b"secret", 0);
         assert_eq!(check(&needed), Err(FormatError::Kind { kind: 16 }));
         let mut flagged = padding(b"", 0);
         flagged[FLAGS_AT] |= 4;
-        seal(&mut flagged, 0);
+        finish_header(&mut flagged, 0);
         assert_eq!(check(&flagged), Err(FormatError::Flags { unknown_bits: 4 }));
         let mut reserved = padding(b"", 0);
         reserved[7] = 1;
-        seal(&mut reserved, 0);
+        finish_header(&mut reserved, 0);
         assert!(matches!(
             check(&reserved),
             Err(FormatError::Reserved { .. })
@@ -463,9 +463,9 @@ mod tests {
 
     #[test]
     fn forged_payload_sizes_meet_the_limit_before_memory() {
-        let mut frame = sealed_frame(FrameKind::Block, false, &[0; 200], 0);
+        let mut frame = complete_frame(FrameKind::Block, false, &[0; 200], 0);
         patch(&mut frame, PAYLOAD_BYTES_AT, &(1_u64 << 40).to_le_bytes());
-        seal(&mut frame, 0);
+        finish_header(&mut frame, 0);
         let header = UntrustedFrameHeader::parse(&frame).unwrap();
         assert!(matches!(
             header.check(&Limits::default(), None),

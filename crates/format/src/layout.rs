@@ -23,13 +23,13 @@ pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;
 pub(crate) const MEMBER_END_FIXED_BYTES: usize = 3 * 8 + 32 + 1;
 
 /// Bytes of the head of a Block frame; the coded data follows.
-pub const BLOCK_HEAD_BYTES: usize = 64;
+pub const BLOCK_HEADER_BYTES: usize = 64;
 
 /// Bytes of the head of an Extents frame; the coded section follows.
-pub const EXTENTS_HEAD_BYTES: usize = 96;
+pub const EXTENTS_HEADER_BYTES: usize = 96;
 
 /// Bytes of the head of an Entries frame; the coded section follows.
-pub const ENTRIES_HEAD_BYTES: usize = 72;
+pub const ENTRIES_HEADER_BYTES: usize = 72;
 
 /// Bytes of the payload of an End frame.
 pub(crate) const END_BYTES: usize = 56;

@@ -44,27 +44,27 @@ pub mod walk;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 
-pub use archive::{ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
+pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 pub use assemble::ArchiveAssembler;
-pub use block::BlockHead;
+pub use block::BlockHeader;
 pub use coding::{CODEC_NONE, Coding};
-pub use end::EndHead;
+pub use end::ArchiveEnd;
 pub use entries::{
-    EntriesHead, Entry, EntryKind, PackedEntries, entry_batches, pack_entries, unpack_entries,
+    EntriesHeader, Entry, EntryKind, PackedEntries, entry_batches, pack_entries, unpack_entries,
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
-    Extent, ExtentPacker, ExtentReader, ExtentsHead, PackedExtents, Pattern, pack_extents,
+    Extent, ExtentPacker, ExtentReader, ExtentsHeader, PackedExtents, Pattern, pack_extents,
     unpack_extents,
 };
 pub use frame::{
-    FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic, find_frame, payload_checksum,
-    seal, sealed_frame,
+    FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic, complete_frame, find_frame,
+    finish_header, payload_checksum,
 };
 pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
 pub use layout::{
-    BLOCK_HEAD_BYTES, END_FRAME_BYTES, ENTRIES_HEAD_BYTES, EXTENTS_HEAD_BYTES, FRAME_HEADER_BYTES,
-    FrameKind, MAGIC, SYNC,
+    BLOCK_HEADER_BYTES, END_FRAME_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
+    FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC,
 };
 pub use limits::Limits;
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart, Timestamp};

@@ -3,7 +3,7 @@
 use crate::bytes::Reader;
 use crate::check::{check_limit, check_positive, check_range, check_text};
 use crate::error::{FormatError, Result};
-use crate::frame::sealed_frame;
+use crate::frame::complete_frame;
 use crate::layout::{FrameKind, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES};
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 
@@ -151,7 +151,7 @@ impl MemberStart {
     /// # Errors
     /// What [`parse`](Self::parse) would refuse.
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(sealed_frame(
+        Ok(complete_frame(
             FrameKind::MemberStart,
             false,
             &self.to_payload()?,
@@ -290,7 +290,7 @@ impl MemberEnd {
     /// # Errors
     /// What [`parse`](Self::parse) would refuse.
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(sealed_frame(
+        Ok(complete_frame(
             FrameKind::MemberEnd,
             false,
             &self.to_payload()?,

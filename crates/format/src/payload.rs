@@ -1,11 +1,11 @@
 //! One parsed payload of any kind.
 
-use crate::archive::ArchiveHead;
-use crate::block::BlockHead;
-use crate::end::EndHead;
-use crate::entries::EntriesHead;
+use crate::archive::ArchiveHeader;
+use crate::block::BlockHeader;
+use crate::end::ArchiveEnd;
+use crate::entries::EntriesHeader;
 use crate::error::Result;
-use crate::extents::ExtentsHead;
+use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::Index;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
@@ -16,20 +16,20 @@ use crate::member::{MemberEnd, MemberStart};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload<'a> {
     /// The archive's version and settings.
-    Archive(ArchiveHead),
+    Archive(ArchiveHeader),
     /// A member begins.
     MemberStart(MemberStart),
     /// A range of the store.
     Block {
         /// Its head.
-        head: BlockHead,
+        head: BlockHeader,
         /// Its coded bytes.
         data: &'a [u8],
     },
     /// The map of an epoch.
     Extents {
         /// Its head.
-        head: ExtentsHead,
+        head: ExtentsHeader,
         /// Its coded section.
         data: &'a [u8],
     },
@@ -38,14 +38,14 @@ pub enum Payload<'a> {
     /// A batch of entries.
     Entries {
         /// Its head.
-        head: EntriesHead,
+        head: EntriesHeader,
         /// Its coded section.
         data: &'a [u8],
     },
     /// Where everything is.
     Index(Box<Index>),
     /// Where the index is.
-    End(EndHead),
+    End(ArchiveEnd),
     /// A frame that this version passes over.
     Skipped,
 }
@@ -58,23 +58,23 @@ impl<'a> Payload<'a> {
     /// Those of the kind's own `parse`.
     pub fn parse(kind: FrameKind, payload: &'a [u8], limits: &Limits) -> Result<Self> {
         Ok(match kind {
-            FrameKind::Archive => Self::Archive(ArchiveHead::parse(payload)?),
+            FrameKind::Archive => Self::Archive(ArchiveHeader::parse(payload)?),
             FrameKind::MemberStart => Self::MemberStart(MemberStart::parse(payload)?),
             FrameKind::Block => {
-                let (head, data) = BlockHead::parse(payload, limits)?;
+                let (head, data) = BlockHeader::parse(payload, limits)?;
                 Self::Block { head, data }
             }
             FrameKind::Extents => {
-                let (head, data) = ExtentsHead::parse(payload, limits)?;
+                let (head, data) = ExtentsHeader::parse(payload, limits)?;
                 Self::Extents { head, data }
             }
             FrameKind::MemberEnd => Self::MemberEnd(MemberEnd::parse(payload)?),
             FrameKind::Entries => {
-                let (head, data) = EntriesHead::parse(payload, limits)?;
+                let (head, data) = EntriesHeader::parse(payload, limits)?;
                 Self::Entries { head, data }
             }
             FrameKind::Index => Self::Index(Box::new(Index::parse(payload, limits)?)),
-            FrameKind::End => Self::End(EndHead::parse(payload)?),
+            FrameKind::End => Self::End(ArchiveEnd::parse(payload)?),
             _ => Self::Skipped,
         })
     }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::coding::Coding;
-use crate::entries::{EntriesHead, Entry, EntryKind, pack_entries, unpack_entries};
-use crate::extents::{Extent, ExtentsHead, Pattern, pack_extents, unpack_extents};
+use crate::entries::{EntriesHeader, Entry, EntryKind, pack_entries, unpack_entries};
+use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::Index;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
@@ -95,7 +95,7 @@ fn pattern_from(numbers: &mut Numbers) -> Pattern {
 pub fn extents_round_trip(seed: u64, count: usize) {
     let (store_start, extents) = extents_from_seed(seed, count);
     let packed = pack_extents(store_start, &extents).unwrap();
-    let head = ExtentsHead {
+    let head = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes: packed.content_bytes,
@@ -147,7 +147,7 @@ pub fn entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
 pub fn entries_round_trip(seed: u64, count: usize) {
     let entries = entries_from_seed(seed, count);
     let packed = pack_entries(&entries).unwrap();
-    let head = EntriesHead {
+    let head = EntriesHeader {
         member_id: 0,
         first_entry: 0,
         entry_count: packed.entry_count,

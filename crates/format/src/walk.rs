@@ -21,7 +21,7 @@ pub fn walk_archive<'a>(
     let mut checker = StreamChecker::new(limits);
     let mut offset = MAGIC.len();
     while offset < archive.len() {
-        checker.check_not_ended(archive.get(offset..).unwrap_or_default())?;
+        checker.check_nothing_follows(archive.get(offset..).unwrap_or_default())?;
         let (header, payload) = read_frame(archive, offset, limits)?;
         checker.feed(&header, &payload)?;
         visit(offset as u64, &header, &payload)?;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use refrain_format::{
-    ArchiveAssembler, ArchiveHead, BlockHead, Coding, EpochSums, Extent, ExtentsHead, FORMAT_MAJOR,
-    FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
-    Pattern, REACH_UNLIMITED, Timestamp, UntrustedFrameHeader, content_hash, pack_extents,
-    pieces_checksum, walk_archive,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EpochSums, Extent, ExtentsHeader,
+    FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, MemberEnd,
+    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, UntrustedFrameHeader,
+    content_hash, pack_extents, pieces_checksum, walk_archive,
 };
 use std::fmt::Write;
 
@@ -94,7 +94,7 @@ const END: &[(&str, usize)] = &[
 ];
 
 fn example_archive() -> Vec<u8> {
-    let head = ArchiveHead {
+    let head = ArchiveHeader {
         version: (FORMAT_MAJOR, FORMAT_MINOR),
         required_features: 0,
         level: 3,
@@ -133,14 +133,14 @@ fn example_archive() -> Vec<u8> {
 }
 
 fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
-    let head = BlockHead {
+    let head = BlockHeader {
         block_id: 0,
         store_start: 0,
         raw_bytes: STORE.len() as u64,
         raw_checksum: pieces_checksum(STORE),
         coding: Coding::none(),
     };
-    let mut builder = BlockHead::builder(Vec::new());
+    let mut builder = BlockHeader::builder(Vec::new());
     builder.payload().extend_from_slice(STORE);
     let mut frame = head.finish(builder).unwrap();
     assembler.block(&head, &mut frame, 0).unwrap();
@@ -161,7 +161,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         },
     ];
     let packed = pack_extents(0, &extents).unwrap();
-    let head = ExtentsHead {
+    let head = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes: packed.content_bytes,
@@ -172,7 +172,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         packed_checksum: packed.checksum,
         coding: Coding::none(),
     };
-    let mut builder = ExtentsHead::builder(Vec::new());
+    let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend_from_slice(&packed.raw);
     let mut frame = head.finish(builder).unwrap();
     assembler

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::compare::{equal_backward, equal_forward};
 use crate::epoch::{Epoch, NO_CANDIDATE};
-use crate::index::{Index, Words};
+use crate::index::{Index, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_LOOK_BYTES, resume_gap};
 use crate::scan::SegmentScan;
@@ -15,12 +15,12 @@ use crate::scan::SegmentScan;
 /// A trait because where the bytes are (memory, the input read again, blocks decoded again) is the engine's affair.
 pub trait History: Sync {
     /// A contiguous piece of the store that contains `offset_in_store`; `None` when it can't be had.
-    fn chunk(&self, offset_in_store: u64) -> Option<Chunk>;
+    fn chunk(&self, offset_in_store: u64) -> Option<HistoryChunk>;
 }
 
 /// A piece of the store.
 #[derive(Clone)]
-pub struct Chunk {
+pub struct HistoryChunk {
     /// Where it begins.
     pub offset_in_store: u64,
     /// What it holds.
@@ -63,7 +63,7 @@ const LOOKAHEAD: usize = 16;
 /// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from `store_floor` on.
 /// `candidates` is its list from
 /// [`find_in_epoch`](crate::find_in_epoch). The matches come in order and do not overlap, neither each other nor a run.
-pub fn match_segment<W: Words>(
+pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
     segment: usize,
     candidates: &[u32],
@@ -124,7 +124,7 @@ struct Anchors<'a, W> {
     ahead: usize,
 }
 
-impl<W: Words> Anchors<'_, W> {
+impl<W: IndexWords> Anchors<'_, W> {
     /// The candidates of one anchor: an offset in the store, and a position in the epoch.
     fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
         if !self.window.contains(&anchor) {
@@ -359,13 +359,13 @@ struct Cursor<'a> {
     history: &'a dyn History,
     /// What lies below must not be referred to.
     floor: u64,
-    chunk: Option<Chunk>,
+    chunk: Option<HistoryChunk>,
 }
 
 impl Cursor<'_> {
     /// Makes `chunk` the one that holds `offset`.
     fn seek(&mut self, offset: u64) -> Option<(&[u8], usize)> {
-        let holds = |chunk: &Chunk| {
+        let holds = |chunk: &HistoryChunk| {
             let length = (*chunk.bytes).as_ref().len() as u64;
             offset
                 .checked_sub(chunk.offset_in_store)

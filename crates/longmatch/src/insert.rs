@@ -3,7 +3,7 @@
 
 use crate::epoch::Epoch;
 use crate::flatten::FlatEpoch;
-use crate::index::{Index, Words};
+use crate::index::{Index, IndexWords};
 use crate::params::FINGERPRINT_BYTES;
 
 /// Insertions that wait for their buckets, which were asked for when they came: cache misses overlap.
@@ -11,7 +11,7 @@ const LOOKAHEAD: usize = 16;
 
 /// Inserts the anchors of the epoch's fresh bytes and thins the index if it got full. `store_end` is the length of the
 /// store after the epoch. Anchors in copies are not inserted: the store has them already.
-pub fn insert_epoch<W: Words>(
+pub fn insert_epoch<W: IndexWords>(
     index: &mut Index<W>,
     epoch: &Epoch<'_>,
     flat: &FlatEpoch,
@@ -37,5 +37,5 @@ pub fn insert_epoch<W: Words>(
     for (fingerprint, offset) in (oldest..count).map(|number| waiting[number % LOOKAHEAD]) {
         index.insert(fingerprint, offset);
     }
-    index.settle(store_end);
+    index.thin_if_nearly_full(store_end);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::epoch::{Epoch, EpochSegment, find_in_epoch};
 use crate::extent::Extent;
-use crate::find::{Chunk, History, match_segment};
+use crate::find::{History, HistoryChunk, match_segment};
 use crate::flatten::flatten;
 use crate::index::Index;
 use crate::insert::insert_epoch;
@@ -20,11 +20,11 @@ struct MemoryHistory {
 }
 
 impl History for MemoryHistory {
-    fn chunk(&self, offset_in_store: u64) -> Option<Chunk> {
+    fn chunk(&self, offset_in_store: u64) -> Option<HistoryChunk> {
         let start = offset_in_store as usize / self.chunk_bytes * self.chunk_bytes;
         let bytes = self.store.get(start..)?;
         let bytes = bytes[..bytes.len().min(self.chunk_bytes)].to_vec();
-        Some(Chunk {
+        Some(HistoryChunk {
             offset_in_store: start as u64,
             bytes: Arc::new(bytes),
         })
@@ -116,7 +116,7 @@ impl Matcher {
 ///
 /// # Panics
 /// If one of these does not hold.
-pub fn matches_replay_and_agree_with_the_twin(
+pub fn matches_reference_and_replays(
     content: &[u8],
     segment_bytes: usize,
     epoch_segments: usize,
@@ -217,7 +217,7 @@ mod tests {
             let rules = Rules {
                 anchor_bits, far_min, near_min: 1000, near_window: 3000, block_bytes: 8192, run_min: 300, resume_spacing,
             };
-            matches_replay_and_agree_with_the_twin(&content(&parts), segment_bytes, epoch_segments, rules);
+            matches_reference_and_replays(&content(&parts), segment_bytes, epoch_segments, rules);
         }
     }
 

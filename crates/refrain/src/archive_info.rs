@@ -2,7 +2,7 @@
 
 use refrain_codec::{CodecId, FilterStep};
 use refrain_format::{
-    BlockHead, Entry as FormatEntry, EntryKind as FormatEntryKind, MemberEnd,
+    BlockHeader, Entry as FormatEntry, EntryKind as FormatEntryKind, MemberEnd,
     MemberKind as FormatKind, MemberStart as FormatStart,
 };
 use refrain_protect::{DigestAlgorithm, DigestValue};
@@ -248,7 +248,7 @@ pub struct BlockInfo {
 
 impl BlockInfo {
     /// Of a block whose frame is at `place.0`, `place.1` bytes long.
-    pub(crate) fn new(head: &BlockHead, place: (u64, u64)) -> BlockInfo {
+    pub(crate) fn new(head: &BlockHeader, place: (u64, u64)) -> BlockInfo {
         let description = description(&head.coding, head.raw_bytes).ok();
         let fallback = description.and_then(|description| description.fallback);
         BlockInfo {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use refrain_codec::opens_slowly;
 use refrain_format::{
-    ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart, REACH_UNLIMITED,
+    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, MemberKind as FormatKind, MemberStart,
+    REACH_UNLIMITED,
 };
 use refrain_pool::{Crew, Lock, crew};
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
@@ -386,8 +387,8 @@ impl Run<'_> {
         EPOCH_BYTES + EPOCH_BYTES / 8 + self.tuning.rules.block_bytes + (1 << 20)
     }
 
-    fn head(&self) -> ArchiveHead {
-        ArchiveHead {
+    fn head(&self) -> ArchiveHeader {
+        ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: self.tuning.level,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use common::heap::CountingHeap;
 use common::*;
 use refrain::{Archive, Content, ErrorKind, ReadOptions, Result, Unwatched};
-use refrain_testkit::{Expectation, Mutation, Numbers, data, frames_of, mutations};
+use refrain_testkit::{Expectation, Mutation, Rng, data, frames_of, mutations};
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap::new();
@@ -299,7 +299,7 @@ fn broken_archives_are_refused_or_harmless() {
                 .into_iter()
                 .map(|length| truncation(archive, length)),
         );
-        let mut numbers = Numbers::new(1);
+        let mut numbers = Rng::new(1);
         let bits = offsets(archive, 23)
             .into_iter()
             .map(|at| at * 8 + numbers.below(8) as usize);
@@ -309,9 +309,9 @@ fn broken_archives_are_refused_or_harmless() {
         let sample = many_frames_sample(codec);
         let archive = &sample.archive;
         assert!(frames_of(archive).len() > 4_000);
-        let mut numbers = Numbers::new(2);
+        let mut numbers = Rng::new(2);
         let length = archive.len() as u64;
-        let some = |count, numbers: &mut Numbers| -> Vec<usize> {
+        let some = |count, numbers: &mut Rng| -> Vec<usize> {
             (0..count).map(|_| numbers.below(length) as usize).collect()
         };
         check_all(

@@ -15,9 +15,9 @@ use refrain::{
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{
-    DIALECTS, MadeChunk, MadeRecord, made_archive, made_chunks, replayed,
+    DIALECTS, SampleChunk, SampleRecord, replayed, sample_chunks, sample_lrzip_archive,
 };
-use refrain_testkit::numbers::Numbers;
+use refrain_testkit::rng::Rng;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/lrzip")
@@ -268,7 +268,7 @@ fn made_archives_are_what_their_records_say() {
     for seed in 0..12 {
         let chunk_count = 1 + seed as usize % 3;
         let content_bytes = [3_000, 200_000, 12_000_000][seed as usize / 4];
-        let mut chunks = made_chunks(content_bytes, chunk_count, seed);
+        let mut chunks = sample_chunks(content_bytes, chunk_count, seed);
         for dialect in DIALECTS {
             // The oldest one has one chunk.
             let chunks = match dialect.minor {
@@ -276,7 +276,7 @@ fn made_archives_are_what_their_records_say() {
                 _ => &mut chunks[..],
             };
             let content = replayed(chunks);
-            let archive = made_archive(chunks, dialect, 1 + content_bytes / 5, seed);
+            let archive = sample_lrzip_archive(chunks, dialect, 1 + content_bytes / 5, seed);
             let what = format!("seed {seed}, {dialect:?}");
             let small = ReadOptions {
                 threads: 2,
@@ -330,19 +330,19 @@ fn made_archives_are_what_their_records_say() {
 #[test]
 fn what_does_not_fit_in_memory_is_mapped() {
     const HALF_BYTES: usize = 20 << 20;
-    let mut chunk = MadeChunk {
+    let mut chunk = SampleChunk {
         literals: vec![0; HALF_BYTES + 1000],
         ..Default::default()
     };
-    Numbers::new(5).fill(&mut chunk.literals);
+    Rng::new(5).fill(&mut chunk.literals);
     chunk.records = vec![
-        MadeRecord::Literals(HALF_BYTES),
-        MadeRecord::Match(HALF_BYTES - 77, HALF_BYTES),
-        MadeRecord::Literals(1000),
+        SampleRecord::Literals(HALF_BYTES),
+        SampleRecord::Match(HALF_BYTES - 77, HALF_BYTES),
+        SampleRecord::Literals(1000),
     ];
     let chunks = [chunk];
     let content = replayed(&chunks);
-    let archive = made_archive(&chunks, DIALECTS[2], 3 << 20, 3);
+    let archive = sample_lrzip_archive(&chunks, DIALECTS[2], 3 << 20, 3);
     for memory_bytes in [32 << 20, 256 << 20] {
         let options = ReadOptions {
             memory_bytes,
@@ -355,8 +355,8 @@ fn what_does_not_fit_in_memory_is_mapped() {
 
 #[test]
 fn a_wrong_crc_is_noticed() {
-    let chunks = made_chunks(10_000, 2, 1);
-    let mut archive = made_archive(&chunks, DIALECTS[2], 1 << 20, 1);
+    let chunks = sample_chunks(10_000, 2, 1);
+    let mut archive = sample_lrzip_archive(&chunks, DIALECTS[2], 1 << 20, 1);
     // The records of the last chunk are the last block, or the literals are: either way its last byte counts.
     let last = archive.len() - 1;
     archive[last] ^= 1;
@@ -370,7 +370,7 @@ fn filters_over_chunks_are_taken_back() {
     let dialect = DIALECTS[5];
     assert!(dialect.names_filter);
     for (filter, foreign) in [(1, LrzipFilter::X86), (2, LrzipFilter::Arm64)] {
-        let mut chunks = made_chunks(3_000_000, 3, u64::from(filter));
+        let mut chunks = sample_chunks(3_000_000, 3, u64::from(filter));
         // Plausible calls and branches everywhere; the last chunk is as it is.
         for chunk in &mut chunks {
             let words = [0xE8, 0x00, 0x94, 0xFF, 0x25, 0x10, 0x02, 0x97];
@@ -395,7 +395,7 @@ fn filters_over_chunks_are_taken_back() {
             content.extend(part);
         }
         assert!(content != mapped, "{foreign}: nothing to undo");
-        let archive = made_archive(&chunks, dialect, 1 << 20, 9);
+        let archive = sample_lrzip_archive(&chunks, dialect, 1 << 20, 9);
         assert!(
             by_file(&archive, &options(2)).unwrap() == content,
             "{foreign}"

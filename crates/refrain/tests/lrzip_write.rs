@@ -12,7 +12,7 @@ use refrain::{
     LrzipSummary, MemberInput, PasswordSource, ReadOptions, Result, Unwatched, compress_lrzip,
     verify, verify_stream,
 };
-use refrain_testkit::Numbers;
+use refrain_testkit::Rng;
 
 const MIB: usize = 1 << 20;
 
@@ -42,7 +42,7 @@ fn packed(content: Content, options: &LrzipOptions) -> Result<(Vec<u8>, LrzipSum
 
 /// Passages that come back at many distances, runs, periods, noise.
 fn mixture(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut bytes = Vec::with_capacity(length + MIB);
     while bytes.len() < length {
         let count = 1 + numbers.below(400_000) as usize;
@@ -160,7 +160,7 @@ fn every_back_end_takes_every_content() {
 /// A block of records ends after so many literals and after so many records: there may be none, or both at once.
 #[test]
 fn no_block_of_records_is_empty() {
-    let mut numbers = Numbers::new(5);
+    let mut numbers = Rng::new(5);
     let mut noise = vec![0; 40 * MIB];
     numbers.fill(&mut noise);
     let mut pieces = noise[..MIB].to_vec();

@@ -22,7 +22,7 @@ use refrain::{
     CompressOptions, Content, Member, MemberInput, MemberStart, ReadOptions, Result, Targets,
     Unwatched,
 };
-use refrain_testkit::{Numbers, data};
+use refrain_testkit::{Rng, data};
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap::new();
@@ -41,7 +41,7 @@ impl Generator {
     }
 
     fn piece(&self, number: u64) -> Vec<u8> {
-        let mut numbers = Numbers::new(number);
+        let mut numbers = Rng::new(number);
         match number % 8 {
             3 if number > 8 => {
                 self.piece(number - 3 - numbers.below(number / 2 + 1).min(number - 3))

@@ -9,7 +9,7 @@ use common::*;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind, Purpose, ReadOptions,
 };
-use refrain_testkit::{Numbers, data};
+use refrain_testkit::{Rng, data};
 
 /// A few MiB with something for every part of the engine: far repeats, runs, periods, code, text.
 fn mixture(seed: u64) -> Vec<u8> {
@@ -94,7 +94,7 @@ fn no_members_and_empty_members() {
 #[test]
 fn thousands_of_tiny_members() {
     // More than the segments of an epoch, so that members end in several.
-    let mut numbers = Numbers::new(5);
+    let mut numbers = Rng::new(5);
     let contents: Vec<(String, Vec<u8>)> = (0..10_000)
         .map(|number| {
             let length = numbers.length(0, 60);
@@ -316,7 +316,7 @@ fn ranges_read_by_many_threads_are_those_of_the_content() {
         for seed in 0..4 {
             let (opened, contents) = (&opened, &contents);
             scope.spawn(move || {
-                let mut numbers = Numbers::new(seed);
+                let mut numbers = Rng::new(seed);
                 for _ in 0..150 {
                     let index = numbers.below(contents.len() as u64) as usize;
                     let content = &contents[index];

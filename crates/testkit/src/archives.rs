@@ -1,11 +1,11 @@
 //! Random valid archives, built frame by frame and stored uncoded, so that they need no codec to be understood.
 
-use crate::numbers::Numbers;
+use crate::rng::Rng;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
-    ArchiveAssembler, ArchiveHead, BlockHead, Coding, Digest, EntriesHead, Entry, EpochSums,
-    Extent, ExtentsHead, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind, MemberStart,
-    Pattern, REACH_UNLIMITED, Timestamp, pack_entries, pack_extents,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
+    Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
+    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, pack_entries, pack_extents,
 };
 use refrain_format::{content_hash, pieces_checksum};
 
@@ -51,7 +51,7 @@ struct Spaces {
 }
 
 impl Spaces {
-    fn append(&mut self, extent: &Extent, numbers: &mut Numbers) {
+    fn append(&mut self, extent: &Extent, numbers: &mut Rng) {
         let from = self.content.len();
         self.content.resize(from + extent.length() as usize, 0);
         let room = &mut self.content[from..];
@@ -74,7 +74,7 @@ impl Spaces {
 /// A valid archive: up to four members (some empty, some trees) in up to four epochs, with copies, fills and frames to skip.
 #[must_use]
 pub fn sample_archive(seed: u64) -> SampleArchive {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let member_count = numbers.below(5) as usize;
     let mut spaces = Spaces::default();
     let epochs = random_epochs(member_count, &mut spaces, &mut numbers);
@@ -91,7 +91,7 @@ pub fn sample_archive(seed: u64) -> SampleArchive {
     SampleArchive { bytes, members }
 }
 
-fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Numbers) -> Vec<Epoch> {
+fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Rng) -> Vec<Epoch> {
     let epoch_count = match member_count {
         0 => 0,
         _ => numbers.below(5),
@@ -114,7 +114,7 @@ fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Numbers
         .collect()
 }
 
-fn random_extent(store_bytes: usize, numbers: &mut Numbers) -> Extent {
+fn random_extent(store_bytes: usize, numbers: &mut Rng) -> Extent {
     let length = 1 + numbers.below(100);
     match numbers.below(5) {
         0 | 1 if store_bytes > 0 => {
@@ -138,7 +138,7 @@ fn random_extent(store_bytes: usize, numbers: &mut Numbers) -> Extent {
     }
 }
 
-fn random_members(count: usize, content_bytes: usize, numbers: &mut Numbers) -> Vec<Plan> {
+fn random_members(count: usize, content_bytes: usize, numbers: &mut Rng) -> Vec<Plan> {
     let mut cuts: Vec<usize> = (1..count)
         .map(|_| numbers.length(0, content_bytes))
         .collect();
@@ -176,7 +176,7 @@ fn random_members(count: usize, content_bytes: usize, numbers: &mut Numbers) -> 
 /// Writes the plan through the format's own assembler.
 struct Writer<'a> {
     spaces: &'a Spaces,
-    numbers: &'a mut Numbers,
+    numbers: &'a mut Rng,
     assembler: ArchiveAssembler,
     bytes: Vec<u8>,
     content_covered: usize,
@@ -186,8 +186,8 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(seed: u64, spaces: &'a Spaces, numbers: &'a mut Numbers) -> Self {
-        let head = ArchiveHead {
+    fn new(seed: u64, spaces: &'a Spaces, numbers: &'a mut Rng) -> Self {
+        let head = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: (seed % 10) as u8,
@@ -258,7 +258,7 @@ impl<'a> Writer<'a> {
             let left = self.spaces.store.len() - self.store_written;
             let length = self.numbers.length(1, 200).min(left);
             let raw = &self.spaces.store[self.store_written..self.store_written + length];
-            let head = BlockHead {
+            let head = BlockHeader {
                 block_id: self.block_count,
                 store_start: self.store_written as u64,
                 raw_bytes: length as u64,
@@ -266,7 +266,7 @@ impl<'a> Writer<'a> {
                 coding: Coding::new(0, &[], &[], u8::from(self.numbers.once_in(5)))
                     .expect("no filters"),
             };
-            let mut builder = BlockHead::builder(Vec::new());
+            let mut builder = BlockHeader::builder(Vec::new());
             builder.payload().extend_from_slice(raw);
             let mut frame = head.finish(builder).expect("a valid head");
             self.assembler
@@ -280,7 +280,7 @@ impl<'a> Writer<'a> {
 
     fn extents(&mut self, epoch_id: u64, epoch: &Epoch) {
         let packed = pack_extents(self.store_shown as u64, &epoch.extents).expect("valid extents");
-        let head = ExtentsHead {
+        let head = ExtentsHeader {
             epoch_id,
             content_start: self.content_covered as u64,
             content_bytes: packed.content_bytes,
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
             packed_checksum: packed.checksum,
             coding: Coding::none(),
         };
-        let mut builder = ExtentsHead::builder(Vec::new());
+        let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = head.finish(builder).expect("a valid head");
         let sums = EpochSums::of(&epoch.extents);
@@ -307,7 +307,7 @@ impl<'a> Writer<'a> {
         let mut first_entry = 0;
         for batch in plan.entries.chunks(4) {
             let packed = pack_entries(batch).expect("valid entries");
-            let head = EntriesHead {
+            let head = EntriesHeader {
                 member_id: plan.start.member_id,
                 first_entry,
                 entry_count: packed.entry_count,
@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
                 packed_checksum: packed.checksum,
                 coding: Coding::none(),
             };
-            let mut builder = EntriesHead::builder(Vec::new());
+            let mut builder = EntriesHeader::builder(Vec::new());
             builder.payload().extend_from_slice(&packed.raw);
             let mut frame = head.finish(builder).expect("a valid head");
             self.assembler.entries(&head, &mut frame).expect("in order");

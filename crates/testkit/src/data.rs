@@ -1,12 +1,12 @@
 //! Kinds of content that long-range compressors meet, made small and from a seed. Lengths are in bytes.
 
-use crate::numbers::Numbers;
+use crate::rng::Rng;
 
 /// Bytes without any structure.
 #[must_use]
 pub fn random(length: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    Numbers::new(seed).fill(&mut bytes);
+    Rng::new(seed).fill(&mut bytes);
     bytes
 }
 
@@ -31,7 +31,7 @@ const SYLLABLES: [&str; 24] = [
 /// Words and sentences of made-up syllables, skewed as language is.
 #[must_use]
 pub fn text(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut out = Vec::with_capacity(length + 32);
     while out.len() < length {
         for _ in 0..numbers.length(1, 3) {
@@ -55,7 +55,7 @@ pub fn text(length: usize, seed: u64) -> Vec<u8> {
 /// Lines that look like a program's source.
 #[must_use]
 pub fn source_code(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut out = Vec::with_capacity(length + 64);
     let mut depth = 0_usize;
     while out.len() < length {
@@ -90,7 +90,7 @@ pub fn source_code(length: usize, seed: u64) -> Vec<u8> {
 /// A tree of source files, (path, content), paths ascending.
 #[must_use]
 pub fn source_tree(file_count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     (0..file_count)
         .map(|index| {
             let length = numbers.length(0, 1 << numbers.clone().length(6, 15));
@@ -103,7 +103,7 @@ pub fn source_tree(file_count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
 /// The next version of a tree: some files edited, a few new ones, a few gone.
 #[must_use]
 pub fn next_version(tree: &[(String, Vec<u8>)], seed: u64) -> Vec<(String, Vec<u8>)> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut next = Vec::with_capacity(tree.len() + 2);
     for (path, content) in tree {
         match numbers.below(50) {
@@ -130,7 +130,7 @@ pub fn joined(tree: &[(String, Vec<u8>)]) -> Vec<u8> {
 /// `bytes` with `edit_count` small edits (changed, inserted or removed bytes), far apart.
 #[must_use]
 pub fn edited(bytes: &[u8], edit_count: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut out = bytes.to_vec();
     for _ in 0..edit_count {
         let at = numbers.below(out.len() as u64 + 1) as usize;
@@ -145,7 +145,7 @@ pub fn edited(bytes: &[u8], edit_count: usize, seed: u64) -> Vec<u8> {
 /// `count` versions of one file, each edited from the one before it, one after the other.
 #[must_use]
 pub fn versions(length: usize, count: usize, edits_each: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut version = random(length, numbers.any());
     let mut out = version.clone();
     for _ in 1..count {
@@ -158,7 +158,7 @@ pub fn versions(length: usize, count: usize, edits_each: usize, seed: u64) -> Ve
 /// Incompressible bytes in which passages of `passage` bytes come again far away.
 #[must_use]
 pub fn far_duplicates(length: usize, passage: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut out = random(length / 2, numbers.any());
     while out.len() < length {
         if out.len() > passage && numbers.once_in(2) {
@@ -177,7 +177,7 @@ pub fn far_duplicates(length: usize, passage: usize, seed: u64) -> Vec<u8> {
 /// A disk image: islands of data in a sea of zeros.
 #[must_use]
 pub fn sparse(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let mut out = zeros(length);
     let mut at = 0;
     while at < length {
@@ -191,7 +191,7 @@ pub fn sparse(length: usize, seed: u64) -> Vec<u8> {
 /// Machine code as branch filters expect it: an ELF header, then instructions with relative calls to a few targets.
 #[must_use]
 pub fn executable(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     // ELF64, little endian, x86-64 executable.
     let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0".to_vec();
     let targets: Vec<u32> = (0..16)

@@ -13,7 +13,7 @@ pub mod lrzip;
 pub mod model;
 #[cfg(feature = "archives")]
 pub mod mutations;
-pub mod numbers;
+pub mod rng;
 pub mod scale;
 
 #[cfg(feature = "archives")]
@@ -24,5 +24,5 @@ pub use model::{ModelMember, decode_model, decode_model_by_index};
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,
 };
-pub use numbers::Numbers;
+pub use rng::Rng;
 pub use scale::scaled;

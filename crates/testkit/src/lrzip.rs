@@ -3,11 +3,11 @@
 //! Blocks are stored as they are, in pieces of random size, both streams mixed. Everything that a writer may do and a reader must
 //! bear is in it: runs and periods, matches of matches, matches into earlier chunks, records cut by blocks.
 
-use crate::numbers::Numbers;
+use crate::rng::Rng;
 
 /// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MadeRecord {
+pub enum SampleRecord {
     /// So many literals.
     Literals(usize),
     /// Length and distance.
@@ -16,7 +16,7 @@ pub enum MadeRecord {
 
 /// The rules of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MadeDialect {
+pub struct SampleDialect {
     /// 4 to 7, or 14 for lrzip-next.
     pub minor: u8,
     /// Chunks name a filter (0.7.1).
@@ -26,43 +26,43 @@ pub struct MadeDialect {
 }
 
 /// Every dialect that can be made here.
-pub const DIALECTS: [MadeDialect; 8] = [
-    MadeDialect {
+pub const DIALECTS: [SampleDialect; 8] = [
+    SampleDialect {
         minor: 4,
         names_filter: false,
         to_pipe: false,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 5,
         names_filter: false,
         to_pipe: false,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 6,
         names_filter: false,
         to_pipe: false,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 6,
         names_filter: false,
         to_pipe: true,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 7,
         names_filter: false,
         to_pipe: false,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 7,
         names_filter: true,
         to_pipe: false,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 7,
         names_filter: true,
         to_pipe: true,
     },
-    MadeDialect {
+    SampleDialect {
         minor: 14,
         names_filter: false,
         to_pipe: false,
@@ -71,9 +71,9 @@ pub const DIALECTS: [MadeDialect; 8] = [
 
 /// One chunk.
 #[derive(Debug, Clone, Default)]
-pub struct MadeChunk {
+pub struct SampleChunk {
     /// Its records.
-    pub records: Vec<MadeRecord>,
+    pub records: Vec<SampleRecord>,
     /// Its literals.
     pub literals: Vec<u8>,
     /// What 0.7.1 did to its content before: 0 nothing, 1 x86, 2 ARM64.
@@ -82,23 +82,23 @@ pub struct MadeChunk {
 
 /// Chunks of random records, with about so many bytes of content in all.
 #[must_use]
-pub fn made_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec<MadeChunk> {
-    let mut numbers = Numbers::new(seed);
+pub fn sample_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec<SampleChunk> {
+    let mut numbers = Rng::new(seed);
     let mut at = 0;
-    let chunk = |numbers: &mut Numbers, at: &mut usize| {
-        let mut chunk = MadeChunk::default();
+    let chunk = |numbers: &mut Rng, at: &mut usize| {
+        let mut chunk = SampleChunk::default();
         let end = *at + content_bytes / chunk_count;
         while *at < end {
             let record = made_record(numbers, *at);
             let length = match record {
-                MadeRecord::Literals(length) => {
+                SampleRecord::Literals(length) => {
                     let start = chunk.literals.len();
                     chunk.literals.resize(start + length, 0);
                     // Few values, so that periods hide in the literals.
                     match numbers.below(3) {
                         0 => chunk.literals[start..].fill(numbers.below(256) as u8),
                         1 => {
-                            let byte = |numbers: &mut Numbers| numbers.below(2) as u8;
+                            let byte = |numbers: &mut Rng| numbers.below(2) as u8;
                             chunk.literals[start..]
                                 .iter_mut()
                                 .for_each(|to| *to = byte(numbers));
@@ -107,7 +107,7 @@ pub fn made_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec<M
                     }
                     length
                 }
-                MadeRecord::Match(length, _) => length,
+                SampleRecord::Match(length, _) => length,
             };
             chunk.records.push(record);
             *at += length;
@@ -119,9 +119,9 @@ pub fn made_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec<M
         .collect()
 }
 
-fn made_record(numbers: &mut Numbers, at: usize) -> MadeRecord {
+fn made_record(numbers: &mut Rng, at: usize) -> SampleRecord {
     if at == 0 || numbers.once_in(3) {
-        return MadeRecord::Literals(numbers.length(1, 300));
+        return SampleRecord::Literals(numbers.length(1, 300));
     }
     let distance = match numbers.below(4) {
         0 => numbers.length(1, 8.min(at)),
@@ -133,19 +133,19 @@ fn made_record(numbers: &mut Numbers, at: usize) -> MadeRecord {
         1 => numbers.length(1, 65535),
         _ => numbers.length(31, 3000),
     };
-    MadeRecord::Match(length, distance)
+    SampleRecord::Match(length, distance)
 }
 
 /// The content, byte by byte.
 #[must_use]
-pub fn replayed(chunks: &[MadeChunk]) -> Vec<u8> {
+pub fn replayed(chunks: &[SampleChunk]) -> Vec<u8> {
     let mut content = Vec::new();
     for chunk in chunks {
         let mut literals = chunk.literals.iter();
         for record in &chunk.records {
             match *record {
-                MadeRecord::Literals(length) => content.extend(literals.by_ref().take(length)),
-                MadeRecord::Match(length, distance) => {
+                SampleRecord::Literals(length) => content.extend(literals.by_ref().take(length)),
+                SampleRecord::Match(length, distance) => {
                     for _ in 0..length {
                         content.push(content[content.len() - distance]);
                     }
@@ -168,13 +168,13 @@ fn chunk_crc(bytes: &[u8]) -> u32 {
 /// An archive of `chunks`, checked by CRC-32 where the dialect has it (else by nothing), with blocks of at most
 /// `block_bytes`.
 #[must_use]
-pub fn made_archive(
-    chunks: &[MadeChunk],
-    dialect: MadeDialect,
+pub fn sample_lrzip_archive(
+    chunks: &[SampleChunk],
+    dialect: SampleDialect,
     block_bytes: usize,
     seed: u64,
 ) -> Vec<u8> {
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let content = replayed(chunks);
     let stated = if dialect.to_pipe {
         0
@@ -194,7 +194,7 @@ pub fn made_archive(
     let mut from = 0;
     for (index, chunk) in chunks.iter().enumerate() {
         let length = chunk.records.iter().map(|record| match record {
-            MadeRecord::Literals(length) | MadeRecord::Match(length, _) => length,
+            SampleRecord::Literals(length) | SampleRecord::Match(length, _) => length,
         });
         let to = from + length.sum::<usize>();
         if index > 0 && dialect.minor == 7 && dialect.to_pipe {
@@ -219,12 +219,12 @@ pub fn made_archive(
 
 fn put_chunk(
     archive: &mut Vec<u8>,
-    chunk: &MadeChunk,
-    dialect: MadeDialect,
+    chunk: &SampleChunk,
+    dialect: SampleDialect,
     is_last: bool,
     crc: u32,
     block_bytes: usize,
-    numbers: &mut Numbers,
+    numbers: &mut Rng,
 ) {
     let width = match dialect.minor {
         4 => 8,
@@ -281,7 +281,12 @@ fn put_head(archive: &mut Vec<u8>, width: usize, length: u64) {
     }
 }
 
-fn record_bytes(records: &[MadeRecord], dialect: MadeDialect, width: usize, crc: u32) -> Vec<u8> {
+fn record_bytes(
+    records: &[SampleRecord],
+    dialect: SampleDialect,
+    width: usize,
+    crc: u32,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (length_width, length_max) = if dialect.minor == 4 {
         (8, usize::MAX)
@@ -290,8 +295,8 @@ fn record_bytes(records: &[MadeRecord], dialect: MadeDialect, width: usize, crc:
     };
     for record in records {
         let (is_match, mut left, distance) = match *record {
-            MadeRecord::Literals(length) => (0, length, 0),
-            MadeRecord::Match(length, distance) => (1, length, distance as u64),
+            SampleRecord::Literals(length) => (0, length, 0),
+            SampleRecord::Match(length, distance) => (1, length, distance as u64),
         };
         while left > 0 {
             let length = left.min(length_max);

@@ -2,8 +2,8 @@
 
 use refrain_format::content_hash;
 use refrain_format::{
-    CODEC_NONE, Coding, END_FRAME_BYTES, EndHead, Entry, EpochSums, Extent, Index, Limits, MAGIC,
-    Payload, StreamChecker, check_magic, read_frame, unpack_entries, unpack_extents,
+    ArchiveEnd, CODEC_NONE, Coding, END_FRAME_BYTES, Entry, EpochSums, Extent, Index, Limits,
+    MAGIC, Payload, StreamChecker, check_magic, read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -51,7 +51,7 @@ fn step(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let offset = checker.offset() as usize;
     debug_assert!(offset >= MAGIC.len());
-    checker.check_not_ended(&archive[offset..])?;
+    checker.check_nothing_follows(&archive[offset..])?;
     let (header, payload) = read_frame(archive, offset, limits)?;
     checker.feed(&header, &payload)?;
     match payload {
@@ -146,7 +146,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error:
         return Err("the first frame is not Archive".into());
     };
     let end_at = archive.len().saturating_sub(END_FRAME_BYTES);
-    let end = EndHead::from_end_of_file(&archive[end_at..], archive.len() as u64)?;
+    let end = ArchiveEnd::from_end_of_file(&archive[end_at..], archive.len() as u64)?;
     if end.content_bytes > CONTENT_BYTES_MAX {
         return Err("more content than the model holds".into());
     }

@@ -1,8 +1,9 @@
 //! Broken archives from valid ones: cut, bent, reordered, and forged with the checksums made right again.
 
-use crate::numbers::Numbers;
+use crate::rng::Rng;
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, UntrustedFrameHeader, seal, sealed_frame,
+    FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, UntrustedFrameHeader, complete_frame,
+    finish_header,
 };
 use refrain_format::{checksum64, payload_checksum, pieces_checksum};
 use std::ops::Range;
@@ -75,7 +76,7 @@ pub fn every_bit_flip(archive: &[u8]) -> impl Iterator<Item = Mutation> {
 /// If the archive is not valid.
 pub fn mutations(archive: &[u8], seed: u64) -> impl Iterator<Item = Mutation> {
     let frames = frames_of(archive);
-    let mut numbers = Numbers::new(seed);
+    let mut numbers = Rng::new(seed);
     let edges: Vec<usize> = frames
         .iter()
         .take(100)
@@ -169,7 +170,7 @@ fn renumbered(frames: &[&[u8]]) -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(sequence, frame)| {
             let mut frame = frame.to_vec();
-            seal(&mut frame, sequence as u64);
+            finish_header(&mut frame, sequence as u64);
             frame
         })
         .collect()
@@ -194,7 +195,7 @@ const EDGE_VALUES: [u64; 14] = [
 ];
 
 /// One frame with a field overwritten and all checksums made right.
-fn forged(parts: &[&[u8]], numbers: &mut Numbers) -> Mutation {
+fn forged(parts: &[&[u8]], numbers: &mut Rng) -> Mutation {
     let which = numbers.below(parts.len() as u64) as usize;
     let mut frames: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
     let frame = &mut frames[which];
@@ -203,7 +204,7 @@ fn forged(parts: &[&[u8]], numbers: &mut Numbers) -> Mutation {
         1 => forge_packed_section(frame, numbers),
         _ => forge_payload(frame, numbers),
     };
-    reseal(frame, which as u64);
+    fix_checksums(frame, which as u64);
     Mutation::new(
         Expectation::RefusedOrHarmless,
         format!("frame {which}: {description}"),
@@ -212,7 +213,7 @@ fn forged(parts: &[&[u8]], numbers: &mut Numbers) -> Mutation {
 }
 
 /// Kind, flags, reserved bytes, or the payload's size.
-fn forge_header(frame: &mut [u8], numbers: &mut Numbers) -> String {
+fn forge_header(frame: &mut [u8], numbers: &mut Rng) -> String {
     let at = numbers.length(4, 15);
     let value = match at {
         4..8 => numbers.below(24) as u8,
@@ -222,7 +223,7 @@ fn forge_header(frame: &mut [u8], numbers: &mut Numbers) -> String {
     format!("header byte {at} forged to {value}")
 }
 
-fn forge_payload(frame: &mut [u8], numbers: &mut Numbers) -> String {
+fn forge_payload(frame: &mut [u8], numbers: &mut Rng) -> String {
     let payload = &mut frame[FRAME_HEADER_BYTES..];
     if payload.is_empty() {
         return "left as it was".to_owned();
@@ -241,12 +242,12 @@ fn forge_payload(frame: &mut [u8], numbers: &mut Numbers) -> String {
 }
 
 /// A byte of the stored data behind a head, with the head's checksum of it made right too. Sample archives only.
-fn forge_packed_section(frame: &mut [u8], numbers: &mut Numbers) -> String {
+fn forge_packed_section(frame: &mut [u8], numbers: &mut Rng) -> String {
     let frame_kind = frame[4];
     let (head_bytes, checksum_at) = match FrameKind::from_id(frame_kind) {
-        FrameKind::Block => (refrain_format::BLOCK_HEAD_BYTES, 24),
-        FrameKind::Extents => (refrain_format::EXTENTS_HEAD_BYTES, 56),
-        FrameKind::Entries => (refrain_format::ENTRIES_HEAD_BYTES, 32),
+        FrameKind::Block => (refrain_format::BLOCK_HEADER_BYTES, 24),
+        FrameKind::Extents => (refrain_format::EXTENTS_HEADER_BYTES, 56),
+        FrameKind::Entries => (refrain_format::ENTRIES_HEADER_BYTES, 32),
         _ => return forge_payload(frame, numbers),
     };
     let (head, data) = frame[FRAME_HEADER_BYTES..].split_at_mut(head_bytes);
@@ -262,10 +263,10 @@ fn forge_packed_section(frame: &mut [u8], numbers: &mut Numbers) -> String {
 }
 
 /// Makes the checksums of a forged frame right; the payload's size stays as forged.
-fn reseal(frame: &mut [u8], sequence: u64) {
+fn fix_checksums(frame: &mut [u8], sequence: u64) {
     let checksum = payload_checksum(&frame[FRAME_HEADER_BYTES..]);
     frame[24..32].copy_from_slice(&checksum.to_le_bytes());
-    seal(frame, sequence);
+    finish_header(frame, sequence);
 }
 
 /// Archives from the future, and things behind the end.
@@ -276,15 +277,15 @@ fn futures(archive: &[u8]) -> impl Iterator<Item = Mutation> {
     let bent_head = |at: usize, value: u8| {
         let mut bytes = archive.to_vec();
         bytes[head.start + FRAME_HEADER_BYTES + at] = value;
-        reseal(&mut bytes[head.clone()], 0);
+        fix_checksums(&mut bytes[head.clone()], 0);
         bytes
     };
     let appended = |more: &[u8]| [archive, more].concat();
     let needed_first = {
-        let needed = sealed_frame(FrameKind::Envelope, false, b"sealed", 1);
+        let needed = complete_frame(FrameKind::Envelope, false, b"sealed", 1);
         [&archive[..head.end], &needed[..], &archive[head.end..]].concat()
     };
-    let generation = sealed_frame(FrameKind::Generation, false, b"", frame_count);
+    let generation = complete_frame(FrameKind::Generation, false, b"", frame_count);
     [
         (Expectation::Unsupported, "major version 2", bent_head(0, 2)),
         (

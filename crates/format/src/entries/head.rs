@@ -5,10 +5,10 @@ use crate::check::{check_limit, check_positive, check_range, check_raw};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
-use crate::layout::{ENTRIES_HEAD_BYTES, FrameKind};
+use crate::layout::{ENTRIES_HEADER_BYTES, FrameKind};
 use crate::limits::{ENTRIES_PER_FRAME_MAX, Limits};
 
-const _: () = assert!(ENTRIES_HEAD_BYTES == 5 * 8 + CODING_BYTES);
+const _: () = assert!(ENTRIES_HEADER_BYTES == 5 * 8 + CODING_BYTES);
 
 /// Bytes that an entry takes in a packed section at least: kind, shared and own path length, mode, seconds, nanoseconds,
 /// size, place. (A path may share everything with the one before it.)
@@ -16,7 +16,7 @@ const ENTRY_PACKED_BYTES_MIN: u64 = 8;
 
 /// Head of an Entries frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntriesHead {
+pub struct EntriesHeader {
     /// The member that the entries belong to.
     pub member_id: u64,
     /// How many entries of this member stand in earlier frames.
@@ -31,7 +31,7 @@ pub struct EntriesHead {
     pub coding: Coding,
 }
 
-impl EntriesHead {
+impl EntriesHeader {
     /// Reads the payload of an Entries frame: the head and the coded section.
     ///
     /// # Errors
@@ -62,10 +62,10 @@ impl EntriesHead {
     /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Entries, false, buffer, ENTRIES_HEAD_BYTES)
+        FrameBuilder::with_head(FrameKind::Entries, false, buffer, ENTRIES_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`seal`](crate::frame::seal).
+    /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
     /// What [`parse`](Self::parse) would refuse under the format's own limits.

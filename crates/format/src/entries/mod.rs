@@ -6,5 +6,5 @@ mod head;
 mod pack;
 
 pub use entry::{Entry, EntryKind};
-pub use head::EntriesHead;
+pub use head::EntriesHeader;
 pub use pack::{PackedEntries, entry_batches, pack_entries, unpack_entries};

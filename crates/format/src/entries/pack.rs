@@ -6,7 +6,7 @@
 //! link target.
 
 use super::entry::{Entry, EntryKind};
-use super::head::EntriesHead;
+use super::head::EntriesHeader;
 use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
 use crate::check::{check_limit, check_positive};
 use crate::columns;
@@ -153,7 +153,7 @@ fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
 ///
 /// # Errors
 /// A wrong length or checksum; any entry or count that contradicts the head; left-over bytes; paths over the limit.
-pub fn unpack_entries(head: &EntriesHead, raw: &[u8]) -> Result<Vec<Entry>> {
+pub fn unpack_entries(head: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
     head.check_raw(raw)?;
     let mut columns = columns::split::<COLUMN_COUNT>("entries", raw)?;
     let [kinds, ..] = &columns;
@@ -263,8 +263,8 @@ mod tests {
     use crate::limits::Limits;
     use crate::property::{entries_from_seed, entries_round_trip};
 
-    fn head_for(packed: &PackedEntries) -> EntriesHead {
-        EntriesHead {
+    fn head_for(packed: &PackedEntries) -> EntriesHeader {
+        EntriesHeader {
             member_id: 0,
             first_entry: 0,
             entry_count: packed.entry_count,
@@ -299,11 +299,11 @@ mod tests {
         let entries = entries_from_seed(5, 300);
         let packed = pack_entries(&entries).unwrap();
         let head = head_for(&packed);
-        let mut builder = EntriesHead::builder(Vec::new());
+        let mut builder = EntriesHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let frame = head.finish(builder).unwrap();
         let payload = &frame[crate::layout::FRAME_HEADER_BYTES..];
-        let (parsed, data) = EntriesHead::parse(payload, &Limits::default()).unwrap();
+        let (parsed, data) = EntriesHeader::parse(payload, &Limits::default()).unwrap();
         assert_eq!(parsed, head);
         assert_eq!(unpack_entries(&parsed, data), Ok(entries));
     }

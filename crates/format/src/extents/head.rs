@@ -5,17 +5,17 @@ use crate::check::{check_limit, check_range, check_raw};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
-use crate::layout::{EXTENTS_HEAD_BYTES, FrameKind};
+use crate::layout::{EXTENTS_HEADER_BYTES, FrameKind};
 use crate::limits::{EPOCH_BYTES_MAX, Limits};
 
-const _: () = assert!(EXTENTS_HEAD_BYTES == 8 * 8 + CODING_BYTES);
+const _: () = assert!(EXTENTS_HEADER_BYTES == 8 * 8 + CODING_BYTES);
 
 /// Bytes that an extent takes in a packed section at least: its kind and its length.
 const EXTENT_PACKED_BYTES_MIN: u64 = 2;
 
 /// Head of an Extents frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExtentsHead {
+pub struct ExtentsHeader {
     /// 0, 1, 2 … in file order.
     pub epoch_id: u64,
     /// Where the epoch begins in the content space.
@@ -36,7 +36,7 @@ pub struct ExtentsHead {
     pub coding: Coding,
 }
 
-impl ExtentsHead {
+impl ExtentsHeader {
     /// Reads the payload of an Extents frame: the head and the coded section.
     ///
     /// # Errors
@@ -82,10 +82,10 @@ impl ExtentsHead {
     /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Extents, false, buffer, EXTENTS_HEAD_BYTES)
+        FrameBuilder::with_head(FrameKind::Extents, false, buffer, EXTENTS_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`seal`](crate::frame::seal).
+    /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
     /// What [`parse`](Self::parse) would refuse under the format's own limits.

@@ -8,5 +8,5 @@ mod head;
 mod pack;
 
 pub use extent::{Extent, Pattern};
-pub use head::ExtentsHead;
+pub use head::ExtentsHeader;
 pub use pack::{ExtentPacker, ExtentReader, PackedExtents, pack_extents, unpack_extents};

@@ -6,7 +6,7 @@
 //! difference is 0. Where `Fresh` bytes lie needs no number at all.
 
 use super::extent::{Extent, Pattern};
-use super::head::ExtentsHead;
+use super::head::ExtentsHeader;
 use crate::bytes::{Reader, add_difference, difference, put_varint};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
 use crate::columns;
@@ -180,7 +180,7 @@ pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtent
 ///
 /// # Errors
 /// A wrong length or checksum; any extent, sum or count that contradicts the head; left-over bytes; counts over `limits`.
-pub fn unpack_extents(head: &ExtentsHead, raw: &[u8], limits: &Limits) -> Result<Vec<Extent>> {
+pub fn unpack_extents(head: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Result<Vec<Extent>> {
     check_limit(
         "extents",
         head.extent_count,
@@ -200,7 +200,7 @@ pub fn unpack_extents(head: &ExtentsHead, raw: &[u8], limits: &Limits) -> Result
 /// The last item is an error if the sums contradict the head; what came before it is then void.
 #[derive(Debug, Clone)]
 pub struct ExtentReader<'a> {
-    head: ExtentsHead,
+    head: ExtentsHeader,
     walk: Walk,
     kinds: Reader<'a>,
     fresh: Reader<'a>,
@@ -216,7 +216,7 @@ impl<'a> ExtentReader<'a> {
     ///
     /// # Errors
     /// One of them is wrong.
-    pub fn new(head: &ExtentsHead, raw: &'a [u8]) -> Result<Self> {
+    pub fn new(head: &ExtentsHeader, raw: &'a [u8]) -> Result<Self> {
         head.check_raw(raw)?;
         let [kinds, fresh, copies, sources, fills, patterns] = columns::split("extents", raw)?;
         if kinds.remaining() as u64 != head.extent_count {
@@ -319,8 +319,8 @@ mod tests {
     use crate::coding::Coding;
     use crate::property::{extents_from_seed, extents_round_trip};
 
-    fn head_for(store_start: u64, packed: &PackedExtents) -> ExtentsHead {
-        ExtentsHead {
+    fn head_for(store_start: u64, packed: &PackedExtents) -> ExtentsHeader {
+        ExtentsHeader {
             epoch_id: 0,
             content_start: 0,
             content_bytes: packed.content_bytes,
@@ -402,7 +402,7 @@ mod tests {
     fn sums_and_counts_are_checked() {
         let packed = pack_extents(0, &sample()).unwrap();
         let head = head_for(0, &packed);
-        let refused = |change: fn(&mut ExtentsHead)| {
+        let refused = |change: fn(&mut ExtentsHeader)| {
             let mut forged = head;
             change(&mut forged);
             unpack_extents(&forged, &packed.raw, &Limits::default()).is_err()

@@ -3,7 +3,7 @@
 use super::rows::Place;
 use super::table::Index;
 use crate::check::{check_equal, check_limit, check_range};
-use crate::end::EndHead;
+use crate::end::ArchiveEnd;
 use crate::error::{FormatError, Result};
 use crate::layout::{FRAME_HEADER_BYTES, MAGIC};
 
@@ -13,7 +13,7 @@ impl Index {
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn check(&self, end: &EndHead) -> Result<()> {
+    pub fn check(&self, end: &ArchiveEnd) -> Result<()> {
         self.check_places(end)?;
         check_equal(
             "store bytes of the index",
@@ -34,7 +34,7 @@ impl Index {
         self.check_totals(end)
     }
 
-    fn check_places(&self, end: &EndHead) -> Result<()> {
+    fn check_places(&self, end: &ArchiveEnd) -> Result<()> {
         let mut places: Vec<Place> = Vec::with_capacity(self.frame_count());
         places.extend(
             self.blocks
@@ -89,7 +89,7 @@ impl Index {
         self.blocks.len() + self.epochs.len() + 2 * self.members.len() + entries
     }
 
-    fn check_members(&self, end: &EndHead) -> Result<()> {
+    fn check_members(&self, end: &ArchiveEnd) -> Result<()> {
         let mut content_start = 0;
         for (id, member) in self.members.iter().enumerate() {
             check_equal("member id", member.start.member_id, id as u64)?;
@@ -114,7 +114,7 @@ impl Index {
         )
     }
 
-    fn check_totals(&self, end: &EndHead) -> Result<()> {
+    fn check_totals(&self, end: &ArchiveEnd) -> Result<()> {
         let shown = self
             .totals
             .matched_bytes

@@ -2,11 +2,11 @@
 //! index says it is, or two archives could be mixed without a checksum noticing.
 
 use super::table::Index;
-use crate::block::BlockHead;
+use crate::block::BlockHeader;
 use crate::check::check_equal;
-use crate::entries::EntriesHead;
+use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
-use crate::extents::ExtentsHead;
+use crate::extents::ExtentsHeader;
 use crate::frame::FrameHeader;
 use crate::layout::FrameKind;
 
@@ -37,7 +37,7 @@ impl Index {
     ///
     /// # Errors
     /// It is another frame.
-    pub fn check_block(&self, id: usize, header: &FrameHeader, head: &BlockHead) -> Result<()> {
+    pub fn check_block(&self, id: usize, header: &FrameHeader, head: &BlockHeader) -> Result<()> {
         let row = self.blocks.get(id).ok_or_else(|| missing("block", id))?;
         check_frame(header, FrameKind::Block, row.frame_bytes)?;
         check_equal("block id", head.block_id, id as u64)?;
@@ -58,7 +58,7 @@ impl Index {
     ///
     /// # Errors
     /// It is another frame.
-    pub fn check_epoch(&self, id: usize, header: &FrameHeader, head: &ExtentsHead) -> Result<()> {
+    pub fn check_epoch(&self, id: usize, header: &FrameHeader, head: &ExtentsHeader) -> Result<()> {
         let row = self.epochs.get(id).ok_or_else(|| missing("epoch", id))?;
         check_frame(header, FrameKind::Extents, row.frame_bytes)?;
         check_equal("epoch id", head.epoch_id, id as u64)?;
@@ -86,7 +86,7 @@ impl Index {
         id: usize,
         batch: usize,
         header: &FrameHeader,
-        head: &EntriesHead,
+        head: &EntriesHeader,
     ) -> Result<()> {
         let member = self.members.get(id).ok_or_else(|| missing("member", id))?;
         let row = member

@@ -4,7 +4,7 @@ use super::rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals
 use crate::bytes::{Reader, add_difference, difference, put_varint};
 use crate::check::{check_limit, check_positive, check_range};
 use crate::error::{FormatError, Result};
-use crate::frame::sealed_frame;
+use crate::frame::complete_frame;
 use crate::layout::{
     FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES,
 };
@@ -129,7 +129,7 @@ impl Index {
     /// # Errors
     /// Those of [`to_payload`](Self::to_payload).
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(sealed_frame(
+        Ok(complete_frame(
             FrameKind::Index,
             false,
             &self.to_payload()?,
@@ -348,7 +348,7 @@ fn take_u16(what: &'static str, reader: &mut Reader<'_>) -> Result<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::end::EndHead;
+    use crate::end::ArchiveEnd;
     use crate::member::MemberKind;
 
     fn member(id: u64, content_start: u64, content_bytes: u64) -> IndexMember {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     /// Two members of 100 and 50 bytes, store of 120, copies of 20, fills of 10.
-    fn sample() -> (Index, EndHead) {
+    fn sample() -> (Index, ArchiveEnd) {
         let mut index = Index::default();
         index.push_block((250, 150), 70, 2, [1, 0]);
         index.push_block((400, 100), 50, 0, [0, 0]);
@@ -394,7 +394,7 @@ mod tests {
             fallback_count: 1,
             reach_bytes: 500,
         };
-        let end = EndHead {
+        let end = ArchiveEnd {
             index_frame_offset: 2100,
             index_frame_bytes: 300,
             frame_count: 12,
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn contradictions_are_found() {
-        let refused = |change: fn(&mut Index, &mut EndHead)| {
+        let refused = |change: fn(&mut Index, &mut ArchiveEnd)| {
             let (mut index, mut end) = sample();
             change(&mut index, &mut end);
             assert!(index.check(&end).is_err());

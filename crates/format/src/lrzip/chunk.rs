@@ -204,7 +204,7 @@ impl BackEnd {
 
 /// The head of a block or a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockHead {
+pub struct BlockHeader {
     pub(super) kind: u8,
     /// Bytes of the block in the archive, without what encryption adds.
     pub coded_bytes: u64,
@@ -213,7 +213,7 @@ pub struct BlockHead {
     pub(super) next: u64,
 }
 
-impl BlockHead {
+impl BlockHeader {
     /// Bytes of a head with this width of numbers.
     #[must_use]
     pub fn length_bytes(width_bytes: u8) -> usize {
@@ -224,7 +224,7 @@ impl BlockHead {
     ///
     /// # Errors
     /// `Truncated`.
-    pub fn parse(bytes: &[u8], width_bytes: u8) -> Result<BlockHead> {
+    pub fn parse(bytes: &[u8], width_bytes: u8) -> Result<BlockHeader> {
         let (width, needed) = (usize::from(width_bytes), Self::length_bytes(width_bytes));
         let Some((&kind, numbers)) = bytes.get(..needed).and_then(|bytes| bytes.split_first())
         else {
@@ -235,7 +235,7 @@ impl BlockHead {
             });
         };
         let field = |index: usize| number(&numbers[index * width..(index + 1) * width]);
-        Ok(BlockHead {
+        Ok(BlockHeader {
             kind,
             coded_bytes: field(0),
             raw_bytes: field(1),
@@ -324,7 +324,7 @@ impl BlockWalk {
         version: Version,
         overhead: Overhead,
         head_width_bytes: u8,
-        roots: [BlockHead; 2],
+        roots: [BlockHeader; 2],
     ) -> Result<BlockWalk> {
         for root in roots {
             if !root.is_root() {
@@ -336,7 +336,7 @@ impl BlockWalk {
                 });
             }
         }
-        let head_bytes = overhead.stored_bytes(BlockHead::length_bytes(head_width_bytes) as u64);
+        let head_bytes = overhead.stored_bytes(BlockHeader::length_bytes(head_width_bytes) as u64);
         let next = roots.map(|root| root.next);
         if next[0] == 0 {
             let (what, rule) = ("place of the first records", "behind the heads");
@@ -388,7 +388,7 @@ impl BlockWalk {
     ///
     /// # Errors
     /// `Value`, `Mismatch`, `OverLimit`, `Reserved` for what no writer writes.
-    pub fn take(&mut self, stream: Stream, head: &BlockHead) -> Result<Option<FoundBlock>> {
+    pub fn take(&mut self, stream: Stream, head: &BlockHeader) -> Result<Option<FoundBlock>> {
         let payload_at = check_range(
             "place of a block in its chunk",
             self.position,
@@ -445,8 +445,8 @@ impl BlockWalk {
 mod tests {
     use super::*;
 
-    fn head(kind: u8, coded: u8, raw: u8, next: u8) -> BlockHead {
-        BlockHead::parse(&[kind, coded, raw, next], 1).unwrap()
+    fn head(kind: u8, coded: u8, raw: u8, next: u8) -> BlockHeader {
+        BlockHeader::parse(&[kind, coded, raw, next], 1).unwrap()
     }
 
     fn walk(next: [u8; 2]) -> Result<BlockWalk> {
@@ -494,7 +494,7 @@ mod tests {
             let mut walk = walk([8, 0]).unwrap();
             assert!(walk.take(Stream::Records, &wrong).is_err(), "{what}");
         }
-        let huge = BlockHead::parse(&[[6].as_slice(), &[0xFF; 24]].concat(), 8).unwrap();
+        let huge = BlockHeader::parse(&[[6].as_slice(), &[0xFF; 24]].concat(), 8).unwrap();
         let roots = [8, 0].map(|next| head(3, 0, 0, next));
         let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), 1, roots).unwrap();
         assert!(walk.take(Stream::Records, &huge).is_err());

@@ -25,7 +25,7 @@ pub mod write;
 pub mod property;
 
 pub use chunk::{
-    BackEnd, BlockHead, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, FoundBlock, Overhead,
+    BackEnd, BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, FoundBlock, Overhead,
     Prefilter, Stream,
 };
 pub use header::{Cipher, DigestKind, HEADER_BYTES_MAX, Header, LzmaProperties, Version, is_lrzip};

@@ -4,7 +4,7 @@
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
-use crate::lrzip::chunk::{BackEnd, BlockHead};
+use crate::lrzip::chunk::{BackEnd, BlockHeader};
 use crate::lrzip::header::{Cipher, DigestKind, Header, MAGIC, Version};
 
 /// The longest literal run or match of one record, in bytes.
@@ -95,11 +95,11 @@ pub fn chunk_header_bytes(
     bytes
 }
 
-impl BlockHead {
+impl BlockHeader {
     /// The head of a block. `next`: where the next head of its stream is, counted from the first root; 0 if there is none.
     #[must_use]
-    pub fn new(back_end: BackEnd, coded_bytes: u64, raw_bytes: u64, next: u64) -> BlockHead {
-        BlockHead {
+    pub fn new(back_end: BackEnd, coded_bytes: u64, raw_bytes: u64, next: u64) -> BlockHeader {
+        BlockHeader {
             kind: back_end.kind(),
             coded_bytes,
             raw_bytes,
@@ -109,8 +109,8 @@ impl BlockHead {
 
     /// The head that begins a stream.
     #[must_use]
-    pub fn root(next: u64) -> BlockHead {
-        BlockHead::new(BackEnd::None, 0, 0, next)
+    pub fn root(next: u64) -> BlockHeader {
+        BlockHeader::new(BackEnd::None, 0, 0, next)
     }
 
     /// Its bytes with this width of numbers.
@@ -289,11 +289,11 @@ mod tests {
         assert_eq!(width_bytes(u64::MAX), 8);
         for width in 1..=8 {
             let largest = u64::MAX >> (64 - 8 * u32::from(width));
-            let head = BlockHead::new(BackEnd::Lzo, largest, 1, largest / 2);
+            let head = BlockHeader::new(BackEnd::Lzo, largest, 1, largest / 2);
             let bytes = head.to_bytes(width).unwrap();
-            assert_eq!(BlockHead::parse(&bytes, width), Ok(head));
+            assert_eq!(BlockHeader::parse(&bytes, width), Ok(head));
             if width < 8 {
-                assert!(BlockHead::root(largest + 1).to_bytes(width).is_err());
+                assert!(BlockHeader::root(largest + 1).to_bytes(width).is_err());
             }
         }
     }

@@ -4,13 +4,13 @@ use super::epoch_sums::EpochSums;
 use super::row_checksum::RowSum;
 use std::collections::VecDeque;
 
-use crate::archive::{ArchiveHead, REACH_UNLIMITED};
-use crate::block::BlockHead;
+use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
+use crate::block::BlockHeader;
 use crate::check::{check_equal, check_limit};
-use crate::end::EndHead;
-use crate::entries::EntriesHead;
+use crate::end::ArchiveEnd;
+use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
-use crate::extents::ExtentsHead;
+use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::{Index, IndexBlock, IndexEntries, IndexEpoch};
 use crate::layout::{FrameKind, MAGIC};
@@ -36,7 +36,7 @@ pub struct StreamChecker {
     /// Where the next frame begins in the archive.
     offset: u64,
     next_sequence: u64,
-    archive: Option<ArchiveHead>,
+    archive: Option<ArchiveHeader>,
 
     block_count: u64,
     store_bytes: u64,
@@ -52,7 +52,7 @@ pub struct StreamChecker {
 
     /// (store start, frame offset) of the blocks within reach; empty if the archive promises none.
     places: VecDeque<(u64, u64)>,
-    last_epoch: Option<(ExtentsHead, u64)>,
+    last_epoch: Option<(ExtentsHeader, u64)>,
     observed_epochs: u64,
     observed: EpochSums,
     reach_needed_bytes: u64,
@@ -104,7 +104,7 @@ impl StreamChecker {
 
     /// The archive's settings, once its first frame was fed.
     #[must_use]
-    pub fn archive(&self) -> Option<&ArchiveHead> {
+    pub fn archive(&self) -> Option<&ArchiveHeader> {
         self.archive.as_ref()
     }
 
@@ -143,7 +143,7 @@ impl StreamChecker {
     /// # Errors
     /// [`FormatError::Kind`] if an appended generation follows (a later version reads it), [`FormatError::Trailing`] if
     /// anything else does.
-    pub fn check_not_ended(&self, rest: &[u8]) -> Result<()> {
+    pub fn check_nothing_follows(&self, rest: &[u8]) -> Result<()> {
         if !self.complete || rest.is_empty() {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl StreamChecker {
         }
     }
 
-    fn block(&mut self, header: &FrameHeader, head: &BlockHead) -> Result<()> {
+    fn block(&mut self, header: &FrameHeader, head: &BlockHeader) -> Result<()> {
         check_equal("block id", head.block_id, self.block_count)?;
         check_equal(
             "start of a block in the store",
@@ -245,7 +245,7 @@ impl StreamChecker {
         self.places.push_back((store_start, self.offset));
     }
 
-    fn extents(&mut self, header: &FrameHeader, head: &ExtentsHead) -> Result<()> {
+    fn extents(&mut self, header: &FrameHeader, head: &ExtentsHeader) -> Result<()> {
         check_equal("epoch id", head.epoch_id, self.epoch_count)?;
         check_equal(
             "start of an epoch in the content",
@@ -317,7 +317,12 @@ impl StreamChecker {
         Ok(())
     }
 
-    fn check_reach(&mut self, head: &ExtentsHead, frame_end: u64, sums: &EpochSums) -> Result<()> {
+    fn check_reach(
+        &mut self,
+        head: &ExtentsHeader,
+        frame_end: u64,
+        sums: &EpochSums,
+    ) -> Result<()> {
         let promised = self
             .archive
             .as_ref()
@@ -407,7 +412,7 @@ impl StreamChecker {
         Ok(())
     }
 
-    fn entries(&mut self, header: &FrameHeader, head: &EntriesHead) -> Result<()> {
+    fn entries(&mut self, header: &FrameHeader, head: &EntriesHeader) -> Result<()> {
         let row = IndexEntries {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
@@ -538,7 +543,7 @@ impl StreamChecker {
         Ok(())
     }
 
-    fn end(&mut self, head: &EndHead, frame_end: u64) -> Result<()> {
+    fn end(&mut self, head: &ArchiveEnd, frame_end: u64) -> Result<()> {
         let (index_offset, index_bytes) = self.index_place.unwrap_or_default();
         let sums = [
             ("index frame offset", head.index_frame_offset, index_offset),

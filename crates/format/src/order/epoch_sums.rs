@@ -2,7 +2,7 @@
 
 use crate::extents::Extent;
 
-/// What the extents of one epoch add up to; see [`StreamChecker::observe_epoch`](crate::StreamChecker::observe_epoch).
+/// What the extents of one epoch add up to; see [`StreamChecker::observe_epoch`](crate::order::StreamChecker::observe_epoch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpochSums {
     /// The lowest store offset that a copy refers to.

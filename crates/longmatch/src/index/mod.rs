@@ -28,19 +28,19 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 const FULL_PERCENT: usize = 70;
 
 /// The young index takes at most one part in so many of the memory besides, while it hands over.
-pub const YOUNG_SHARE: usize = 8;
+pub const SMALL_INDEX_SHARE: usize = 8;
 
 /// Memory for an index: a power of two of words that start out as zero.
 ///
 /// A trait because pages of this size are best mapped by who knows the machine.
-pub trait Words: Send + Sync {
+pub trait IndexWords: Send + Sync {
     /// The words.
     fn words(&self) -> &[u64];
     /// The words, to change.
     fn words_mut(&mut self) -> &mut [u64];
 }
 
-impl Words for Vec<u64> {
+impl IndexWords for Vec<u64> {
     fn words(&self) -> &[u64] {
         self
     }
@@ -68,7 +68,7 @@ impl Index<()> {
     pub const WORDS_MIN: usize = 2 * SLOTS;
 }
 
-impl<W: Words> Index<W> {
+impl<W: IndexWords> Index<W> {
     /// An index over `memory`, all zero, whose length is a power of two from [`Index::WORDS_MIN`] on.
     pub fn new(memory: W) -> Index<W> {
         let words = memory.words().len();
@@ -78,7 +78,7 @@ impl<W: Words> Index<W> {
         );
         let bucket_bits = (words / SLOTS).trailing_zeros();
         Index {
-            young: Young::new(words / YOUNG_SHARE),
+            young: Young::new(words / SMALL_INDEX_SHARE),
             memory,
             bucket_shift: 64 - bucket_bits,
             used: 0,
@@ -97,7 +97,7 @@ impl<W: Words> Index<W> {
     }
 
     /// Forgets addresses below `floor` (out of reach, or no longer readable). Never goes back.
-    pub fn forget_below(&mut self, floor: u64) {
+    pub fn evict_below(&mut self, floor: u64) {
         self.floor = self.floor.max(floor);
     }
 
@@ -190,7 +190,7 @@ impl<W: Words> Index<W> {
     }
 
     /// To be called between epochs: thins the index if it is nearly full. `store_end` is the store's length.
-    pub fn settle(&mut self, store_end: u64) {
+    pub fn thin_if_nearly_full(&mut self, store_end: u64) {
         let capacity = self.memory.words().len();
         let mut cut = store_end / 2;
         while self.used * 100 > capacity * FULL_PERCENT {
@@ -266,7 +266,7 @@ mod tests {
         let mut index = Index::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(9, 0);
-        index.forget_below(101);
+        index.evict_below(101);
         assert_eq!(index.get(7), None);
         assert_eq!(index.get(9), None);
         index.insert(7, 300);
@@ -298,7 +298,7 @@ mod tests {
         for n in 0..total {
             index.insert(spread(n), n * 128);
             if n % 512 == 0 {
-                index.settle(n * 128);
+                index.thin_if_nearly_full(n * 128);
                 assert!(index.len() * 100 <= words * FULL_PERCENT);
             }
         }

@@ -13,7 +13,7 @@ struct Slot {
     address_plus_one: u64,
 }
 
-/// Words of an entry, of which two slots are there for each.
+/// IndexWords of an entry, of which two slots are there for each.
 const WORDS_PER_ENTRY: usize = 4;
 /// Slots at first.
 const SLOTS_MIN: usize = 1 << 10;

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::pipeline::segments::EPOCH_BYTES;
 use crate::tuning::{Tuning, prev_power_of_two};
 use refrain_codec::encode_memory_bytes;
-use refrain_longmatch::YOUNG_SHARE;
+use refrain_longmatch::SMALL_INDEX_SHARE;
 
 /// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
@@ -109,7 +109,7 @@ impl Budget {
         // epoch may be fresh: then its pages are filled before its segments are given back.
         let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
         let fixed = index_bytes
-            + index_bytes / YOUNG_SHARE as u64
+            + index_bytes / SMALL_INDEX_SHARE as u64
             + known_bytes
             + OVERHEAD_BYTES
             + segments_bytes

@@ -7,7 +7,7 @@ use refrain_codec::{
     BlockDescription, CodecId, FallbackReason, Plan, Workspace, encode_block, looks_like_noise,
     opens_slowly,
 };
-use refrain_format::{BlockHead, Coding, EpochSums, ExtentPacker, ExtentsHead};
+use refrain_format::{BlockHeader, Coding, EpochSums, ExtentPacker, ExtentsHeader};
 use refrain_longmatch::Extent;
 use refrain_pool::Lock;
 use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
@@ -96,7 +96,7 @@ impl BlockFrame {
 /// A block that was encoded.
 pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
-    pub head: BlockHead,
+    pub head: BlockHeader,
     pub page_checksums: Vec<u64>,
     /// A copy that opens fast, where one was asked for and the block itself would open slowly.
     pub packed: Option<Packed>,
@@ -115,7 +115,7 @@ impl BlockJob {
         packs: bool,
     ) -> Result<EncodedBlock> {
         let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
-        let mut head = BlockHead {
+        let mut head = BlockHeader {
             block_id: self.block_id,
             store_start: self.store_start,
             raw_bytes: self.raw_bytes(),
@@ -134,7 +134,7 @@ impl BlockJob {
                 stored: self.pages,
             }
         } else {
-            let mut builder = BlockHead::builder(workspaces.frame());
+            let mut builder = BlockHeader::builder(workspaces.frame());
             let squeezed = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
             head.coding = coding(&squeezed)?;
             if packs && opens_slowly(squeezed.codec) {
@@ -270,7 +270,7 @@ pub(crate) struct ExtentsJob {
 /// Packed extents.
 pub(crate) struct EncodedExtents {
     pub frame: Vec<u8>,
-    pub head: ExtentsHead,
+    pub head: ExtentsHeader,
     pub sums: EpochSums,
 }
 
@@ -307,10 +307,10 @@ impl ExtentsJob {
             sums.add(&extent);
         }
         let packed = packer.finish()?;
-        let mut builder = ExtentsHead::builder(Vec::new());
+        let mut builder = ExtentsHeader::builder(Vec::new());
         let plan = Plan::plain(CodecId::ZSTD, extents_level(blocks));
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
-        let head = ExtentsHead {
+        let head = ExtentsHeader {
             epoch_id: self.epoch_id,
             content_start: self.content_start,
             content_bytes: self.content_bytes,

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_longmatch::{Chunk, History};
+use refrain_longmatch::{History, HistoryChunk};
 use refrain_pool::{BufferPool, Lock, PooledBuffer};
 use refrain_protect::checksum64;
 use refrain_storage::Source;
@@ -350,9 +350,9 @@ pub(crate) fn pages(bytes: u64) -> usize {
 }
 
 impl History for StoreHistory {
-    fn chunk(&self, offset_in_store: u64) -> Option<Chunk> {
+    fn chunk(&self, offset_in_store: u64) -> Option<HistoryChunk> {
         if offset_in_store >= self.open_start {
-            return Some(Chunk {
+            return Some(HistoryChunk {
                 offset_in_store: self.open_start,
                 bytes: self.open.clone(),
             });
@@ -364,7 +364,7 @@ impl History for StoreHistory {
         }
         let found = self.cache.lock().get(number);
         let bytes: Page = found.or_else(|| self.fetch(number, closed))?;
-        Some(Chunk {
+        Some(HistoryChunk {
             offset_in_store: closed.start,
             bytes,
         })

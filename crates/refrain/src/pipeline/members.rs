@@ -1,7 +1,7 @@
 //! The members of the archive that is being written: where they begin and end, their hashes, their entries.
 
 use refrain_codec::{CodecId, Plan, Workspace, encode_block};
-use refrain_format::{EntriesHead, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
+use refrain_format::{EntriesHeader, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
 use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
 
 use crate::digests;
@@ -65,13 +65,13 @@ impl OutMember {
         Ok(frames)
     }
 
-    fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHead, Vec<u8>)> {
+    fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
         let packed = pack_entries(batch)?;
-        let mut builder = EntriesHead::builder(Vec::new());
+        let mut builder = EntriesHeader::builder(Vec::new());
         let plan = Plan::plain(CodecId::ZSTD, PACKED_LEVEL);
         let description =
             encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
-        let head = EntriesHead {
+        let head = EntriesHeader {
             member_id: self.start.member_id,
             first_entry,
             entry_count: packed.entry_count,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use refrain_format::{
-    ArchiveAssembler, ArchiveHead, BlockHead, EntriesHead, EpochSums, ExtentsHead, Index,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader, Index,
     MemberEnd, MemberStart,
 };
 use refrain_pool::stages::stage;
@@ -15,15 +15,15 @@ use crate::pipeline::encode::BlockFrame;
 /// A frame to be written: sealed when its turn comes.
 pub(crate) enum Frame {
     MemberStart(MemberStart),
-    Entries(EntriesHead, Vec<u8>),
+    Entries(EntriesHeader, Vec<u8>),
     MemberEnd(MemberEnd),
-    Block(BlockHead, BlockFrame),
-    Extents(ExtentsHead, EpochSums, Vec<u8>),
+    Block(BlockHeader, BlockFrame),
+    Extents(ExtentsHeader, EpochSums, Vec<u8>),
 }
 
 /// A block that was written.
 pub(crate) struct WrittenBlock {
-    pub head: BlockHead,
+    pub head: BlockHeader,
     pub offset: u64,
     pub frame: BlockFrame,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Begins the archive.
-    pub(crate) fn begin(sink: &'a mut dyn Sink, head: &ArchiveHead) -> Result<Output<'a>> {
+    pub(crate) fn begin(sink: &'a mut dyn Sink, head: &ArchiveHeader) -> Result<Output<'a>> {
         let (archive, bytes) = ArchiveAssembler::new(head)?;
         sink.write_all(&bytes)?;
         Ok(Output {

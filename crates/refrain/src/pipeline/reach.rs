@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_format::{BLOCK_HEAD_BYTES, FRAME_HEADER_BYTES, REACH_UNLIMITED};
+use refrain_format::{BLOCK_HEADER_BYTES, FRAME_HEADER_BYTES, REACH_UNLIMITED};
 
 use crate::pipeline::segments::EPOCH_BYTES;
 
@@ -31,7 +31,7 @@ struct TrackedBlock {
 
 /// Bytes of a block's frame, at most.
 pub(crate) fn frame_bytes_max(raw_bytes: u64) -> u64 {
-    raw_bytes + (FRAME_HEADER_BYTES + BLOCK_HEAD_BYTES) as u64
+    raw_bytes + (FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64
 }
 
 /// Knows which part of the store is within reach.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_codec::{UntrustedBlockDescription, decode};
-use refrain_format::{BLOCK_HEAD_BYTES, BlockHead, Coding, FRAME_HEADER_BYTES};
+use refrain_format::{BLOCK_HEADER_BYTES, BlockHeader, Coding, FRAME_HEADER_BYTES};
 use refrain_pool::{Lock, Permits};
 use refrain_storage::Source;
 
@@ -26,7 +26,7 @@ enum Place {
 struct KeptBlock {
     first_page: u64,
     pages: u64,
-    head: BlockHead,
+    head: BlockHeader,
     place: Place,
 }
 
@@ -55,7 +55,7 @@ impl WrittenBlocks {
         &self,
         first_page: u64,
         pages: u64,
-        head: BlockHead,
+        head: BlockHeader,
         offset: u64,
         frame: BlockFrame,
     ) {
@@ -75,7 +75,7 @@ impl WrittenBlocks {
     }
 
     /// The first page and the head of the block with this page, and where its frame is.
-    fn find(&self, page: u64) -> Option<(u64, BlockHead, Place)> {
+    fn find(&self, page: u64) -> Option<(u64, BlockHeader, Place)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|block| block.first_page <= page);
         let block = blocks.get(after.checked_sub(1)?)?;
@@ -114,7 +114,7 @@ impl BlockReader for WrittenBlocks {
         let (first_page, head, place) = self.find(page)?;
         let _room = self.opening.take(head.raw_bytes);
         let frame = self.frame(place)?;
-        let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEAD_BYTES..)?;
+        let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES..)?;
         let description = description(&head.coding, head.raw_bytes).ok()?;
         let mut raw = Vec::new();
         let opened = self.workspaces.with(|space| {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use refrain_longmatch::{Extent, FlatEpoch, Index, Match, Rules, Words, flatten, insert_epoch};
+use refrain_longmatch::{
+    Extent, FlatEpoch, Index, IndexWords, Match, Rules, flatten, insert_epoch,
+};
 use refrain_pool::HugeBuffer;
 
 use crate::error::{Error, Result};
@@ -18,7 +20,7 @@ pub(crate) struct MatchState {
 /// The index's memory.
 pub(crate) struct IndexMemory(HugeBuffer);
 
-impl Words for IndexMemory {
+impl IndexWords for IndexMemory {
     fn words(&self) -> &[u64] {
         self.0.words()
     }
@@ -101,7 +103,7 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         Ok::<_, Error>(flat)
     })?;
     let floor = state.history.forget(reach_floor);
-    state.index.forget_below(floor);
+    state.index.evict_below(floor);
     Ok(Settled {
         state,
         extents: flat.extents,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    ArchiveHead, BlockHead, END_FRAME_BYTES, EndHead, EntriesHead, ExtentsHead, FrameKind, Index,
-    Limits, MAGIC, check_magic, unpack_entries,
+    ArchiveEnd, ArchiveHeader, BlockHeader, END_FRAME_BYTES, EntriesHeader, ExtentsHeader,
+    FrameKind, Index, Limits, MAGIC, check_magic, unpack_entries,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -27,8 +27,8 @@ use crate::reading::store::{BlockPlace, Blocks, Depth, StoreReader};
 pub(crate) struct IndexedArchive {
     source: Arc<dyn Source>,
     limits: Limits,
-    head: ArchiveHead,
-    end: EndHead,
+    head: ArchiveHeader,
+    end: ArchiveEnd,
     index: Arc<Index>,
     members: Vec<Member>,
     store: StoreReader,
@@ -99,7 +99,7 @@ impl IndexedArchive {
             None,
             &limits,
         )?;
-        let head = ArchiveHead::parse(&first.payload)
+        let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
         let end = read_end(&*source, size_bytes)?;
         let offset = end.index_frame_offset;
@@ -146,7 +146,7 @@ impl IndexedArchive {
             return Err(Error::damaged("no frame with content was found"));
         }
         let archive_bytes = source.size_bytes()?;
-        let end = EndHead {
+        let end = ArchiveEnd {
             index_frame_offset: 0,
             index_frame_bytes: 0,
             frame_count: 0,
@@ -168,8 +168,8 @@ impl IndexedArchive {
     fn with_index(
         source: Arc<dyn Source>,
         options: &ReadOptions,
-        head: ArchiveHead,
-        end: EndHead,
+        head: ArchiveHeader,
+        end: ArchiveEnd,
         index: Index,
         block_ids: Vec<u64>,
     ) -> IndexedArchive {
@@ -266,7 +266,7 @@ impl IndexedArchive {
             &self.limits,
         )?;
         let open = || {
-            let (head, data) = ExtentsHead::parse(&frame.payload, &self.limits)?;
+            let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
             let expected = (
                 row.content_start,
                 row.content_bytes,
@@ -319,7 +319,7 @@ impl IndexedArchive {
                 &self.limits,
             )?;
             let mut open = || {
-                let (head, data) = EntriesHead::parse(&frame.payload, &self.limits)?;
+                let (head, data) = EntriesHeader::parse(&frame.payload, &self.limits)?;
                 let raw =
                     decode_section(&mut workspace, &head.coding, head.packed_raw_bytes, data)?;
                 Ok(unpack_entries(&head, &raw)?)
@@ -372,7 +372,7 @@ impl IndexedArchive {
                 Some(bytes),
                 &self.limits,
             )?;
-            let (head, _) = BlockHead::parse(&frame.payload, &self.limits)
+            let (head, _) = BlockHeader::parse(&frame.payload, &self.limits)
                 .map_err(|error| Error::from(error).at_offset(offset))?;
             Ok(BlockInfo::new(&head, (offset, bytes)))
         };
@@ -380,11 +380,11 @@ impl IndexedArchive {
     }
 }
 
-fn read_end(source: &dyn Source, size_bytes: u64) -> Result<EndHead> {
+fn read_end(source: &dyn Source, size_bytes: u64) -> Result<ArchiveEnd> {
     let offset = size_bytes.saturating_sub(END_FRAME_BYTES as u64);
     let mut last = [0; END_FRAME_BYTES];
     let count = source.read_at(offset, &mut last)?;
-    EndHead::from_end_of_file(&last[..count], size_bytes).map_err(|error| {
+    ArchiveEnd::from_end_of_file(&last[..count], size_bytes).map_err(|error| {
         let error = Error::from(error);
         match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),

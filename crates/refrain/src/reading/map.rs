@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use refrain_codec::Workspace;
-use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHead, Pattern};
+use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, Pattern};
 
 use crate::error::Result;
 use crate::reading::frames::decode_section;
@@ -111,7 +111,7 @@ impl EpochMap {
     /// Opens and checks the section of an Extents frame. `sums` is what its extents add up to.
     pub(crate) fn open(
         workspace: &mut Workspace,
-        head: &ExtentsHead,
+        head: &ExtentsHeader,
         data: &[u8],
     ) -> Result<(EpochMap, EpochSums)> {
         let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;

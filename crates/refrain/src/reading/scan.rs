@@ -5,7 +5,7 @@
 //! everything else can.
 
 use refrain_format::{
-    ArchiveHead, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
+    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
     IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, Payload,
     REACH_UNLIMITED, find_frame,
 };
@@ -20,7 +20,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// What a scan found.
 pub(crate) struct ScannedArchive {
     /// The settings, or stand-ins if their frame is lost.
-    pub head: ArchiveHead,
+    pub head: ArchiveHeader,
     /// Blocks, epochs and members that are there, with gaps.
     pub index: Index,
     /// The number of each block of the index.
@@ -71,7 +71,7 @@ fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Op
 
 #[derive(Default)]
 struct Found {
-    head: Option<ArchiveHead>,
+    head: Option<ArchiveHeader>,
     blocks: Vec<(IndexBlock, u64)>,
     epochs: Vec<IndexEpoch>,
     starts: Vec<(u64, MemberStart)>,
@@ -211,8 +211,8 @@ fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
 }
 
 /// Settings for an archive that has lost its own.
-fn stand_in(index: &Index) -> ArchiveHead {
-    ArchiveHead {
+fn stand_in(index: &Index) -> ArchiveHeader {
+    ArchiveHeader {
         version: (FORMAT_MAJOR, FORMAT_MINOR),
         required_features: 0,
         level: 0,

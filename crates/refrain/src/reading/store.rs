@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, opens_slowly};
-use refrain_format::{BlockHead, Limits};
+use refrain_format::{BlockHeader, Limits};
 use refrain_pool::stages::stage;
 use refrain_pool::{Lock, Permits};
 
@@ -284,7 +284,7 @@ impl StoreReader {
             }
         };
         let payload = self.blocks.payload(place)?;
-        let (head, data) = BlockHead::parse(&payload, &self.limits)?;
+        let (head, data) = BlockHeader::parse(&payload, &self.limits)?;
         if (head.block_id, head.store_start, head.raw_bytes)
             != (place.block, place.store_start, place.raw_bytes)
         {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHead, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
+    BlockHeader, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
     StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
@@ -51,7 +51,7 @@ impl SeenBlocks {
         }
     }
 
-    fn add(&self, head: &BlockHead, frame: &CheckedFrame) -> BlockPlace {
+    fn add(&self, head: &BlockHeader, frame: &CheckedFrame) -> BlockPlace {
         let place = BlockPlace {
             block: head.block_id,
             store_start: head.store_start,
@@ -434,7 +434,7 @@ impl Walk<'_, '_, '_> {
 
     fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
         // Whatever follows the End frame is refused by its own name.
-        self.checker.check_not_ended(&frame_bytes(&frame))?;
+        self.checker.check_nothing_follows(&frame_bytes(&frame))?;
         let payload_bytes = frame.payload.clone();
         let payload = Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)?;
         self.checker.feed(&frame.header, &payload)?;
@@ -494,7 +494,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// Keeps a block, and opens it ahead of the extents that will need it.
-    fn block(&mut self, frame: &CheckedFrame, head: &BlockHead) -> Result<()> {
+    fn block(&mut self, frame: &CheckedFrame, head: &BlockHeader) -> Result<()> {
         let place = self.shared.blocks.add(head, frame);
         self.blocks_bytes += place.raw_bytes;
         self.watch.block(&BlockInfo::new(
@@ -731,7 +731,7 @@ impl Walk<'_, '_, '_> {
 
 fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
     // Only whether anything follows matters; an intact header was read, so its kind is what is told.
-    refrain_format::sealed_frame(
+    refrain_format::complete_frame(
         frame.header.kind,
         frame.header.skippable,
         &[],

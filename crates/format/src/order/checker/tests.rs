@@ -3,7 +3,7 @@
 use super::*;
 use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::coding::Coding;
-use crate::frame::sealed_frame;
+use crate::frame::complete_frame;
 use crate::layout::FRAME_HEADER_BYTES;
 
 /// Feeds heads whose frames have only the fields that the checker looks at.
@@ -12,7 +12,7 @@ struct Feeder(StreamChecker);
 impl Feeder {
     fn new(reach_bytes: u64) -> Self {
         let mut feeder = Self(StreamChecker::new(&Limits::default()));
-        let head = ArchiveHead {
+        let head = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: 1,
@@ -65,7 +65,7 @@ impl Feeder {
 
     /// The next block, of `raw_bytes` bytes.
     fn block(&mut self, raw_bytes: u64) -> Result<()> {
-        let head = BlockHead {
+        let head = BlockHeader {
             block_id: self.0.block_count,
             store_start: self.0.store_bytes,
             raw_bytes,
@@ -77,7 +77,7 @@ impl Feeder {
 
     /// The next epoch; what is not fresh in it is copied from `source` on.
     fn epoch(&mut self, content_bytes: u64, fresh_bytes: u64, source: Option<u64>) -> Result<()> {
-        let head = ExtentsHead {
+        let head = ExtentsHeader {
             epoch_id: self.0.epoch_count,
             content_start: self.0.content_bytes,
             content_bytes,
@@ -205,16 +205,16 @@ fn the_promised_reach_is_kept() {
 #[test]
 fn nothing_follows_the_end() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
-    assert!(feeder.0.check_not_ended(b"frames").is_ok());
+    assert!(feeder.0.check_nothing_follows(b"frames").is_ok());
     feeder.0.complete = true;
-    assert!(feeder.0.check_not_ended(b"").is_ok());
+    assert!(feeder.0.check_nothing_follows(b"").is_ok());
     assert!(matches!(
-        feeder.0.check_not_ended(b"junk"),
+        feeder.0.check_nothing_follows(b"junk"),
         Err(FormatError::Trailing { extra_bytes: 4, .. })
     ));
-    let generation = sealed_frame(FrameKind::Generation, false, b"", 9);
+    let generation = complete_frame(FrameKind::Generation, false, b"", 9);
     assert_eq!(
-        feeder.0.check_not_ended(&generation),
+        feeder.0.check_nothing_follows(&generation),
         Err(FormatError::Kind { kind: 19 })
     );
     assert!(feeder.block(1).is_err());

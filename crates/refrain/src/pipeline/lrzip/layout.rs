@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_format::lrzip::{BackEnd, BlockHead, Stream};
+use refrain_format::lrzip::{BackEnd, BlockHeader, Stream};
 use refrain_protect::lrzip::Item as Sealed;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -153,7 +153,7 @@ impl Layout {
     }
 
     fn head_bytes(&self) -> u64 {
-        let plain = BlockHead::length_bytes(self.sealer.head_width_bytes(self.head_width_bytes));
+        let plain = BlockHeader::length_bytes(self.sealer.head_width_bytes(self.head_width_bytes));
         self.sealer.stored_bytes(plain as u64)
     }
 
@@ -210,7 +210,7 @@ impl Layout {
         self.position += bytes.unwrap_or(0);
         match self.pop() {
             Some(Item::Root(_)) => {
-                self.seal_head(BlockHead::root(next), out)?;
+                self.seal_head(BlockHeader::root(next), out)?;
                 Ok(Written::Other)
             }
             Some(Item::Block {
@@ -218,7 +218,7 @@ impl Layout {
                 ..
             }) => {
                 let coded_bytes = block.coded.len() as u64;
-                let head = BlockHead::new(block.back_end, coded_bytes, block.raw_bytes, next);
+                let head = BlockHeader::new(block.back_end, coded_bytes, block.raw_bytes, next);
                 self.seal_head(head, out)?;
                 self.sealer.seal(Sealed::Data, &block.coded, out)?;
                 Ok(Written::Block(block))
@@ -227,7 +227,7 @@ impl Layout {
         }
     }
 
-    fn seal_head(&mut self, head: BlockHead, out: &mut Vec<u8>) -> Result<()> {
+    fn seal_head(&mut self, head: BlockHeader, out: &mut Vec<u8>) -> Result<()> {
         let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
         self.sealer.seal(Sealed::Head, &head, out)
     }
@@ -242,7 +242,7 @@ impl Layout {
 mod tests {
     use super::*;
     use refrain_format::lrzip::{BlockWalk, Overhead, Version};
-    use refrain_testkit::Numbers;
+    use refrain_testkit::Rng;
 
     /// Writes what can be written.
     fn flush(layout: &mut Layout, out: &mut Vec<u8>) {
@@ -251,8 +251,8 @@ mod tests {
 
     /// The blocks of a chunk in the order of the archive.
     fn blocks(chunk: &[u8], width: u8) -> Vec<(Stream, Vec<u8>)> {
-        let length = BlockHead::length_bytes(width);
-        let head = |at: usize| BlockHead::parse(&chunk[at..], width).unwrap();
+        let length = BlockHeader::length_bytes(width);
+        let head = |at: usize| BlockHeader::parse(&chunk[at..], width).unwrap();
         let roots = [head(0), head(length)];
         let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), width, roots).unwrap();
         let mut found = Vec::new();
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn blocks_are_found_whatever_order_they_are_encoded_in() {
         for seed in 0..50 {
-            let mut numbers = Numbers::new(seed);
+            let mut numbers = Rng::new(seed);
             let mut layout = Layout::new(Sealer::open());
             let mut out = Vec::new();
             layout.begin_chunk(vec![1, 2, 3], 3);

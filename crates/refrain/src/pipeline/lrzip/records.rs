@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use refrain_format::lrzip::{Record, RecordParser, Version};
     use refrain_longmatch::replay;
-    use refrain_testkit::Numbers;
+    use refrain_testkit::Rng;
 
     /// The literals of a chunk, with what is inserted between the bytes of the store.
     fn literals(store: &[u8], insertions: &VecDeque<Insertion>) -> Vec<u8> {
@@ -245,7 +245,7 @@ mod tests {
         (content, overlap)
     }
 
-    fn extents(numbers: &mut Numbers, count: usize) -> (Vec<Extent>, Vec<u8>) {
+    fn extents(numbers: &mut Rng, count: usize) -> (Vec<Extent>, Vec<u8>) {
         let (mut extents, mut store) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let length_max = if numbers.below(9) == 0 { 200_000 } else { 300 };
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn records_say_what_extents_say() {
         for seed in 0..60 {
-            let mut numbers = Numbers::new(seed);
+            let mut numbers = Rng::new(seed);
             let (extents, store) = extents(&mut numbers, 1 + seed as usize * 3);
             let mut records = Records::new(RecordWriter::new(Version::V6, 5), 0);
             let (mut written, mut insertions) = (Vec::new(), VecDeque::new());

@@ -203,7 +203,7 @@ fn longer(a: Option<Place>, b: Option<Place>) -> Option<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_testkit::Numbers;
+    use refrain_testkit::Rng;
 
     const LENGTH_MAX: u64 = 60;
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_place_holds_what_it_says_and_no_known_one_holds_more() {
         for seed in 0..40 {
-            let mut numbers = Numbers::new(seed);
+            let mut numbers = Rng::new(seed);
             let (mut seen, mut content) = (Seen::new(1000), Vec::new());
             let mut store_end = 1000;
             for _ in 0..200 {

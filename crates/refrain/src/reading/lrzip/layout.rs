@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{
-    BlockHead, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, DigestKind, HEADER_BYTES_MAX,
+    BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, DigestKind, HEADER_BYTES_MAX,
     Header, Overhead, Stream, Version,
 };
 
@@ -214,18 +214,18 @@ impl LayoutReader {
     }
 
     /// The head at `at`, and where its block begins.
-    fn head(&self, at: u64, width: u8) -> Result<(BlockHead, u64)> {
-        let length = BlockHead::length_bytes(width) as u64;
+    fn head(&self, at: u64, width: u8) -> Result<(BlockHeader, u64)> {
+        let length = BlockHeader::length_bytes(width) as u64;
         let stored = Overhead::of(self.header.cipher.as_ref()).stored_bytes(length);
         let bytes = self
             .input
             .exact("the head of a block", at, stored as usize)?;
         let bytes = self.items.open(Item::Head, bytes)?;
-        Ok((BlockHead::parse(&bytes, width)?, at + stored))
+        Ok((BlockHeader::parse(&bytes, width)?, at + stored))
     }
 
     /// The header of the chunk that begins next, and its two roots.
-    fn roots(&self, has_prefilter: bool) -> Result<(ChunkHeader, [BlockHead; 2])> {
+    fn roots(&self, has_prefilter: bool) -> Result<(ChunkHeader, [BlockHeader; 2])> {
         let version = self.header.version;
         let is_encrypted = self.header.cipher.is_some();
         let bytes = self.input.up_to(self.next, CHUNK_HEADER_BYTES_MAX)?;

@@ -2,11 +2,11 @@
 
 /// xoshiro256** (Blackman, Vigna 2018), seeded by splitmix64 (Steele, Lea, Flood 2014) as its authors advise.
 #[derive(Debug, Clone)]
-pub struct Numbers {
+pub struct Rng {
     state: [u64; 4],
 }
 
-impl Numbers {
+impl Rng {
     /// The numbers of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
-        let (mut one, mut two) = (Numbers::new(9), Numbers::new(9));
+        let (mut one, mut two) = (Rng::new(9), Rng::new(9));
         assert!((0..100).all(|_| one.any() == two.any()));
-        assert_ne!(Numbers::new(1).any(), Numbers::new(2).any());
+        assert_ne!(Rng::new(1).any(), Rng::new(2).any());
         assert!((0..1000).all(|_| (3..=5).contains(&one.length(3, 5))));
     }
 }
