@@ -31,6 +31,7 @@ pub mod entries;
 pub mod error;
 pub mod extents;
 pub mod frame;
+pub mod generation;
 pub mod index;
 pub mod layout;
 pub mod limits;
@@ -39,6 +40,7 @@ pub mod lrzip;
 pub mod member;
 pub mod order;
 pub mod payload;
+pub mod sealed;
 pub mod walk;
 
 #[cfg(any(test, feature = "property"))]
