@@ -185,7 +185,7 @@ impl BinaryCoder for Decoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::property::noise;
+    use crate::test_data::noise;
 
     /// Bits and their probabilities from noise, skewed to both ends.
     fn decisions(count: usize) -> Vec<(bool, u32)> {

@@ -1,8 +1,10 @@
 //! From a payload and its description back to the block, or to its first bytes.
 
-use crate::codec::{self, reserve};
-use crate::description::{BlockDescription, check_raw_length};
+use crate::codec::reserve;
+use crate::description::BlockDescription;
 use crate::error::{Error, Result};
+use crate::raw_length::check_raw_length;
+use crate::registry;
 use crate::workspace::Workspace;
 
 /// Opens a block of `raw_length_bytes` into `out`, whose former content is overwritten. Reuse `out`
@@ -39,7 +41,7 @@ pub fn decode_into(
     out: &mut [u8],
 ) -> Result<()> {
     check_raw_length(out.len() as u64)?;
-    let codec = codec::by_id(description.codec)?;
+    let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, out.len() as u64)?;
     codec.decode(workspace, &description.params, data, out)?;
     description.filters.decode(out);
@@ -74,7 +76,7 @@ pub fn decode_prefix(
         return Ok(());
     }
     resize(description, out, opened)?;
-    let codec = codec::by_id(description.codec)?;
+    let codec = registry::by_id(description.codec)?;
     let result = codec
         .check_params(&description.params, raw_length_bytes)
         .and_then(|()| {
@@ -95,7 +97,7 @@ pub fn decode_prefix(
 /// `RawLength`, `UnsupportedCodec`, `Description`.
 pub fn decode_memory_bytes(description: &BlockDescription, raw_length_bytes: u64) -> Result<u64> {
     check_raw_length(raw_length_bytes)?;
-    let codec = codec::by_id(description.codec)?;
+    let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, raw_length_bytes)?;
     Ok(codec.decode_memory_bytes(raw_length_bytes, &description.params))
 }

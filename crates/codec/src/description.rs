@@ -1,68 +1,12 @@
 //! What came of a block: the few bytes beside its payload that a decoder needs.
 
-use crate::codec;
 use crate::error::{Error, Result};
-use crate::filter::{FilterChain, FilterStep};
+use crate::filter::chain::FilterChain;
+use crate::filter::step::FilterStep;
 use crate::id::CodecId;
-use crate::settings::MAX_RAW_LENGTH_BYTES;
-
-/// Most bytes of codec parameters in a block description.
-pub const MAX_PARAMS_BYTES: usize = 16;
-
-/// Parameters of one codec for one block: at most `MAX_PARAMS_BYTES`, meaning known to the codec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Params {
-    length_bytes: u8,
-    bytes: [u8; MAX_PARAMS_BYTES],
-}
-
-impl Params {
-    /// No parameters.
-    pub const EMPTY: Self = Self {
-        length_bytes: 0,
-        bytes: [0; MAX_PARAMS_BYTES],
-    };
-
-    /// Wraps `bytes`; `None` when there are more than `MAX_PARAMS_BYTES`.
-    #[must_use]
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut params = Self::EMPTY;
-        params.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        params.length_bytes = u8::try_from(bytes.len()).ok()?;
-        Some(params)
-    }
-
-    /// A fixed number of parameter bytes, checked while compiling.
-    pub(crate) fn from_array<const N: usize>(bytes: [u8; N]) -> Self {
-        const { assert!(N <= MAX_PARAMS_BYTES) };
-        let mut params = Self::EMPTY;
-        params.bytes[..N].copy_from_slice(&bytes);
-        params.length_bytes = N as u8;
-        params
-    }
-
-    /// The parameter bytes of a codec that always has `N` of them.
-    ///
-    /// # Errors
-    /// `Description`.
-    pub(crate) fn to_array<const N: usize>(self) -> Result<[u8; N]> {
-        let bytes = self.as_bytes();
-        bytes.try_into().map_err(|_| wrong_length(bytes.len()))
-    }
-
-    /// The parameter bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length_bytes)]
-    }
-}
-
-fn wrong_length(length_bytes: usize) -> Error {
-    Error::Description {
-        field: "parameter length",
-        value: length_bytes as u64,
-    }
-}
+use crate::params::{Params, wrong_length};
+use crate::raw_length::check_raw_length;
+use crate::registry;
 
 /// Why a block was not squeezed as planned. The numbers are stored in archives and never move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -165,7 +109,7 @@ impl UntrustedBlockDescription<'_> {
     pub fn check(&self, raw_length_bytes: u64) -> Result<BlockDescription> {
         check_raw_length(raw_length_bytes)?;
         let id = CodecId(self.codec);
-        let codec = codec::by_id(id)?;
+        let codec = registry::by_id(id)?;
         let params = Params::new(self.params).ok_or_else(|| wrong_length(self.params.len()))?;
         codec.check_params(&params, raw_length_bytes)?;
         Ok(BlockDescription {
@@ -189,21 +133,10 @@ impl UntrustedBlockDescription<'_> {
     }
 }
 
-/// The raw length as a size in memory, if it is in `1..=MAX_RAW_LENGTH_BYTES`.
-pub(crate) fn check_raw_length(raw_length_bytes: u64) -> Result<usize> {
-    let error = Error::RawLength {
-        raw_length_bytes,
-        limit_bytes: MAX_RAW_LENGTH_BYTES,
-    };
-    if raw_length_bytes == 0 || raw_length_bytes > MAX_RAW_LENGTH_BYTES {
-        return Err(error);
-    }
-    usize::try_from(raw_length_bytes).map_err(|_| error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw_length::MAX_RAW_LENGTH_BYTES;
 
     fn plain() -> UntrustedBlockDescription<'static> {
         UntrustedBlockDescription {

@@ -1,13 +1,19 @@
 //! From a block and a plan to a payload: look, filter, squeeze, and fall back when that does not pay.
 
-use crate::codec::{self, Codec, OnNoise};
-use crate::description::{BlockDescription, FallbackReason, Params, check_raw_length};
+use crate::codec::{Codec, OnNoise};
+use crate::description::{BlockDescription, FallbackReason};
 use crate::error::{Error, Result};
-use crate::filter::{FilterChain, FilterStep};
+use crate::filter::candidates::candidates;
+use crate::filter::chain::FilterChain;
+use crate::filter::step::FilterStep;
 use crate::id::CodecId;
-use crate::look;
-use crate::nominate::nominate;
-use crate::settings::{Plan, Settings, TunedCodec};
+use crate::params::Params;
+use crate::plan::{Plan, TunedCodec};
+use crate::raw_length::check_raw_length;
+use crate::registry;
+use crate::sample::{SAMPLED_FROM_BYTES, take_sample};
+use crate::settings::Settings;
+use crate::trial::{quick_bytes, sample_is_incompressible};
 use crate::workspace::Workspace;
 
 /// Takes over when the planned codec fails or lacks memory: light, and dense for its cost.
@@ -58,12 +64,12 @@ pub fn looks_like_noise(
     filter_trial: bool,
 ) -> Result<bool> {
     let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
-    if raw_bytes < look::LOOK_MIN_BYTES {
+    if raw_bytes < SAMPLED_FROM_BYTES {
         return Ok(false);
     }
-    look::take_sample(parts, &mut workspace.sample);
-    let may_filter = filter_trial && nominate(&workspace.sample).next().is_some();
-    Ok(!may_filter && look::sample_is_incompressible(workspace)?)
+    take_sample(parts, &mut workspace.sample);
+    let may_filter = filter_trial && candidates(&workspace.sample).next().is_some();
+    Ok(!may_filter && sample_is_incompressible(workspace)?)
 }
 
 /// Working memory that `encode_block` needs for this plan within the plan's limit, bytes; without
@@ -74,7 +80,7 @@ pub fn looks_like_noise(
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
     let mut codec_bytes = 0;
     for choice in std::iter::once(plan.planned()).chain(plan.machine_code) {
-        codec::by_id(choice.codec)?;
+        registry::by_id(choice.codec)?;
         let needed = fitting_bytes(&choice, raw_length_bytes, plan)
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
         codec_bytes = codec_bytes.max(needed.unwrap_or(0));
@@ -91,7 +97,7 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
 /// # Errors
 /// `UnsupportedCodec`.
 pub fn fits_memory(raw_length_bytes: u64, plan: &Plan) -> Result<bool> {
-    codec::by_id(plan.codec)?;
+    registry::by_id(plan.codec)?;
     Ok(fitting_bytes(&plan.planned(), raw_length_bytes, plan).is_some())
 }
 
@@ -101,13 +107,13 @@ fn encode_checked(
     plan: &Plan,
     out: &mut Vec<u8>,
 ) -> Result<BlockDescription> {
-    let planned = codec::by_id(plan.codec)?;
+    let planned = registry::by_id(plan.codec)?;
     if plan.codec == CodecId::NONE {
         return store(workspace, raw, &plan.settings, None, out);
     }
     let mut filters = FilterChain::EMPTY;
-    if raw.len() >= look::LOOK_MIN_BYTES {
-        look::take_sample(&[raw], &mut workspace.sample);
+    if raw.len() >= SAMPLED_FROM_BYTES {
+        take_sample(&[raw], &mut workspace.sample);
         if plan.filter_trial {
             filters = choose_filters(workspace)?;
         }
@@ -137,17 +143,17 @@ fn is_incompressible(
     settings: &Settings,
 ) -> Result<bool> {
     let on_noise = planned.on_noise(settings);
-    if on_noise == OnNoise::Run || !look::sample_is_incompressible(workspace)? {
+    if on_noise == OnNoise::Run || !sample_is_incompressible(workspace)? {
         return Ok(false);
     }
     if on_noise == OnNoise::Store {
         return Ok(true);
     }
-    let quick_bytes = look::quick_bytes(workspace, raw)?;
+    let quick_bytes = quick_bytes(workspace, raw)?;
     Ok(quick_bytes >= raw.len() - (raw.len() >> FULL_PASS_SAVING_LOG))
 }
 
-/// Tries the nominated filters on the sample; the best one wins if it wins clearly.
+/// Tries the candidate filters on the sample; the best one wins if it wins clearly.
 fn choose_filters(workspace: &mut Workspace) -> Result<FilterChain> {
     let sample = std::mem::take(&mut workspace.sample);
     let result = choose_filters_for(workspace, &sample);
@@ -156,19 +162,19 @@ fn choose_filters(workspace: &mut Workspace) -> Result<FilterChain> {
 }
 
 fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<FilterChain> {
-    let mut nominated = nominate(sample).peekable();
-    if nominated.peek().is_none() {
+    let mut steps = candidates(sample).peekable();
+    if steps.peek().is_none() {
         return Ok(FilterChain::EMPTY);
     }
-    let plain_bytes = look::quick_bytes(workspace, sample)?;
+    let plain_bytes = quick_bytes(workspace, sample)?;
     let mut best_bytes = plain_bytes - (plain_bytes >> FILTER_SAVING_LOG);
     let mut best = FilterChain::EMPTY;
-    for step in nominated {
+    for step in steps {
         let mut filtered = std::mem::take(&mut workspace.sample_filtered);
         filtered.clear();
         filtered.extend_from_slice(sample);
         step.encode(&mut filtered);
-        let bytes = look::quick_bytes(workspace, &filtered);
+        let bytes = quick_bytes(workspace, &filtered);
         workspace.sample_filtered = filtered;
         let bytes = bytes?;
         if bytes < best_bytes {
@@ -195,8 +201,8 @@ fn squeeze(
             fallback = fallback.or(Some(FallbackReason::MemoryLimit));
             continue;
         };
-        let codec = codec::by_id(attempt.codec)?;
-        workspace.keep_large_state_of(attempt.codec);
+        let codec = registry::by_id(attempt.codec)?;
+        workspace.release_large_states_except(attempt.codec);
         match codec.encode(workspace, filtered, &settings, out) {
             Ok(params) if out.len() - start < raw.len() => {
                 let reduction = reduced.then_some(FallbackReason::SettingsReduced);
@@ -243,14 +249,14 @@ fn lighter() -> TunedCodec {
 /// What the attempt needs with the settings that fit, in bytes.
 fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<u64> {
     let (settings, _) = fitting(attempt, raw_length_bytes, plan)?;
-    let codec = codec::by_id(attempt.codec).ok()?;
+    let codec = registry::by_id(attempt.codec).ok()?;
     Some(codec.encode_memory_bytes(raw_length_bytes, &settings))
 }
 
 /// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and
 /// whether they are smaller.
 fn fitting(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<(Settings, bool)> {
-    let codec = codec::by_id(attempt.codec).ok()?;
+    let codec = registry::by_id(attempt.codec).ok()?;
     let mut settings = attempt.settings;
     let mut reduced = false;
     while codec.encode_memory_bytes(raw_length_bytes, &settings) > plan.memory_limit_bytes {
@@ -267,7 +273,7 @@ fn store(
     fallback: Option<FallbackReason>,
     out: &mut Vec<u8>,
 ) -> Result<BlockDescription> {
-    let params = codec::by_id(CodecId::NONE)?.encode(workspace, raw, settings, out)?;
+    let params = registry::by_id(CodecId::NONE)?.encode(workspace, raw, settings, out)?;
     debug_assert_eq!(params, Params::EMPTY);
     Ok(BlockDescription::stored(fallback))
 }

@@ -16,41 +16,42 @@
 #![deny(unsafe_code)]
 
 mod arithmetic;
-mod bwt;
-mod bzip2;
-mod cm;
 mod codec;
+mod codecs;
 mod decode;
-mod deflate;
 mod description;
 mod encode;
 mod error;
 mod filter;
 mod id;
-mod look;
-mod lz4;
-mod lzma;
-mod nominate;
-mod none;
-mod ppmd;
+mod params;
+mod plan;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
+mod raw_length;
+mod registry;
+mod sample;
 mod settings;
+#[cfg(any(test, feature = "property"))]
+mod test_data;
+mod trial;
 mod workspace;
-mod zstd;
 
 #[cfg(test)]
 mod tests;
 
-pub use codec::{Codec, Description, OnNoise, by_id, by_name, codecs, opens_slowly, supported};
+pub use codec::{Codec, Description, OnNoise};
 pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
-pub use description::{
-    BlockDescription, FallbackReason, MAX_PARAMS_BYTES, Params, UntrustedBlockDescription,
-};
+pub use description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_like_noise};
 pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
-pub use filter::{FilterChain, FilterStep, MAX_FILTERS};
+pub use filter::chain::{FilterChain, MAX_FILTERS};
+pub use filter::step::FilterStep;
 pub use id::CodecId;
-pub use settings::{MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec};
+pub use params::{MAX_PARAMS_BYTES, Params};
+pub use plan::{Plan, TunedCodec};
+pub use raw_length::MAX_RAW_LENGTH_BYTES;
+pub use registry::{by_id, by_name, codecs, opens_slowly, supported};
+pub use settings::Settings;
 pub use workspace::Workspace;

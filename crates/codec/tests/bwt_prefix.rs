@@ -1,7 +1,7 @@
 //! A valid block opens by prefixes, also where most bytes of the prefix are escaped.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
-#[path = "twin/data.rs"]
+#[path = "reference/data.rs"]
 #[allow(dead_code, reason = "shared with the twins")]
 mod data;
 

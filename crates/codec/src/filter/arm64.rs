@@ -47,13 +47,18 @@ fn convert_from(code: &mut [u8], first_index: u32, combine: impl Fn(u32, u32) ->
     }
 }
 
+/// Whether the filter converts the instruction.
+pub(super) fn is_converted(instruction: u32) -> bool {
+    is_bl(instruction) || is_adrp(instruction)
+}
+
 /// BL: six opcode bits, 26 bits of word offset.
-pub(super) fn is_bl(instruction: u32) -> bool {
+fn is_bl(instruction: u32) -> bool {
     instruction >> 26 == 0b10_0101
 }
 
 /// ADRP: opcode bits 31 and 28..24; the page offset lies in bits 30..29 (low) and 23..5 (high).
-pub(super) fn is_adrp(instruction: u32) -> bool {
+fn is_adrp(instruction: u32) -> bool {
     instruction & 0x9F00_0000 == 0x9000_0000
 }
 

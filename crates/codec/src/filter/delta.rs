@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn equals_its_definition() {
-        let raw = crate::property::noise(100, 2);
+        let raw = crate::test_data::noise(100, 2);
         for distance in 1..=usize::from(MAX_DISTANCE_BYTES) {
             for length in [0, 1, distance, distance + 1, 100] {
                 let mut bytes = raw[..length].to_vec();

@@ -1,0 +1,115 @@
+//! Tests of `repeats`.
+
+use super::*;
+use crate::test_data::{noise, text};
+use proptest::prelude::*;
+
+fn round_trip(raw: &[u8], escape: u8) -> usize {
+    let mut out = Vec::new();
+    let mut places = Places::default();
+    assert!(take_out(
+        &mut places,
+        raw,
+        escape,
+        raw.len() * 2 + 100,
+        &mut out
+    ));
+    let mut opened = vec![1; raw.len()];
+    let result = put_back(&mut places, &out, escape, raw.len(), &mut opened);
+    assert_eq!(result, Ok(()));
+    assert!(opened == raw);
+    for length in [
+        0,
+        1.min(raw.len()),
+        raw.len() / 2,
+        raw.len().saturating_sub(1),
+    ] {
+        let result = put_back(&mut places, &out, escape, raw.len(), &mut opened[..length]);
+        assert_eq!(result, Ok(()));
+        assert!(opened[..length] == raw[..length]);
+    }
+    out.len()
+}
+
+#[test]
+fn repeats_are_taken_out_and_put_back() {
+    let once = noise(50_000, 1);
+    for raw in [
+        once.repeat(2),
+        once[..777].repeat(100),
+        once[..3].repeat(3000),
+    ] {
+        let escape = rarest_byte(&raw);
+        round_trip(&raw, escape);
+    }
+    assert!(round_trip(&once.repeat(2), 9) < 52_000);
+    assert!(round_trip(&once[..777].repeat(100), 9) < 2000);
+}
+
+#[test]
+fn escapes_in_the_text_come_back() {
+    let mut raw = text(30_000, 4);
+    raw.extend_from_within(..20_000);
+    for escape in [b'a', b' ', 0, 255] {
+        round_trip(&raw, escape);
+    }
+}
+
+#[test]
+fn short_texts_come_back() {
+    for length in 0..200 {
+        round_trip(&noise(length, 7), 5);
+        round_trip(&vec![5; length], 5);
+    }
+}
+
+#[test]
+fn a_limit_is_kept() {
+    let raw = noise(10_000, 1);
+    let mut out = Vec::new();
+    assert!(!take_out(
+        &mut Places::default(),
+        &raw,
+        0,
+        raw.len(),
+        &mut out
+    ));
+    assert!(out.capacity() <= raw.len() + 16);
+}
+
+#[test]
+fn forged_data_fails() {
+    let mut raw = noise(5000, 2);
+    raw.extend_from_within(..);
+    let mut places = Places::default();
+    let mut out = Vec::new();
+    assert!(take_out(&mut places, &raw, 7, raw.len(), &mut out));
+    let mut opened = vec![0; raw.len()];
+    for cut in 0..out.len() {
+        let result = put_back(&mut places, &out[..cut], 7, raw.len(), &mut opened);
+        assert!(result.is_err(), "{cut}");
+    }
+    let longer = [&out[..], &[0]].concat();
+    let result = put_back(&mut places, &longer, 7, raw.len(), &mut opened);
+    assert_eq!(result, Err(Damage::TooLong));
+}
+
+proptest! {
+    #[test]
+    fn any_text_comes_back(
+        parts in proptest::collection::vec((any::<u64>(), 1_usize..300), 1..20),
+        escape in any::<u8>(),
+    ) {
+        let part = |&(seed, length): &(u64, usize)| noise(length, seed % 4);
+        let raw: Vec<u8> = parts.iter().flat_map(part).collect();
+        round_trip(&raw, escape);
+    }
+
+    #[test]
+    fn any_data_opens_or_fails(
+        data in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..400),
+        length in 0_usize..1000,
+    ) {
+        let _ = put_back(&mut Places::default(), &data, 0, length, &mut vec![0; length]);
+    }
+}

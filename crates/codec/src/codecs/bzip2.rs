@@ -1,0 +1,228 @@
+//! Codec 4: one bzip2 stream per block, through libbz2-rs. Prefixes cost whole bzip2 blocks (100 to
+//! 900 kB), the format's granularity.
+
+use bzip2::Compression;
+use bzip2::{Action, Compress, Decompress, Status};
+
+use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// bzip2's unit of block size, bytes: level n sorts n of them at a time.
+const LEVEL_BYTES: u64 = 100_000;
+/// bzip2's own default of the effort on repetitive data, fixed since it changes speed only.
+const WORK_FACTOR: u32 = 30;
+
+/// bzip2.
+pub(crate) struct Bzip2;
+
+impl CodecId {
+    /// One bzip2 stream.
+    pub const BZIP2: Self = Self(4);
+}
+
+impl Codec for Bzip2 {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::BZIP2,
+            name: "bzip2",
+            summary: "bzip2: block sorting, small memory",
+            levels: 1..=9,
+            default_level: 9,
+        }
+    }
+
+    fn encode(
+        &self,
+        _workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        let level = useful_level(raw.len() as u64, checked_level(self, settings)?);
+        reserve(CodecId::BZIP2, out, bound_bytes(raw.len()))?;
+        run_encoder(
+            Compress::new(Compression::new(level), WORK_FACTOR),
+            raw,
+            out,
+        )?;
+        Ok(Params::EMPTY)
+    }
+
+    fn decode(
+        &self,
+        _workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let raw_length_bytes = out.len() as u64;
+        let mut stream = Decompress::new(false);
+        let ended = fill(&mut stream, data, out, raw_length_bytes)?;
+        finish(&mut stream, ended, data, raw_length_bytes)
+    }
+
+    fn decode_prefix(
+        &self,
+        _workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        fill(&mut Decompress::new(false), data, out, raw_length_bytes).map(|_| ())
+    }
+
+    fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
+        let level = useful_level(raw_length_bytes, clamped_level(self, settings));
+        (400 << 10) + 8 * LEVEL_BYTES * u64::from(level)
+    }
+
+    fn decode_memory_bytes(&self, _raw_length_bytes: u64, _params: &Params) -> u64 {
+        // The stream's header names its level, up to 9.
+        (128 << 10) + 4 * LEVEL_BYTES * 9
+    }
+
+    fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
+        let level = useful_level(raw_length_bytes, clamped_level(self, settings));
+        (level > 1).then_some(Settings {
+            level: i32::try_from(level - 1).ok(),
+            ..*settings
+        })
+    }
+
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Confirm
+    }
+}
+
+/// No larger level than the block fills.
+fn useful_level(raw_length_bytes: u64, level: i32) -> u32 {
+    let filled = raw_length_bytes.div_ceil(LEVEL_BYTES).clamp(1, 9);
+    let level = u64::try_from(level).unwrap_or(1).clamp(1, 9);
+    u32::try_from(level.min(filled)).unwrap_or(9)
+}
+
+/// bzip2's manual: one percent and 600 bytes more than the input at most.
+fn bound_bytes(raw_length_bytes: usize) -> usize {
+    raw_length_bytes + raw_length_bytes / 100 + 600
+}
+
+fn run_encoder(mut stream: Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let failed = |cause| Error::Encoder {
+        codec: CodecId::BZIP2,
+        cause,
+    };
+    loop {
+        let consumed = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+        let input = raw.get(consumed..).unwrap_or(&[]);
+        match stream.compress_vec(input, out, Action::Finish) {
+            Ok(Status::StreamEnd) => return Ok(()),
+            Ok(_) if out.len() < out.capacity() => {}
+            Ok(_) => return Err(failed("output larger than its bound")),
+            Err(_) => return Err(failed("bzip2 failed")),
+        }
+    }
+}
+
+/// Decodes until `out` is full; true when the stream ended with it.
+fn fill(
+    stream: &mut Decompress,
+    data: &[u8],
+    out: &mut [u8],
+    raw_length_bytes: u64,
+) -> Result<bool> {
+    loop {
+        let (consumed, produced) = totals(stream)?;
+        let input = data.get(consumed..).unwrap_or(&[]);
+        let status = stream
+            .decompress(input, &mut out[produced..])
+            .map_err(|_| damaged("not a bzip2 stream"))?;
+        let now = totals(stream)?;
+        let ended = status == Status::StreamEnd;
+        if now.1 == out.len() {
+            return Ok(ended);
+        }
+        if ended {
+            return Err(length_error(raw_length_bytes, now.1 as u64));
+        }
+        if status == Status::MemNeeded {
+            return Err(damaged("no memory"));
+        }
+        if now == (consumed, produced) {
+            return Err(damaged("cut short"));
+        }
+    }
+}
+
+/// After the last raw byte: the stream must end, and with it the data.
+fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
+    let mut ended = ended;
+    if !ended {
+        let (consumed, produced) = totals(stream)?;
+        let status = stream
+            .decompress(data.get(consumed..).unwrap_or(&[]), &mut [0])
+            .map_err(|_| damaged("not a bzip2 stream"))?;
+        let found = totals(stream)?.1;
+        if found > produced {
+            return Err(length_error(raw_length_bytes, found as u64));
+        }
+        ended = status == Status::StreamEnd;
+    }
+    match ended {
+        false => Err(damaged("no end of stream")),
+        true if totals(stream)?.0 == data.len() => Ok(()),
+        true => Err(damaged("bytes after the end")),
+    }
+}
+
+/// Bytes taken and given so far.
+fn totals(stream: &Decompress) -> Result<(usize, usize)> {
+    let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
+    Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
+}
+
+fn damaged(cause: &'static str) -> Error {
+    Error::Damaged {
+        codec: CodecId::BZIP2,
+        cause,
+    }
+}
+
+fn length_error(expected_bytes: u64, found_bytes: u64) -> Error {
+    Error::Length {
+        codec: CodecId::BZIP2,
+        expected_bytes,
+        found_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_follows_the_block() {
+        assert_eq!(useful_level(1, 9), 1);
+        assert_eq!(useful_level(100_001, 9), 2);
+        assert_eq!(useful_level(1 << 30, 9), 9);
+        assert_eq!(useful_level(1 << 30, 4), 4);
+        let mut out = Vec::new();
+        Bzip2
+            .encode(
+                &mut Workspace::new(),
+                &[5; 1000],
+                &Settings::default(),
+                &mut out,
+            )
+            .unwrap();
+        assert_eq!(&out[..4], b"BZh1");
+    }
+}

@@ -1,0 +1,190 @@
+//! Context mixing, the densest codec. It predicts every bit from many contexts at once and
+//! codes it arithmetically; opening takes the same time as squeezing.
+//!
+//! From published ideas: Mahoney's "Data Compression Explained" (2010-2013), his report on PAQ
+//! (Florida Tech CS-2005-16, 2005), and the specification of ZPAQ level 2 (2015). Per bit:
+//!
+//! ```text
+//! context ── bit histories (table, history) ── what they are worth (counter) ─┐
+//! matching ── what came after the last same context ──────────────────────────┤
+//!                       final odds (apm) ── two layers of weights (mixer) <───┘
+//! ```
+//!
+//! and inside long matches one flag per byte (`byte_flag`). Encoder and decoder (`run`) drive the same
+//! `Predictor`. Parameters: level, profile (`profile`), raw length.
+//!
+//! Damaged payloads cannot break the model: it is built from decoded bits only, and any sequence of
+//! bits is a valid one.
+//!
+//! `docs/codec-cm.md` says all that a decoder must know, and `tests/reference/cm.rs` is one written from it.
+
+mod apm;
+mod byte_flag;
+mod context;
+mod counter;
+mod history;
+pub(crate) mod lanes;
+mod logistic;
+mod matching;
+mod mixer;
+mod model;
+mod predictor;
+mod profile;
+mod run;
+mod table;
+
+use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::error::Result;
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+use model::{LEVEL_DEFAULT, LEVEL_MAX, Model};
+use profile::Profile;
+use table::TableMemory;
+
+/// Context mixing.
+pub(crate) struct Cm;
+
+impl CodecId {
+    /// Context mixing.
+    pub const CM: Self = Self(8);
+}
+
+impl Codec for Cm {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::CM,
+            name: "cm",
+            summary: "context mixing: the densest, opens as slowly as it squeezes",
+            levels: 1..=i32::from(LEVEL_MAX),
+            default_level: i32::from(LEVEL_DEFAULT),
+        }
+    }
+
+    fn encode(
+        &self,
+        workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        checked_level(self, settings)?;
+        let profile = choose_profile(workspace.large_state::<TableMemory>(CodecId::CM), raw)?;
+        let model = self.model(raw.len() as u64, settings, profile);
+        // Most blocks take less; a longer output only costs a copy.
+        reserve(CodecId::CM, out, raw.len() / 2 + 64)?;
+        run::squeeze(
+            workspace.large_state::<TableMemory>(CodecId::CM),
+            model,
+            raw,
+            out,
+        )?;
+        Ok(model.to_params())
+    }
+
+    fn decode(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let model = Model::from_params(params, out.len() as u64)?;
+        let decoder = run::open(
+            workspace.large_state::<TableMemory>(CodecId::CM),
+            model,
+            data,
+            out,
+        )?;
+        match decoder.is_used_up() {
+            true => Ok(()),
+            false => Err(run::damaged("bytes after the end")),
+        }
+    }
+
+    fn decode_prefix(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let model = Model::from_params(params, raw_length_bytes)?;
+        run::open(
+            workspace.large_state::<TableMemory>(CodecId::CM),
+            model,
+            data,
+            out,
+        )
+        .map(|_| ())
+    }
+
+    fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
+        Model::from_params(params, raw_length_bytes).map(|_| ())
+    }
+
+    fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
+        self.model(raw_length_bytes, settings, Profile::Text)
+            .memory_bytes()
+    }
+
+    fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
+        let largest = Settings::level(i32::from(LEVEL_MAX));
+        Model::from_params(params, raw_length_bytes)
+            .unwrap_or_else(|_| self.model(raw_length_bytes, &largest, Profile::Text))
+            .memory_bytes()
+    }
+
+    fn with_less_memory(&self, _raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
+        let level = clamped_level(self, settings);
+        (level > 1).then(|| Settings {
+            level: Some(level - 1),
+            ..*settings
+        })
+    }
+
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Confirm
+    }
+}
+
+/// The profile that makes the least of a sample, by the lightest model: costs a few parts in a
+/// thousand of a large block's time.
+fn choose_profile(memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
+    let sample = profile::sample(raw);
+    let candidates = Profile::candidates(&sample);
+    let likeliest = candidates.first().copied().unwrap_or(Profile::Binary);
+    if candidates.len() < 2 || raw.len() < profile::TRIAL_MIN_BYTES {
+        return Ok(likeliest);
+    }
+    let mut best = (usize::MAX, likeliest);
+    for profile in candidates {
+        let model = Model {
+            level: 1,
+            profile,
+            raw_length_bytes: sample.len() as u32,
+        };
+        let mut trial = Vec::new();
+        run::squeeze(memory, model, &sample, &mut trial)?;
+        if trial.len() < best.0 {
+            best = (trial.len(), profile);
+        }
+    }
+    Ok(best.1)
+}
+
+impl Cm {
+    fn model(&self, raw_length_bytes: u64, settings: &Settings, profile: Profile) -> Model {
+        Model {
+            level: clamped_level(self, settings) as u8,
+            profile,
+            raw_length_bytes: u32::try_from(raw_length_bytes).unwrap_or(u32::MAX),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A block through the model, bit by bit, in either direction.
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Avx2;
+use super::lanes::{Lanes, Plain};
+use super::model::Model;
+use super::predictor::Predictor;
+use super::table::TableMemory;
+use crate::arithmetic::{BinaryCoder, Decoder, Encoder};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+
+/// Appends the payload for `raw` to `out`.
+pub(crate) fn squeeze(
+    memory: &mut TableMemory,
+    model: Model,
+    raw: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    with_predictor(memory, model, Squeeze { raw, out })
+}
+
+/// Fills `out` from `data`; returns the decoder at the place where it stopped.
+pub(crate) fn open<'d>(
+    memory: &mut TableMemory,
+    model: Model,
+    data: &'d [u8],
+    out: &mut [u8],
+) -> Result<Decoder<'d>> {
+    with_predictor(memory, model, Open { data, out })?
+}
+
+pub(super) fn damaged(cause: &'static str) -> Error {
+    Error::Damaged {
+        codec: CodecId::CM,
+        cause,
+    }
+}
+
+/// What to do with a model.
+trait Job {
+    type Output;
+
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
+        self,
+        predictor: Predictor<'_, L, C, I, S, M>,
+    ) -> Self::Output;
+}
+
+/// Builds the model for this machine, and runs `job` with it.
+fn with_predictor<J: Job>(memory: &mut TableMemory, model: Model, job: J) -> Result<J::Output> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(lanes) = Avx2::detect() {
+        return with_lanes(lanes, memory, model, job);
+    }
+    with_lanes(Plain, memory, model, job)
+}
+
+fn with_lanes<L: Lanes, J: Job>(
+    lanes: L,
+    memory: &mut TableMemory,
+    model: Model,
+    job: J,
+) -> Result<J::Output> {
+    let table = memory.table(model.lines_log());
+    let table = table.ok_or(Error::OutOfMemory {
+        codec: CodecId::CM,
+        wanted_bytes: model.memory_bytes(),
+    })?;
+    // Contexts, inputs, groups of weights, and match models, by level.
+    Ok(match model.level {
+        1 => lanes.compile_for(|| job.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model))),
+        2 => lanes.compile_for(|| job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model))),
+        _ => lanes.compile_for(|| job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model))),
+    })
+}
+
+/// Writes `raw` to `out`.
+struct Squeeze<'a> {
+    raw: &'a [u8],
+    out: &'a mut Vec<u8>,
+}
+
+impl Job for Squeeze<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
+        self,
+        mut predictor: Predictor<'_, L, C, I, S, M>,
+    ) {
+        let mut encoder = Encoder::new(self.out);
+        for (index, &byte) in self.raw.iter().enumerate() {
+            if let Some(guess) = predictor.guess() {
+                if encoder.code(guess == byte, predictor.predict_sure()) {
+                    predictor.confirm(&self.raw[..=index]);
+                    continue;
+                }
+                predictor.refute(&self.raw[..index]);
+            }
+            let byte = u32::from(byte);
+            for shift in (1..8).rev() {
+                let bit = encoder.code(byte >> shift & 1 != 0, predictor.predict());
+                predictor.update(u32::from(bit));
+            }
+            let bit = encoder.code(byte & 1 != 0, predictor.predict());
+            predictor.update_byte(u32::from(bit), &self.raw[..=index]);
+        }
+        encoder.finish();
+    }
+}
+
+/// Fills `out` from `data`; returns the decoder at the place where it stopped.
+struct Open<'a, 'd> {
+    data: &'d [u8],
+    out: &'a mut [u8],
+}
+
+impl<'d> Job for Open<'_, 'd> {
+    type Output = Result<Decoder<'d>>;
+
+    #[inline(always)]
+    fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
+        self,
+        mut predictor: Predictor<'_, L, C, I, S, M>,
+    ) -> Result<Decoder<'d>> {
+        let mut decoder = Decoder::new(self.data);
+        for index in 0..self.out.len() {
+            if decoder.is_overdrawn() {
+                break;
+            }
+            if let Some(guess) = predictor.guess() {
+                if decoder.code(false, predictor.predict_sure()) {
+                    self.out[index] = guess;
+                    predictor.confirm(&self.out[..=index]);
+                    continue;
+                }
+                predictor.refute(&self.out[..index]);
+            }
+            let mut byte = 0;
+            for _ in 1..8 {
+                let bit = u32::from(decoder.code(false, predictor.predict()));
+                predictor.update(bit);
+                byte = byte << 1 | bit;
+            }
+            let bit = u32::from(decoder.code(false, predictor.predict()));
+            self.out[index] = (byte << 1 | bit) as u8;
+            predictor.update_byte(bit, &self.out[..=index]);
+        }
+        match decoder.is_overdrawn() {
+            true => Err(damaged("payload ends early")),
+            false => Ok(decoder),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Codec 5: raw deflate (RFC 1951) through zlib-rs. Its output depends on no processor feature.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::codec::{Codec, Description, OnNoise, checked_level, reserve};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// Upper bounds of zlib's documentation: (1 << 17) + (1 << 17) bytes and some for an encoder,
+/// 32 KiB and tables for a decoder; zlib-rs pads its windows.
+const ENCODER_BYTES: u64 = 512 << 10;
+const DECODER_BYTES: u64 = 96 << 10;
+
+/// Deflate.
+pub(crate) struct Deflate;
+
+impl CodecId {
+    /// Raw deflate (RFC 1951).
+    pub const DEFLATE: Self = Self(5);
+}
+
+/// Cached streams.
+#[derive(Default)]
+pub(crate) struct DeflateState {
+    /// With the level it was made for.
+    encoder: Option<(u32, Compress)>,
+    decoder: Option<Decompress>,
+}
+
+impl DeflateState {
+    fn encoder(&mut self, level: u32) -> &mut Compress {
+        let slot = &mut self.encoder;
+        if slot
+            .as_ref()
+            .is_some_and(|(made_for, _)| *made_for != level)
+        {
+            *slot = None;
+        }
+        let fresh = || (level, Compress::new(Compression::new(level), false));
+        let (_, stream) = slot.get_or_insert_with(fresh);
+        stream.reset();
+        stream
+    }
+
+    fn decoder(&mut self) -> &mut Decompress {
+        let stream = self.decoder.get_or_insert_with(|| Decompress::new(false));
+        stream.reset(false);
+        stream
+    }
+}
+
+impl Codec for Deflate {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::DEFLATE,
+            name: "deflate",
+            summary: "deflate: as in gzip and zip",
+            levels: 1..=9,
+            default_level: 6,
+        }
+    }
+
+    fn encode(
+        &self,
+        workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        let level = u32::try_from(checked_level(self, settings)?).unwrap_or(1);
+        reserve(CodecId::DEFLATE, out, bound_bytes(raw.len()))?;
+        run_encoder(workspace.state::<DeflateState>().encoder(level), raw, out)?;
+        Ok(Params::EMPTY)
+    }
+
+    fn decode(
+        &self,
+        workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let raw_length_bytes = out.len() as u64;
+        let stream = workspace.state::<DeflateState>().decoder();
+        let ended = fill(stream, data, out, raw_length_bytes)?;
+        finish(stream, ended, data, raw_length_bytes)
+    }
+
+    fn decode_prefix(
+        &self,
+        workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        fill(
+            workspace.state::<DeflateState>().decoder(),
+            data,
+            out,
+            raw_length_bytes,
+        )
+        .map(|_| ())
+    }
+
+    fn encode_memory_bytes(&self, _raw_length_bytes: u64, _settings: &Settings) -> u64 {
+        ENCODER_BYTES
+    }
+
+    fn decode_memory_bytes(&self, _raw_length_bytes: u64, _params: &Params) -> u64 {
+        DECODER_BYTES
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Store
+    }
+}
+
+/// Generous: zlib's bound for its quick level is a quarter more than the input in bad cases.
+fn bound_bytes(raw_length_bytes: usize) -> usize {
+    raw_length_bytes + raw_length_bytes / 4 + 1024
+}
+
+fn run_encoder(stream: &mut Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let failed = |cause| Error::Encoder {
+        codec: CodecId::DEFLATE,
+        cause,
+    };
+    loop {
+        let consumed = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+        let input = raw.get(consumed..).unwrap_or(&[]);
+        match stream.compress_vec(input, out, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => return Ok(()),
+            Ok(_) if out.len() < out.capacity() => {}
+            Ok(_) => return Err(failed("output larger than its bound")),
+            Err(_) => return Err(failed("zlib failed")),
+        }
+    }
+}
+
+/// Decodes until `out` is full; true when the stream ended with it.
+fn fill(
+    stream: &mut Decompress,
+    data: &[u8],
+    out: &mut [u8],
+    raw_length_bytes: u64,
+) -> Result<bool> {
+    loop {
+        let (consumed, produced) = totals(stream)?;
+        let input = data.get(consumed..).unwrap_or(&[]);
+        let status = stream
+            .decompress(input, &mut out[produced..], FlushDecompress::None)
+            .map_err(|_| damaged("not a deflate stream"))?;
+        let now = totals(stream)?;
+        let ended = status == Status::StreamEnd;
+        if now.1 == out.len() {
+            return Ok(ended);
+        }
+        if ended {
+            return Err(length_error(raw_length_bytes, now.1 as u64));
+        }
+        if now == (consumed, produced) {
+            return Err(damaged("cut short"));
+        }
+    }
+}
+
+/// After the last raw byte: the stream must end, and with it the data.
+fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
+    let mut ended = ended;
+    if !ended {
+        let (consumed, produced) = totals(stream)?;
+        let input = data.get(consumed..).unwrap_or(&[]);
+        let status = stream
+            .decompress(input, &mut [0], FlushDecompress::None)
+            .map_err(|_| damaged("not a deflate stream"))?;
+        let found = totals(stream)?.1;
+        if found > produced {
+            return Err(length_error(raw_length_bytes, found as u64));
+        }
+        ended = status == Status::StreamEnd;
+    }
+    match ended {
+        false => Err(damaged("no end of stream")),
+        true if totals(stream)?.0 == data.len() => Ok(()),
+        true => Err(damaged("bytes after the end")),
+    }
+}
+
+/// Bytes taken and given so far.
+fn totals(stream: &Decompress) -> Result<(usize, usize)> {
+    let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
+    Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
+}
+
+fn damaged(cause: &'static str) -> Error {
+    Error::Damaged {
+        codec: CodecId::DEFLATE,
+        cause,
+    }
+}
+
+fn length_error(expected_bytes: u64, found_bytes: u64) -> Error {
+    Error::Length {
+        codec: CodecId::DEFLATE,
+        expected_bytes,
+        found_bytes,
+    }
+}

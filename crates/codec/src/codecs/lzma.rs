@@ -1,0 +1,450 @@
+//! Codec 3: raw LZMA2 through liblzma. LZMA2 rather than LZMA: it ends by itself, stores what it
+//! cannot squeeze, and carries lc, lp and pb in its stream, so that the block's only parameter is
+//! the dictionary size, one byte as in the xz format (section 5.3.1 of its specification).
+
+use liblzma::stream::{Action, Filters, LzmaOptions, PRESET_EXTREME, Status, Stream};
+
+use crate::codec::{
+    Codec, Description, OnNoise, check_setting, checked_level, clamped_level, reserve,
+};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::raw_length::MAX_RAW_LENGTH_BYTES;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// log2 of the smallest dictionary, bytes.
+const DICTIONARY_LOG_MIN: u32 = 12;
+/// log2 of the largest dictionary used, bytes.
+const DICTIONARY_LOG_MAX: u32 = 30;
+const _: () = assert!(1 << DICTIONARY_LOG_MAX == MAX_RAW_LENGTH_BYTES);
+
+/// lc + lp may not exceed this in LZMA2.
+const LITERAL_BITS_MAX: u32 = 4;
+/// Memory shortage halves the dictionary down to this share (log2) of the block; below, another
+/// codec does better.
+const DICTIONARY_SHARE_LOG_MIN: u32 = 2;
+
+/// LZMA2.
+pub(crate) struct Lzma;
+
+impl CodecId {
+    /// Raw LZMA2.
+    pub const LZMA: Self = Self(3);
+}
+
+impl Codec for Lzma {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::LZMA,
+            name: "lzma",
+            summary: "LZMA2: dense, slow to open",
+            levels: 0..=9,
+            default_level: 6,
+        }
+    }
+
+    fn encode(
+        &self,
+        _workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        let level = checked_level(self, settings)?;
+        let dictionary = dictionary(raw.len() as u64, settings)?;
+        let options = options(level, settings, dictionary)?;
+        let mut filters = Filters::new();
+        filters.lzma2(&options);
+        let stream = Stream::new_raw_encoder(&filters)
+            .map_err(|error| self.encoder_error(error, raw.len() as u64, settings))?;
+        reserve(CodecId::LZMA, out, bound_bytes(raw.len()))?;
+        run_encoder(stream, raw, out)?;
+        Ok(Params::from_array([dictionary.code]))
+    }
+
+    fn decode(
+        &self,
+        _workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let raw_length_bytes = out.len() as u64;
+        let mut stream = decoder(params, raw_length_bytes)?;
+        fill(&mut stream, data, out, raw_length_bytes)?;
+        finish(&mut stream, data, raw_length_bytes)
+    }
+
+    fn decode_prefix(
+        &self,
+        _workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let mut stream = decoder(params, raw_length_bytes)?;
+        fill(&mut stream, data, out, raw_length_bytes)
+    }
+
+    fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
+        Dictionary::from_params(params, raw_length_bytes).map(|_| ())
+    }
+
+    fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
+        let dictionary_bytes = match dictionary(raw_length_bytes, settings) {
+            Ok(dictionary) => dictionary.bytes,
+            Err(_) => raw_length_bytes,
+        };
+        // Hash chains (levels 0 to 3) take 4 bytes per dictionary byte and binary trees 8; heads up
+        // to 4 more, the window 1.5; plus liblzma's fixed tables.
+        let per_byte_halves = match clamped_level(self, settings) <= 3 {
+            true => 19,
+            false => 27,
+        };
+        dictionary_bytes * per_byte_halves / 2 + (6 << 20)
+    }
+
+    fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
+        let dictionary_bytes = Dictionary::from_params(params, raw_length_bytes)
+            .map_or(raw_length_bytes, |dictionary| dictionary.bytes);
+        dictionary_bytes + (128 << 10)
+    }
+
+    fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
+        let whole_log = log2_up(raw_length_bytes);
+        let log = settings.window_log.unwrap_or(whole_log).min(whole_log) - 1;
+        let floor = whole_log.saturating_sub(DICTIONARY_SHARE_LOG_MIN);
+        (log >= floor.max(DICTIONARY_LOG_MIN)).then_some(Settings {
+            window_log: Some(log),
+            ..*settings
+        })
+    }
+
+    fn opens_slowly(&self) -> bool {
+        true
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Confirm
+    }
+}
+
+impl Lzma {
+    fn encoder_error(
+        &self,
+        error: liblzma::stream::Error,
+        raw_length_bytes: u64,
+        settings: &Settings,
+    ) -> Error {
+        match error {
+            liblzma::stream::Error::Mem => Error::OutOfMemory {
+                codec: CodecId::LZMA,
+                wanted_bytes: self.encode_memory_bytes(raw_length_bytes, settings),
+            },
+            _ => Error::Encoder {
+                codec: CodecId::LZMA,
+                cause: "liblzma refused its options",
+            },
+        }
+    }
+}
+
+/// A dictionary size that LZMA2 can name: 2^n or 2^n + 2^(n-1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Dictionary {
+    code: u8,
+    bytes: u64,
+}
+
+impl Dictionary {
+    /// Largest code used; the size for it is `DICTIONARY_LOG_MAX`.
+    const CODE_MAX: u8 = (DICTIONARY_LOG_MAX - DICTIONARY_LOG_MIN) as u8 * 2;
+
+    fn from_code(code: u8) -> Self {
+        let bytes = (2 | u64::from(code & 1)) << (u32::from(code / 2) + DICTIONARY_LOG_MIN - 1);
+        Self { code, bytes }
+    }
+
+    /// The smallest one that holds `length_bytes`, which is at most `MAX_RAW_LENGTH_BYTES`.
+    fn holding(length_bytes: u64) -> Self {
+        (0..=Self::CODE_MAX)
+            .map(Self::from_code)
+            .find(|dictionary| dictionary.bytes >= length_bytes)
+            .unwrap_or(Self::from_code(Self::CODE_MAX))
+    }
+
+    /// The stated one, if it is no larger than the block needs.
+    fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
+        let [code] = params.to_array()?;
+        if code > Self::holding(raw_length_bytes).code {
+            return Err(Error::Description {
+                field: "lzma dictionary code",
+                value: u64::from(code),
+            });
+        }
+        Ok(Self::from_code(code))
+    }
+}
+
+/// The dictionary for a block: as asked, or as large as the block.
+fn dictionary(raw_length_bytes: u64, settings: &Settings) -> Result<Dictionary> {
+    let whole = Dictionary::holding(raw_length_bytes);
+    let Some(log) = settings.window_log else {
+        return Ok(whole);
+    };
+    check_setting(
+        CodecId::LZMA,
+        "window_log",
+        i64::from(log),
+        i64::from(DICTIONARY_LOG_MIN)..=i64::from(DICTIONARY_LOG_MAX),
+    )?;
+    let asked = Dictionary::holding(1 << log);
+    Ok(if asked.bytes < whole.bytes {
+        asked
+    } else {
+        whole
+    })
+}
+
+fn log2_up(raw_length_bytes: u64) -> u32 {
+    let length = raw_length_bytes.clamp(1 << DICTIONARY_LOG_MIN, MAX_RAW_LENGTH_BYTES);
+    length.next_power_of_two().trailing_zeros()
+}
+
+/// liblzma's presets 0 to 6; 7 and 8 search longer matches, 9 is its "extreme" parse. (Its own 7 to
+/// 9 differ from 6 by the dictionary only, which follows the block here.)
+fn options(level: i32, settings: &Settings, dictionary: Dictionary) -> Result<LzmaOptions> {
+    let preset = match level {
+        9 => 6 | PRESET_EXTREME,
+        _ => u32::try_from(level.clamp(0, 6)).unwrap_or(6),
+    };
+    let mut options = LzmaOptions::new_preset(preset).map_err(|_| Error::Encoder {
+        codec: CodecId::LZMA,
+        cause: "liblzma does not know the preset",
+    })?;
+    match level {
+        7 => options.nice_len(128),
+        8 => options.nice_len(273),
+        _ => &mut options,
+    };
+    let bits = checked_bits(settings)?;
+    options
+        .dict_size(u32::try_from(dictionary.bytes).unwrap_or(1 << DICTIONARY_LOG_MAX))
+        .literal_context_bits(bits.0)
+        .literal_position_bits(bits.1)
+        .position_bits(bits.2);
+    Ok(options)
+}
+
+/// lc, lp, pb.
+fn checked_bits(settings: &Settings) -> Result<(u32, u32, u32)> {
+    let context = settings.literal_context_bits.unwrap_or(3);
+    let position = settings.literal_position_bits.unwrap_or(0);
+    let alignment = settings.position_bits.unwrap_or(2);
+    let check = |name, value: u32, maximum: u32| {
+        check_setting(
+            CodecId::LZMA,
+            name,
+            i64::from(value),
+            0..=i64::from(maximum),
+        )
+    };
+    check("literal_context_bits", context, LITERAL_BITS_MAX)?;
+    check(
+        "literal_position_bits",
+        position,
+        LITERAL_BITS_MAX - context,
+    )?;
+    check("position_bits", alignment, 4)?;
+    Ok((context, position, alignment))
+}
+
+/// LZMA2 stores what does not shrink: three bytes per 64 KiB chunk, and its end byte.
+fn bound_bytes(raw_length_bytes: usize) -> usize {
+    raw_length_bytes + raw_length_bytes / (16 << 10) * 3 + 64
+}
+
+fn run_encoder(mut stream: Stream, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let failed = |cause| Error::Encoder {
+        codec: CodecId::LZMA,
+        cause,
+    };
+    loop {
+        let consumed = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+        let input = raw.get(consumed..).unwrap_or(&[]);
+        match stream.process_vec(input, out, Action::Finish) {
+            Ok(Status::StreamEnd) => return Ok(()),
+            Ok(Status::Ok) if out.len() < out.capacity() => {}
+            Ok(_) => return Err(failed("output larger than its bound")),
+            Err(_) => return Err(failed("liblzma failed")),
+        }
+    }
+}
+
+fn decoder(params: &Params, raw_length_bytes: u64) -> Result<Stream> {
+    let dictionary = Dictionary::from_params(params, raw_length_bytes)?;
+    let mut filters = Filters::new();
+    filters
+        .lzma2_properties(&[dictionary.code])
+        .map_err(|_| damaged("dictionary code"))?;
+    Stream::new_raw_decoder(&filters).map_err(|_| Error::OutOfMemory {
+        codec: CodecId::LZMA,
+        wanted_bytes: dictionary.bytes,
+    })
+}
+
+/// Decodes until `out` is full.
+fn fill(stream: &mut Stream, data: &[u8], out: &mut [u8], raw_length_bytes: u64) -> Result<()> {
+    loop {
+        let (consumed, produced) = totals(stream)?;
+        if produced == out.len() {
+            return Ok(());
+        }
+        let input = data.get(consumed..).unwrap_or(&[]);
+        let status = stream
+            .process(input, &mut out[produced..], Action::Run)
+            .map_err(|error| damaged(decoder_cause(error)))?;
+        let now = totals(stream)?;
+        if now.1 == out.len() {
+            return Ok(());
+        }
+        if matches!(status, Status::StreamEnd) {
+            return Err(length_error(raw_length_bytes, now.1 as u64));
+        }
+        if now == (consumed, produced) {
+            return Err(damaged("cut short"));
+        }
+    }
+}
+
+/// After the last raw byte: the stream must end, and with it the data.
+fn finish(stream: &mut Stream, data: &[u8], raw_length_bytes: u64) -> Result<()> {
+    let (consumed, produced) = totals(stream)?;
+    let input = data.get(consumed..).unwrap_or(&[]);
+    let mut one_more = [0];
+    let status = stream
+        .process(input, &mut one_more, Action::Run)
+        .map_err(|error| damaged(decoder_cause(error)))?;
+    let now = totals(stream)?;
+    if now.1 > produced {
+        return Err(length_error(raw_length_bytes, now.1 as u64));
+    }
+    match status {
+        Status::StreamEnd if now.0 == data.len() => Ok(()),
+        Status::StreamEnd => Err(damaged("bytes after the end")),
+        _ => Err(damaged("no end of stream")),
+    }
+}
+
+/// Bytes taken and given so far.
+fn totals(stream: &Stream) -> Result<(usize, usize)> {
+    let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
+    Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
+}
+
+fn decoder_cause(error: liblzma::stream::Error) -> &'static str {
+    match error {
+        liblzma::stream::Error::Mem | liblzma::stream::Error::MemLimit => "no memory",
+        _ => "not an LZMA2 stream",
+    }
+}
+
+fn damaged(cause: &'static str) -> Error {
+    Error::Damaged {
+        codec: CodecId::LZMA,
+        cause,
+    }
+}
+
+fn length_error(expected_bytes: u64, found_bytes: u64) -> Error {
+    Error::Length {
+        codec: CodecId::LZMA,
+        expected_bytes,
+        found_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dictionaries_are_as_in_the_xz_format() {
+        assert_eq!(Dictionary::from_code(0).bytes, 4 << 10);
+        assert_eq!(Dictionary::from_code(1).bytes, 6 << 10);
+        assert_eq!(Dictionary::from_code(22).bytes, 8 << 20);
+        assert_eq!(
+            Dictionary::from_code(Dictionary::CODE_MAX).bytes,
+            MAX_RAW_LENGTH_BYTES
+        );
+        for (length, bytes) in [(1, 4096), (4096, 4096), (4097, 6144), (6145, 8192)] {
+            assert_eq!(Dictionary::holding(length).bytes, bytes);
+        }
+        assert_eq!(
+            Dictionary::holding(MAX_RAW_LENGTH_BYTES).bytes,
+            MAX_RAW_LENGTH_BYTES
+        );
+    }
+
+    #[test]
+    fn forged_dictionary_is_refused_before_memory_is_taken() {
+        let huge = Params::from_array([Dictionary::CODE_MAX]);
+        assert!(matches!(
+            Lzma.check_params(&huge, 5000),
+            Err(Error::Description { .. })
+        ));
+        assert!(
+            Lzma.decode(&mut Workspace::new(), &huge, &[0], &mut [0; 9])
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn less_memory_means_a_smaller_dictionary_and_ends() {
+        let mut settings = Settings::level(6);
+        let mut estimate = Lzma.encode_memory_bytes(8 << 20, &settings);
+        let mut steps = 0;
+        while let Some(lighter) = Lzma.with_less_memory(8 << 20, &settings) {
+            settings = lighter;
+            let now = Lzma.encode_memory_bytes(8 << 20, &settings);
+            assert!(now < estimate);
+            estimate = now;
+            steps += 1;
+        }
+        assert_eq!(steps, DICTIONARY_SHARE_LOG_MIN);
+    }
+
+    #[test]
+    fn literal_and_position_bits_are_used_and_checked() {
+        let raw = crate::test_data::text(20_000, 3);
+        let mut sizes = Vec::new();
+        for (context, position, alignment) in [(3, 0, 2), (0, 2, 4), (4, 0, 0)] {
+            let settings = Settings {
+                literal_context_bits: Some(context),
+                literal_position_bits: Some(position),
+                position_bits: Some(alignment),
+                ..Settings::level(2)
+            };
+            let mut data = Vec::new();
+            let params = Lzma
+                .encode(&mut Workspace::new(), &raw, &settings, &mut data)
+                .unwrap();
+            let mut opened = vec![0; raw.len()];
+            Lzma.decode(&mut Workspace::new(), &params, &data, &mut opened)
+                .unwrap();
+            assert_eq!(opened, raw);
+            sizes.push(data.len());
+        }
+        assert!(sizes[0] != sizes[1] && sizes[1] != sizes[2]);
+        let wrong = Settings {
+            literal_context_bits: Some(3),
+            literal_position_bits: Some(2),
+            ..Settings::default()
+        };
+        let result = Lzma.encode(&mut Workspace::new(), &raw, &wrong, &mut Vec::new());
+        assert!(matches!(result, Err(Error::Setting { .. })), "{result:?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The codecs, one file or directory each. `registry.rs` lists them.
+
+pub(crate) mod bwt;
+pub(crate) mod bzip2;
+pub(crate) mod cm;
+pub(crate) mod deflate;
+pub(crate) mod lz4;
+pub(crate) mod lzma;
+pub(crate) mod none;
+pub(crate) mod ppmd;
+pub(crate) mod zstd;

@@ -1,0 +1,89 @@
+//! Codec 0: the bytes as they are.
+
+use crate::codec::{Codec, Description, OnNoise, checked_level, reserve};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// Stores.
+pub(crate) struct Stored;
+
+impl CodecId {
+    /// The block as it is.
+    pub const NONE: Self = Self(0);
+}
+
+impl Codec for Stored {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::NONE,
+            name: "none",
+            summary: "stores blocks as they are",
+            levels: 0..=0,
+            default_level: 0,
+        }
+    }
+
+    fn encode(
+        &self,
+        _workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        checked_level(self, settings)?;
+        reserve(CodecId::NONE, out, raw.len())?;
+        out.extend_from_slice(raw);
+        Ok(Params::EMPTY)
+    }
+
+    fn decode(
+        &self,
+        _workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        if data.len() != out.len() {
+            return Err(Error::Length {
+                codec: CodecId::NONE,
+                expected_bytes: out.len() as u64,
+                found_bytes: data.len() as u64,
+            });
+        }
+        out.copy_from_slice(data);
+        Ok(())
+    }
+
+    fn decode_prefix(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        if data.len() as u64 != raw_length_bytes || out.len() > data.len() {
+            return Err(Error::Length {
+                codec: CodecId::NONE,
+                expected_bytes: raw_length_bytes,
+                found_bytes: data.len() as u64,
+            });
+        }
+        self.decode(workspace, params, &data[..out.len()], out)
+    }
+
+    fn encode_memory_bytes(&self, _raw_length_bytes: u64, _settings: &Settings) -> u64 {
+        0
+    }
+
+    fn decode_memory_bytes(&self, _raw_length_bytes: u64, _params: &Params) -> u64 {
+        0
+    }
+
+    fn on_noise(&self, _settings: &Settings) -> OnNoise {
+        OnNoise::Store
+    }
+}

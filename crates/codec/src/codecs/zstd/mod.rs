@@ -1,0 +1,424 @@
+//! Codec 2: one Zstandard frame (RFC 8878) per block, without magic number, content size and
+//! checksum: the archive stores the raw length and its own checksums. Header: two bytes.
+//!
+//! Always one thread: zstd's own threads cut the block and would change the bytes.
+//!
+//! Context reuse keeps the bytes: stale table entries lie below the window's low limit and are
+//! skipped, and the salt that the row match finder (levels 5 to 12) mixes in at every reset only
+//! permutes buckets. The tests compare fresh with used contexts at every level all the same.
+
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, InBuffer, OutBuffer};
+use zstd_safe::{ParamSwitch, ResetDirective};
+
+use crate::codec::{
+    Codec, Description, OnNoise, check_setting, checked_level, clamped_level, reserve,
+};
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+use crate::params::Params;
+use crate::raw_length::MAX_RAW_LENGTH_BYTES;
+use crate::sample::Content;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+mod finder;
+mod frame;
+mod tables;
+
+use finder::Finder;
+use frame::check_frame;
+use tables::table_bytes;
+
+/// Smallest window that zstd knows, log2 of bytes.
+const WINDOW_LOG_MIN: u32 = 10;
+/// Largest window used, log2 of bytes: the largest block, and what 32-bit builds take.
+const WINDOW_LOG_MAX: u32 = 30;
+const _: () = assert!(1 << WINDOW_LOG_MAX == MAX_RAW_LENGTH_BYTES);
+
+/// A context is renewed before it has seen this many bytes. Positions in its tables go on from
+/// block to block, and zstd would have to rescale them near 2^31 on 32-bit machines but near 2^32
+/// on others; with this no block ever meets a rescaling.
+const CONTEXT_BYTES_MAX: u64 = 1_500 << 20;
+const _: () = assert!(CONTEXT_BYTES_MAX >= MAX_RAW_LENGTH_BYTES && CONTEXT_BYTES_MAX < 1 << 31);
+
+/// Level of the quick trials.
+const QUICK_LEVEL: i32 = 1;
+/// Up to this level zstd runs over noise about as fast as `QUICK_LEVEL` does: 4.0 to 4.8 GB/s were
+/// measured, 2.7 at level 5, 1.0 at 12, 0.16 at 13, 0.01 from 16 on. All levels found a repeat of
+/// 2 MiB of noise; long-distance matching found no more, at 1.4 GB/s.
+const NOISE_LEVEL_MAX: i32 = 4;
+
+/// Long-distance mode looks at one position in `2^LONG_DISTANCE_RATE_LOG`.
+///
+/// zstd takes 7 for its fast levels, for windows of gigabytes. In a block twice as many pay (levels 1 and 3, MB, user time): JSON 7.96
+/// and 7.29 -> 7.78 and 7.13 for 0 to 10 % more time, text 28.20 and 24.78 -> 28.00 and 24.62 for 9 %, 700 MB of kernel trees 76.72
+/// and 69.92 -> 76.55 and 69.91 for 5 to 9 %. Four times as many: JSON 7.65 and 7.02 for a fifth more time, kernel trees 76.36 and 69.79 for a quarter.
+const LONG_DISTANCE_RATE_LOG: u32 = 6;
+
+/// zstd.
+pub(crate) struct Zstd;
+
+impl CodecId {
+    /// One Zstandard frame (RFC 8878) without its magic number.
+    pub const ZSTD: Self = Self(2);
+}
+
+/// Cached contexts.
+#[derive(Default)]
+pub(crate) struct ZstdState {
+    encoder: Option<CCtx<'static>>,
+    /// Raw bytes that went through `encoder`.
+    encoder_bytes: u64,
+    decoder: Option<DCtx<'static>>,
+}
+
+impl ZstdState {
+    fn encoder(&mut self, raw_length_bytes: u64) -> Result<&mut CCtx<'static>> {
+        let bytes = self.encoder_bytes.saturating_add(raw_length_bytes);
+        if bytes > CONTEXT_BYTES_MAX {
+            self.encoder = None;
+        }
+        self.encoder_bytes = match self.encoder {
+            Some(_) => bytes,
+            None => raw_length_bytes,
+        };
+        if self.encoder.is_none() {
+            self.encoder = CCtx::try_create();
+        }
+        self.encoder.as_mut().ok_or(OUT_OF_MEMORY)
+    }
+
+    fn decoder(&mut self) -> Result<&mut DCtx<'static>> {
+        if self.decoder.is_none() {
+            let mut context = DCtx::try_create().ok_or(OUT_OF_MEMORY)?;
+            context
+                .set_parameter(DParameter::Format(FrameFormat::Magicless))
+                .map_err(damaged)?;
+            self.decoder = Some(context);
+        }
+        self.decoder.as_mut().ok_or(OUT_OF_MEMORY)
+    }
+}
+
+/// A context object itself, without tables.
+const OUT_OF_MEMORY: Error = Error::OutOfMemory {
+    codec: CodecId::ZSTD,
+    wanted_bytes: 16 << 10,
+};
+
+impl Codec for Zstd {
+    fn describe(&self) -> Description {
+        Description {
+            id: CodecId::ZSTD,
+            name: "zstd",
+            summary: "Zstandard: fast to open at every level",
+            levels: 1..=22,
+            default_level: 3,
+        }
+    }
+
+    fn encode(
+        &self,
+        workspace: &mut Workspace,
+        raw: &[u8],
+        settings: &Settings,
+        out: &mut Vec<u8>,
+    ) -> Result<Params> {
+        let level = checked_level(self, settings)?;
+        if let Some(window_log) = settings.window_log {
+            check_setting(
+                CodecId::ZSTD,
+                "window_log",
+                i64::from(window_log),
+                i64::from(WINDOW_LOG_MIN)..=i64::from(WINDOW_LOG_MAX),
+            )?;
+        }
+        let trial = |workspace: &mut Workspace, piece: &[u8], finder| {
+            workspace.trial_bytes(|workspace, out| {
+                let tuning = Tuning {
+                    finder,
+                    window_log: window_log(piece.len() as u64, settings),
+                    long_distance: false,
+                };
+                compress(workspace, piece, &tuning, out)
+            })
+        };
+        let tuning = Tuning {
+            finder: finder::choose(workspace, raw, level, trial)?,
+            window_log: window_log(raw.len() as u64, settings),
+            long_distance: settings.long_distance,
+        };
+        compress(workspace, raw, &tuning, out)?;
+        Ok(Params::EMPTY)
+    }
+
+    fn decode(
+        &self,
+        workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        check_frame(data, out.len() as u64)?;
+        let context = workspace.state::<ZstdState>().decoder()?;
+        let found = context.decompress(out, data).map_err(damaged)?;
+        if found != out.len() {
+            return Err(Error::Length {
+                codec: CodecId::ZSTD,
+                expected_bytes: out.len() as u64,
+                found_bytes: found as u64,
+            });
+        }
+        Ok(())
+    }
+
+    fn decode_prefix(
+        &self,
+        workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        raw_length_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        check_frame(data, raw_length_bytes)?;
+        let context = workspace.state::<ZstdState>().decoder()?;
+        context
+            .reset(ResetDirective::SessionOnly)
+            .map_err(damaged)?;
+        // The same limit as in `check_frame`, also said to zstd, whose own default is 2^27.
+        context
+            .set_parameter(DParameter::WindowLogMax(ceil_log2(raw_length_bytes)))
+            .map_err(damaged)?;
+        let wanted_bytes = out.len();
+        let mut input = InBuffer::around(data);
+        let mut output = OutBuffer::around(out);
+        while output.pos() < wanted_bytes {
+            let before = (input.pos(), output.pos());
+            let hint = context
+                .decompress_stream(&mut output, &mut input)
+                .map_err(damaged)?;
+            let stuck = before == (input.pos(), output.pos());
+            if output.pos() < wanted_bytes && (hint == 0 || stuck) {
+                return Err(Error::Length {
+                    codec: CodecId::ZSTD,
+                    expected_bytes: raw_length_bytes,
+                    found_bytes: output.pos() as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
+        let level = clamped_level(self, settings);
+        let window_log = window_log(raw_length_bytes, settings);
+        let finder = finder::own_finder(level, raw_length_bytes, Content::Text);
+        table_bytes(&finder, window_log, settings.long_distance) + FIXED_ENCODER_BYTES
+    }
+
+    fn decode_memory_bytes(&self, raw_length_bytes: u64, _params: &Params) -> u64 {
+        // A prefix is opened through zstd's own window; a whole block goes straight to its place.
+        (1 << ceil_log2(raw_length_bytes)) + FIXED_DECODER_BYTES
+    }
+
+    fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
+        let now = self.encode_memory_bytes(raw_length_bytes, settings);
+        let level = clamped_level(self, settings);
+        (*self.describe().levels.start()..level)
+            .rev()
+            .map(|level| Settings {
+                level: Some(level),
+                ..*settings
+            })
+            .find(|lighter| self.encode_memory_bytes(raw_length_bytes, lighter) < now)
+    }
+
+    fn on_noise(&self, settings: &Settings) -> OnNoise {
+        match clamped_level(self, settings) <= NOISE_LEVEL_MAX {
+            true => OnNoise::Run,
+            false => OnNoise::Confirm,
+        }
+    }
+}
+
+/// Appends a quick zstd form of `raw` to `out`: the yardstick of trials.
+pub(crate) fn quick(workspace: &mut Workspace, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let tuning = Tuning {
+        finder: Finder::of_level(QUICK_LEVEL),
+        window_log: ceil_log2(raw.len() as u64),
+        long_distance: false,
+    };
+    compress(workspace, raw, &tuning, out)
+}
+
+/// All that the bytes depend on, besides the block's.
+struct Tuning {
+    finder: Finder,
+    window_log: u32,
+    long_distance: bool,
+}
+
+fn compress(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    tuning: &Tuning,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let context = workspace.state::<ZstdState>().encoder(raw.len() as u64)?;
+    configure(context, tuning).map_err(encoder_error)?;
+    // Always the full bound: with less room zstd stores parts that it could squeeze, and the bytes
+    // would depend on the capacity that `out` happens to have.
+    reserve(CodecId::ZSTD, out, zstd_safe::compress_bound(raw.len()))?;
+    let start = out.len() as u64;
+    let mut cursor = std::io::Cursor::new(out);
+    cursor.set_position(start);
+    context.compress2(&mut cursor, raw).map_err(encoder_error)?;
+    Ok(())
+}
+
+fn configure(
+    context: &mut CCtx<'static>,
+    tuning: &Tuning,
+) -> std::result::Result<(), zstd_safe::ErrorCode> {
+    context.reset(ResetDirective::SessionAndParameters)?;
+    context.set_parameter(CParameter::Format(FrameFormat::Magicless))?;
+    context.set_parameter(CParameter::CompressionLevel(tuning.finder.level))?;
+    context.set_parameter(CParameter::WindowLog(tuning.window_log))?;
+    context.set_parameter(CParameter::ContentSizeFlag(false))?;
+    context.set_parameter(CParameter::ChecksumFlag(false))?;
+    context.set_parameter(CParameter::DictIdFlag(false))?;
+    if let Some(hash_log) = tuning.finder.hash_log {
+        context.set_parameter(CParameter::HashLog(hash_log))?;
+    }
+    if let Some(match_bytes_min) = tuning.finder.match_bytes_min {
+        context.set_parameter(CParameter::MinMatch(match_bytes_min))?;
+    }
+    if tuning.long_distance {
+        context.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
+        context.set_parameter(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
+    }
+    // Said aloud, since what "auto" means has differed between versions and processors.
+    let row_match_finder = match tuning.window_log > 14 {
+        true => ParamSwitch::Enable,
+        false => ParamSwitch::Disable,
+    };
+    context.set_parameter(CParameter::UseRowMatchFinder(row_match_finder))?;
+    Ok(())
+}
+
+/// The window for a block: as asked, or as large as the block.
+fn window_log(raw_length_bytes: u64, settings: &Settings) -> u32 {
+    settings
+        .window_log
+        .unwrap_or(WINDOW_LOG_MAX)
+        .min(ceil_log2(raw_length_bytes))
+        .max(WINDOW_LOG_MIN)
+}
+
+/// log2 of the smallest window that holds the block, within zstd's bounds.
+fn ceil_log2(raw_length_bytes: u64) -> u32 {
+    let length = raw_length_bytes.clamp(1 << WINDOW_LOG_MIN, 1 << WINDOW_LOG_MAX);
+    length.next_power_of_two().trailing_zeros()
+}
+
+/// Buffers of a zstd encoder that do not depend on the level: entropy tables, the 128 KiB block
+/// and its sequences, and the optimal parser's price tables.
+const FIXED_ENCODER_BYTES: u64 = 2 << 20;
+/// The same for a decoder: entropy tables, in and out buffers of one 128 KiB block.
+const FIXED_DECODER_BYTES: u64 = 512 << 10;
+
+fn damaged(code: zstd_safe::ErrorCode) -> Error {
+    Error::Damaged {
+        codec: CodecId::ZSTD,
+        cause: zstd_safe::get_error_name(code),
+    }
+}
+
+fn encoder_error(code: zstd_safe::ErrorCode) -> Error {
+    Error::Encoder {
+        codec: CodecId::ZSTD,
+        cause: zstd_safe::get_error_name(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_is_two_bytes() {
+        let mut out = Vec::new();
+        Zstd.encode(
+            &mut Workspace::new(),
+            &[0; 1000],
+            &Settings::default(),
+            &mut out,
+        )
+        .unwrap();
+        // Descriptor without any flag, then the window byte, then the first block header.
+        assert_eq!(out[0], 0);
+        assert!(out.len() < 20);
+    }
+
+    #[test]
+    fn estimate_covers_what_a_context_holds() {
+        for length in [1_000_usize, 16_000, 100_000, 250_000, 1 << 20, 5 << 20] {
+            let raw = crate::test_data::noise(length, 1);
+            for level in 1..=22 {
+                for long_distance in [false, true] {
+                    let settings = Settings {
+                        long_distance,
+                        ..Settings::level(level)
+                    };
+                    let mut workspace = Workspace::new();
+                    if level > 12 && length > 1 << 20 {
+                        continue; // Slow, and no other tables than at 1 MiB apart from the window.
+                    }
+                    Zstd.encode(&mut workspace, &raw, &settings, &mut Vec::new())
+                        .unwrap();
+                    let held = workspace
+                        .state::<ZstdState>()
+                        .encoder
+                        .as_ref()
+                        .unwrap()
+                        .sizeof() as u64;
+                    let estimate = Zstd.encode_memory_bytes(length as u64, &settings);
+                    assert!(
+                        held <= estimate && estimate <= held * 4 + (2 << 20),
+                        "level {level}, {length} bytes, long {long_distance}: {held} of {estimate}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contexts_are_renewed_in_time() {
+        let mut state = ZstdState::default();
+        state.encoder(CONTEXT_BYTES_MAX - 1).unwrap();
+        state.encoder(1).unwrap();
+        assert_eq!(state.encoder_bytes, CONTEXT_BYTES_MAX);
+        state.encoder(5).unwrap();
+        assert_eq!(state.encoder_bytes, 5);
+    }
+
+    #[test]
+    fn forged_frames_are_refused() {
+        let raw = crate::test_data::text(5000, 1);
+        let mut data = Vec::new();
+        Zstd.encode(&mut Workspace::new(), &raw, &Settings::default(), &mut data)
+            .unwrap();
+        let (plain, twice) = (data.clone(), [&data[..], &data[..]].concat());
+        data[1] = 20 << 3; // A window of 2^30.
+        assert!(check_frame(&plain, 5000).is_ok());
+        assert!(check_frame(&twice, 5000).is_err());
+        let result = Zstd.decode_prefix(
+            &mut Workspace::new(),
+            &Params::EMPTY,
+            &data,
+            5000,
+            &mut [0; 100],
+        );
+        assert!(matches!(result, Err(Error::Damaged { .. })), "{result:?}");
+    }
+}

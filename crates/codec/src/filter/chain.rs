@@ -1,0 +1,91 @@
+//! The filters of a block, in their order.
+
+use std::fmt;
+
+use super::step::FilterStep;
+
+/// Most filters per block.
+pub const MAX_FILTERS: usize = 2;
+
+/// Up to `MAX_FILTERS` filters, in the order in which the encoder applies them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FilterChain {
+    steps: [Option<FilterStep>; MAX_FILTERS],
+}
+
+impl FilterChain {
+    /// No filter.
+    pub const EMPTY: Self = Self {
+        steps: [None; MAX_FILTERS],
+    };
+
+    /// Adds a filter behind the others; `None` (and no change) when the chain is full.
+    pub fn push(&mut self, step: FilterStep) -> Option<()> {
+        let slot = self.steps.iter_mut().find(|slot| slot.is_none())?;
+        *slot = Some(step);
+        Some(())
+    }
+
+    /// A chain of one filter.
+    #[must_use]
+    pub fn of(step: FilterStep) -> Self {
+        let mut chain = Self::EMPTY;
+        chain.steps[0] = Some(step);
+        chain
+    }
+
+    /// The filters, in the encoder's order.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = FilterStep> + '_ {
+        self.steps.iter().flatten().copied()
+    }
+
+    /// True when there is no filter.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps().next().is_none()
+    }
+
+    /// Filtered bytes beyond a prefix that are needed to restore the prefix.
+    pub(crate) fn lookahead_bytes(&self) -> usize {
+        self.steps().map(FilterStep::lookahead_bytes).sum()
+    }
+
+    /// Filters a block in place.
+    pub fn encode(&self, bytes: &mut [u8]) {
+        for step in self.steps() {
+            step.encode(bytes);
+        }
+    }
+
+    /// Undoes `encode`; with a prefix, restores all but the last `lookahead_bytes` of it.
+    pub fn decode(&self, bytes: &mut [u8]) {
+        for step in self.steps().rev() {
+            step.decode(bytes);
+        }
+    }
+}
+
+impl fmt::Display for FilterChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, step) in self.steps().enumerate() {
+            let separator = if index == 0 { "" } else { "+" };
+            write!(f, "{separator}{step}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chain_holds_two() {
+        let mut chain = FilterChain::of(FilterStep::X86);
+        let delta = FilterStep::Delta { distance_bytes: 4 };
+        assert_eq!(chain.push(delta), Some(()));
+        assert_eq!(chain.push(delta), None);
+        assert_eq!(chain.to_string(), "x86+delta4");
+        assert_eq!(chain.lookahead_bytes(), 4);
+    }
+}

@@ -1,0 +1,138 @@
+//! One filter with its parameter, and the table of filters.
+
+use std::fmt;
+
+use super::{arm64, delta, x86};
+use crate::error::{Error, Result};
+
+/// Filter numbers, as archives store them. 0 is no filter; 1..=3 are below, the rest is unassigned.
+const X86: u8 = 1;
+const ARM64: u8 = 2;
+const DELTA: u8 = 3;
+
+/// One filter with its parameter, valid by construction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FilterStep {
+    /// 32-bit x86 and x86-64 call and jump targets (E8, E9). Number 1, parameter 0.
+    X86,
+    /// ARM64 BL and ADRP targets. Number 2; parameter: position of the first instruction, 0..=3.
+    Arm64 {
+        /// Offset of the first whole instruction word in the block, bytes.
+        phase_bytes: u8,
+    },
+    /// Differences of bytes at a distance. Number 3; parameter: the distance, 1..=16.
+    Delta {
+        /// Distance of the bytes that are subtracted.
+        distance_bytes: u8,
+    },
+}
+
+impl FilterStep {
+    /// A step from its stored number and parameter.
+    ///
+    /// # Errors
+    /// `UnsupportedFilter`, `Description`.
+    pub fn new(id: u8, param: u8) -> Result<Self> {
+        let step = match id {
+            X86 if param == 0 => Self::X86,
+            ARM64 if param < arm64::WORD_BYTES as u8 => Self::Arm64 { phase_bytes: param },
+            DELTA if (1..=delta::MAX_DISTANCE_BYTES).contains(&param) => Self::Delta {
+                distance_bytes: param,
+            },
+            X86 | ARM64 | DELTA => {
+                return Err(Error::Description {
+                    field: "filter parameter",
+                    value: u64::from(param),
+                });
+            }
+            _ => return Err(Error::UnsupportedFilter(id)),
+        };
+        Ok(step)
+    }
+
+    /// Whether it is for the branches of machine code.
+    #[must_use]
+    pub fn is_for_branches(self) -> bool {
+        matches!(self, Self::X86 | Self::Arm64 { .. })
+    }
+
+    /// The stored number.
+    #[must_use]
+    pub fn id(self) -> u8 {
+        match self {
+            Self::X86 => X86,
+            Self::Arm64 { .. } => ARM64,
+            Self::Delta { .. } => DELTA,
+        }
+    }
+
+    /// The stored parameter.
+    #[must_use]
+    pub fn param(self) -> u8 {
+        match self {
+            Self::X86 => 0,
+            Self::Arm64 { phase_bytes } => phase_bytes,
+            Self::Delta { distance_bytes } => distance_bytes,
+        }
+    }
+
+    /// Filtered bytes beyond a prefix that are needed to restore the prefix.
+    pub(crate) fn lookahead_bytes(self) -> usize {
+        match self {
+            Self::X86 => x86::INSTRUCTION_BYTES - 1,
+            Self::Arm64 { .. } => arm64::WORD_BYTES - 1,
+            Self::Delta { .. } => 0,
+        }
+    }
+
+    /// Filters a block in place.
+    pub fn encode(self, bytes: &mut [u8]) {
+        match self {
+            Self::X86 => x86::encode(bytes),
+            Self::Arm64 { phase_bytes } => arm64::encode(bytes, usize::from(phase_bytes)),
+            Self::Delta { distance_bytes } => delta::encode(bytes, usize::from(distance_bytes)),
+        }
+    }
+
+    /// Undoes `encode`. Given only a prefix of the filtered block, restores all but the last
+    /// `lookahead_bytes` of it.
+    pub fn decode(self, bytes: &mut [u8]) {
+        match self {
+            Self::X86 => x86::decode(bytes),
+            Self::Arm64 { phase_bytes } => arm64::decode(bytes, usize::from(phase_bytes)),
+            Self::Delta { distance_bytes } => delta::decode(bytes, usize::from(distance_bytes)),
+        }
+    }
+}
+
+impl fmt::Display for FilterStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::X86 => f.write_str("x86"),
+            Self::Arm64 { .. } => f.write_str("arm64"),
+            Self::Delta { distance_bytes } => write!(f, "delta{distance_bytes}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_fixed_and_checked() {
+        for (id, param, text) in [(1, 0, "x86"), (2, 3, "arm64"), (3, 16, "delta16")] {
+            let step = FilterStep::new(id, param).unwrap();
+            assert_eq!((step.id(), step.param()), (id, param));
+            assert_eq!(step.to_string(), text);
+        }
+        for (id, param) in [(1, 1), (2, 4), (3, 0), (3, 17)] {
+            assert!(matches!(
+                FilterStep::new(id, param),
+                Err(Error::Description { .. })
+            ));
+        }
+        assert_eq!(FilterStep::new(0, 0), Err(Error::UnsupportedFilter(0)));
+        assert_eq!(FilterStep::new(4, 0), Err(Error::UnsupportedFilter(4)));
+    }
+}

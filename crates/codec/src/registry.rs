@@ -1,0 +1,126 @@
+//! The one table of codecs: the only file that knows them all.
+
+use std::fmt;
+
+use crate::codec::Codec;
+use crate::codecs::bwt::Bwt;
+use crate::codecs::bzip2::Bzip2;
+use crate::codecs::cm::Cm;
+use crate::codecs::deflate::Deflate;
+use crate::codecs::lz4::Lz4;
+use crate::codecs::lzma::Lzma;
+use crate::codecs::none::Stored;
+use crate::codecs::ppmd::Ppmd;
+use crate::codecs::zstd::Zstd;
+use crate::error::{Error, Result};
+use crate::id::CodecId;
+
+/// Every codec of this build. Name, number and implementation meet here and nowhere else.
+static CODECS: [&dyn Codec; 9] = [
+    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm,
+];
+
+/// All codecs of this build, by rising id.
+pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
+    CODECS.iter().copied()
+}
+
+/// The codec with this number.
+///
+/// # Errors
+/// `UnsupportedCodec`.
+pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
+    CODECS
+        .get(usize::from(id.0))
+        .copied()
+        .ok_or(Error::UnsupportedCodec(id))
+}
+
+/// The codec with this name (as in `Description::name`).
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static dyn Codec> {
+    codecs().find(|codec| codec.describe().name == name)
+}
+
+/// True when this build can read and write the codec.
+#[must_use]
+pub fn supported(id: CodecId) -> bool {
+    by_id(id).is_ok()
+}
+
+/// Whether the codec opens blocks at tens of megabytes a second and less; false for codecs that this build lacks.
+#[must_use]
+pub fn opens_slowly(id: CodecId) -> bool {
+    by_id(id).is_ok_and(Codec::opens_slowly)
+}
+
+impl CodecId {
+    /// The name in options and listings; `None` when this build does not support the codec.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::LZO => Some("lzo"),
+            Self::ZPAQ => Some("zpaq"),
+            _ => by_id(self).ok().map(|codec| codec.describe().name),
+        }
+    }
+}
+
+impl fmt::Display for CodecId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "#{}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn table_is_in_order_of_ids_and_names_are_unique() {
+        let mut names = Vec::new();
+        for (index, codec) in codecs().enumerate() {
+            let description = codec.describe();
+            assert_eq!(usize::from(description.id.0), index);
+            assert!(description.id < CodecId::FIRST_RESERVED);
+            assert!(description.levels.contains(&description.default_level));
+            assert!(!names.contains(&description.name));
+            names.push(description.name);
+            assert_eq!(
+                by_name(description.name).map(|c| c.describe().id),
+                Some(description.id)
+            );
+        }
+        assert!(!supported(CodecId(9)));
+        assert!(!supported(CodecId(0x8001)));
+        assert!(CodecId(0x8001).is_foreign());
+        assert_eq!(CodecId(0x8001).to_string(), "#32769");
+        assert_eq!(CodecId::PPMD.to_string(), "ppmd");
+    }
+
+    #[test]
+    fn levels_out_of_range_are_refused() {
+        let raw = [7_u8; 100];
+        for codec in codecs() {
+            let levels = codec.describe().levels;
+            for level in [*levels.start() - 1, *levels.end() + 1, i32::MIN, i32::MAX] {
+                let result = codec.encode(
+                    &mut Workspace::new(),
+                    &raw,
+                    &Settings::level(level),
+                    &mut Vec::new(),
+                );
+                assert!(
+                    matches!(result, Err(Error::Setting { name: "level", .. })),
+                    "{}: {result:?}",
+                    codec.describe().name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What holds for all codecs alike. One file per codec tests the rest.
+
+use proptest::prelude::*;
+
+use crate::codec::OnNoise;
+use crate::decode::{decode, decode_prefix};
+use crate::description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
+use crate::encode::{encode_block, encode_memory_bytes};
+use crate::error::Error;
+use crate::filter::chain::FilterChain;
+use crate::filter::step::FilterStep;
+use crate::id::CodecId;
+use crate::plan::Plan;
+use crate::property::{decode_survives, round_trip};
+use crate::registry::{by_id, codecs};
+use crate::settings::Settings;
+use crate::test_data;
+use crate::workspace::Workspace;
+
+fn plan(codec: CodecId, level: i32) -> Plan {
+    Plan {
+        machine_code: None,
+        filter_trial: true,
+        ..Plan::plain(codec, level)
+    }
+}
+
+/// The running test binary, a real executable.
+fn executable(length_bytes: usize) -> Vec<u8> {
+    let path = std::env::current_exe().unwrap();
+    let whole = std::fs::read(path).unwrap();
+    let start = whole.len() / 3;
+    whole[start..][..length_bytes].to_vec()
+}
+
+fn kinds(length_bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
+    let period: Vec<u8> = test_data::noise(777, 4);
+    vec![
+        ("noise", test_data::noise(length_bytes, 1)),
+        ("zeros", vec![0; length_bytes]),
+        ("text", test_data::text(length_bytes, 1)),
+        ("figures", test_data::figures(length_bytes, 1)),
+        (
+            "period",
+            period.iter().copied().cycle().take(length_bytes).collect(),
+        ),
+        ("wave", test_data::wave(length_bytes, 2)),
+        ("x86", test_data::x86_code(length_bytes, 1)),
+        ("arm64", test_data::arm64_code(length_bytes, 1)),
+        ("executable", executable(length_bytes)),
+    ]
+}
+
+#[test]
+fn every_codec_and_level_round_trips() {
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        for level in description.levels.clone() {
+            for (_, raw) in kinds(65_537) {
+                round_trip(&mut workspace, &raw, &plan(description.id, level));
+            }
+        }
+    }
+}
+
+#[test]
+fn larger_blocks_round_trip() {
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        // Some of the slow ones take a second for a megabyte.
+        let length = if codec.opens_slowly() {
+            1 << 18
+        } else {
+            1 << 20
+        } + 17;
+        for (_, raw) in kinds(length) {
+            round_trip(
+                &mut workspace,
+                &raw,
+                &plan(description.id, description.default_level),
+            );
+        }
+    }
+}
+
+#[test]
+fn tiny_blocks_round_trip() {
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        for length in (1..40).chain([100, 255, 256, 1000, 5000]) {
+            for raw in [vec![7; length], test_data::text(length, 2)] {
+                round_trip(
+                    &mut workspace,
+                    &raw,
+                    &plan(description.id, description.default_level),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_and_too_large_blocks_are_refused() {
+    let mut workspace = Workspace::new();
+    let mut out = b"kept".to_vec();
+    let plan = Plan::plain(CodecId::ZSTD, 3);
+    let result = encode_block(&mut workspace, &[], &plan, &mut out);
+    assert!(matches!(result, Err(Error::RawLength { .. })));
+    assert_eq!(out, b"kept");
+    let stored = BlockDescription::stored(None);
+    for length in [0, (1 << 30) + 1, u64::MAX] {
+        let result = decode(&mut workspace, &stored, &[], length, &mut out);
+        assert!(matches!(result, Err(Error::RawLength { .. })));
+    }
+}
+
+#[test]
+fn noise_is_stored_whatever_the_codec() {
+    let raw = test_data::noise(300_000, 9);
+    for codec in codecs().skip(1) {
+        let description = codec.describe();
+        let (block, data) = round_trip(
+            &mut Workspace::new(),
+            &raw,
+            &plan(description.id, description.default_level),
+        );
+        assert_eq!(block.codec, CodecId::NONE);
+        let expected = match codec.on_noise(&Settings::default()) {
+            OnNoise::Run => FallbackReason::NotSmaller,
+            OnNoise::Store | OnNoise::Confirm => FallbackReason::Incompressible,
+        };
+        assert_eq!(block.fallback, Some(expected));
+        assert_eq!(data.len(), raw.len());
+    }
+    let small = test_data::noise(1000, 9);
+    let (block, _) = round_trip(
+        &mut Workspace::new(),
+        &small,
+        &Plan::plain(CodecId::ZSTD, 19),
+    );
+    assert_eq!(block.fallback, Some(FallbackReason::NotSmaller));
+}
+
+#[test]
+fn repeated_noise_is_not_taken_for_noise() {
+    let half = test_data::noise(1 << 19, 9);
+    let raw = [&half[..], &half[..]].concat();
+    for plan in [
+        plan(CodecId::LZMA, 1),
+        plan(CodecId::ZSTD, 1),
+        plan(CodecId::ZSTD, 12),
+    ] {
+        let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
+        assert_eq!(block.codec, plan.codec);
+        assert!(data.len() < raw.len() * 6 / 10);
+    }
+}
+
+#[test]
+fn filters_are_chosen_where_they_pay() {
+    let expectations = [
+        ("text", None),
+        ("zeros", None),
+        ("wave", Some(FilterStep::Delta { distance_bytes: 2 })),
+        ("x86", Some(FilterStep::X86)),
+        ("arm64", Some(FilterStep::Arm64 { phase_bytes: 0 })),
+    ];
+    for (name, raw) in kinds(1 << 20) {
+        let Some(expected) = expectations.iter().find(|(kind, _)| *kind == name) else {
+            continue;
+        };
+        let plan = plan(CodecId::ZSTD, 3);
+        let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
+        assert_eq!(block.filters.steps().next(), expected.1, "{name}");
+        let plain = Plan {
+            machine_code: None,
+            filter_trial: false,
+            ..plan
+        };
+        let (unfiltered, unfiltered_data) = round_trip(&mut Workspace::new(), &raw, &plain);
+        assert!(unfiltered.filters.is_empty());
+        if expected.1.is_some() {
+            assert!(data.len() < unfiltered_data.len(), "{name}");
+        } else {
+            assert_eq!(data, unfiltered_data, "{name}");
+        }
+    }
+}
+
+#[test]
+fn memory_limit_reduces_then_falls_back() {
+    let raw = test_data::text(1 << 20, 3);
+    let whole = Plan::plain(CodecId::LZMA, 6);
+    let needed = encode_memory_bytes(raw.len() as u64, &whole).unwrap();
+    let cases = [
+        (needed, CodecId::LZMA, None),
+        (
+            needed - 1,
+            CodecId::LZMA,
+            Some(FallbackReason::SettingsReduced),
+        ),
+        (8 << 20, CodecId::ZSTD, Some(FallbackReason::MemoryLimit)),
+        (1000, CodecId::NONE, Some(FallbackReason::MemoryLimit)),
+    ];
+    for (memory_limit_bytes, codec, fallback) in cases {
+        let plan = Plan {
+            memory_limit_bytes,
+            ..whole
+        };
+        let (block, _) = round_trip(&mut Workspace::new(), &raw, &plan);
+        assert_eq!((block.codec, block.fallback), (codec, fallback));
+    }
+}
+
+#[test]
+fn what_does_not_fit_needs_the_memory_of_the_lighter_codec() {
+    let too_little = Plan {
+        memory_limit_bytes: 64 << 20,
+        ..Plan::plain(CodecId::CM, 9)
+    };
+    let lighter = Plan::plain(CodecId::ZSTD, 12);
+    let needed = encode_memory_bytes(8 << 20, &too_little).unwrap();
+    assert_eq!(needed, encode_memory_bytes(8 << 20, &lighter).unwrap());
+    assert!((1..64 << 20).contains(&needed));
+}
+
+#[test]
+fn forged_lengths_are_refused() {
+    let raw = test_data::text(100_000, 5);
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        let plan = Plan::plain(description.id, description.default_level);
+        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        for forged in [1, 99_999, 100_001, 200_000, 10_000_000] {
+            let mut out = Vec::new();
+            let result = decode(&mut workspace, &block, &data, forged, &mut out);
+            assert!(result.is_err(), "{} as {forged}", description.name);
+            assert!(out.is_empty() && out.capacity() as u64 <= forged);
+        }
+    }
+}
+
+#[test]
+fn truncated_data_is_refused() {
+    let raw = test_data::text(20_000, 6);
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        let plan = Plan::plain(description.id, description.default_level);
+        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        let mut out = Vec::new();
+        for length in (0..data.len()).step_by(1 + data.len() / 300) {
+            let result = decode(&mut workspace, &block, &data[..length], 20_000, &mut out);
+            assert!(result.is_err(), "{} cut to {length}", description.name);
+        }
+        let longer = [&data[..], &[0]].concat();
+        let result = decode(&mut workspace, &block, &longer, 20_000, &mut out);
+        assert!(result.is_err(), "{} with a byte more", description.name);
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        for raw in [test_data::text(3000, 7), executable(3000)] {
+            let plan = Plan::plain(description.id, description.default_level);
+            let (block, data) = round_trip(&mut workspace, &raw, &plan);
+            let untrusted = UntrustedBlockDescription {
+                codec: block.codec.0,
+                filters: &[],
+                params: block.params.as_bytes(),
+                fallback: 0,
+            };
+            for bit in (0..data.len() * 8).step_by(7) {
+                let mut flipped = data.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                decode_survives(&mut workspace, &untrusted, &flipped, 3000, 500);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_workspace_survives_damage() {
+    let raw = test_data::text(50_000, 8);
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let description = codec.describe();
+        let plan = Plan::plain(description.id, description.default_level);
+        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        let mut out = Vec::new();
+        let _ = decode(&mut workspace, &block, &data[..10], 50_000, &mut out);
+        let _ = decode_prefix(&mut workspace, &block, &data[..10], 50_000, 999, &mut out);
+        let result = decode(&mut workspace, &block, &data, 50_000, &mut out);
+        assert_eq!(result, Ok(()));
+        assert!(out == raw);
+    }
+}
+
+#[test]
+fn a_filtered_block_of_any_codec_opens_by_prefix() {
+    let raw = test_data::x86_code(90_000, 2);
+    let mut workspace = Workspace::new();
+    let mut chain = FilterChain::of(FilterStep::X86);
+    chain.push(FilterStep::Delta { distance_bytes: 4 }).unwrap();
+    let mut filtered = raw.clone();
+    chain.encode(&mut filtered);
+    for codec in codecs() {
+        let mut data = Vec::new();
+        let settings = Settings::default();
+        let params = codec
+            .encode(&mut workspace, &filtered, &settings, &mut data)
+            .unwrap();
+        let block = BlockDescription {
+            codec: codec.describe().id,
+            filters: chain,
+            params,
+            fallback: None,
+        };
+        let mut out = Vec::new();
+        for want in [1_u64, 4096, 4099, 70_000, 89_997, 90_000] {
+            decode_prefix(&mut workspace, &block, &data, 90_000, want, &mut out).unwrap();
+            assert!(out == raw[..want as usize]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_bytes_round_trip(
+        raw in proptest::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 1..3000),
+        id in 0..codecs().count() as u16,
+    ) {
+        let description = by_id(CodecId(id)).unwrap().describe();
+        round_trip(&mut Workspace::new(), &raw, &plan(description.id, description.default_level));
+    }
+
+    #[test]
+    fn any_data_is_survived(
+        data in proptest::collection::vec(any::<u8>(), 0..600),
+        id in 0_u16..9,
+        params in prop_oneof![
+            Just(Vec::new()),
+            proptest::collection::vec(0_u8..3, 1..2),
+            Just(vec![6, 0, 0, 1, 0]),
+            (1_u8..4, 0_u8..8, 1_u8..40).prop_map(|(a, b, c)| vec![a, b, c, 0, 0, 0]),
+            proptest::collection::vec(any::<u8>(), 0..18),
+        ],
+        filters in test_data::filter_ids(),
+        raw_length in prop_oneof![1_u64..40, 0_u64..5000],
+        want in 0_u64..6000,
+    ) {
+        let untrusted = UntrustedBlockDescription {
+            codec: id,
+            filters: &filters,
+            params: &params,
+            fallback: 3,
+        };
+        decode_survives(&mut Workspace::new(), &untrusted, &data, raw_length, want);
+    }
+
+    #[test]
+    fn damaged_data_is_survived(
+        seed in 0_u64..50,
+        id in 1..codecs().count() as u16,
+        at in any::<proptest::sample::Index>(),
+        garbage in proptest::collection::vec(any::<u8>(), 1..40),
+        want in 0_u64..9000,
+    ) {
+        let raw = test_data::text(8000, seed);
+        let description = by_id(CodecId(id)).unwrap().describe();
+        let mut workspace = Workspace::new();
+        let plan = Plan::plain(description.id, description.default_level);
+        let mut data = Vec::new();
+        let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
+        let start = at.index(data.len());
+        for (byte, garbage) in data[start..].iter_mut().zip(&garbage) {
+            *byte = *garbage;
+        }
+        let untrusted = UntrustedBlockDescription {
+            codec: block.codec.0,
+            filters: &[],
+            params: block.params.as_bytes(),
+            fallback: 0,
+        };
+        decode_survives(&mut workspace, &untrusted, &data, 8000, want);
+    }
+}

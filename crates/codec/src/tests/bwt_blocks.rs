@@ -1,0 +1,60 @@
+//! Blocks that are hard for block sorting.
+
+use crate::id::CodecId;
+use crate::plan::Plan;
+use crate::property::round_trip;
+use crate::test_data::noise;
+use crate::workspace::Workspace;
+
+fn plan() -> Plan {
+    Plan::plain(CodecId::BWT, 1)
+}
+
+/// Strings that are hard for some suffix sorters, matchers or models.
+fn adversaries(length: usize) -> Vec<(&'static str, Vec<u8>)> {
+    let (mut shorter, mut fibonacci) = (b"a".to_vec(), b"ab".to_vec());
+    while fibonacci.len() < length {
+        let longer = [&fibonacci[..], &shorter[..]].concat();
+        shorter = std::mem::replace(&mut fibonacci, longer);
+    }
+    fibonacci.truncate(length);
+    let thue_morse = (0..length as u32).map(|n| b'0' + (n.count_ones() & 1) as u8);
+    let mut sorted = noise(length, 3);
+    sorted.sort_unstable();
+    let mut squares = Vec::with_capacity(length);
+    for n in 1.. {
+        if squares.len() + n > length {
+            break;
+        }
+        squares.resize(squares.len() + n - 1, b'a');
+        squares.push(b'b');
+    }
+    let period = |n: usize| noise(n, 2).into_iter().cycle().take(length).collect();
+    vec![
+        ("equal", vec![0; length]),
+        (
+            "period 2",
+            b"ab".iter().copied().cycle().take(length).collect(),
+        ),
+        ("period 3", period(3)),
+        ("period 31", period(31)),
+        ("period 64", period(64)),
+        ("period 1000", period(1000)),
+        ("fibonacci", fibonacci),
+        ("thue-morse", thue_morse.collect()),
+        ("sorted", sorted),
+        ("squares", squares),
+    ]
+}
+
+#[test]
+fn adversaries_come_back_small() {
+    let mut workspace = Workspace::new();
+    for length in [65_536, 200_003] {
+        for (name, raw) in adversaries(length) {
+            let (block, data) = round_trip(&mut workspace, &raw, &plan());
+            assert_eq!(block.codec, CodecId::BWT, "{name}");
+            assert!(data.len() < raw.len() / 20, "{name}: {}", data.len());
+        }
+    }
+}

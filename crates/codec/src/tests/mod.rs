@@ -1,0 +1,5 @@
+//! Tests of whole blocks.
+
+mod blocks;
+mod bwt_blocks;
+mod filters;

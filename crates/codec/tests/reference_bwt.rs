@@ -1,0 +1,193 @@
+//! `docs/codec-bwt.md` is enough to write a decoder: here is one (`reference/bwt.rs`), and it opens what the codec writes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests may fail loudly"
+)]
+
+#[path = "reference/arithmetic.rs"]
+mod arithmetic;
+#[path = "reference/bwt.rs"]
+mod bwt;
+#[path = "reference/data.rs"]
+mod data;
+
+use arithmetic::Damage;
+use data::{
+    Random, code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text,
+};
+use refrain_codec::{CodecId, Plan, UntrustedBlockDescription, Workspace, decode, encode_block};
+
+/// Parameters and data of a block; `None` when it was not worth coding.
+fn encoded(workspace: &mut Workspace, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut out = Vec::new();
+    let plan = Plan::plain(CodecId::BWT, 1);
+    let block = encode_block(workspace, raw, &plan, &mut out).unwrap();
+    (block.codec == CodecId::BWT).then(|| (block.params.as_bytes().to_vec(), out))
+}
+
+/// Whether the codec opens a block to `raw`; an error is `None`.
+fn codec_opens(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
+    let untrusted = UntrustedBlockDescription {
+        codec: CodecId::BWT.0,
+        filters: &[],
+        params,
+        fallback: 0,
+    };
+    let block = untrusted.check(length as u64).ok()?;
+    let mut opened = Vec::new();
+    let mut workspace = Workspace::new();
+    decode(&mut workspace, &block, out, length as u64, &mut opened).ok()?;
+    Some(opened)
+}
+
+/// The twin opens what the codec wrote. Returns whether repeats were taken out.
+fn check(workspace: &mut Workspace, name: &str, raw: &[u8]) -> bool {
+    let (params, out) = encoded(workspace, raw).expect(name);
+    let opened = bwt::open(&params, &out, raw.len());
+    assert!(opened == Ok(raw.to_vec()), "{name}: {:?}", opened.err());
+    params[1..] != (raw.len() as u32).to_le_bytes()
+}
+
+/// `bytes` twice, and six times with every 64th byte changed: many places with a source and no repeat, and at some of them
+/// stands the escape byte.
+fn changed_often(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes.repeat(2);
+    for change in 1..7 {
+        let changed = |(index, byte): (usize, &u8)| byte ^ [change, 0][usize::from(index % 64 > 0)];
+        all.extend(bytes.iter().enumerate().map(changed));
+    }
+    all
+}
+
+/// Five runs of more than 2^16 zeros, of different lengths, and text: what went wrong before shows there.
+fn long_runs() -> Vec<u8> {
+    let run = |n: u8| [vec![0; 66_000 * usize::from(n)], vec![n]].concat();
+    (1..6).flat_map(run).chain(text(5000, 14)).collect()
+}
+
+/// Each value half as often as the one before, and rarely any: deep leaves in the tree.
+fn halving(length: usize) -> Vec<u8> {
+    let mut random = Random(12);
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        bytes.push(match random.below(500) {
+            0 => random.next() as u8,
+            _ => random.next().trailing_zeros() as u8,
+        });
+    }
+    bytes
+}
+
+/// Noise of small values, then of others: in noise, some decisions become certain.
+fn noise_of_two_kinds(length: usize) -> Vec<u8> {
+    let mut bytes = noise(length, 13);
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = *byte % 120 + 120 * u8::from(index > length / 2);
+    }
+    bytes
+}
+
+#[test]
+fn tables_are_those_of_the_document() {
+    bwt::check_tables();
+}
+
+#[test]
+fn blocks_of_all_kinds_open() {
+    let length = 100_003;
+    let plain = [
+        ("text", text(300_000, 1)),
+        ("code", code(200_000, 2)),
+        ("records", records(length, 28, 3)),
+        ("machine code", machine_code(length, 4)),
+        ("skewed noise", skewed_noise(length, 5)),
+        ("long runs", long_runs()),
+        ("halving", halving(180_000)),
+        ("noise of two kinds", noise_of_two_kinds(40_000)),
+        ("equal", vec![0; length]),
+        ("sorted", {
+            let mut bytes = noise(length, 7);
+            bytes.sort_unstable();
+            bytes
+        }),
+        ("equal 255", vec![255; length]),
+        ("period 2", period(length, 2)),
+        ("period 31", period(length, 31)),
+        ("period 1000", period(length, 1000)),
+        ("fibonacci", fibonacci(length)),
+    ];
+    let repeating = [
+        ("noise twice", noise(30_000, 6).repeat(2)),
+        ("text repeated", repeated(&text(20_000, 8), 8)),
+        ("noise repeated", repeated(&noise(20_000, 9), 9)),
+        ("code repeated", repeated(&code(20_000, 10), 10)),
+        ("escapes", changed_often(&noise(20_000, 11))),
+    ];
+    let mut workspace = Workspace::new();
+    for (name, raw) in &plain {
+        check(&mut workspace, name, raw);
+    }
+    for (name, raw) in &repeating {
+        assert!(check(&mut workspace, name, raw), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "two minutes and 0.9 GB"]
+fn a_block_of_more_than_64_mib_opens() {
+    let mib = 1 << 20;
+    let mut raw = code(20 * mib, 1);
+    raw.extend(text(20 * mib, 2));
+    raw.extend(machine_code(20 * mib, 3));
+    raw.extend(records(8 * mib + 5, 20, 4));
+    raw.extend(noise(2 * mib, 5));
+    raw.extend_from_within(7 * mib..17 * mib);
+    let (params, out) = encoded(&mut Workspace::new(), &raw).unwrap();
+    let kept = u32::from_le_bytes([params[1], params[2], params[3], params[4]]) as usize;
+    assert!(kept > 64 * mib && kept < 75 * mib, "{kept}");
+    assert!(codec_opens(&params, &out, raw.len()) == Some(raw.clone()));
+    assert!(bwt::open(&params, &out, raw.len()) == Ok(raw));
+}
+
+#[test]
+fn short_blocks_open() {
+    let mut workspace = Workspace::new();
+    let mut opened = 0;
+    for length in (100..140).chain([255, 256, 257, 1000, 5000]) {
+        for raw in [vec![7; length], text(length, 2), period(length, 3)] {
+            if let Some((params, out)) = encoded(&mut workspace, &raw) {
+                assert_eq!(bwt::open(&params, &out, length), Ok(raw));
+                opened += 1;
+            }
+        }
+    }
+    assert!(opened > 50, "{opened}");
+}
+
+#[test]
+fn what_one_refuses_the_other_refuses() {
+    let raw = repeated(&text(3000, 1), 1);
+    let (params, out) = encoded(&mut Workspace::new(), &raw).unwrap();
+    let mut forged = vec![
+        (params.clone(), out[..out.len() - 1].to_vec(), raw.len()),
+        (params.clone(), [&out[..], &[0]].concat(), raw.len()),
+        (params.clone(), out[..3].to_vec(), raw.len()),
+        (params.clone(), out[..7].to_vec(), raw.len()),
+        (params.clone(), out.clone(), raw.len() - 1),
+        (params.clone(), out.clone(), raw.len() + 1),
+        (params[..4].to_vec(), out.clone(), raw.len()),
+        (vec![0; 5], out.clone(), raw.len()),
+        (vec![0, 255, 255, 255, 0], out.clone(), raw.len()),
+    ];
+    for row in [0, raw.len() as u32 + 1] {
+        let mut data = out.clone();
+        data[..4].copy_from_slice(&row.to_le_bytes());
+        forged.push((params.clone(), data, raw.len()));
+    }
+    for (params, out, length) in forged {
+        let twin: Result<Vec<u8>, Damage> = bwt::open(&params, &out, length);
+        assert!(twin.is_err());
+        assert_eq!(codec_opens(&params, &out, length), None, "{twin:?}");
+    }
+}
