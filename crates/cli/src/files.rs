@@ -266,7 +266,7 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
         },
         sparse: true,
         mode: new.mode,
-        modified: new.modified,
+        modified: new.modified.and_then(Timestamp::to_system_time),
         ..OutputOptions::default()
     };
     create_output(path, &options).map_err(|error| storage_failure(path, error))

@@ -126,6 +126,11 @@ pub fn shown(name: &str) -> String {
         .collect()
 }
 
+/// A name of any bytes fit for a terminal: invalid UTF-8 becomes U+FFFD, control characters `?`.
+pub fn shown_bytes(name: &[u8]) -> String {
+    shown(&String::from_utf8_lossy(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
 use refrain_protect::checksum64;
+use refrain_tree::Timestamp;
 
 /// Refuses a `value` over its `limit`.
 pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
@@ -85,6 +86,18 @@ pub(crate) fn compare_checksum(what: &'static str, found: u64, expected: u64) ->
             what,
             found,
             expected,
+        }),
+    }
+}
+
+/// Returns `time` if its nanoseconds are in range.
+pub(crate) fn check_timestamp(time: Timestamp) -> Result<Timestamp> {
+    match time.is_valid() {
+        true => Ok(time),
+        false => Err(FormatError::Value {
+            what: "nanoseconds of a time",
+            value: u64::from(time.nanoseconds),
+            rule: "below 1,000,000,000",
         }),
     }
 }

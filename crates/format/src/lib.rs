@@ -51,9 +51,7 @@ pub use assemble::ArchiveAssembler;
 pub use block::BlockHeader;
 pub use coding::{CODEC_NONE, Coding};
 pub use end::ArchiveEnd;
-pub use entries::{
-    EntriesHeader, Entry, EntryKind, PackedEntries, entry_batches, pack_entries, unpack_entries,
-};
+pub use entries::{EntriesHeader, PackedEntries, entry_batches, pack_entries, unpack_entries};
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
     Extent, ExtentPacker, ExtentReader, ExtentsHeader, PackedExtents, Pattern, pack_extents,
@@ -69,9 +67,10 @@ pub use layout::{
     FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC,
 };
 pub use limits::Limits;
-pub use member::{Digest, MemberEnd, MemberKind, MemberStart, Timestamp};
+pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame};
 /// What the checksum and hash fields hold.
 pub use refrain_protect::{checksum64, content_hash, pieces_checksum};
+pub use refrain_tree::{Entry, EntryKind, Timestamp};
 pub use walk::walk_archive;

@@ -1,7 +1,9 @@
 //! The MemberStart and MemberEnd frames: a named byte sequence begins, and is complete.
 
+use refrain_tree::Timestamp;
+
 use crate::bytes::Reader;
-use crate::check::{check_limit, check_positive, check_range, check_text};
+use crate::check::{check_limit, check_positive, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::layout::{FrameKind, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES};
@@ -10,28 +12,6 @@ use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 const HAS_MODE: u8 = 1;
 const HAS_MODIFIED: u8 = 2;
 const HAS_CONTENT_BYTES: u8 = 4;
-
-/// A point in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp {
-    /// Seconds since 1970-01-01 00:00:00 UTC, rounded down.
-    pub seconds: i64,
-    /// Nanoseconds after that, below 1,000,000,000.
-    pub nanoseconds: u32,
-}
-
-impl Timestamp {
-    pub(crate) fn check(self) -> Result<Self> {
-        match self.nanoseconds < 1_000_000_000 {
-            true => Ok(self),
-            false => Err(FormatError::Value {
-                what: "nanoseconds of a time",
-                value: u64::from(self.nanoseconds),
-                rule: "below 1,000,000,000",
-            }),
-        }
-    }
-}
 
 /// What a member's content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -170,7 +150,7 @@ impl MemberStart {
         check_range("start of a member", self.content_start, 0)?;
         check_text("member name", &self.name, NAME_BYTES_MAX)?;
         if let Some(modified) = self.modified {
-            modified.check()?;
+            check_timestamp(modified)?;
         }
         Ok(())
     }

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::coding::Coding;
-use crate::entries::{EntriesHeader, Entry, EntryKind, pack_entries, unpack_entries};
+use crate::entries::{EntriesHeader, pack_entries, unpack_entries};
 use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::Index;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
-use crate::member::Timestamp;
 use crate::payload::Payload;
 use crate::walk::walk_archive;
+use refrain_tree::{Entry, EntryKind, Timestamp};
 
 /// A small generator of test values (splitmix64, Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]

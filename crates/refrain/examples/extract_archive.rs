@@ -37,7 +37,7 @@ impl Targets for Below {
         }
         let options = OutputOptions {
             mode: member.mode,
-            modified: member.modified,
+            modified: member.modified.and_then(refrain::Timestamp::to_system_time),
             ..OutputOptions::default()
         };
         Ok(Some(Box::new(AtomicFile::create(&path, &options)?)))

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use refrain_storage::Source;
+use refrain_tree::Entry;
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, Entry, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::reading::indexed::IndexedArchive;

@@ -2,11 +2,10 @@
 
 use refrain_codec::{CodecId, FilterStep};
 use refrain_format::{
-    BlockHeader, Entry as FormatEntry, EntryKind as FormatEntryKind, MemberEnd,
-    MemberKind as FormatKind, MemberStart as FormatStart,
+    BlockHeader, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
 };
 use refrain_protect::{DigestAlgorithm, DigestValue};
-pub use refrain_storage::Timestamp;
+use refrain_tree::Timestamp;
 
 use crate::pipeline::reread::description;
 
@@ -70,46 +69,6 @@ impl Member {
         };
         member(start, &end)
     }
-}
-
-/// What an entry of a tree is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// Another name of an earlier file.
-    Hardlink,
-    /// A character device.
-    CharacterDevice,
-    /// A block device.
-    BlockDevice,
-    /// A named pipe.
-    Fifo,
-    /// Anything else.
-    Other,
-}
-
-/// One entry of a tree member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Path inside the tree, parts separated by `/`. Bytes that are no UTF-8 are replaced.
-    pub path: String,
-    /// What it is.
-    pub kind: EntryKind,
-    /// Permission bits.
-    pub mode: u32,
-    /// When it was last modified.
-    pub modified: Timestamp,
-    /// Bytes of its data.
-    pub size_bytes: u64,
-    /// Where its data begins in the member's content.
-    pub content_offset: u64,
-    /// Where a link leads.
-    pub link_target: Option<String>,
 }
 
 /// Everything that can be told of an archive without opening its blocks.
@@ -287,13 +246,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn timestamp(time: refrain_format::Timestamp) -> Timestamp {
-    Timestamp {
-        seconds: time.seconds,
-        nanoseconds: time.nanoseconds,
-    }
-}
-
 fn kind(kind: FormatKind) -> MemberKind {
     match kind {
         FormatKind::File => MemberKind::File,
@@ -308,7 +260,7 @@ pub(crate) fn member_start(start: &FormatStart) -> MemberStart {
         name: text(&start.name),
         kind: kind(start.kind),
         mode: start.mode,
-        modified: start.modified.map(timestamp),
+        modified: start.modified,
         content_bytes: start.content_bytes_hint,
     }
 }
@@ -318,30 +270,9 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         name: text(&start.name),
         kind: kind(start.kind),
         mode: start.mode,
-        modified: start.modified.map(timestamp),
+        modified: start.modified,
         content_bytes: end.content_bytes,
         blake3: end.blake3,
         digests: crate::digests::stated(end),
-    }
-}
-
-pub(crate) fn entry(entry: FormatEntry) -> Entry {
-    Entry {
-        path: text(&entry.path),
-        kind: match entry.kind {
-            FormatEntryKind::File => EntryKind::File,
-            FormatEntryKind::Directory => EntryKind::Directory,
-            FormatEntryKind::Symlink => EntryKind::Symlink,
-            FormatEntryKind::Hardlink => EntryKind::Hardlink,
-            FormatEntryKind::CharacterDevice => EntryKind::CharacterDevice,
-            FormatEntryKind::BlockDevice => EntryKind::BlockDevice,
-            FormatEntryKind::Fifo => EntryKind::Fifo,
-            FormatEntryKind::Other => EntryKind::Other,
-        },
-        mode: entry.mode,
-        modified: timestamp(entry.modified),
-        size_bytes: entry.size_bytes,
-        content_offset: entry.content_offset,
-        link_target: entry.link_target.as_deref().map(text),
     }
 }

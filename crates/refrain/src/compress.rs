@@ -11,7 +11,8 @@ use refrain_format::{
 };
 use refrain_pool::{Crew, Lock, crew};
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
-use refrain_storage::{Sink, Source, Timestamp};
+use refrain_storage::{Sink, Source};
+use refrain_tree::{Timestamp, TreeReader};
 
 use crate::error::{Error, Result};
 use crate::options::CompressOptions;
@@ -26,7 +27,7 @@ use crate::pipeline::reread::WrittenBlocks;
 use crate::pipeline::run::{run, shared, store_history};
 use crate::pipeline::segments::EPOCH_BYTES;
 use crate::progress::{Progress, Watch};
-use crate::tree::{LogMemory, TreeReader};
+use crate::tree_source::{LogMemory, TreeSource};
 use crate::tuning::Tuning;
 
 /// One thing to put into an archive.
@@ -55,7 +56,7 @@ pub enum Content {
         /// The directory.
         path: PathBuf,
         /// A relative path.
-        name: String,
+        name: PathBuf,
     },
 }
 
@@ -229,7 +230,7 @@ impl Prepared {
             kind: FormatKind::File,
             name: name.clone().into_bytes(),
             mode,
-            modified: modified.map(to_format_time),
+            modified,
             content_bytes_hint: None,
         };
         let mut entries: Option<TakeEntries> = None;
@@ -270,16 +271,14 @@ impl Prepared {
     fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
-        let source = reader.keep_log(memory.clone());
+        let source = TreeSource::observe(&mut reader, memory.clone());
         reader.start_prefetching();
         let reader = Arc::new(Lock::new(reader));
         let (tree, notices) = (reader.clone(), reader.clone());
         self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));
         self.late_notices
             .push(Box::new(move || notices.lock().take_notices()));
-        Ok(Box::new(move || {
-            crate::tree::to_format_entries(reader.lock().take_entries())
-        }))
+        Ok(Box::new(move || reader.lock().take_entries()))
     }
 
     /// Adds what comes once; `source` gives again what went by.
@@ -310,13 +309,6 @@ struct SharedReader(Arc<Lock<TreeReader>>);
 impl Read for SharedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.lock().read(buffer)
-    }
-}
-
-pub(crate) fn to_format_time(time: Timestamp) -> refrain_format::Timestamp {
-    refrain_format::Timestamp {
-        seconds: time.seconds,
-        nanoseconds: time.nanoseconds,
     }
 }
 

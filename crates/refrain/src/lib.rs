@@ -69,7 +69,7 @@ mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod reading;
-mod tree;
+mod tree_source;
 mod tuning;
 
 pub use refrain_pool as pool;
@@ -78,8 +78,7 @@ pub use refrain_storage as storage;
 
 pub use archive::{Archive, Dialect};
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, Entry, EntryKind, LrzipInfo, Member, MemberKind, MemberStart,
-    Timestamp,
+    ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
 pub use compress::{CompressSummary, Content, MemberInput, compress};
 #[cfg(feature = "lrzip")]
@@ -97,5 +96,5 @@ pub use progress::{Progress, Unwatched, Watch};
 #[cfg(feature = "lrzip")]
 pub use reading::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
-pub use tree::TreeSink;
+pub use refrain_tree::{Entry, EntryKind, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;

@@ -16,8 +16,6 @@ use crate::{
 #[cfg(feature = "lrzip")]
 pub use lrzip::lrzip_round_trips;
 
-pub use crate::tree::property::{cuts_do_not_matter, headers_come_back};
-
 /// Content that is taken from one archive of arbitrary bytes, in bytes: forged fills can be endless.
 const CONTENT_BYTES_MAX: u64 = 8 << 20;
 

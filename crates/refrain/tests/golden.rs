@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use refrain::storage::Timestamp;
+use refrain::Timestamp;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, Error, ErrorKind, Member, MemberInput, Purpose,
     Result, Unwatched,
@@ -157,14 +157,16 @@ fn tree() -> (String, Vec<u8>) {
 /// What is known of an archive: a line for each member and entry.
 fn described(archive: &[u8]) -> String {
     let archive = Archive::open(source(archive), &read_options(1)).unwrap();
+    let text = String::from_utf8_lossy;
     let mut lines = String::new();
     for (index, member) in archive.members().iter().enumerate() {
         lines += &member_line(member);
         for entry in archive.entries(index).unwrap() {
-            let link = entry.link_target.as_deref().unwrap_or("-");
+            let link = text(entry.link_target.as_deref().unwrap_or(b"-"));
+            let path = text(&entry.path);
             lines += &format!(
                 "  {:?} {:o} {} at {} {:?} {link:?}\n",
-                entry.kind, entry.mode, entry.size_bytes, entry.content_offset, entry.path
+                entry.kind, entry.mode, entry.size_bytes, entry.content_offset, path
             );
         }
     }

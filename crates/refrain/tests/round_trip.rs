@@ -138,7 +138,7 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
     for (path, content) in &tree {
         let entry = entries
             .iter()
-            .find(|entry| entry.path.ends_with(path.as_str()));
+            .find(|entry| entry.path.ends_with(path.as_bytes()));
         let entry = entry.unwrap_or_else(|| panic!("no entry for {path}"));
         let mut read = vec![0; entry.size_bytes as usize];
         opened.read_at(1, entry.content_offset, &mut read).unwrap();

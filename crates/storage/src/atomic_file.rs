@@ -8,21 +8,22 @@
 //! name too, but only for an instant and for a file that is already whole.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, FileTimes};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use rustix::fs::{Mode, Nsecs, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::appender::Appender;
 use crate::directory::{Directory, resolve};
-use crate::failure::{at, refuse};
+use crate::failure::at;
 use crate::latch::FirstFailure;
 use crate::leftovers::Leftover;
-use crate::{Sink, Source, Timestamp};
+use crate::{Sink, Source};
 
 /// What to do when the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,7 +73,7 @@ pub struct OutputOptions {
     /// those of the file that is replaced, else what the process's mask leaves of `0o666`.
     pub mode: Option<u32>,
     /// The time of last change to be set. None: now.
-    pub modified: Option<Timestamp>,
+    pub modified: Option<SystemTime>,
 }
 
 const PERMISSION_BITS: u32 = 0o777;
@@ -103,8 +104,7 @@ impl AtomicFile {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] when there is such a file and it is not to be replaced;
     /// [`io::ErrorKind::InvalidInput`] when `path` is something else than a regular file (see
-    /// [`create_output`](crate::create_output)) or the time is not a valid one; and whatever the
-    /// system says.
+    /// [`create_output`](crate::create_output)); and whatever the system says.
     pub fn create(path: impl AsRef<Path>, options: &OutputOptions) -> io::Result<Self> {
         let path = path.as_ref();
         Self::begin(path, options).map_err(at("create", path))
@@ -112,9 +112,6 @@ impl AtomicFile {
 
     fn begin(path: &Path, options: &OutputOptions) -> io::Result<Self> {
         let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        if options.modified.is_some_and(|time| !time.is_valid()) {
-            return invalid("the time to set has more than 999,999,999 nanoseconds");
-        }
         // Whoever may write here could have put the link in the way of a name that looks free.
         if options.overwrite == Overwrite::Refuse && path.is_symlink() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -157,22 +154,9 @@ impl AtomicFile {
         self.mode = Some(permissions(mode));
     }
 
-    /// Sets the time of last change that the file will have.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when it is not a valid time.
-    pub fn set_modified(&mut self, modified: Timestamp) -> io::Result<()> {
-        if !modified.is_valid() {
-            let kind = io::ErrorKind::InvalidInput;
-            return Err(refuse(
-                "set the time of",
-                &self.path,
-                kind,
-                "not a valid time",
-            ));
-        }
+    /// Sets the time of the last modification that the published file has.
+    pub fn set_modified(&mut self, modified: SystemTime) {
         self.options.modified = Some(modified);
-        Ok(())
     }
 
     /// Whether the bytes are in a file without a name now.
@@ -299,23 +283,14 @@ fn set_mode(file: &File, mode: Option<Mode>) -> io::Result<()> {
     }
 }
 
-fn set_modified(file: &File, modified: Option<Timestamp>) -> io::Result<()> {
+fn set_modified(file: &File, modified: Option<SystemTime>) -> io::Result<()> {
     let Some(modified) = modified else {
         return Ok(());
     };
-    let times = Timestamps {
-        last_access: Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_OMIT,
-        },
-        last_modification: Timespec {
-            tv_sec: modified.seconds,
-            tv_nsec: modified.nanoseconds as Nsecs,
-        },
-    };
-    match rustix::fs::futimens(file, &times) {
-        Err(Errno::PERM | Errno::NOTSUP) => Ok(()),
-        other => Ok(other?),
+    let set = file.set_times(FileTimes::new().set_modified(modified));
+    match set.as_ref().map_err(Errno::from_io_error) {
+        Err(Some(Errno::PERM | Errno::NOTSUP)) => Ok(()),
+        _ => set,
     }
 }
 

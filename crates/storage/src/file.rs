@@ -5,10 +5,11 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
+use crate::Source;
 use crate::failure::{at, refuse};
 use crate::transfer::{OFFSET_MAX, read_full};
-use crate::{Source, Timestamp};
 
 /// Which file it is and what state it is in: two equal identities, taken before and after, say
 /// that a file was not changed while it was read (as far as the file system's clock can tell).
@@ -21,7 +22,7 @@ pub struct FileIdentity {
     /// Its size in bytes; 0 for devices.
     pub size_bytes: u64,
     /// When its content last changed.
-    pub modified: Timestamp,
+    pub modified: SystemTime,
 }
 
 impl FileIdentity {
@@ -42,7 +43,8 @@ impl FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),
             size_bytes: metadata.size(),
-            modified: Timestamp::modified(metadata),
+            // The time is invalid on a broken file system only; it must not make files unreadable.
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
         }
     }
 }

@@ -49,7 +49,6 @@ mod appender;
 mod directory;
 mod failure;
 mod leftovers;
-mod timestamp;
 mod transfer;
 
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
@@ -63,5 +62,4 @@ pub use output::create_output;
 pub use sink::Sink;
 pub use source::Source;
 pub use stream::{NullSink, StreamSink};
-pub use timestamp::Timestamp;
 pub use transfer::{in_zero_pieces, read_full};

@@ -81,7 +81,10 @@ fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
         }
     };
     let path = directory.to_path_buf();
-    let content = Content::NamedDirectory { path, name };
+    let content = Content::NamedDirectory {
+        path,
+        name: name.into(),
+    };
     let summary = compress::pack(job, content, sink, &files::label(directory))
         .map_err(|failure| job.failed(directory, failure))?;
     compress::tell(job, &summary, "", started);

@@ -2,6 +2,7 @@
 //! needed.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::storage::Sink;
@@ -13,7 +14,7 @@ use crate::args::{ByteRange, CatArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::{self, shown};
+use crate::names::{self, shown_bytes};
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 
@@ -47,9 +48,8 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
         .opening
         .open(source, &args.password.with(args.resources.read_options()))
         .map_err(engine_failure)?;
-    // Names are kept as text; what is not valid in them was replaced, and is replaced here as well.
-    let path = args.path.as_deref().map(OsStr::to_string_lossy);
-    let whole = find(&archive, &args.archive, &label, path.as_deref())?;
+    let path = args.path.as_deref();
+    let whole = find(&archive, &args.archive, &label, path.map(OsStr::as_bytes))?;
     let range = args
         .range
         .unwrap_or(ByteRange::ALL)
@@ -75,7 +75,7 @@ fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
     let length_bytes = range.end - range.start;
     Ok(Outcome {
         summary: String::new(),
-        json: json!({ "file": label, "path": path, "start": range.start, "bytes": length_bytes }),
+        json: json!({ "file": label, "path": path.map(OsStr::to_string_lossy), "start": range.start, "bytes": length_bytes }),
     })
 }
 
@@ -84,7 +84,7 @@ fn find(
     archive: &Archive,
     archive_path: &Path,
     label: &str,
-    path: Option<&str>,
+    path: Option<&[u8]>,
 ) -> Result<Extract> {
     let members = archive.members();
     let Some(path) = path else {
@@ -96,7 +96,9 @@ fn find(
             }
         };
     };
-    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == path;
+    // Names of members are text: what is invalid in them was replaced when the archive was made.
+    let text = String::from_utf8_lossy(path);
+    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == text;
     if let Some(index) = members.iter().position(is_called) {
         return Ok(whole_member(archive, index));
     }
@@ -105,7 +107,7 @@ fn find(
             .entries(index)
             .map_err(|error| Failure::engine(label, error))?;
         let prefix = entry_prefix(members, member);
-        let Some(wanted) = path.strip_prefix(&prefix) else {
+        let Some(wanted) = without_prefix(path, &prefix) else {
             continue;
         };
         if let Some(entry) = entry_at(&entries, wanted) {
@@ -114,7 +116,7 @@ fn find(
     }
     Err(Failure::usage(
         label,
-        format!("holds no {:?} (see `refrain list`)", shown(path)),
+        format!("holds no {:?} (see `refrain list`)", shown_bytes(path)),
     ))
 }
 
@@ -130,16 +132,32 @@ fn whole_member(archive: &Archive, member: usize) -> Extract {
     }
 }
 
-/// The last entry of that path wins, as in every tar reader.
-fn entry_at<'a>(entries: &'a [Entry], path: &str) -> Option<&'a Entry> {
-    let path = path
-        .strip_prefix("./")
-        .unwrap_or(path)
-        .trim_end_matches('/');
+/// The part of `path` after `prefix`, a member's name and its slash. The name is text, in which
+/// invalid bytes were replaced; the same is done to the components of the path it is compared to.
+fn without_prefix<'a>(path: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
+    let slashes = prefix.matches('/').count();
+    let mut slash_ends = (1..=path.len()).filter(|&end| path[end - 1] == b'/');
+    let end = match slashes {
+        0 => 0,
+        count => slash_ends.nth(count - 1)?,
+    };
+    let (head, rest) = path.split_at(end);
+    (String::from_utf8_lossy(head) == prefix).then_some(rest)
+}
+
+/// The last entry of that path, byte for byte; later entries replace earlier ones in every tar
+/// reader.
+fn entry_at<'a>(entries: &'a [Entry], path: &[u8]) -> Option<&'a Entry> {
+    let path = without_trailing_slashes(path.strip_prefix(b"./").unwrap_or(path));
     entries
         .iter()
         .rev()
-        .find(|entry| entry.path.trim_end_matches('/') == path)
+        .find(|entry| without_trailing_slashes(&entry.path) == path)
+}
+
+fn without_trailing_slashes(path: &[u8]) -> &[u8] {
+    let length = path.iter().rposition(|&byte| byte != b'/');
+    &path[..length.map_or(0, |last| last + 1)]
 }
 
 fn entry_extract<'a>(
@@ -150,7 +168,7 @@ fn entry_extract<'a>(
 ) -> Result<Extract> {
     let refuse = |why: String| Err(Failure::usage(label, why));
     for _ in 0..=LINK_STEPS_MAX {
-        let name = shown(&entry.path);
+        let name = shown_bytes(&entry.path);
         match (entry.kind, entry.link_target.as_deref()) {
             (EntryKind::File, _) => {
                 let (offset, length_bytes) = (entry.content_offset, entry.size_bytes);
@@ -167,13 +185,16 @@ fn entry_extract<'a>(
             (EntryKind::Symlink, Some(target)) => {
                 return refuse(format!(
                     "{name:?} is a symbolic link to {:?}",
-                    shown(target)
+                    shown_bytes(target)
                 ));
             }
             _ => return refuse(format!("{name:?} is not a file")),
         }
     }
-    refuse(format!("{:?} is a link to a link", shown(&entry.path)))
+    refuse(format!(
+        "{:?} is a link to a link",
+        shown_bytes(&entry.path)
+    ))
 }
 
 /// Copies a range of a member's content to `sink`.
@@ -212,9 +233,9 @@ mod tests {
     use super::*;
     use refrain::Timestamp;
 
-    fn entry(path: &str, kind: EntryKind, target: Option<&str>) -> Entry {
+    fn entry(path: impl AsRef<[u8]>, kind: EntryKind, target: Option<&str>) -> Entry {
         Entry {
-            path: path.into(),
+            path: path.as_ref().to_vec(),
             kind,
             mode: 0o644,
             modified: Timestamp {
@@ -223,12 +244,12 @@ mod tests {
             },
             size_bytes: 5,
             content_offset: 512,
-            link_target: target.map(str::to_string),
+            link_target: target.map(|target| target.as_bytes().to_vec()),
         }
     }
 
     fn found(entries: &[Entry], path: &str) -> Option<u64> {
-        let entry = entry_at(entries, path)?;
+        let entry = entry_at(entries, path.as_bytes())?;
         entry_extract(entries, entry, 0, "t")
             .ok()
             .map(|extract| extract.offset)
@@ -250,5 +271,25 @@ mod tests {
         for path in ["d", "hard2", "loop", "soft", "none"] {
             assert_eq!(found(&entries, path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn paths_that_differ_in_invalid_utf8_only_are_different_entries() {
+        let mut entries = [b"a\xff", b"a\xfe"].map(|path| entry(path, EntryKind::File, None));
+        entries[1].content_offset = 2048;
+        for entry in &entries {
+            let found = entry_at(&entries, &entry.path).unwrap();
+            assert_eq!(found.content_offset, entry.content_offset);
+        }
+        assert_eq!(found(&entries, "a\u{fffd}"), None);
+    }
+
+    #[test]
+    fn prefixes_are_compared_as_text() {
+        assert_eq!(without_prefix(b"a/\xff", ""), Some(&b"a/\xff"[..]));
+        assert_eq!(without_prefix(b"a/b/\xff/c", "a/b/"), Some(&b"\xff/c"[..]));
+        assert_eq!(without_prefix(b"a\xff/b", "a\u{fffd}/"), Some(&b"b"[..]));
+        assert_eq!(without_prefix(b"a/b", "b/"), None);
+        assert_eq!(without_prefix(b"a", "a/"), None);
     }
 }

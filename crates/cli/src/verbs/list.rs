@@ -10,7 +10,7 @@ use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::{self, shown};
+use crate::names::{self, shown_bytes};
 use crate::report::{self, DataTo, Outcome, Report};
 use crate::session::Session;
 
@@ -76,7 +76,7 @@ impl Lines {
                 size_bytes: member.content_bytes,
                 modified: member.modified,
             };
-            self.add(name, None, &attributes);
+            self.add(name.as_bytes(), None, &attributes);
         }
         for entry in entries {
             let attributes = Attributes {
@@ -85,18 +85,18 @@ impl Lines {
                 size_bytes: entry.size_bytes,
                 modified: Some(entry.modified),
             };
-            let path = format!("{prefix}{}", entry.path);
+            let path = [prefix.as_bytes(), &entry.path].concat();
             self.add(&path, entry.link_target.as_deref(), &attributes);
         }
     }
 
-    fn add(&mut self, path: &str, link_target: Option<&str>, attributes: &Attributes) {
+    fn add(&mut self, path: &[u8], link_target: Option<&[u8]>, attributes: &Attributes) {
         if self.is_long {
             self.text.push_str(&attributes.columns());
         }
-        self.text.push_str(&shown(path));
+        self.text.push_str(&shown_bytes(path));
         if let (true, Some(target)) = (self.is_long, link_target) {
-            self.text.push_str(&format!(" -> {}", shown(target)));
+            self.text.push_str(&format!(" -> {}", shown_bytes(target)));
         }
         self.text.push('\n');
     }
@@ -136,16 +136,28 @@ fn entry_kind_name(kind: EntryKind) -> &'static str {
 }
 
 fn entry_json(entry: &Entry) -> Value {
-    json!({
-        "path": entry.path,
+    let mut json = json!({
+        "path": String::from_utf8_lossy(&entry.path),
         "kind": entry_kind_name(entry.kind),
         "mode": entry.mode,
         "modified_seconds": entry.modified.seconds,
         "modified_nanoseconds": entry.modified.nanoseconds,
         "size_bytes": entry.size_bytes,
         "content_offset": entry.content_offset,
-        "link_target": entry.link_target,
-    })
+        "link_target": entry.link_target.as_deref().map(String::from_utf8_lossy),
+    });
+    add_bytes(&mut json, "path_bytes", Some(&entry.path));
+    add_bytes(&mut json, "link_target_bytes", entry.link_target.as_deref());
+    json
+}
+
+/// Adds `bytes` in hexadecimal digits if they are not valid UTF-8: JSON strings cannot hold them.
+fn add_bytes(json: &mut Value, field: &str, bytes: Option<&[u8]>) {
+    let Some(bytes) = bytes.filter(|bytes| std::str::from_utf8(bytes).is_err()) else {
+        return;
+    };
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    json[field] = digits.into();
 }
 
 /// `2026-11-21T20:40:00Z`. The calendar is the one of Howard Hinnant, "chrono-Compatible

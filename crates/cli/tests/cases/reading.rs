@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Case, REFRAIN, expect, mixture, noise};
-
-fn json(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap()
-}
+use crate::support::{Case, REFRAIN, expect, json, mixture, noise};
 
 #[test]
 fn info_adds_up() {

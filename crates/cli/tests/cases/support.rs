@@ -105,6 +105,11 @@ impl Case {
     }
 }
 
+/// Parses what a verb prints with `--json`.
+pub fn json(bytes: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
 /// Checks the exit code and shows what was said when it is another one.
 pub fn expect(output: Output, exit: i32, what: &str) -> Output {
     let code = output.status.code();

@@ -1,11 +1,13 @@
 //! Directories.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{Case, REFRAIN, expect, mixture, noise, snapshot};
+use crate::support::{Case, REFRAIN, expect, json, mixture, noise, snapshot};
 
 /// A directory with one of everything a normal user can make.
 fn plant(case: &Case) {
@@ -121,6 +123,44 @@ fn an_existing_directory_is_added_to_but_not_overwritten() {
     case.ok("decompress tree.rfn -o out --force");
     assert_eq!(case.read("out/sub.x"), b"sorts between sub and sub/");
     assert_eq!(case.read("out/other"), b"stays");
+}
+
+#[test]
+fn names_that_are_not_utf8_remain_what_they_are() {
+    let case = Case::new();
+    let names = [&b"n\xfe"[..], b"n\xff", "n\u{fffd}".as_bytes()].map(OsStr::from_bytes);
+    case.write("tree/plain", b"plain");
+    for name in names {
+        let file = case.path("tree").join(name);
+        fs::write(&file, name.as_bytes()).unwrap();
+        let mut link = OsString::from("to-");
+        link.push(name);
+        symlink(name, case.path("tree").join(link)).unwrap();
+    }
+    case.ok("compress tree");
+    for name in names {
+        let mut command = case.command(REFRAIN, "cat tree.rfn");
+        let output = expect(command.arg(name).output().unwrap(), 0, "cat");
+        assert_eq!(output.stdout, name.as_bytes());
+    }
+    case.ok("decompress tree.rfn -o out");
+    for name in names {
+        let file = case.path("out").join(name);
+        assert_eq!(fs::read(file).unwrap(), name.as_bytes());
+    }
+    let document = json(&case.ok("list --json tree.rfn").stdout);
+    let entries = &document["results"][0]["members"][0]["entries"];
+    let entry = |path_bytes| {
+        let mut entries = entries.as_array().unwrap().iter();
+        entries
+            .find(|entry| entry["path_bytes"] == path_bytes)
+            .unwrap()
+    };
+    assert_eq!(entry("6eff")["path"], "n\u{fffd}");
+    assert_eq!(entry("746f2d6eff")["link_target_bytes"], "6eff");
+    let with_bytes = entries.as_array().unwrap().iter();
+    let count = with_bytes.filter(|entry| entry.get("path_bytes").is_some());
+    assert_eq!(count.count(), 4);
 }
 
 #[test]

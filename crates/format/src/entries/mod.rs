@@ -5,6 +5,5 @@ mod entry;
 mod head;
 mod pack;
 
-pub use entry::{Entry, EntryKind};
 pub use head::EntriesHeader;
 pub use pack::{PackedEntries, entry_batches, pack_entries, unpack_entries};

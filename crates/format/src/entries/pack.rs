@@ -5,7 +5,7 @@
 //! from where tar would put it: after the data before it, rounded up to 512, and one header of 512. Only links have a
 //! link target.
 
-use super::entry::{Entry, EntryKind};
+use super::entry::{check_entry, entry_kind_from_id, entry_kind_id, text_bytes};
 use super::head::EntriesHeader;
 use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
 use crate::check::{check_limit, check_positive};
@@ -14,8 +14,8 @@ use crate::error::{FormatError, Result};
 use crate::limits::{
     ENTRIES_PER_FRAME_MAX, PACKED_RAW_BYTES_MAX, PATH_BYTES_MAX, PATHS_PER_FRAME_BYTES_MAX,
 };
-use crate::member::Timestamp;
 use refrain_protect::checksum64;
+use refrain_tree::{Entry, Timestamp};
 
 const COLUMN_COUNT: usize = 9;
 
@@ -44,8 +44,8 @@ struct Before {
 
 impl Before {
     fn step(&mut self, entry: &Entry) -> Result<()> {
-        entry.check()?;
-        self.text_bytes = self.text_bytes.saturating_add(entry.text_bytes());
+        check_entry(entry)?;
+        self.text_bytes = self.text_bytes.saturating_add(text_bytes(entry));
         check_limit(
             "path bytes of a frame",
             self.text_bytes as u64,
@@ -71,13 +71,13 @@ pub fn entry_batches(mut entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
 }
 
 fn batch_count(entries: &[Entry]) -> usize {
-    let mut text_bytes = 0_usize;
+    let mut sum_bytes = 0_usize;
     entries
         .iter()
         .take(ENTRIES_PER_FRAME_MAX as usize)
         .take_while(|entry| {
-            text_bytes = text_bytes.saturating_add(entry.text_bytes());
-            text_bytes <= PATHS_PER_FRAME_BYTES_MAX
+            sum_bytes = sum_bytes.saturating_add(text_bytes(entry));
+            sum_bytes <= PATHS_PER_FRAME_BYTES_MAX
         })
         .count()
         // An entry that is too long for any frame is refused when it is packed.
@@ -124,7 +124,7 @@ fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], before: &Before, entry: &Ent
     ] = columns;
     let shared_bytes = shared_prefix(&before.path, &entry.path);
     let rest = entry.path.get(shared_bytes..).unwrap_or_default();
-    kinds.push(entry.kind.id());
+    kinds.push(entry_kind_id(entry.kind));
     put_varint(shared, shared_bytes as u64);
     put_varint(own, rest.len() as u64);
     paths.extend_from_slice(rest);
@@ -191,7 +191,7 @@ fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], before: &Before) -> Resu
         places,
         links,
     ] = columns;
-    let kind = EntryKind::from_id(kinds.u8()?)?;
+    let kind = entry_kind_from_id(kinds.u8()?)?;
     Ok(Entry {
         path: take_path(shared.varint()?, own.varint()?, paths, &before.path)?,
         kind,
@@ -260,8 +260,10 @@ fn take_u32(what: &'static str, reader: &mut Reader<'_>) -> Result<u32> {
 mod tests {
     use super::*;
     use crate::coding::Coding;
+    use crate::entries::entry::ENTRY_KINDS;
     use crate::limits::Limits;
     use crate::property::{entries_from_seed, entries_round_trip};
+    use refrain_tree::EntryKind;
 
     fn head_for(packed: &PackedEntries) -> EntriesHeader {
         EntriesHeader {
@@ -288,10 +290,10 @@ mod tests {
 
     #[test]
     fn kinds_have_one_number_each() {
-        for kind in EntryKind::ALL {
-            assert_eq!(EntryKind::from_id(kind.id()), Ok(kind));
+        for kind in ENTRY_KINDS {
+            assert_eq!(entry_kind_from_id(entry_kind_id(kind)), Ok(kind));
         }
-        assert!(EntryKind::from_id(0).is_err() && EntryKind::from_id(9).is_err());
+        assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(9).is_err());
     }
 
     #[test]

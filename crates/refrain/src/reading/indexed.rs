@@ -11,10 +11,10 @@ use refrain_format::{
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
+use refrain_tree::Entry;
 
 use crate::archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, CodecUses, Entry, Member, codec_name, entry, filters_text,
-    member,
+    ArchiveInfo, BlockInfo, CodecUse, CodecUses, Member, codec_name, filters_text, member,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -325,7 +325,7 @@ impl IndexedArchive {
                 Ok(unpack_entries(&head, &raw)?)
             };
             let unpacked = open().map_err(|error: Error| error.at_offset(offset))?;
-            entries.extend(unpacked.into_iter().map(entry));
+            entries.extend(unpacked);
         }
         Ok(entries)
     }

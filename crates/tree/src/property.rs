@@ -1,40 +1,40 @@
 //! Properties of the tar layer, for property tests and fuzz targets alike.
 
-use super::header::Header;
-use super::untar::{Untar, UntarError, Visitor};
-use crate::{EntryKind, Timestamp};
+use crate::entry::{EntryKind, Timestamp};
+use crate::header::TarHeader;
+use crate::parser::{TarError, TarHandler, TarParser};
 
 /// Writes down what happens.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Log {
-    entries: Vec<(Header, Vec<u8>)>,
+    entries: Vec<(TarHeader, Vec<u8>)>,
     complete: usize,
 }
 
 /// Zeros that a log writes down per call; the rest only counts (fuzzers find huge numbers).
 const LOGGED_ZEROS_MAX: u64 = 1 << 16;
 
-impl Visitor for Log {
-    type Error = UntarError;
+impl TarHandler for Log {
+    type Error = TarError;
 
-    fn entry(&mut self, header: Header) -> Result<(), UntarError> {
+    fn entry(&mut self, header: TarHeader) -> Result<(), TarError> {
         self.entries.push((header, Vec::new()));
         Ok(())
     }
 
-    fn data(&mut self, bytes: &[u8]) -> Result<(), UntarError> {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), TarError> {
         if let Some((_, data)) = self.entries.last_mut() {
             data.extend_from_slice(bytes);
         }
         Ok(())
     }
 
-    fn zeros(&mut self, length_bytes: u64) -> Result<(), UntarError> {
+    fn zeros(&mut self, length_bytes: u64) -> Result<(), TarError> {
         let length = usize::try_from(length_bytes.min(LOGGED_ZEROS_MAX)).unwrap_or(0);
         self.data(&vec![0; length])
     }
 
-    fn entry_end(&mut self) -> Result<(), UntarError> {
+    fn entry_end(&mut self) -> Result<(), TarError> {
         self.complete += 1;
         Ok(())
     }
@@ -47,9 +47,9 @@ impl Visitor for Log {
 ///
 /// When the property does not hold.
 pub fn cuts_do_not_matter(stream: &[u8], piece_bytes: usize) {
-    let mut whole = (Untar::default(), Log::default());
+    let mut whole = (TarParser::default(), Log::default());
     let whole_result = whole.0.push(stream, &mut whole.1);
-    let mut cut = (Untar::default(), Log::default());
+    let mut cut = (TarParser::default(), Log::default());
     let cut_result = stream
         .chunks(piece_bytes.max(1))
         .try_for_each(|piece| cut.0.push(piece, &mut cut.1));
@@ -68,7 +68,7 @@ pub fn cuts_do_not_matter(stream: &[u8], piece_bytes: usize) {
 ///
 /// When the property does not hold.
 pub fn headers_come_back(path: &[u8], link: &[u8], modified: Timestamp, data: &[u8]) {
-    let header = Header {
+    let header = TarHeader {
         path: path.to_vec(),
         kind: if link.is_empty() {
             EntryKind::File
@@ -91,11 +91,11 @@ pub fn headers_come_back(path: &[u8], link: &[u8], modified: Timestamp, data: &[
     if link.is_empty() {
         stream.extend_from_slice(data);
         stream.resize(
-            stream.len().next_multiple_of(super::header::RECORD_BYTES),
+            stream.len().next_multiple_of(crate::header::RECORD_BYTES),
             0,
         );
     }
-    let (mut untar, mut log) = (Untar::default(), Log::default());
+    let (mut untar, mut log) = (TarParser::default(), Log::default());
     let result = untar.push(&stream, &mut log);
     assert_eq!(result, Ok(()));
     // The end mark, as zeros that nobody wrote down.
@@ -138,7 +138,7 @@ mod tests {
                 piece_bytes in 1_usize..1200) {
             let mut stream = Vec::new();
             for path in paths {
-                let header = Header {
+                let header = TarHeader {
                     path, kind: EntryKind::File, mode: 0, uid: 0, gid: 0,
                     size_bytes: data_bytes as u64,
                     modified: Timestamp { seconds: 1, nanoseconds: 2 },

@@ -10,8 +10,8 @@
 //!        └── zero record ──► end (the rest is ignored)
 //! ```
 
-use super::header::{Header, HeaderError, Overrides, PlainHeader, RECORD_BYTES, padding_bytes};
-use crate::EntryKind;
+use crate::entry::EntryKind;
+use crate::header::{HeaderError, Overrides, PlainHeader, RECORD_BYTES, TarHeader, padding_bytes};
 
 /// Bytes of pax records or a long name; Linux paths end at 4096, so this is generous.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
@@ -20,11 +20,11 @@ const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 static ZERO_RECORD: [u8; RECORD_BYTES] = [0; RECORD_BYTES];
 
 /// What takes the entries of a stream.
-pub trait Visitor {
+pub trait TarHandler {
     /// Why a visitor refuses.
-    type Error: From<UntarError>;
+    type Error: From<TarError>;
     /// An entry begins.
-    fn entry(&mut self, header: Header) -> Result<(), Self::Error>;
+    fn entry(&mut self, header: TarHeader) -> Result<(), Self::Error>;
     /// Data of the current entry, in order.
     fn data(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
     /// The current entry goes on with this many zero bytes.
@@ -35,7 +35,7 @@ pub trait Visitor {
 
 /// What is wrong with a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UntarError {
+pub enum TarError {
     /// A header is malformed.
     Header {
         /// Where it begins in the stream.
@@ -57,11 +57,11 @@ pub enum UntarError {
     },
 }
 
-impl std::fmt::Display for UntarError {
+impl std::fmt::Display for TarError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            UntarError::Header { offset, cause } => write!(f, "at tar offset {offset}: {cause}"),
-            UntarError::ExtensionTooLong {
+            TarError::Header { offset, cause } => write!(f, "at tar offset {offset}: {cause}"),
+            TarError::ExtensionTooLong {
                 offset,
                 length_bytes,
             } => write!(
@@ -69,14 +69,14 @@ impl std::fmt::Display for UntarError {
                 "at tar offset {offset}: extended header of {length_bytes} bytes, \
                  limit {EXTENSION_BYTES_MAX}"
             ),
-            UntarError::EndsEarly { offset } => {
+            TarError::EndsEarly { offset } => {
                 write!(f, "the tar stream ends early, at {offset}")
             }
         }
     }
 }
 
-impl std::error::Error for UntarError {}
+impl std::error::Error for TarError {}
 
 /// Where in the stream the parser is.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ enum State {
 
 /// The parser.
 #[derive(Debug)]
-pub struct Untar {
+pub struct TarParser {
     state: State,
     /// The header or extension that is being collected.
     collected: Vec<u8>,
@@ -146,9 +146,9 @@ impl<'a> Piece<'a> {
     }
 }
 
-impl Default for Untar {
+impl Default for TarParser {
     fn default() -> Self {
-        Untar {
+        TarParser {
             state: State::Header,
             collected: Vec::with_capacity(RECORD_BYTES),
             overrides: Overrides::default(),
@@ -157,14 +157,14 @@ impl Default for Untar {
     }
 }
 
-impl Untar {
+impl TarParser {
     /// Takes the next bytes of the stream.
-    pub fn push<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
+    pub fn push<V: TarHandler>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
         self.push_piece(Piece::Bytes(bytes), visitor)
     }
 
     /// Takes the next `length_bytes` bytes of the stream, all zero, in constant time for data.
-    pub fn push_zeros<V: Visitor>(
+    pub fn push_zeros<V: TarHandler>(
         &mut self,
         length_bytes: u64,
         visitor: &mut V,
@@ -173,16 +173,16 @@ impl Untar {
     }
 
     /// The stream ends here; was it whole?
-    pub fn finish(&self) -> Result<(), UntarError> {
+    pub fn finish(&self) -> Result<(), TarError> {
         match self.state {
             State::End => Ok(()),
-            _ => Err(UntarError::EndsEarly {
+            _ => Err(TarError::EndsEarly {
                 offset: self.offset,
             }),
         }
     }
 
-    fn push_piece<V: Visitor>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
+    fn push_piece<V: TarHandler>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
         let mut rest = piece;
         while rest.length_bytes() > 0 {
             let wanted = self.wanted_bytes().min(rest.length_bytes());
@@ -206,7 +206,7 @@ impl Untar {
     }
 
     /// Takes a piece that is not longer than wanted.
-    fn step<V: Visitor>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
+    fn step<V: TarHandler>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
         let taken = piece.length_bytes();
         match &mut self.state {
             State::Header => {
@@ -251,7 +251,7 @@ impl Untar {
         Ok(())
     }
 
-    fn header_complete<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+    fn header_complete<V: TarHandler>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         let offset = self.offset.saturating_sub(RECORD_BYTES as u64);
         let record: [u8; RECORD_BYTES] = *self.collected.first_chunk().unwrap_or(&ZERO_RECORD);
         self.collected.clear();
@@ -259,7 +259,7 @@ impl Untar {
             self.state = State::End;
             return Ok(());
         }
-        let at = |cause| UntarError::Header { offset, cause };
+        let at = |cause| TarError::Header { offset, cause };
         let plain = PlainHeader::checked(&record).map_err(at)?;
         match plain.flag() {
             flag @ (b'x' | b'g' | b'L' | b'K') => {
@@ -276,14 +276,9 @@ impl Untar {
         Ok(())
     }
 
-    fn extension_begins(
-        &mut self,
-        flag: u8,
-        size_bytes: u64,
-        offset: u64,
-    ) -> Result<(), UntarError> {
+    fn extension_begins(&mut self, flag: u8, size_bytes: u64, offset: u64) -> Result<(), TarError> {
         if size_bytes > EXTENSION_BYTES_MAX {
-            return Err(UntarError::ExtensionTooLong {
+            return Err(TarError::ExtensionTooLong {
                 offset,
                 length_bytes: size_bytes,
             });
@@ -299,7 +294,7 @@ impl Untar {
         Ok(())
     }
 
-    fn extension_complete(&mut self, flag: u8) -> Result<(), UntarError> {
+    fn extension_complete(&mut self, flag: u8) -> Result<(), TarError> {
         let data = std::mem::take(&mut self.collected);
         match flag {
             b'L' => self.overrides.set_long_path(&data),
@@ -307,7 +302,7 @@ impl Untar {
             b'x' => self
                 .overrides
                 .set_pax(&data)
-                .map_err(|cause| UntarError::Header {
+                .map_err(|cause| TarError::Header {
                     offset: self.offset.saturating_sub(data.len() as u64),
                     cause,
                 })?,
@@ -317,9 +312,9 @@ impl Untar {
         Ok(())
     }
 
-    fn entry_begins<V: Visitor>(
+    fn entry_begins<V: TarHandler>(
         &mut self,
-        header: Header,
+        header: TarHeader,
         visitor: &mut V,
     ) -> Result<(), V::Error> {
         let size_bytes = header.size_bytes;

@@ -11,10 +11,10 @@ use refrain_storage::{Leftover, Sink};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::confined::{Confined, ConfinedPath, Missing};
-use super::header::Header;
-use super::untar::{Untar, UntarError, Visitor};
-use crate::{EntryKind, Timestamp};
+use crate::confined::{Confined, ConfinedPath, Missing};
+use crate::entry::{EntryKind, Timestamp};
+use crate::header::TarHeader;
+use crate::parser::{TarError, TarHandler, TarParser};
 
 /// Zeros of this length, aligned, become a hole: the block size of most file systems.
 const HOLE_BYTES: usize = 4096;
@@ -46,7 +46,7 @@ const MODE_MASK: u32 = 0o1777;
 /// of many small files takes too long. Who removes the archive afterwards should sync first.
 #[derive(Debug)]
 pub struct TreeSink {
-    untar: Untar,
+    untar: TarParser,
     unpack: Unpack,
 }
 
@@ -68,7 +68,7 @@ impl TreeSink {
             directories: Vec::new(),
         };
         Ok(TreeSink {
-            untar: Untar::default(),
+            untar: TarParser::default(),
             unpack,
         })
     }
@@ -92,8 +92,8 @@ impl Sink for TreeSink {
     }
 }
 
-impl From<UntarError> for io::Error {
-    fn from(error: UntarError) -> io::Error {
+impl From<TarError> for io::Error {
+    fn from(error: TarError) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
 }
@@ -238,10 +238,10 @@ struct Attributes {
     modified: Timestamp,
 }
 
-impl Visitor for Unpack {
+impl TarHandler for Unpack {
     type Error = io::Error;
 
-    fn entry(&mut self, header: Header) -> io::Result<()> {
+    fn entry(&mut self, header: TarHeader) -> io::Result<()> {
         let path = ConfinedPath::new(&header.path)?;
         let shown = path.display();
         self.make(&header, path)
@@ -283,7 +283,7 @@ impl Visitor for Unpack {
 }
 
 impl Unpack {
-    fn make(&mut self, header: &Header, path: ConfinedPath) -> io::Result<()> {
+    fn make(&mut self, header: &TarHeader, path: ConfinedPath) -> io::Result<()> {
         let attributes = Attributes {
             mode: Mode::from_raw_mode((header.mode & MODE_MASK) as _),
             modified: header.modified,
@@ -333,7 +333,7 @@ impl Unpack {
     /// The open directory and the name of a hard link's target.
     fn link_target(
         &mut self,
-        header: &Header,
+        header: &TarHeader,
     ) -> io::Result<Option<(std::os::fd::OwnedFd, OsString)>> {
         if header.kind != EntryKind::Hardlink {
             return Ok(None);
@@ -550,7 +550,7 @@ fn create_file(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<File> {
 fn make_node(
     directory: BorrowedFd<'_>,
     name: &OsStr,
-    header: &Header,
+    header: &TarHeader,
     attributes: Attributes,
 ) -> io::Result<()> {
     let (kind, device) = match header.kind {

@@ -16,7 +16,7 @@ use refrain_pool::{Lock, sentinel};
 use refrain_timer::clock::RealClock;
 use rustix::fs::{Advice, fadvise};
 
-use super::reader::{last_first, open_file};
+use crate::open::{descending, open_regular_file};
 
 /// Threads, which wait rather than work.
 const THREADS: usize = 4;
@@ -57,12 +57,12 @@ struct Shared {
 }
 
 /// The reader's side. The threads end when it is dropped.
-pub(super) struct Prefetcher {
+pub(crate) struct Prefetcher {
     shared: Arc<Shared>,
 }
 
 impl Prefetcher {
-    pub(super) fn new(root: &Path) -> Prefetcher {
+    pub(crate) fn new(root: &Path) -> Prefetcher {
         let start = Item {
             path: PathBuf::new(),
             is_directory: true,
@@ -83,12 +83,12 @@ impl Prefetcher {
         }
     }
 
-    pub(super) fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         self.shared.clock.now_ns()
     }
 
     /// The reader opened a file at `since_ns` and has read its beginning. Sends a thread ahead if that pays.
-    pub(super) fn file_met(&self, since_ns: u64) {
+    pub(crate) fn file_met(&self, since_ns: u64) {
         let took_ns = self.now_ns().saturating_sub(since_ns);
         let mut state = self.shared.state.lock();
         state.met += 1;
@@ -164,7 +164,7 @@ impl Shared {
 
     /// Errors are for the reader to find.
     fn ask_for(&self, path: &Path) {
-        if let Ok(file) = open_file(&self.root.join(path)) {
+        if let Ok(file) = open_regular_file(&self.root.join(path)) {
             let _ = fadvise(&file, 0, ASKED_BYTES.try_into().ok(), Advice::WillNeed);
         }
     }
@@ -186,7 +186,7 @@ impl Shared {
                 return vec![];
             }
         }
-        names.sort_unstable_by(|a, b| last_first(&a.0, &b.0));
+        names.sort_unstable_by(|a, b| descending(&a.0, &b.0));
         let item = |(name, is_directory)| Item {
             path: path.join(name),
             is_directory,
@@ -198,8 +198,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EntryKind;
-    use crate::tree::TreeReader;
+    use crate::entry::EntryKind;
+    use crate::reader::TreeReader;
     use std::io::Read;
 
     fn planted(files: usize) -> tempfile::TempDir {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     /// What one thread comes to before the reader has begun.
-    fn visited(prefetcher: &Prefetcher) -> Vec<String> {
+    fn visited(prefetcher: &Prefetcher) -> Vec<Vec<u8>> {
         {
             let mut state = prefetcher.shared.state.lock();
             (state.slow_share, state.running) = (1024, 1);
@@ -233,7 +233,7 @@ mod tests {
                 prefetcher.shared.state.lock().ahead.extend(found);
             } else {
                 assert!(is_ahead);
-                files.push(item.path.to_str().unwrap().to_owned());
+                files.push(item.path.into_os_string().into_encoded_bytes());
             }
         }
     }

@@ -1,28 +1,39 @@
 //! A directory as a tar stream, read piece by piece.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use refrain_pool::Lock;
-use rustix::fs::{Mode, OFlags};
-
-use super::header::{Header, RECORD_BYTES, padding_bytes};
-use super::prefetch::Prefetcher;
-use super::source::{Log, LogMemory, TreeSource};
-use crate::{Entry, EntryKind, Timestamp};
+use crate::entry::{Entry, EntryKind, Timestamp};
+use crate::header::{RECORD_BYTES, TarHeader, padding_bytes};
+use crate::open::{descending, open_regular_file};
+use crate::prefetch::Prefetcher;
 
 /// The end mark: two records of zeros.
 const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
 
 /// The path of the root itself, which keeps its mode and time.
 const ROOT_PATH: &[u8] = b".";
+
+/// One header of the stream with its entry's data, as a [`HeaderObserver`] receives it.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamedHeader<'a> {
+    /// The offset of the header in the stream; the data follows the header.
+    pub offset: u64,
+    /// The header, pax records included: a multiple of 512 bytes.
+    pub header: &'a [u8],
+    /// The number of bytes of data, without the padding up to the next multiple of 512.
+    pub size_bytes: u64,
+    /// The path of the file that holds the data, relative to the root; empty without data.
+    pub path: &'a Path,
+}
+
+/// Receives every header when the reader makes it, before its bytes can be read.
+pub type HeaderObserver = Box<dyn FnMut(&StreamedHeader<'_>) + Send>;
 
 /// Streams a directory as a deterministic tar and collects its entry list on the way.
 ///
@@ -34,7 +45,6 @@ const ROOT_PATH: &[u8] = b".";
 /// A file that changes while it is read is padded or cut to the size in its header, and a notice
 /// says so. Sockets are left out with a notice; so is what vanishes before it is reached. What
 /// cannot be read is an error: an archive should not be silently incomplete.
-#[derive(Debug)]
 pub struct TreeReader {
     root: PathBuf,
     /// What every path in the stream begins with; empty for none.
@@ -52,8 +62,8 @@ pub struct TreeReader {
     /// Device and inode of files with several links, with the path that was archived first.
     links: BTreeMap<(u64, u64), Vec<u8>>,
     notices: Vec<String>,
-    log: Option<Arc<Lock<Log>>>,
-    pub(super) prefetcher: Option<Prefetcher>,
+    observer: Option<HeaderObserver>,
+    pub(crate) prefetcher: Option<Prefetcher>,
 }
 
 /// The names of a directory that are still to come, in reverse order.
@@ -83,7 +93,7 @@ impl TreeReader {
     ///
     /// When `root` is not a directory that can be listed.
     pub fn open(root: &Path) -> io::Result<TreeReader> {
-        TreeReader::open_named(root, "")
+        TreeReader::open_named(root, Path::new(""))
     }
 
     /// Starts a stream in which every path begins with `name`, as in that of `tar -c NAME`.
@@ -91,10 +101,10 @@ impl TreeReader {
     /// # Errors
     ///
     /// As [`TreeReader::open`].
-    pub fn open_named(root: &Path, name: &str) -> io::Result<TreeReader> {
+    pub fn open_named(root: &Path, name: &Path) -> io::Result<TreeReader> {
         Ok(TreeReader {
             root: root.to_path_buf(),
-            name: PathBuf::from(name),
+            name: name.to_path_buf(),
             open: vec![Listing::of(root, PathBuf::new())?],
             ready: io::Cursor::default(),
             file: None,
@@ -104,21 +114,24 @@ impl TreeReader {
             entries: Vec::new(),
             links: BTreeMap::new(),
             notices: Vec::new(),
-            log: None,
+            observer: None,
             prefetcher: None,
         })
     }
 
     /// Lets threads of their own ask the disk for what comes next, while it is slow.
-    pub(crate) fn start_prefetching(&mut self) {
+    pub fn start_prefetching(&mut self) {
         self.prefetcher = Some(Prefetcher::new(&self.root));
     }
 
-    /// Keeps a log from now on, by which what went by can be read once more, at any place.
-    pub(crate) fn keep_log(&mut self, memory: LogMemory) -> TreeSource {
-        let log = Arc::new(Lock::new(Log::new(memory)));
-        self.log = Some(log.clone());
-        TreeSource::new(&self.root, log)
+    /// Calls `observer` for every header from now on.
+    pub fn observe_headers(&mut self, observer: HeaderObserver) {
+        self.observer = Some(observer);
+    }
+
+    /// The directory that is read.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Takes the entries collected so far; all of them once the stream has ended.
@@ -220,7 +233,7 @@ impl TreeReader {
         }
     }
 
-    fn add_directory(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
+    fn add_directory(&mut self, path: PathBuf, mut header: TarHeader) -> io::Result<()> {
         header.kind = EntryKind::Directory;
         // The root is listed from the start.
         if !path.as_os_str().is_empty() {
@@ -237,10 +250,10 @@ impl TreeReader {
         Ok(())
     }
 
-    fn add_file(&mut self, path: PathBuf, mut header: Header) -> io::Result<()> {
+    fn add_file(&mut self, path: PathBuf, mut header: TarHeader) -> io::Result<()> {
         let full = self.root.join(&path);
         let opened_ns = self.prefetcher.as_ref().map(Prefetcher::now_ns);
-        let file = match open_file(&full) {
+        let file = match open_regular_file(&full) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.vanished(&path);
@@ -272,7 +285,7 @@ impl TreeReader {
     }
 
     /// Turns the header of a file that was archived under another name into a hard link to it.
-    fn is_second_link(&mut self, header: &mut Header, metadata: &Metadata) -> bool {
+    fn is_second_link(&mut self, header: &mut TarHeader, metadata: &Metadata) -> bool {
         if metadata.nlink() < 2 {
             return false;
         }
@@ -291,14 +304,19 @@ impl TreeReader {
     }
 
     /// `path` leads to the data from the root, if there is any.
-    fn add_header(&mut self, mut header: Header, path: &Path) {
+    fn add_header(&mut self, mut header: TarHeader, path: &Path) {
         let mut entry = entry_of(&header);
         if header.kind == EntryKind::Directory {
             header.path.push(b'/');
         }
         let bytes = header.encode();
-        if let Some(log) = &self.log {
-            log.lock().add(self.offset, &bytes, header.size_bytes, path);
+        if let Some(observer) = &mut self.observer {
+            observer(&StreamedHeader {
+                offset: self.offset,
+                header: &bytes,
+                size_bytes: header.size_bytes,
+                path,
+            });
         }
         self.make_ready(bytes);
         entry.content_offset = self.offset;
@@ -375,6 +393,16 @@ impl OpenFile {
     }
 }
 
+impl std::fmt::Debug for TreeReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TreeReader")
+            .field("root", &self.root)
+            .field("offset", &self.offset)
+            .field("entries", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Read for TreeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
@@ -402,7 +430,7 @@ impl Read for TreeReader {
 
 impl TreeReader {
     #[cfg(test)]
-    pub(super) fn entries_so_far(&self) -> usize {
+    pub(crate) fn entries_so_far(&self) -> usize {
         self.entries.len()
     }
 
@@ -419,26 +447,14 @@ impl Listing {
             names.push(at(full, entry)?.file_name());
         }
         // The order of a directory is the file system's; ours is by bytes, taken from the end.
-        names.sort_unstable_by(|a, b| last_first(a, b));
+        names.sort_unstable_by(|a, b| descending(a, b));
         Ok(Listing { path, names })
     }
 }
 
-/// The order of a directory's names, from the end.
-pub(super) fn last_first(a: &OsStr, b: &OsStr) -> Ordering {
-    b.as_bytes().cmp(a.as_bytes())
-}
-
-/// Opens a regular file. Should the name have become something else: a symbolic link is an error,
-/// and a FIFO does not block.
-pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
-}
-
-fn header_of(path: &Path, metadata: &Metadata) -> Header {
+fn header_of(path: &Path, metadata: &Metadata) -> TarHeader {
     let path = path.as_os_str().as_bytes();
-    Header {
+    TarHeader {
         path: if path.is_empty() {
             ROOT_PATH.to_vec()
         } else {
@@ -458,16 +474,15 @@ fn header_of(path: &Path, metadata: &Metadata) -> Header {
     }
 }
 
-fn entry_of(header: &Header) -> Entry {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+fn entry_of(header: &TarHeader) -> Entry {
     Entry {
-        path: text(&header.path),
+        path: header.path.clone(),
         kind: header.kind,
         mode: header.mode,
         modified: header.modified,
         size_bytes: header.size_bytes,
         content_offset: 0,
-        link_target: (!header.link.is_empty()).then(|| text(&header.link)),
+        link_target: (!header.link.is_empty()).then(|| header.link.clone()),
     }
 }
 

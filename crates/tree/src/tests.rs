@@ -9,9 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use refrain_storage::Sink;
 
-use super::header::Header;
-use super::{TreeReader, TreeSink};
-use crate::{EntryKind, Timestamp};
+use crate::entry::{Entry, EntryKind, Timestamp};
+use crate::header::TarHeader;
+use crate::reader::TreeReader;
+use crate::sink::TreeSink;
 
 fn plant(root: &Path) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
@@ -101,6 +102,10 @@ fn restore(bytes: &[u8], root: &Path, overwrite: bool, piece_bytes: usize) -> io
     sink.publish()
 }
 
+fn path_text(entry: &Entry) -> &str {
+    std::str::from_utf8(&entry.path).unwrap()
+}
+
 /// Path, kind, link target, data.
 type Forged<'a> = (&'a str, EntryKind, &'a str, &'a [u8]);
 
@@ -108,7 +113,7 @@ type Forged<'a> = (&'a str, EntryKind, &'a str, &'a [u8]);
 fn forged(entries: &[Forged]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, kind, link, data) in entries {
-        let header = Header {
+        let header = TarHeader {
             path: path.as_bytes().to_vec(),
             kind: *kind,
             mode: 0o6755,
@@ -159,17 +164,17 @@ fn a_named_directory_comes_back_under_its_name() {
     let root = temporary.path().join("root");
     plant(&root);
     let mut bytes = Vec::new();
-    let mut reader = TreeReader::open_named(&root, "deep/name").unwrap();
+    let mut reader = TreeReader::open_named(&root, Path::new("deep/name")).unwrap();
     reader.read_to_end(&mut bytes).unwrap();
     let out = temporary.path().join("out");
     restore(&bytes, &out, false, 4096).unwrap();
     assert_eq!(snapshot(&root), snapshot(&out.join("deep/name")));
     let entries = reader.take_entries();
-    assert_eq!(entries[0].path, "deep/name");
+    assert_eq!(entries[0].path, b"deep/name");
     assert!(
         entries
             .iter()
-            .all(|entry| entry.path.starts_with("deep/name"))
+            .all(|entry| entry.path.starts_with(b"deep/name"))
     );
 }
 
@@ -196,7 +201,7 @@ fn entries_say_where_their_data_is() {
     plant(temporary.path());
     let (bytes, mut reader) = stream(temporary.path());
     let entries = reader.take_entries();
-    let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
+    let paths: Vec<_> = entries.iter().map(|entry| path_text(entry)).collect();
     let long = format!("sub/{}", "n".repeat(200));
     let expected = [
         ".",
@@ -220,8 +225,8 @@ fn entries_say_where_their_data_is() {
         let start = usize::try_from(entry.content_offset).unwrap();
         let length = usize::try_from(entry.size_bytes).unwrap();
         if entry.kind == EntryKind::File {
-            let data = fs::read(temporary.path().join(&entry.path)).unwrap();
-            assert!(bytes[start..start + length] == data, "{}", entry.path);
+            let data = fs::read(temporary.path().join(path_text(entry))).unwrap();
+            assert!(bytes[start..start + length] == data, "{}", path_text(entry));
         }
     }
     assert!(reader.take_notices().is_empty());

@@ -8,15 +8,14 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
+use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes};
 
-use super::header::padding_bytes;
-use super::reader::open_file;
 use crate::reading::packed::{PAGE_BYTES, Packed};
 
 /// Records to begin with.
@@ -60,7 +59,7 @@ impl LogMemory {
 /// What is known of the entries that went by, in the order of the stream.
 ///
 /// Headers and paths are one text, packed page by page: the 167,509 entries of two kernel trees take 9.3 MB, records included, 55 bytes each.
-pub(super) struct Log {
+pub(crate) struct Log {
     records: Vec<Record>,
     packed: Vec<Packed>,
     /// The text's end, less than a page.
@@ -90,7 +89,7 @@ enum Piece {
 }
 
 impl Log {
-    pub(super) fn new(memory: LogMemory) -> Log {
+    pub(crate) fn new(memory: LogMemory) -> Log {
         Log {
             records: Vec::new(),
             packed: Vec::new(),
@@ -102,23 +101,23 @@ impl Log {
         }
     }
 
-    /// An entry begins at `start` of the stream. `path` leads to its file from the root, if it has data.
-    pub(super) fn add(&mut self, start: u64, header: &[u8], size_bytes: u64, path: &Path) {
-        if self.end.is_none() && self.try_add(start, header, size_bytes, path).is_none() {
-            self.end = Some(start);
+    /// Adds a header, with the path of its file if it has data.
+    fn add(&mut self, header: &StreamedHeader<'_>) {
+        if self.end.is_none() && self.try_add(header).is_none() {
+            self.end = Some(header.offset);
         }
     }
 
     /// `None` when there is no more memory for it.
-    fn try_add(&mut self, start: u64, header: &[u8], size_bytes: u64, path: &Path) -> Option<()> {
+    fn try_add(&mut self, added: &StreamedHeader<'_>) -> Option<()> {
         if self.records.len() == self.records.capacity() {
             self.grow()?;
         }
-        let path = path.as_os_str().as_bytes();
+        let (header, path) = (added.header, added.path.as_os_str().as_bytes());
         self.records.push(Record {
-            start,
+            start: added.offset,
             log_start: (self.packed.len() * PAGE_BYTES + self.open.len()) as u64,
-            size_bytes,
+            size_bytes: added.size_bytes,
             header_bytes: u32::try_from(header.len()).ok()?,
             path_bytes: u32::try_from(path.len()).ok()?,
         });
@@ -217,9 +216,13 @@ pub(crate) struct TreeSource {
 }
 
 impl TreeSource {
-    pub(super) fn new(root: &Path, log: Arc<Lock<Log>>) -> TreeSource {
+    /// Logs the headers of `reader` from now on.
+    pub(crate) fn observe(reader: &mut TreeReader, memory: LogMemory) -> TreeSource {
+        let log = Arc::new(Lock::new(Log::new(memory)));
+        let observed = log.clone();
+        reader.observe_headers(Box::new(move |header| observed.lock().add(header)));
         TreeSource {
-            root: root.to_path_buf(),
+            root: reader.root().to_path_buf(),
             log,
         }
     }
@@ -232,7 +235,7 @@ impl TreeSource {
                 path,
                 offset_in_file,
             } => {
-                let file = open_file(&self.root.join(path))?;
+                let file = open_regular_file(&self.root.join(path))?;
                 let read = read_full(offset_in_file, buffer, |at, part| file.read_at(part, at))?;
                 // As in the stream, where a file that ended early was filled up.
                 buffer[read..].fill(0);
@@ -276,10 +279,10 @@ impl Source for TreeSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::TreeReader;
     use std::fs;
     use std::io::Read;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     /// A root with files whose headers and paths fill several pages of the log.
     fn planted() -> tempfile::TempDir {
@@ -299,8 +302,8 @@ mod tests {
     }
 
     fn streamed(root: &Path, memory_bytes: u64) -> (Vec<u8>, TreeSource) {
-        let mut reader = TreeReader::open_named(root, "name").unwrap();
-        let source = reader.keep_log(LogMemory::new(memory_bytes));
+        let mut reader = TreeReader::open_named(root, Path::new("name")).unwrap();
+        let source = TreeSource::observe(&mut reader, LogMemory::new(memory_bytes));
         let mut stream = vec![];
         reader.read_to_end(&mut stream).unwrap();
         (stream, source)

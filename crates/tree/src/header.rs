@@ -1,6 +1,6 @@
 //! The bytes of a tar header, both ways. Pure functions over slices.
 
-use crate::{EntryKind, Timestamp};
+use crate::entry::{EntryKind, Timestamp};
 
 /// Tar counts in records of this size: a header is one, data is padded to whole ones.
 pub const RECORD_BYTES: usize = 512;
@@ -46,7 +46,7 @@ const USTAR_MAGIC: &[u8; 6] = b"ustar\0";
 
 /// What a header says about one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct TarHeader {
     /// Path as bytes, `/` between parts; not to be trusted.
     pub path: Vec<u8>,
     /// What the entry is.
@@ -113,15 +113,15 @@ impl std::fmt::Display for HeaderError {
 
 // ----------------------------------------------------------------------------------- writing
 
-impl Header {
+impl TarHeader {
     /// The header as whole records: pax records for what the plain header cannot hold, then it.
     pub fn encode(&self) -> Vec<u8> {
         let records = self.pax_records();
         let mut bytes = Vec::with_capacity(RECORD_BYTES);
         if !records.is_empty() {
-            let pax = Header {
+            let pax = TarHeader {
                 size_bytes: records.len() as u64,
-                ..Header::pax_carrier()
+                ..TarHeader::pax_carrier()
             };
             bytes.extend_from_slice(&pax.plain(b'x'));
             bytes.extend_from_slice(&records);
@@ -131,8 +131,8 @@ impl Header {
         bytes
     }
 
-    fn pax_carrier() -> Header {
-        Header {
+    fn pax_carrier() -> TarHeader {
+        TarHeader {
             path: PAX_HEADER_NAME.to_vec(),
             kind: EntryKind::Other,
             mode: 0o644,
@@ -314,7 +314,7 @@ impl<'a> PlainHeader<'a> {
     }
 
     /// The header with what earlier records say about it.
-    pub fn resolve(&self, overrides: Overrides) -> Result<Header, HeaderError> {
+    pub fn resolve(&self, overrides: Overrides) -> Result<TarHeader, HeaderError> {
         let path = overrides.path.map_or_else(|| self.path(), Ok)?;
         let kind = self.kind(&path)?;
         let modified = Timestamp {
@@ -322,7 +322,7 @@ impl<'a> PlainHeader<'a> {
             nanoseconds: 0,
         };
         let size_bytes = overrides.size_bytes.map_or_else(|| self.size_bytes(), Ok)?;
-        Ok(Header {
+        Ok(TarHeader {
             path,
             kind,
             mode: (self.number(MODE)? & 0o7777) as u32,

@@ -1,0 +1,84 @@
+//! Directories as deterministic tar streams, and tar streams as restored directories.
+//!
+//! [`TreeReader`] reads a directory as a tar stream and collects the list of its entries.
+//! [`TreeSink`] receives such a stream in pieces of any length and restores it, never outside its
+//! root. Between them are pure functions over bytes: [`TarHeader`] encodes and parses one header,
+//! [`TarParser`] parses a stream that is pushed to it. [`Entry`] describes one file, directory, link
+//! or device; its paths are bytes.
+//!
+//! The stream is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange Format"), so that any tar
+//! program can read it. Owners are recorded but not restored. User names (they differ between
+//! machines), extended attributes and access control lists are not recorded.
+//!
+//! | module | contents | feature |
+//! |---|---|---|
+//! | `entry` | [`Entry`], [`EntryKind`], [`Timestamp`] | |
+//! | `header` | the bytes of a tar header: [`TarHeader`] | |
+//! | `parser` | the push parser: [`TarParser`] and its [`TarHandler`] | |
+//! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
+//! | `prefetch` | threads that request readahead for the reader | `filesystem` |
+//! | `confined` | paths that are resolved without leaving a root | `filesystem` |
+//! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
+//!
+//! Without the feature `filesystem` (on by default) the crate depends on nothing. With it, it takes
+//! threads, a lock and a clock from the worker pool's crate, and [`Sink`](refrain_storage::Sink)
+//! from `refrain-storage`. It does not depend on the engine:
+//!
+//! ```
+//! # #[cfg(feature = "filesystem")] {
+//! use std::io::Read;
+//!
+//! use refrain_storage::Sink;
+//! use refrain_tree::{EntryKind, TreeReader, TreeSink};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let (original, copy) = (directory.path().join("original"), directory.path().join("copy"));
+//! std::fs::create_dir(&original)?;
+//! std::fs::write(original.join("a"), "content")?;
+//!
+//! let mut reader = TreeReader::open(&original)?;
+//! let mut stream = Vec::new();
+//! reader.read_to_end(&mut stream)?;
+//! let entries = reader.take_entries();
+//! assert_eq!(entries[1].path, b"a");
+//! assert_eq!(entries[1].kind, EntryKind::File);
+//!
+//! let overwrite = false;
+//! let mut sink = TreeSink::create(&copy, overwrite)?;
+//! sink.write_all(&stream)?;
+//! sink.publish()?;
+//! assert_eq!(std::fs::read(copy.join("a"))?, b"content");
+//! # }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "filesystem")]
+mod confined;
+mod entry;
+mod header;
+#[cfg(feature = "filesystem")]
+mod open;
+mod parser;
+#[cfg(feature = "filesystem")]
+mod prefetch;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+#[cfg(feature = "filesystem")]
+mod reader;
+#[cfg(feature = "filesystem")]
+mod sink;
+
+pub use entry::{Entry, EntryKind, Timestamp};
+pub use header::{HeaderError, RECORD_BYTES, TarHeader, padding_bytes};
+#[cfg(feature = "filesystem")]
+pub use open::open_regular_file;
+pub use parser::{TarError, TarHandler, TarParser};
+#[cfg(feature = "filesystem")]
+pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
+#[cfg(feature = "filesystem")]
+pub use sink::TreeSink;
+
+#[cfg(all(test, feature = "filesystem"))]
+mod tests;
