@@ -1,10 +1,11 @@
-//! How far two byte strings are equal, forward and backward.
+//! Lengths of common prefixes and suffixes of two byte strings.
 #![forbid(unsafe_code)]
 
-/// Bytes compared at once; the compiler turns the array comparison into vector instructions.
+/// The number of bytes compared at once; the compiler turns the array comparison into vector
+/// instructions.
 const WIDE: usize = 32;
 
-/// Length of the longest common prefix of `a` and `b`.
+/// Returns the length of the longest common prefix of `a` and `b`.
 #[inline]
 pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
     let wide = a
@@ -22,7 +23,7 @@ pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// Length of the longest common suffix of `a` and `b`.
+/// Returns the length of the longest common suffix of `a` and `b`.
 #[inline]
 pub(crate) fn equal_backward(a: &[u8], b: &[u8]) -> usize {
     let (left, right) = (a.as_rchunks::<WIDE>().1, b.as_rchunks::<WIDE>().1);
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_at_every_length() {
+    fn finds_a_difference_at_every_position() {
         for length in 0..150 {
             for difference in 0..=length {
                 let a = vec![1u8; length];

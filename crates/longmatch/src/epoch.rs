@@ -1,4 +1,4 @@
-//! An epoch: the segments that are matched against the store at the same time, and against each other.
+//! An epoch: segments that are matched at the same time, against the store and against each other.
 #![forbid(unsafe_code)]
 
 use crate::scan::SegmentScan;
@@ -6,11 +6,11 @@ use crate::scan::SegmentScan;
 /// One segment of an epoch.
 #[derive(Clone, Copy)]
 pub struct EpochSegment<'a> {
-    /// Its first byte, counted from the start of the epoch. Segments follow each other without gaps.
+    /// The offset of its first byte in the epoch. Segments follow each other without gaps.
     pub start: u32,
     /// Its content.
     pub bytes: &'a [u8],
-    /// What step A found in it.
+    /// The result of step A.
     pub scan: &'a SegmentScan,
 }
 
@@ -27,7 +27,7 @@ pub struct Epoch<'a> {
 }
 
 impl<'a> Epoch<'a> {
-    /// The epoch of these segments, each starting where the one before ends.
+    /// Creates the epoch of these segments. Each must start where the one before ends.
     pub fn new(segments: &'a [EpochSegment<'a>]) -> Epoch<'a> {
         debug_assert!(segments.first().is_none_or(|first| first.start == 0));
         debug_assert!(
@@ -38,17 +38,17 @@ impl<'a> Epoch<'a> {
         Epoch { segments }
     }
 
-    /// Its segments.
+    /// Returns its segments.
     pub fn segments(&self) -> &'a [EpochSegment<'a>] {
         self.segments
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn length(&self) -> u32 {
         self.segments.last().map_or(0, EpochSegment::end)
     }
 
-    /// The segment that holds byte `position`, which is inside the epoch.
+    /// Returns the segment that holds the byte at `position`, which must be inside the epoch.
     pub(crate) fn segment_at(&self, position: u32) -> &'a EpochSegment<'a> {
         let after = self
             .segments
@@ -56,14 +56,15 @@ impl<'a> Epoch<'a> {
         &self.segments[after - 1]
     }
 
-    /// The bytes from `position` on, which is inside the epoch, to the end of their segment.
+    /// Returns the bytes from `position`, which must be inside the epoch, to the end of their
+    /// segment.
     pub(crate) fn from(&self, position: u32) -> &'a [u8] {
         let segment = self.segment_at(position);
         &segment.bytes[(position - segment.start) as usize..]
     }
 
-    /// The contiguous bytes that make up `start..end`, segment by segment.
-    pub fn pieces(self, start: u32, end: u32) -> impl Iterator<Item = &'a [u8]> {
+    /// Iterates over the bytes of `start..end` as contiguous slices, one per segment.
+    pub fn slices(self, start: u32, end: u32) -> impl Iterator<Item = &'a [u8]> {
         let mut at = start;
         std::iter::from_fn(move || {
             if at >= end {
@@ -71,24 +72,26 @@ impl<'a> Epoch<'a> {
             }
             let segment = self.segment_at(at);
             let stop = end.min(segment.end());
-            let piece =
+            let slice =
                 &segment.bytes[(at - segment.start) as usize..(stop - segment.start) as usize];
             at = stop;
-            Some(piece)
+            Some(slice)
         })
     }
 }
 
-/// No earlier anchor in the epoch has this fingerprint.
+/// The candidate of an anchor whose fingerprint no earlier anchor of the epoch has.
 pub const NO_CANDIDATE: u32 = u32::MAX;
 
-/// Slots of the table for repeats inside an epoch, at most: 16 MiB of memory.
+/// The largest number of slots of the table for repeats inside an epoch: 16 MiB of memory.
 const SLOTS_MAX: usize = 1 << 21;
 
-/// Step B: for every anchor of the epoch, in order, the first anchor before it in the epoch that has the same
-/// fingerprint, as a position in the epoch. Independent of the index, so that it can run ahead of it.
+/// Step B: for every anchor of the epoch, in order, finds the first earlier anchor of the epoch
+/// with the same fingerprint, as a position in the epoch. It does not use the index, so it can run
+/// ahead of the steps that do.
 ///
-/// `candidates` gets one list per segment, as long as its list of anchors; `table` is memory to reuse.
+/// `candidates` receives one list per segment, as long as the segment's list of anchors. `table` is
+/// memory to reuse.
 pub fn find_in_epoch(epoch: &Epoch<'_>, table: &mut Vec<u64>, candidates: &mut Vec<Vec<u32>>) {
     let anchors: usize = epoch
         .segments()
@@ -111,7 +114,8 @@ pub fn find_in_epoch(epoch: &Epoch<'_>, table: &mut Vec<u64>, candidates: &mut V
     }
 }
 
-/// The position stored for `fingerprint`; if there is none, stores `position` while `free` slots are left.
+/// Returns the position stored for `fingerprint`. If there is none, stores `position` while `free`
+/// slots are left.
 #[inline]
 fn first_or_insert(table: &mut [u64], fingerprint: u64, position: u32, free: &mut usize) -> u32 {
     let mask = table.len() - 1;
@@ -133,10 +137,11 @@ fn first_or_insert(table: &mut [u64], fingerprint: u64, position: u32, free: &mu
     }
 }
 
-/// Whether enough of an epoch's anchors have candidates (see [`find_in_epoch`]) that a codec without a view of the whole
-/// may find repeats where a sample shows none.
+/// Whether so many of an epoch's anchors have candidates (see [`find_in_epoch`]) that a codec may
+/// find repeats in a block although a sample of the block shows none.
 pub fn has_repeats(candidates: &[Vec<u32>]) -> bool {
-    /// One repeated anchor in so many: repeats are then less than half a percent of the bytes.
+    /// One repeated anchor in this many: below that, repeats make up less than half a percent of
+    /// the bytes.
     const ANCHORS_PER_REPEAT_MIN: usize = 256;
     let anchors: usize = candidates.iter().map(Vec::len).sum();
     let is_repeated = |&&from: &&u32| from != NO_CANDIDATE;
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_position_of_a_fingerprint_is_given() {
+    fn finds_the_first_position_of_a_fingerprint() {
         let (a, b) = (scan(&[1, 2, 1]), scan(&[3, 2, 1]));
         let bytes = [0; 64];
         let segments = [
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cross_segments() {
+    fn slices_end_at_segment_borders() {
         let empty = SegmentScan::default();
         let segments = [
             EpochSegment {
@@ -203,7 +208,7 @@ mod tests {
         ];
         let epoch = Epoch::new(&segments);
         assert_eq!(epoch.length(), 7);
-        assert_eq!(epoch.pieces(1, 5).collect::<Vec<_>>(), [&b"bc"[..], b"de"]);
-        assert_eq!(epoch.pieces(3, 3).count(), 0);
+        assert_eq!(epoch.slices(1, 5).collect::<Vec<_>>(), [&b"bc"[..], b"de"]);
+        assert_eq!(epoch.slices(3, 3).count(), 0);
     }
 }

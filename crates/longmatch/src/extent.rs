@@ -1,29 +1,30 @@
-//! Extents: what content is made of.
+//! Extents: the map from content to the store.
 #![forbid(unsafe_code)]
 
 use crate::params::PERIOD_MAX;
 
-/// A stretch of content. Extents always point into the store, never at other extents: reference depth is 1.
+/// A range of content and the source of its bytes. Extents always point into the store, never at
+/// other extents: reference depth is 1.
 ///
-/// There are millions of them (two kernel trees: 1.9), so one is 24 bytes long and the few patterns lie elsewhere: with patterns inside
-/// it was 80 bytes.
+/// There are millions of extents (1.9 million for two kernel trees), so an extent takes 24 bytes,
+/// and the few patterns are boxed. With the pattern inside, an extent took 80 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// The next bytes of the store, seen here for the first time.
+    /// The next bytes of the store, which no earlier extent refers to.
     Fresh {
         /// In bytes, at least 1.
         length: u64,
     },
-    /// Bytes that the store holds already.
+    /// Bytes that the store already holds.
     Copy {
         /// In bytes, at least 1.
         length: u64,
-        /// Where they begin.
+        /// The offset of the first byte in the store.
         offset_in_store: u64,
     },
-    /// A short pattern again and again, which needs no bytes of the store.
+    /// A short pattern, repeated. It needs no bytes of the store.
     Fill {
-        /// In bytes, at least 1; need not be a multiple of the period.
+        /// In bytes, at least 1; not necessarily a multiple of the period.
         length: u64,
         /// Byte `i` of the extent is byte `i % period` of the pattern.
         pattern: Box<Pattern>,
@@ -33,7 +34,7 @@ pub enum Extent {
 const _: () = assert!(size_of::<Extent>() <= 24);
 
 impl Extent {
-    /// Content bytes it covers.
+    /// Returns the number of content bytes it covers.
     pub fn length(&self) -> u64 {
         match *self {
             Extent::Fresh { length }
@@ -43,7 +44,7 @@ impl Extent {
     }
 }
 
-/// One to [`PERIOD_MAX`] bytes.
+/// A pattern of 1 to [`PERIOD_MAX`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
     length: u8,
@@ -51,7 +52,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of these bytes; `None` unless there are 1 to [`PERIOD_MAX`].
+    /// Creates the pattern of these bytes; `None` unless there are 1 to [`PERIOD_MAX`].
     pub fn new(bytes: &[u8]) -> Option<Pattern> {
         let mut pattern = Pattern {
             length: u8::try_from(bytes.len()).ok()?,
@@ -65,12 +66,12 @@ impl Pattern {
         Some(pattern)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The pattern that a fill shows from its byte number `offset` on.
+    /// Returns the pattern of a fill's tail that begins at byte `offset` of the fill.
     pub fn rotated(&self, offset: u64) -> Pattern {
         let mut rotated = *self;
         let period = usize::from(self.length);

@@ -1,4 +1,5 @@
-//! Step C: verify and extend. Any thread can do any segment once the index holds all earlier epochs.
+//! Step C: verifies and extends candidates. Segments are independent once the index holds all
+//! earlier epochs.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -7,37 +8,39 @@ use crate::compare::{equal_backward, equal_forward};
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{Index, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
-use crate::resume::{RESUME_LOOK_BYTES, resume_gap};
+use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
 
 /// Read access to the store as it was when the epoch began.
 ///
-/// A trait because where the bytes are (memory, the input read again, blocks decoded again) is the engine's affair.
+/// It is a trait because the engine decides where the bytes are: in memory, in the input, or in
+/// encoded blocks.
 pub trait History: Sync {
-    /// A contiguous piece of the store that contains `offset_in_store`; `None` when it can't be had.
+    /// Returns a contiguous range of the store that contains `offset_in_store`; `None` if it is not
+    /// available.
     fn chunk(&self, offset_in_store: u64) -> Option<HistoryChunk>;
 }
 
-/// A piece of the store.
+/// A contiguous range of the store.
 #[derive(Clone)]
 pub struct HistoryChunk {
-    /// Where it begins.
+    /// The offset of its first byte in the store.
     pub offset_in_store: u64,
-    /// What it holds.
+    /// Its bytes.
     pub bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
 }
 
-/// Where the bytes of a match come from.
+/// The source of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchSource {
     /// An offset in the store.
     Store(u64),
-    /// An earlier position in the same epoch; the match may overlap it.
+    /// An earlier position in the same epoch. The match may overlap its source.
     Epoch(u32),
 }
 
 impl MatchSource {
-    /// `length` bytes behind it.
+    /// Returns the source `length` bytes further on.
     fn after(self, length: u32) -> MatchSource {
         match self {
             MatchSource::Store(offset) => MatchSource::Store(offset + u64::from(length)),
@@ -49,20 +52,22 @@ impl MatchSource {
 /// A verified repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// First byte, counted from the start of the epoch.
+    /// The position of the first byte in the epoch.
     pub start: u32,
-    /// Length in bytes.
+    /// The length in bytes.
     pub length: u32,
     /// Where the same bytes are.
     pub source: MatchSource,
 }
 
-/// Anchors that are looked up at once, at most, while the index entries of as many more are asked for: cache misses overlap.
+/// The largest number of anchors that are looked up at once, while the index entries of as many
+/// more are prefetched, so that cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
-/// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from `store_floor` on.
-/// `candidates` is its list from
-/// [`find_in_epoch`](crate::find_in_epoch). The matches come in order and do not overlap, neither each other nor a run.
+/// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from
+/// `store_floor` on. `candidates` is the segment's list from
+/// [`find_in_epoch`](crate::find_in_epoch). The matches are in ascending order and overlap neither
+/// each other nor a run.
 pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
     segment: usize,
@@ -73,11 +78,11 @@ pub fn match_segment<W: IndexWords>(
     rules: &Rules,
 ) -> Vec<Match> {
     let this = &epoch.segments()[segment];
-    let mut finder = Finder {
+    let mut matcher = SegmentMatcher {
         bytes: this.bytes,
         start: this.start,
         epoch: *epoch,
-        history: Cursor {
+        history: HistoryCursor {
             history,
             floor: store_floor,
             chunk: None,
@@ -86,7 +91,7 @@ pub fn match_segment<W: IndexWords>(
         resumes_left: this.bytes.len() / rules.resume_spacing as usize,
         matches: Vec::new(),
     };
-    let mut anchors = Anchors {
+    let mut anchors = AnchorLookups {
         scan: this.scan,
         candidates,
         index,
@@ -103,19 +108,19 @@ pub fn match_segment<W: IndexWords>(
             if position as usize >= covered_to {
                 let (in_store, in_epoch) = anchors.lookup(anchor);
                 if let Some(end) =
-                    finder.try_anchor(position as usize, covered_to, gap_end, in_store, in_epoch)
+                    matcher.try_anchor(position as usize, covered_to, gap_end, in_store, in_epoch)
                 {
-                    covered_to = finder.resume(end, gap_end);
+                    covered_to = matcher.resume(end, gap_end);
                 }
             }
             anchor += 1;
         }
     }
-    finder.matches
+    matcher.matches
 }
 
-/// Looks anchors up a few at a time.
-struct Anchors<'a, W> {
+/// Looks up anchors in small batches.
+struct AnchorLookups<'a, W> {
     scan: &'a SegmentScan,
     candidates: &'a [u32],
     index: &'a Index<W>,
@@ -124,8 +129,8 @@ struct Anchors<'a, W> {
     ahead: usize,
 }
 
-impl<W: IndexWords> Anchors<'_, W> {
-    /// The candidates of one anchor: an offset in the store, and a position in the epoch.
+impl<W: IndexWords> AnchorLookups<'_, W> {
+    /// Returns the candidates of one anchor: an offset in the store, and a position in the epoch.
     fn lookup(&mut self, anchor: usize) -> (Option<u64>, Option<u32>) {
         if !self.window.contains(&anchor) {
             self.look_up_from(anchor);
@@ -137,14 +142,15 @@ impl<W: IndexWords> Anchors<'_, W> {
         )
     }
 
-    /// Makes `anchor` the first that is looked up.
+    /// Looks up a batch that begins with `anchor`.
     fn look_up_from(&mut self, anchor: usize) {
         let fingerprints = &self.scan.fingerprints;
         let is_next = anchor == self.window.end && anchor != 0;
         if is_next {
             self.ahead = (self.ahead * 2).min(LOOKAHEAD);
         } else {
-            // Behind a repeat the next anchor is often one again, and the ones after it are covered by it: begin small.
+            // After a repeat the next anchor often begins another one, which covers the anchors
+            // after it. So batches begin small.
             self.ahead = 1;
             self.index.prefetch(fingerprints[anchor]);
         }
@@ -153,7 +159,8 @@ impl<W: IndexWords> Anchors<'_, W> {
             .len()
             .min(end + (self.ahead * 2).min(LOOKAHEAD));
         self.window = anchor..end;
-        // What comes next is asked for before this is waited for, and has time until all of this is done.
+        // The next batch is prefetched before this one is accessed, so the loads have the time of
+        // the whole batch.
         for &fingerprint in &fingerprints[later] {
             self.index.prefetch(fingerprint);
         }
@@ -163,17 +170,17 @@ impl<W: IndexWords> Anchors<'_, W> {
     }
 }
 
-struct Finder<'a> {
+struct SegmentMatcher<'a> {
     bytes: &'a [u8],
     start: u32,
     epoch: Epoch<'a>,
-    history: Cursor<'a>,
+    history: HistoryCursor<'a>,
     rules: &'a Rules,
     resumes_left: usize,
     matches: Vec<Match>,
 }
 
-/// How far a candidate agrees with the segment around an anchor.
+/// The numbers of bytes that agree before and after an anchor.
 #[derive(Clone, Copy)]
 struct Agreement {
     before: usize,
@@ -187,9 +194,9 @@ impl Agreement {
     }
 }
 
-impl Finder<'_> {
-    /// Tries the candidates of the anchor at `position` between `floor` and `limit` (all relative to the
-    /// segment). Takes the longer one if it is long enough, and returns where it ends.
+impl SegmentMatcher<'_> {
+    /// Tries the candidates of the anchor at `position` between `floor` and `limit` (all relative
+    /// to the segment). If the longer match is long enough, records it and returns its end.
     fn try_anchor(
         &mut self,
         position: usize,
@@ -199,7 +206,8 @@ impl Finder<'_> {
         in_epoch: Option<u32>,
     ) -> Option<usize> {
         let mut best = in_store.map(|offset| self.agree_with_store(position, floor, limit, offset));
-        // A long repeat of the store needs no rival; otherwise a repeat of this epoch may be longer.
+        // A long match in the store needs no comparison; otherwise a match in this epoch may be
+        // longer.
         if best.is_none_or(|found| found.length() < self.rules.near_min as usize)
             && let Some(other) =
                 in_epoch.map(|from| self.agree_with_epoch(position, floor, limit, from))
@@ -219,8 +227,8 @@ impl Finder<'_> {
         Some(position + found.after)
     }
 
-    /// A repeat that ends at the segment's edge may go on in the next segment: [`flatten`](crate::flatten) joins the two
-    /// and judges the whole.
+    /// A repeat that touches the segment's edge may continue in the next segment:
+    /// [`flatten`](crate::flatten) joins the two and judges the whole.
     fn is_long_enough(&self, position: usize, found: &Agreement) -> bool {
         let touches_edge = position == found.before || position + found.after == self.bytes.len();
         let needed = if touches_edge {
@@ -231,14 +239,15 @@ impl Finder<'_> {
         found.length() >= needed
     }
 
-    /// Follows the last match, which ends at `end`, over short gaps (see [`resume`](crate::resume)). Returns where the last piece ends.
+    /// Resumes the last match, which ends at `end`, after short gaps (see
+    /// [`resume`](crate::resume)). Returns the end of the last part.
     fn resume(&mut self, mut end: usize, limit: usize) -> usize {
         while self.resumes_left > 0
             && let Some(last) = self.matches.last()
-            && let Some(here) = self.bytes[end..limit].first_chunk::<RESUME_LOOK_BYTES>()
+            && let Some(here) = self.bytes[end..limit].first_chunk::<RESUME_WINDOW_BYTES>()
         {
             let source_end = last.source.after(last.length);
-            let mut there = [0; RESUME_LOOK_BYTES];
+            let mut there = [0; RESUME_WINDOW_BYTES];
             if !self.read(source_end, &mut there) {
                 break;
             }
@@ -259,7 +268,7 @@ impl Finder<'_> {
         end
     }
 
-    /// Bytes from `source` on, to the end of what is contiguous; never empty.
+    /// Returns the bytes from `source` to the end of their contiguous range; never empty.
     fn bytes_from(&mut self, source: MatchSource) -> Option<&[u8]> {
         match source {
             MatchSource::Store(offset) => self.history.from(offset),
@@ -267,7 +276,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Fills `out` from `source` on; false when not all of it can be had.
+    /// Fills `out` from `source` on. Returns false if not all bytes are available.
     fn read(&mut self, source: MatchSource, out: &mut [u8]) -> bool {
         let mut done = 0;
         while done < out.len() {
@@ -281,7 +290,8 @@ impl Finder<'_> {
         true
     }
 
-    /// How many bytes of the segment from `position` on, before `limit`, are those from `source` on.
+    /// Returns the number of bytes of the segment, from `position` and before `limit`, that equal
+    /// those from `source` on.
     fn agree_forward(&mut self, position: usize, limit: usize, source: MatchSource) -> usize {
         let segment = self.bytes;
         let mut agreed = 0;
@@ -306,8 +316,8 @@ impl Finder<'_> {
     ) -> Agreement {
         let after = self.agree_forward(position, limit, MatchSource::Store(offset));
         let mut before = 0;
-        // A false candidate disagrees at once; only true ones are worth looking back.
-        while after >= ANCHOR_TRUST
+        // A false candidate differs at once; only true ones are worth comparing backwards.
+        while after >= BACKWARD_MIN
             && position - before > floor
             && let Some(source) = self.history.up_to(offset - before as u64)
         {
@@ -333,7 +343,7 @@ impl Finder<'_> {
     ) -> Agreement {
         let after = self.agree_forward(position, limit, MatchSource::Epoch(from));
         let mut before = 0;
-        while after >= ANCHOR_TRUST && position - before > floor && from > before as u32 {
+        while after >= BACKWARD_MIN && position - before > floor && from > before as u32 {
             let end = from - before as u32;
             let segment = self.epoch.segment_at(end - 1);
             let source = &segment.bytes[..(end - segment.start) as usize];
@@ -351,19 +361,19 @@ impl Finder<'_> {
     }
 }
 
-/// Bytes after an anchor that must agree before bytes in front of it are compared.
-const ANCHOR_TRUST: usize = 8;
+/// The number of bytes after an anchor that must agree before bytes in front of it are compared.
+const BACKWARD_MIN: usize = 8;
 
-/// Remembers the chunk that was used last: neighbours are asked for next.
-struct Cursor<'a> {
+/// Reads the history and caches the last chunk, because the next access is mostly close to it.
+struct HistoryCursor<'a> {
     history: &'a dyn History,
-    /// What lies below must not be referred to.
+    /// Offsets below this must not be referred to.
     floor: u64,
     chunk: Option<HistoryChunk>,
 }
 
-impl Cursor<'_> {
-    /// Makes `chunk` the one that holds `offset`.
+impl HistoryCursor<'_> {
+    /// Loads the chunk that holds `offset`.
     fn seek(&mut self, offset: u64) -> Option<(&[u8], usize)> {
         let holds = |chunk: &HistoryChunk| {
             let length = (*chunk.bytes).as_ref().len() as u64;
@@ -381,7 +391,7 @@ impl Cursor<'_> {
         ))
     }
 
-    /// Bytes of the store from `offset` on, to the end of their chunk; never empty.
+    /// Returns the bytes of the store from `offset` to the end of their chunk; never empty.
     fn from(&mut self, offset: u64) -> Option<&[u8]> {
         if offset < self.floor {
             return None;
@@ -389,7 +399,7 @@ impl Cursor<'_> {
         self.seek(offset).map(|(bytes, at)| &bytes[at..])
     }
 
-    /// Bytes of the store that end at `offset`, from the start of their chunk on; never empty.
+    /// Returns the bytes of the store from the start of their chunk to `offset`; never empty.
     fn up_to(&mut self, offset: u64) -> Option<&[u8]> {
         let last = offset.checked_sub(1).filter(|&last| last >= self.floor)?;
         let floor = self.floor;

@@ -1,7 +1,8 @@
-//! The fingerprint of an anchor: 64 bits of the 64 bytes from it on.
+//! The fingerprint of an anchor: a 64-bit hash of the 64 bytes from its position on.
 //!
-//! Multiply-and-fold of 16 bytes at a time, the mixing step published with wyhash (Wang Yi, public domain),
-//! with constants of our own. Not a cryptographic hash: every match is verified byte by byte.
+//! Multiply-and-fold of 16 bytes at a time, the mixing step published with wyhash (Wang Yi, public
+//! domain), with constants of our own. It is not a cryptographic hash: every match is verified byte
+//! by byte.
 #![forbid(unsafe_code)]
 
 use crate::params::FINGERPRINT_BYTES;
@@ -23,7 +24,8 @@ fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Hash of one window. The same on every machine: words are read little endian.
+/// Returns the hash of one window. The value is the same on every machine: words are read in
+/// little-endian order.
 #[inline]
 pub(crate) fn fingerprint(window: &[u8; FINGERPRINT_BYTES]) -> u64 {
     let word = |index: usize| {
@@ -55,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bit_of_the_window_matters() {
+    fn every_bit_of_the_window_changes_the_fingerprint() {
         let mut window = [0x5Au8; FINGERPRINT_BYTES];
         let before = fingerprint(&window);
         for bit in 0..FINGERPRINT_BYTES * 8 {
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_value_is_pinned() {
-        // Archives must not change with the compiler: this number never moves.
+        // Archives must not change with the compiler: this value is fixed.
         let window: [u8; FINGERPRINT_BYTES] = std::array::from_fn(|i| i as u8);
         assert_eq!(fingerprint(&window), PINNED);
     }

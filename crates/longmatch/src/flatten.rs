@@ -1,7 +1,8 @@
-//! The serial pass: matches and runs of an epoch become extents into the store.
+//! Step D, the serial pass: turns the matches and runs of an epoch into extents into the store.
 //!
-//! Here the exact place of every byte in the store is known, so here is decided what is worth an extent: a repeat
-//! that the codec sees itself (same block, inside its window) must be much longer than one it cannot see.
+//! Here the store offset of every byte is known, so here it is decided which repeats become
+//! extents: a repeat whose source is inside the codec's window (same block, near enough) must be
+//! much longer than another one.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -11,28 +12,31 @@ use crate::extent::{Extent, Pattern};
 use crate::find::{Match, MatchSource};
 use crate::params::{RESUME_GAP_MAX, RESUME_MIN, Rules};
 
-/// Shortest piece of a fill that is repeated as a fill when a match covers it.
-const FILL_PIECE_MIN: u32 = 128;
+/// The shortest part of a fill that becomes a fill again when a match covers it.
+const FILL_PART_MIN: u32 = 128;
 
-/// What an epoch is made of.
+/// The extents of an epoch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FlatEpoch {
-    /// In order; their lengths add up to the epoch's.
+    /// In the order of content; their lengths add up to the epoch's.
     pub extents: Vec<Extent>,
-    /// Where each extent starts in the epoch.
+    /// The position of each extent in the epoch.
     pub starts: Vec<u32>,
-    /// Where each extent's bytes are in the store; unused for fills.
+    /// The store offset of each extent; unused for fills.
     offsets: Vec<u64>,
-    /// The fresh bytes, to be appended to the store in this order, as ranges of the epoch.
+    /// The fresh bytes as ranges of the epoch, in the order in which they are appended to the
+    /// store.
     pub fresh: Vec<Range<u32>>,
-    /// How many fresh bytes there are.
+    /// The number of fresh bytes.
     pub fresh_bytes: u64,
-    /// How many of them are repeats that are left to the codec, for it sees their source itself.
+    /// How many of them are repeats that are left to the codec, because their source is inside its
+    /// window.
     pub near_bytes: u64,
 }
 
 impl FlatEpoch {
-    /// Nothing yet, with room for so many matches and what is fresh between them: growing would copy what is there again and again.
+    /// Creates an empty result with capacity for `count` matches and the fresh bytes between them,
+    /// because growing would copy the lists again and again.
     fn for_matches(count: usize) -> FlatEpoch {
         let extents = count * 2 + 1;
         FlatEpoch {
@@ -43,7 +47,8 @@ impl FlatEpoch {
         }
     }
 
-    /// Calls `each(segment, anchor, offset_in_store)` for every anchor whose whole window of `window` bytes is fresh.
+    /// Calls `each(segment, anchor, offset_in_store)` for every anchor whose whole window of
+    /// `window` bytes is fresh.
     pub(crate) fn fresh_anchors(
         &self,
         epoch: &Epoch<'_>,
@@ -58,10 +63,11 @@ impl FlatEpoch {
                 && start < segment.end()
             {
                 if let Extent::Fresh { length } = self.extents[extent] {
-                    // Positions in the segment that are fresh with their windows: from `low` to before `high`.
+                    // Positions in the segment that are fresh with their whole windows: from `low`
+                    // to before `high`.
                     let low = start.saturating_sub(segment.start);
                     let high = (start + length as u32 + 1).saturating_sub(segment.start + window);
-                    // One by one: fresh extents are many, and few anchors lie between them.
+                    // A linear scan: fresh extents are many, and few anchors lie between them.
                     while positions
                         .get(anchor)
                         .is_some_and(|&position| position < low)
@@ -85,8 +91,9 @@ impl FlatEpoch {
     }
 }
 
-/// Turns the matches of an epoch, one list per segment, into extents. `store_start` is the length of the store
-/// before the epoch; `block_start` is where its last block begins, from which on blocks of the rules' size follow.
+/// Turns the matches of an epoch, one list per segment, into extents. `store_start` is the length
+/// of the store before the epoch. `block_start` is where its last block begins; from there on,
+/// blocks of the rules' size follow.
 pub fn flatten(
     epoch: &Epoch<'_>,
     matches: &[Vec<Match>],
@@ -95,7 +102,7 @@ pub fn flatten(
     rules: &Rules,
 ) -> FlatEpoch {
     debug_assert!(block_start <= store_start);
-    let mut builder = Builder {
+    let mut builder = FlatEpochBuilder {
         epoch,
         rules,
         flat: FlatEpoch::for_matches(matches.iter().map(Vec::len).sum()),
@@ -103,12 +110,14 @@ pub fn flatten(
         store_end: store_start,
         at: 0,
     };
-    for item in join(in_order(epoch, matches), epoch) {
-        builder.fresh_until(item.start);
-        match item.kind {
-            Kind::Run { period } => builder.fill(item.start, item.length, period),
-            Kind::Match(MatchSource::Store(offset)) => builder.copy(item.length, offset),
-            Kind::Match(MatchSource::Epoch(from)) => builder.copy_of_epoch(item.length, from),
+    for repeat in join(in_order(epoch, matches), epoch) {
+        builder.fresh_until(repeat.start);
+        match repeat.kind {
+            RepeatKind::Run { period } => builder.fill(repeat.start, repeat.length, period),
+            RepeatKind::Match(MatchSource::Store(offset)) => builder.copy(repeat.length, offset),
+            RepeatKind::Match(MatchSource::Epoch(from)) => {
+                builder.copy_of_epoch(repeat.length, from)
+            }
         }
     }
     builder.fresh_until(epoch.length());
@@ -116,23 +125,23 @@ pub fn flatten(
 }
 
 #[derive(Clone, Copy)]
-struct Item {
+struct Repeat {
     start: u32,
     length: u32,
-    kind: Kind,
+    kind: RepeatKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum RepeatKind {
     Run { period: u8 },
     Match(MatchSource),
 }
 
-/// Runs and matches of all segments in the order of content.
+/// Iterates over the runs and matches of all segments in the order of content.
 fn in_order<'a>(
     epoch: &Epoch<'a>,
     matches: &'a [Vec<Match>],
-) -> impl Iterator<Item = Item> + use<'a> {
+) -> impl Iterator<Item = Repeat> + use<'a> {
     epoch
         .segments()
         .iter()
@@ -147,32 +156,32 @@ fn in_order<'a>(
                 };
                 if run_first {
                     let run = runs.next()?;
-                    let kind = Kind::Run { period: run.period };
-                    return Some(Item {
+                    let kind = RepeatKind::Run { period: run.period };
+                    return Some(Repeat {
                         start: segment.start + run.start,
                         length: run.length,
                         kind,
                     });
                 }
                 let found = matches.next()?;
-                Some(Item {
+                Some(Repeat {
                     start: found.start,
                     length: found.length,
-                    kind: Kind::Match(found.source),
+                    kind: RepeatKind::Match(found.source),
                 })
             })
         })
 }
 
-/// Joins items that continue each other, above all across the segments' borders.
+/// Joins repeats that continue each other, mostly across segment borders.
 fn join<'a>(
-    mut items: impl Iterator<Item = Item> + 'a,
+    mut repeats: impl Iterator<Item = Repeat> + 'a,
     epoch: &'a Epoch<'a>,
-) -> impl Iterator<Item = Item> + 'a {
-    let mut pending = items.next();
+) -> impl Iterator<Item = Repeat> + 'a {
+    let mut pending = repeats.next();
     std::iter::from_fn(move || {
         let mut current = pending.take()?;
-        for next in items.by_ref() {
+        for next in repeats.by_ref() {
             if continues(&current, &next, epoch) {
                 current.length += next.length;
             } else {
@@ -184,18 +193,18 @@ fn join<'a>(
     })
 }
 
-fn continues(first: &Item, second: &Item, epoch: &Epoch<'_>) -> bool {
+fn continues(first: &Repeat, second: &Repeat, epoch: &Epoch<'_>) -> bool {
     if first.start + first.length != second.start {
         return false;
     }
     match (first.kind, second.kind) {
-        (Kind::Match(MatchSource::Store(a)), Kind::Match(MatchSource::Store(b))) => {
+        (RepeatKind::Match(MatchSource::Store(a)), RepeatKind::Match(MatchSource::Store(b))) => {
             a + u64::from(first.length) == b
         }
-        (Kind::Match(MatchSource::Epoch(a)), Kind::Match(MatchSource::Epoch(b))) => {
+        (RepeatKind::Match(MatchSource::Epoch(a)), RepeatKind::Match(MatchSource::Epoch(b))) => {
             a + first.length == b
         }
-        (Kind::Run { period: a }, Kind::Run { period: b }) if a == b => {
+        (RepeatKind::Run { period: a }, RepeatKind::Run { period: b }) if a == b => {
             let period = u32::from(a);
             same_bytes(
                 epoch,
@@ -211,23 +220,23 @@ fn continues(first: &Item, second: &Item, epoch: &Epoch<'_>) -> bool {
 fn same_bytes(epoch: &Epoch<'_>, a: u32, b: u32, length: u32) -> bool {
     (0..length).all(|i| {
         epoch
-            .pieces(a + i, a + i + 1)
-            .eq(epoch.pieces(b + i, b + i + 1))
+            .slices(a + i, a + i + 1)
+            .eq(epoch.slices(b + i, b + i + 1))
     })
 }
 
-struct Builder<'a> {
+struct FlatEpochBuilder<'a> {
     epoch: &'a Epoch<'a>,
     rules: &'a Rules,
     flat: FlatEpoch,
-    /// Where the block that `store_end` lies in, or some block before it, begins.
+    /// The start of the block that holds `store_end`, or of an earlier block.
     block_start: u64,
     store_end: u64,
-    /// Content covered so far.
+    /// The number of content bytes covered so far.
     at: u32,
 }
 
-impl Builder<'_> {
+impl FlatEpochBuilder<'_> {
     fn push(&mut self, extent: Extent, offset: u64) {
         self.flat.starts.push(self.at);
         self.flat.offsets.push(offset);
@@ -241,7 +250,7 @@ impl Builder<'_> {
         self.push(Extent::Fill { length, pattern }, 0);
     }
 
-    /// Everything up to `end` that is not covered yet is fresh.
+    /// Covers everything up to `end` that is not yet covered with fresh extents.
     fn fresh_until(&mut self, end: u32) {
         if end <= self.at {
             return;
@@ -262,14 +271,15 @@ impl Builder<'_> {
         self.store_end += added;
     }
 
-    /// Whether the codec sees the byte at `offset` from here: same block, and within its window.
+    /// Returns whether the byte at `offset` is inside the codec's window from here: in the same
+    /// block, and near enough.
     fn is_near(&self, offset: u64) -> bool {
         let block_start =
             self.store_end - (self.store_end - self.block_start) % self.rules.block_bytes;
         offset >= block_start && self.store_end - offset <= self.rules.near_window
     }
 
-    /// Whether a copy of `length` bytes from `offset` is worth an extent here.
+    /// Returns whether a copy of `length` bytes from `offset` becomes an extent.
     fn is_worth(&self, length: u32, offset: u64) -> bool {
         length
             >= if self.is_near(offset) {
@@ -281,7 +291,8 @@ impl Builder<'_> {
             }
     }
 
-    /// Whether a copy from `offset` goes on with the one before, behind a short gap of as many other bytes.
+    /// Returns whether a copy from `offset` resumes the last copy after a short gap of equal length
+    /// in content and source.
     fn resumes(&self, offset: u64) -> bool {
         let [.., before, gap] = &self.flat.extents[..] else {
             return false;
@@ -298,7 +309,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The next `length` bytes are those at `offset` in the store.
+    /// The next `length` bytes equal those at `offset` in the store.
     fn copy(&mut self, length: u32, offset: u64) {
         if let Some(Extent::Copy {
             length: before,
@@ -327,16 +338,17 @@ impl Builder<'_> {
     fn fill(&mut self, start: u32, length: u32, period: u8) {
         let mut bytes = Vec::with_capacity(usize::from(period));
         self.epoch
-            .pieces(start, start + u32::from(period))
-            .for_each(|piece| bytes.extend_from_slice(piece));
+            .slices(start, start + u32::from(period))
+            .for_each(|slice| bytes.extend_from_slice(slice));
         match Pattern::new(&bytes) {
             Some(pattern) => self.push_fill(length, pattern),
             None => self.fresh_until(start + length),
         }
     }
 
-    /// The next `length` bytes are those at `from` in this epoch, whose extents are known up to here. A match
-    /// that overlaps its source is taken in steps: what one step covers is source for the next.
+    /// The next `length` bytes equal those at `from` in this epoch, whose extents are known up to
+    /// here. A match that overlaps its source is split into steps: the bytes that one step covers
+    /// are the source of the next.
     fn copy_of_epoch(&mut self, length: u32, from: u32) {
         let end = self.at + length;
         let mut from = from;
@@ -347,27 +359,27 @@ impl Builder<'_> {
         }
     }
 
-    /// As [`Builder::copy_of_epoch`] where the source is known as a whole.
+    /// As [`FlatEpochBuilder::copy_of_epoch`], for a source whose extents are all known.
     fn copy_of_extents(&mut self, from: u32, length: u32) {
         let mut extent = self.flat.starts.partition_point(|&start| start <= from) - 1;
         let (mut from, mut left) = (from, length);
         while left > 0 {
             let inside = from - self.flat.starts[extent];
             let whole = &self.flat.extents[extent];
-            let piece = left.min(whole.length() as u32 - inside);
+            let part = left.min(whole.length() as u32 - inside);
             match whole {
-                Extent::Fill { pattern, .. } if piece >= FILL_PIECE_MIN => {
+                Extent::Fill { pattern, .. } if part >= FILL_PART_MIN => {
                     let pattern = pattern.rotated(u64::from(inside));
-                    self.push_fill(piece, pattern);
+                    self.push_fill(part, pattern);
                 }
-                Extent::Fill { .. } => self.fresh_until(self.at + piece),
+                Extent::Fill { .. } => self.fresh_until(self.at + part),
                 Extent::Fresh { .. } | Extent::Copy { .. } => {
                     let offset = self.flat.offsets[extent] + u64::from(inside);
-                    self.copy(piece, offset);
+                    self.copy(part, offset);
                 }
             }
-            from += piece;
-            left -= piece;
+            from += part;
+            left -= part;
             extent += 1;
         }
     }

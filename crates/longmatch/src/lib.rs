@@ -1,29 +1,50 @@
-//! Finds repeats at any distance, in parallel, and gives the same answer on any number of threads.
+//! Finds repeats at any distance, in parallel. The result does not depend on the number of threads.
 //!
-//! Two spaces: *content* is what the user gave; the *store* is its unique bytes, each passage once, in the order of
-//! first occurrence. [`Extent`]s map content to the store, always directly: a repeat of a repeat points at the store too
-//! (reference depth 1). That is what makes random access, parallel decoding and salvage possible, where rzip, lrzip
-//! and zstd point at earlier output and must replay all of it.
+//! There are two address spaces. *Content* is the input. The *store* holds its unique bytes, each
+//! passage once, in the order of first occurrence. [`Extent`]s map content to the store, always
+//! directly: an extent for a repeat of a repeat points at the store too (reference depth 1). This
+//! makes random access, parallel decoding and salvage possible. rzip, lrzip and zstd refer to
+//! earlier output instead and must replay all of it.
 //!
-//! Content is worked on in *segments* (a task for one thread), and segments in *epochs*. What an epoch may refer to is
-//! fixed: the store as it was when the epoch began, and earlier bytes of the epoch itself. So no result depends on which
-//! thread was faster. The steps, pure functions over slices that the engine runs in parallel:
+//! Content is processed in *segments* (one task for one thread), and segments in *epochs*. What an
+//! epoch may refer to is fixed: the store as it was when the epoch began, and earlier bytes of the
+//! epoch itself. So no result depends on the timing of threads. The steps are pure functions over
+//! slices, which the engine runs in parallel:
 //!
-//! | step | function | parallel over | sees |
+//! | step | function | parallel over | reads |
 //! |---|---|---|---|
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
-//! | C verify and extend | [`match_segment`] | segments | index and store before the epoch, the epoch |
+//! | C verify, extend | [`match_segment`] | segments | index and store before the epoch, the epoch |
 //! | D flatten | [`flatten`] | serial | all matches of the epoch |
 //! | E insert | [`insert_epoch`] | serial | fresh anchors of the epoch |
 //!
-//! A and B do not need the index, so they run ahead of the serial steps. The house's sketch put the index into shards
-//! and looked up and inserted per shard; with read-only lookups per segment and one short insertion per epoch the
-//! same determinism needs no shards, no second sort of the anchors and no per-shard lists.
+//! Steps A and B do not need the index, so they run ahead of the serial steps. An earlier design
+//! split the index into shards and looked up and inserted per shard. With read-only lookups per
+//! segment and one short insertion per epoch, the result is deterministic without shards, a second
+//! sort of the anchors or lists per shard.
 //!
-//! Ideas and sources: anchors and fingerprints as in zstd's long-distance mode (Collet and others), sampled by content
-//! like rzip (Tridgell 1999); parallel candidates with a serial choice as in SS-CDC (Ni and others, SYSTOR 2019); absolute
-//! references of bounded depth as in relative Lempel-Ziv. `naive.rs` is the slow twin that defines what is correct.
+//! Ideas and sources: anchors and fingerprints as in zstd's long-distance mode (Collet and others),
+//! sampled by content as in rzip (Tridgell 1999); parallel candidates with a serial choice as in
+//! SS-CDC (Ni and others, SYSTOR 2019); absolute references of bounded depth as in relative
+//! Lempel-Ziv. `reference.rs` is the reference implementation, which defines the correct result.
+//!
+//! The crate depends on nothing. An example of one epoch:
+//!
+//! ```
+//! use refrain_longmatch::*;
+//!
+//! let (rules, mut scan) = (Rules::default(), SegmentScan::default());
+//! let content = [7; 5000];
+//! scan_segment(&content, &rules, &mut scan);
+//! let segments = [EpochSegment { start: 0, bytes: &content, scan: &scan }];
+//! let epoch = Epoch::new(&segments);
+//! // No matches: the content is one run, which becomes one fill extent.
+//! let flat = flatten(&epoch, &[vec![]], 0, 0, &rules);
+//! let mut replayed = vec![];
+//! assert_eq!(replay(&flat.extents, &[], 0, &mut replayed), Some(0));
+//! assert_eq!(replayed, content);
+//! ```
 
 mod anchor;
 mod compare;
@@ -32,9 +53,9 @@ mod extent;
 mod find;
 mod fingerprint;
 mod flatten;
+mod incompressible;
 mod index;
 mod insert;
-mod noise;
 mod params;
 mod prefetch;
 mod replay;
@@ -43,9 +64,9 @@ mod run;
 mod scan;
 
 #[cfg(any(test, feature = "property"))]
-pub mod naive;
-#[cfg(any(test, feature = "property"))]
 pub mod property;
+#[cfg(any(test, feature = "property"))]
+pub mod reference;
 
 pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats};
 pub use extent::{Extent, Pattern};

@@ -1,23 +1,26 @@
-//! Asks for a line of memory ahead of its use.
+//! Prefetches a cache line.
 //!
-//! Look-ups in a large index are cache misses, and so is most of what a long repeat is compared with. A load ahead of time makes misses
-//! overlap, too, but the processor has to wait for the load itself; a prefetch it forgets.
+//! Lookups in a large index are cache misses, and so are most reads of the source of a long repeat.
+//! Early loads make misses overlap too, but a load occupies the processor until it completes; a
+//! prefetch does not.
 //!
-//! `unsafe`: the instruction takes an address. It reads nothing that the program could see, and faults for no address; the address
-//! given here is that of a reference besides. There is no safe form of it yet.
+//! `unsafe`: the instruction takes an address. It returns no data to the program and does not fault
+//! for any address, and the address here is always that of a reference. There is no safe form of it
+//! yet.
 #![allow(unsafe_code)]
 
-/// Asks for the line that `place` begins in. A hint: nothing depends on it.
+/// Prefetches the cache line in which `value` begins. This is only a hint; no result depends on it.
 #[inline(always)]
-pub(crate) fn prefetch<T>(place: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of this architecture has the instruction, which accesses no memory.
+    // SAFETY: every processor of this architecture has the instruction, which does not change
+    // memory.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = value;
 }
 
 #[cfg(test)]
@@ -25,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_changes() {
+    fn a_prefetch_changes_nothing() {
         let values = [1u64, 2, 3];
         values.iter().for_each(prefetch);
         assert_eq!(values, [1, 2, 3]);

@@ -1,4 +1,4 @@
-//! What must hold for any input: shared by the property test and the fuzz target.
+//! Properties that hold for any input, shared by the property test and the fuzz target.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::find::{History, HistoryChunk, match_segment};
 use crate::flatten::flatten;
 use crate::index::Index;
 use crate::insert::insert_epoch;
-use crate::naive::NaiveMatcher;
 use crate::params::Rules;
+use crate::reference::ReferenceMatcher;
 use crate::replay::replay;
 use crate::scan::{SegmentScan, scan_segment};
 
-/// The store in memory, handed out in small chunks so that matches cross their borders.
+/// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {
     store: Vec<u8>,
     chunk_bytes: usize,
@@ -31,7 +31,7 @@ impl History for MemoryHistory {
     }
 }
 
-/// The fast path over a whole content, epoch by epoch.
+/// The production code over a whole content, epoch by epoch.
 pub struct Matcher {
     index: Index<Vec<u64>>,
     history: MemoryHistory,
@@ -39,7 +39,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// A matcher with an index of `index_words` words.
+    /// Creates a matcher with an index of `index_words` words.
     pub fn new(rules: Rules, index_words: usize, chunk_bytes: usize) -> Matcher {
         let index = Index::new(vec![0; index_words]);
         Matcher {
@@ -52,12 +52,12 @@ impl Matcher {
         }
     }
 
-    /// The unique bytes so far.
+    /// Returns the unique bytes so far.
     pub fn store(&self) -> &[u8] {
         &self.history.store
     }
 
-    /// Matches one epoch, given as its segments' contents.
+    /// Matches one epoch, given as the contents of its segments.
     pub fn epoch(&mut self, segments: &[Vec<u8>]) -> Vec<Extent> {
         let mut scans = vec![SegmentScan::default(); segments.len()];
         for (bytes, scan) in segments.iter().zip(&mut scans) {
@@ -97,8 +97,8 @@ impl Matcher {
             &self.rules,
         );
         for range in &flat.fresh {
-            for piece in epoch.pieces(range.start, range.end) {
-                self.history.store.extend_from_slice(piece);
+            for slice in epoch.slices(range.start, range.end) {
+                self.history.store.extend_from_slice(slice);
             }
         }
         insert_epoch(
@@ -111,8 +111,8 @@ impl Matcher {
     }
 }
 
-/// Cuts `content` into segments and epochs, matches it, and checks that replay gives it back, that extents are well
-/// formed, and that the naive twin finds the same.
+/// Cuts `content` into segments and epochs and matches it. Checks that replay restores it, that no
+/// extent is empty, and that the reference implementation finds the same extents.
 ///
 /// # Panics
 /// If one of these does not hold.
@@ -126,30 +126,30 @@ pub fn matches_reference_and_replays(
         .chunks(segment_bytes.max(1))
         .map(<[u8]>::to_vec)
         .collect();
-    let mut fast = Matcher::new(rules, 1 << 16, 1000);
-    let mut slow = NaiveMatcher::default();
+    let mut matcher = Matcher::new(rules, 1 << 16, 1000);
+    let mut reference = ReferenceMatcher::default();
     let mut replayed = vec![];
     for epoch in segments.chunks(epoch_segments.max(1)) {
-        let store_before = fast.store().len() as u64;
-        let extents = fast.epoch(epoch);
+        let store_before = matcher.store().len() as u64;
+        let extents = matcher.epoch(epoch);
         assert_eq!(
             extents,
-            slow.epoch(epoch, &rules),
-            "the fast path and its twin disagree"
+            reference.epoch(epoch, &rules),
+            "the extents differ from the reference implementation's"
         );
         assert!(
             extents.iter().all(|extent| extent.length() > 0),
             "an extent is empty"
         );
-        let fresh_end = replay(&extents, fast.store(), store_before, &mut replayed);
+        let fresh_end = replay(&extents, matcher.store(), store_before, &mut replayed);
         assert_eq!(
             fresh_end,
-            Some(fast.store().len() as u64),
-            "fresh bytes and the store disagree"
+            Some(matcher.store().len() as u64),
+            "the fresh bytes do not end at the end of the store"
         );
     }
-    assert!(replayed == content, "replay does not give the content back");
-    assert!(fast.store() == slow.store, "the stores differ");
+    assert!(replayed == content, "replay does not restore the content");
+    assert!(matcher.store() == reference.store, "the stores differ");
 }
 
 #[cfg(test)]
@@ -158,23 +158,27 @@ mod tests {
     use proptest::prelude::*;
     use refrain_testkit::scaled;
 
-    /// Content that repeats itself in all the ways that matter, from a list of (kind, length, seed).
+    /// Builds content with every kind of repeat from a list of (kind, length, seed).
     fn content(parts: &[(u8, u16, u64)]) -> Vec<u8> {
         let mut content: Vec<u8> = vec![];
         for &(kind, length, seed) in parts {
             let length = usize::from(length) % 6000;
             match kind % 7 {
-                0 => content.extend(noise(length, seed % 5)),
+                0 => content.extend(random_bytes(length, seed % 5)),
                 // Letters.
-                5 => content.extend(noise(length, seed % 3).iter().map(|byte| 97 + byte % 16)),
-                // An earlier passage with single places changed, as many at a time.
+                5 => content.extend(
+                    random_bytes(length, seed % 3)
+                        .iter()
+                        .map(|byte| 97 + byte % 16),
+                ),
+                // An earlier passage in which short stretches of equal length are changed.
                 6 if !content.is_empty() => {
                     let from = (seed >> 32) as usize % content.len();
                     let mut copy = content[from..content.len().min(from + length)].to_vec();
                     let (step, changed) =
                         (1 + seed as usize % 300, 1 + (seed >> 16) as usize % 130);
-                    for place in copy.chunks_mut(step + changed) {
-                        place.iter_mut().take(changed).for_each(|byte| *byte ^= 1);
+                    for part in copy.chunks_mut(step + changed) {
+                        part.iter_mut().take(changed).for_each(|byte| *byte ^= 1);
                     }
                     content.extend(copy);
                 }
@@ -185,13 +189,13 @@ mod tests {
                     let copy = content[from..content.len().min(from + length)].to_vec();
                     content.extend(copy);
                 }
-                _ => content.extend(noise(length % 100, seed)),
+                _ => content.extend(random_bytes(length % 100, seed)),
             }
         }
         content
     }
 
-    fn noise(length: usize, seed: u64) -> Vec<u8> {
+    fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         (0..length)
             .map(|_| {
@@ -206,7 +210,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(scaled(96)))]
         #[test]
-        fn any_content(
+        fn any_content_matches_the_reference(
             parts in prop::collection::vec((any::<u8>(), any::<u16>(), any::<u64>()), 0..24),
             segment_bytes in 100usize..9000,
             epoch_segments in 1usize..6,
@@ -222,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_is_followed_over_single_words_that_differ() {
+    fn a_repeat_resumes_after_single_differing_words() {
         let rules = Rules {
             anchor_bits: 5,
             near_window: 0,
             ..Rules::default()
         };
-        let passage = noise(5000, 42);
+        let passage = random_bytes(5000, 42);
         let mut version = passage.clone();
         for at in [3000, 3100, 3120, 3140] {
             version[at..at + 4].fill(0);
@@ -258,16 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn a_far_repeat_is_found_once_and_cut_exactly() {
+    fn a_far_repeat_becomes_one_copy_with_exact_ends() {
         let rules = Rules {
             anchor_bits: 5,
             far_min: 128,
             ..Rules::default()
         };
-        let passage = noise(5000, 42);
+        let passage = random_bytes(5000, 42);
         let mut matcher = Matcher::new(rules, 1 << 12, 1 << 20);
-        matcher.epoch(&[noise(10_000, 1), passage.clone()]);
-        let extents = matcher.epoch(&[[noise(700, 2), passage.clone(), noise(300, 3)].concat()]);
+        matcher.epoch(&[random_bytes(10_000, 1), passage.clone()]);
+        let extents =
+            matcher
+                .epoch(&[[random_bytes(700, 2), passage.clone(), random_bytes(300, 3)].concat()]);
         assert_eq!(
             extents,
             [

@@ -1,10 +1,10 @@
-//! Content from extents and the store: the inverse of the match stage.
+//! Rebuilds content from extents and the store: the inverse of the match stage.
 #![forbid(unsafe_code)]
 
 use crate::extent::Extent;
 
-/// Appends to `content` what `extents` describe over `store`; fresh extents begin at `fresh_from`. Returns where
-/// fresh bytes go on, or `None` if an extent points outside the store.
+/// Appends to `content` the bytes that `extents` describe; fresh extents begin at `fresh_from` in
+/// `store`. Returns the end of the fresh bytes, or `None` if an extent points outside the store.
 pub fn replay(
     extents: &[Extent],
     store: &[u8],

@@ -1,17 +1,17 @@
-//! Runs of one byte and short periods: what needs no bytes in the store.
+//! Runs of one byte and short periods, which need no bytes of the store.
 #![forbid(unsafe_code)]
 
 use crate::compare::{equal_backward, equal_forward};
 use crate::params::{PERIOD_MAX, RUN_PROBE_STRIDE};
 
-/// A stretch of a segment that repeats its first `period` bytes.
+/// A range of a segment that repeats its first `period` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// First byte, relative to the segment.
+    /// The offset of the first byte in the segment.
     pub start: u32,
-    /// Length in bytes, at least the rules' `run_min`.
+    /// The length in bytes, at least `run_min` of the rules.
     pub length: u32,
-    /// 1 for a run of one byte, up to [`PERIOD_MAX`].
+    /// The period: 1 for a run of one byte, at most [`PERIOD_MAX`].
     pub period: u8,
 }
 
@@ -21,8 +21,9 @@ impl Run {
     }
 }
 
-/// Finds runs by looking at every [`RUN_PROBE_STRIDE`]-th position: a run of at least a stride and a few
-/// bytes more is always found, a shorter one sometimes. Runs come in order and do not overlap.
+/// Finds runs by testing every [`RUN_PROBE_STRIDE`]-th position: a run that is a few bytes longer
+/// than the stride is always found, a shorter one sometimes. Runs are appended in ascending order
+/// and do not overlap.
 pub(crate) fn find(bytes: &[u8], run_min: u32, runs: &mut Vec<Run>) {
     let mut floor = 0;
     let mut at = 0;
@@ -45,7 +46,8 @@ pub(crate) fn find(bytes: &[u8], run_min: u32, runs: &mut Vec<Run>) {
     }
 }
 
-/// The shortest distance at which the eight bytes at `at` come again, if it is a possible period.
+/// Returns the shortest distance at which the eight bytes at `at` recur, if it is a possible
+/// period.
 fn period_at(bytes: &[u8], at: usize) -> Option<usize> {
     let eight = &bytes[at..at + 8];
     let window = &bytes[at + 1..at + PERIOD_MAX + 8];
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_has_a_long_period_is_left_alone() {
+    fn ignores_short_runs_and_long_periods() {
         let mut bytes: Vec<u8> = (0..20_000u32).map(|i| (i % 65) as u8).collect();
         assert_eq!(found(&bytes), []);
         bytes.truncate(PERIOD_MAX + 7);

@@ -1,33 +1,33 @@
-//! Step A: what one segment shows by itself. Any thread can do any segment.
+//! Step A: finds the runs and anchors of one segment. Segments are independent of each other.
 #![forbid(unsafe_code)]
 
 use crate::fingerprint::fingerprint;
 use crate::params::{
-    ANCHOR_BITS_MAX, EPOCH_BYTES_MAX, FINGERPRINT_BYTES, NOISE_ANCHOR_BITS, Rules,
+    ANCHOR_BITS_MAX, EPOCH_BYTES_MAX, FINGERPRINT_BYTES, INCOMPRESSIBLE_ANCHOR_BITS, Rules,
 };
 use crate::run::Run;
-use crate::{anchor, noise, run};
+use crate::{anchor, incompressible, run};
 
 /// Runs and anchors of one segment; positions are relative to the segment.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SegmentScan {
-    /// In order, not overlapping.
+    /// In ascending order, not overlapping.
     pub runs: Vec<Run>,
-    /// Anchor positions in rising order, none inside a run.
+    /// Positions of the anchors in ascending order, none inside a run.
     pub positions: Vec<u32>,
     /// The fingerprint of each anchor.
     pub fingerprints: Vec<u64>,
 }
 
 impl SegmentScan {
-    /// Empties the lists and keeps their memory.
+    /// Empties the lists and retains their memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.positions.clear();
         self.fingerprints.clear();
     }
 
-    /// The stretches between the runs, as `(start, end)`.
+    /// Iterates over the ranges between the runs, as `(start, end)`.
     pub(crate) fn gaps(&self, length: usize) -> impl Iterator<Item = (usize, usize)> {
         let starts = std::iter::once(0).chain(self.runs.iter().map(|run| run.end() as usize));
         let ends = self
@@ -39,8 +39,8 @@ impl SegmentScan {
     }
 }
 
-/// Scans one segment into `scan`, whose old content is dropped. `bytes` is at most
-/// [`EPOCH_BYTES_MAX`] long.
+/// Scans one segment into `scan`, whose previous content is discarded. `bytes` has a length of at
+/// most [`EPOCH_BYTES_MAX`].
 pub fn scan_segment(bytes: &[u8], rules: &Rules, scan: &mut SegmentScan) {
     assert!(
         bytes.len() <= EPOCH_BYTES_MAX,
@@ -49,8 +49,8 @@ pub fn scan_segment(bytes: &[u8], rules: &Rules, scan: &mut SegmentScan) {
     );
     scan.clear();
     run::find(bytes, rules.run_min, &mut scan.runs);
-    let anchor_bits = match noise::is_noise(bytes) {
-        true => (rules.anchor_bits + NOISE_ANCHOR_BITS).min(ANCHOR_BITS_MAX),
+    let anchor_bits = match incompressible::is_incompressible(bytes) {
+        true => (rules.anchor_bits + INCOMPRESSIBLE_ANCHOR_BITS).min(ANCHOR_BITS_MAX),
         false => rules.anchor_bits,
     };
     let mut positions = std::mem::take(&mut scan.positions);

@@ -1,10 +1,10 @@
-//! The anchor scan for any machine, and the twin that the vector form is compared with.
+//! The anchor scan for any machine, and the reference implementation of the vector form.
 #![forbid(unsafe_code)]
 
 use super::window_hash::window_hash;
 use crate::params::ANCHOR_WINDOW_BYTES;
 
-/// As `super::positions`, from position `from` on.
+/// Does the same as `select::positions`, from position `from` on.
 pub(super) fn positions(bytes: &[u8], from: usize, threshold: i16, found: &mut impl FnMut(usize)) {
     let Some(tail) = bytes.get(from..) else {
         return;

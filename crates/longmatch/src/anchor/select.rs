@@ -6,14 +6,15 @@ use super::avx2;
 use super::scalar;
 use crate::params::{ANCHOR_BITS_MAX, ANCHOR_SPACING_MIN, ANCHOR_WINDOW_BYTES, FINGERPRINT_BYTES};
 
-/// Hashes below this are anchors.
+/// The threshold: a position is an anchor if its window's hash is below it.
 fn threshold(anchor_bits: u32) -> i16 {
     debug_assert!((4..=ANCHOR_BITS_MAX).contains(&anchor_bits));
     i16::MIN + (1 << (16 - anchor_bits))
 }
 
-/// Calls `found` with every position of `bytes` whose window hash is below the threshold, in rising order.
-/// The last `ANCHOR_WINDOW_BYTES - 1` positions have no window and are never found.
+/// Calls `found` with every position of `bytes` whose window hash is below the threshold, in
+/// ascending order. The last `ANCHOR_WINDOW_BYTES - 1` positions have no window and are never
+/// found.
 fn positions(bytes: &[u8], threshold: i16, mut found: impl FnMut(usize)) {
     let mut from = 0;
     #[cfg(target_arch = "x86_64")]
@@ -23,7 +24,8 @@ fn positions(bytes: &[u8], threshold: i16, mut found: impl FnMut(usize)) {
     scalar::positions(bytes, from, threshold, &mut found);
 }
 
-/// Appends to `anchors` the anchors of `bytes[range]` that have a whole fingerprint window before `range.end`.
+/// Calls `emit` with the anchors of `bytes[range]` that have a whole fingerprint window before
+/// `range.end`.
 pub(crate) fn find(
     bytes: &[u8],
     range: std::ops::Range<usize>,
@@ -38,7 +40,8 @@ pub(crate) fn find(
     else {
         return;
     };
-    // Positions up to and including `last` can be anchors; their windows end here.
+    // Positions up to and including `last` can be anchors; the slice ends with the window of
+    // `last`.
     let windows = &bytes[range.start..last + ANCHOR_WINDOW_BYTES];
     let mut allowed_from = 0;
     positions(windows, threshold(anchor_bits), |position| {
@@ -53,7 +56,7 @@ pub(crate) fn find(
 mod tests {
     use super::*;
 
-    fn noise(length: usize, mut state: u64) -> Vec<u8> {
+    fn random_bytes(length: usize, mut state: u64) -> Vec<u8> {
         (0..length)
             .map(|_| {
                 state = state
@@ -65,22 +68,22 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_scan_equals_the_scalar_one() {
-        let data = noise(20_000, 1);
+    fn the_vector_scan_matches_the_scalar_reference() {
+        let data = random_bytes(20_000, 1);
         for start in 0..40 {
             for length in [0, 1, 7, 8, 9, 39, 40, 41, 63, 64, 100, 1000, 19_000] {
                 let bytes = &data[start..start + length];
-                let (mut fast, mut slow) = (vec![], vec![]);
+                let (mut fast, mut reference) = (vec![], vec![]);
                 positions(bytes, threshold(4), |p| fast.push(p));
-                scalar::positions(bytes, 0, threshold(4), &mut |p| slow.push(p));
-                assert_eq!(fast, slow, "start {start} length {length}");
+                scalar::positions(bytes, 0, threshold(4), &mut |p| reference.push(p));
+                assert_eq!(fast, reference, "start {start} length {length}");
             }
         }
     }
 
     #[test]
     fn density_is_as_stated_and_zeros_are_never_anchors() {
-        let data = noise(1 << 20, 2);
+        let data = random_bytes(1 << 20, 2);
         let mut count = 0;
         find(&data, 0..data.len(), 7, |_| count += 1);
         assert!((6500..9500).contains(&count), "{count} anchors in 1 MiB");
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn anchors_do_not_depend_on_where_the_scan_starts() {
-        let data = noise(1 << 16, 3);
+        let data = random_bytes(1 << 16, 3);
         let mut whole = vec![];
         positions(&data, threshold(8), |p| whole.push(p));
         let mut part = vec![];

@@ -3,16 +3,17 @@
 
 use crate::params::ANCHOR_WINDOW_BYTES;
 
-/// Odd multipliers without structure (from the binary expansions of the golden ratio and of pi), one for each of the
-/// window's four 16 bit words.
+/// Odd multipliers without structure (from the binary expansions of the golden ratio and of pi),
+/// one for each of the four 16-bit words of a window.
 pub(super) const MULTIPLIERS: [u16; WINDOW_WORDS] = [0x9E37, 0x79B1, 0x85A3, 0x08D3];
 const WINDOW_WORDS: usize = ANCHOR_WINDOW_BYTES / 2;
 
-/// Hash of a window as four words (each little endian). Its high bits depend on all input bits.
+/// The hash of a window, given as four little-endian words. Its high bits depend on all input bits.
 ///
-/// Sixteen bits, because sixteen positions then fit a vector register of 32 bytes, without shuffles, and a product takes one
-/// step of the multiplier where one of 32 bits takes two. (Two kernel trees, sampling profiles: 0.84 s of processor time in
-/// the scan with 32 bits, 0.39 s with 16.) What it costs is that a threshold below 1 in 65,536 cannot be had.
+/// The hash has 16 bits because sixteen positions then fit a vector register of 32 bytes without
+/// shuffles, and a 16-bit product takes one multiplier step where a 32-bit product takes two. (Two
+/// kernel trees, sampling profiles: 0.84 s of processor time in the scan with 32 bits, 0.39 s with
+/// 16.) The cost: no threshold below 1 in 65,536 is possible.
 #[inline(always)]
 pub(super) fn window_hash(words: [u16; WINDOW_WORDS]) -> i16 {
     let products = words

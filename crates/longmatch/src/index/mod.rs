@@ -1,42 +1,44 @@
-//! The index: where in the store a fingerprint was first seen.
+//! The index: maps a fingerprint to the store offset of its first occurrence.
 //!
-//! Buckets of eight entries fill one cache line each, so that a lookup costs one miss. An entry is 64 bits: a 16
-//! bit tag and the 48 bit address in the store, plus one (0 is an empty slot). Other bits of the fingerprint
-//! choose the bucket.
+//! A bucket of eight entries fills one cache line, so a lookup costs one cache miss. An entry has
+//! 64 bits: a 16-bit tag and a 48-bit store address plus one (0 is an empty slot). Other bits of
+//! the fingerprint select the bucket.
 //!
-//! As long as it holds little, another table stands for it: [`young`](self::young).
+//! While there are few entries, they are in a [small table](self::small) instead.
 //!
-//! Insertion keeps the oldest: a fingerprint that is there already is not inserted again, so the index grows with
-//! *unique* data only. When it is nearly full it thins with age: the older half of the store loses every other
-//! entry, those with a tag of low rank (trailing zero bits). What is very old stays findable by long repeats,
-//! what is recent by short ones. (lrzip thins the same way, but the whole table at once and at a fixed 64 MB.)
+//! An insertion keeps the oldest entry: a fingerprint that is already present is not inserted
+//! again, so the index grows with *unique* data only. When the index is nearly full, it is thinned
+//! by age: the older half of the store loses every other entry, those whose tag has a low rank (few
+//! trailing zero bits). So long repeats of very old data can still be found, and short repeats of
+//! recent data. (lrzip thins the same way, but the whole table at once and at a fixed 64 MB.)
 //!
-//! What a lookup sees depends on the insertions before it and nothing else; the engine fixes their order, and so
-//! archives do not depend on threads.
+//! The result of a lookup depends only on the insertions before it. The engine fixes their order,
+//! so archives do not depend on threads.
 #![forbid(unsafe_code)]
 
-mod young;
+mod small;
 
-use self::young::Young;
+use self::small::SmallTable;
 use crate::prefetch::prefetch;
 
-/// Entries in a bucket.
+/// The number of entries in a bucket.
 const SLOTS: usize = 8;
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
-/// Share of the slots, in percent, above which the index is thinned.
+/// The share of used slots, in percent, above which the index is thinned.
 const FULL_PERCENT: usize = 70;
 
-/// The young index takes at most one part in so many of the memory besides, while it hands over.
+/// The small table takes at most this fraction (one part in `SMALL_INDEX_SHARE`) of additional
+/// memory, until its entries move to the buckets.
 pub const SMALL_INDEX_SHARE: usize = 8;
 
-/// Memory for an index: a power of two of words that start out as zero.
+/// Memory for an index: a power of two of words, all zero at first.
 ///
-/// A trait because pages of this size are best mapped by who knows the machine.
+/// It is a trait so that the engine can map large pages as the machine allows.
 pub trait IndexWords: Send + Sync {
-    /// The words.
+    /// Returns the words.
     fn words(&self) -> &[u64];
-    /// The words, to change.
+    /// Returns the words for writing.
     fn words_mut(&mut self) -> &mut [u64];
 }
 
@@ -49,27 +51,30 @@ impl IndexWords for Vec<u64> {
     }
 }
 
-/// Largest address an index can hold: archives end long before (256 TiB of unique data).
+/// The largest address that an index can hold (256 TiB of unique data): the format's limits end far
+/// below.
 pub const ADDRESS_MAX: u64 = ADDRESS_MASK - 1;
 
-/// Fingerprint → offset in the store.
+/// The map from fingerprints to store offsets.
 pub struct Index<W> {
-    /// What there is until it gets too much for it; then it is gone.
-    young: Option<Young>,
+    /// The entries, until there are too many for it; then `None`.
+    small: Option<SmallTable>,
     memory: W,
     bucket_shift: u32,
     used: usize,
-    /// Addresses below this are forgotten: lookups do not return them and insertions take their slots.
+    /// Addresses below this are evicted: lookups do not return them and insertions reuse their
+    /// slots.
     floor: u64,
 }
 
 impl Index<()> {
-    /// Smallest number of words.
+    /// The smallest number of words.
     pub const WORDS_MIN: usize = 2 * SLOTS;
 }
 
 impl<W: IndexWords> Index<W> {
-    /// An index over `memory`, all zero, whose length is a power of two from [`Index::WORDS_MIN`] on.
+    /// Creates an index over `memory`, which must be all zero and whose length must be a power of
+    /// two, at least [`Index::WORDS_MIN`].
     pub fn new(memory: W) -> Index<W> {
         let words = memory.words().len();
         assert!(
@@ -78,7 +83,7 @@ impl<W: IndexWords> Index<W> {
         );
         let bucket_bits = (words / SLOTS).trailing_zeros();
         Index {
-            young: Young::new(words / SMALL_INDEX_SHARE),
+            small: SmallTable::new(words / SMALL_INDEX_SHARE),
             memory,
             bucket_shift: 64 - bucket_bits,
             used: 0,
@@ -86,42 +91,43 @@ impl<W: IndexWords> Index<W> {
         }
     }
 
-    /// Entries in use.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.young.as_ref().map_or(self.used, Young::len)
+        self.small.as_ref().map_or(self.used, SmallTable::len)
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets addresses below `floor` (out of reach, or no longer readable). Never goes back.
+    /// Evicts addresses below `floor` (out of reach, or no longer readable). The floor never
+    /// decreases.
     pub fn evict_below(&mut self, floor: u64) {
         self.floor = self.floor.max(floor);
     }
 
-    /// Where the bucket of `fingerprint` starts.
+    /// Returns the position of the first entry of the bucket of `fingerprint`.
     #[inline]
     fn bucket(&self, fingerprint: u64) -> usize {
         (fingerprint >> self.bucket_shift) as usize * SLOTS
     }
 
-    /// Brings what [`Index::get`] and [`Index::insert`] look at into the cache.
+    /// Prefetches the memory that [`Index::get`] and [`Index::insert`] access for `fingerprint`.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u64) {
-        match &self.young {
-            Some(young) => young.prefetch(fingerprint),
+        match &self.small {
+            Some(small) => small.prefetch(fingerprint),
             None => prefetch(&self.memory.words()[self.bucket(fingerprint)]),
         }
     }
 
-    /// The store offset where this fingerprint was first seen, as far as is remembered. May be wrong (16 bit
-    /// tags): verify.
+    /// Returns the store offset of the first retained occurrence of `fingerprint`. It may be wrong
+    /// (tags have 16 bits), so the caller must compare the bytes.
     #[inline]
     pub(crate) fn get(&self, fingerprint: u64) -> Option<u64> {
-        let address = match &self.young {
-            Some(young) => young.get(fingerprint),
+        let address = match &self.small {
+            Some(small) => small.get(fingerprint),
             None => self.get_in_buckets(fingerprint),
         };
         address.filter(|&address| address >= self.floor)
@@ -138,22 +144,27 @@ impl<W: IndexWords> Index<W> {
         Some((entry & ADDRESS_MASK) - 1)
     }
 
-    /// Inserts unless the fingerprint is there already. In a full bucket the entry of lowest rank goes.
+    /// Inserts the fingerprint unless it is already present. In a full bucket the new entry
+    /// replaces the entry of lowest rank, if that is lower than its own.
     pub(crate) fn insert(&mut self, fingerprint: u64, offset_in_store: u64) {
         debug_assert!(offset_in_store <= ADDRESS_MAX);
-        let Some(young) = &mut self.young else {
+        let Some(small) = &mut self.small else {
             return self.insert_in_buckets(fingerprint, offset_in_store);
         };
-        young.insert(fingerprint, offset_in_store, self.floor);
-        if young.is_full() {
-            self.grow_up();
+        small.insert(fingerprint, offset_in_store, self.floor);
+        if small.is_full() {
+            self.move_to_buckets();
         }
     }
 
     /// Moves all entries into the buckets.
     #[cold]
-    fn grow_up(&mut self) {
-        let entries = self.young.take().into_iter().flat_map(Young::into_entries);
+    fn move_to_buckets(&mut self) {
+        let entries = self
+            .small
+            .take()
+            .into_iter()
+            .flat_map(SmallTable::into_entries);
         for (fingerprint, address) in entries {
             if address >= self.floor {
                 self.insert_in_buckets(fingerprint, address);
@@ -164,7 +175,7 @@ impl<W: IndexWords> Index<W> {
     fn insert_in_buckets(&mut self, fingerprint: u64, offset_in_store: u64) {
         let bucket = self.bucket(fingerprint);
         let tag = tag(fingerprint);
-        let fresh = tag << ADDRESS_BITS | (offset_in_store + 1);
+        let new = tag << ADDRESS_BITS | (offset_in_store + 1);
         let floor = self.floor;
         let is_live = |entry: u64| entry != 0 && (entry & ADDRESS_MASK) > floor;
         let entries = &mut self.memory.words_mut()[bucket..bucket + SLOTS];
@@ -173,35 +184,37 @@ impl<W: IndexWords> Index<W> {
             .find(|entry| **entry != 0 && **entry >> ADDRESS_BITS == tag)
         {
             if !is_live(*same) {
-                *same = fresh;
+                *same = new;
             }
             return;
         }
         if let Some(free) = entries.iter_mut().find(|entry| !is_live(**entry)) {
             self.used += usize::from(*free == 0);
-            *free = fresh;
+            *free = new;
             return;
         }
         if let Some(lowest) = entries.iter_mut().min_by_key(|entry| rank(**entry))
-            && rank(*lowest) < rank(fresh)
+            && rank(*lowest) < rank(new)
         {
-            *lowest = fresh;
+            *lowest = new;
         }
     }
 
-    /// To be called between epochs: thins the index if it is nearly full. `store_end` is the store's length.
+    /// Thins the index if it is nearly full. Call it between epochs; `store_end` is the length of
+    /// the store.
     pub fn thin_if_nearly_full(&mut self, store_end: u64) {
         let capacity = self.memory.words().len();
         let mut cut = store_end / 2;
         while self.used * 100 > capacity * FULL_PERCENT {
             self.thin_below(cut);
-            // Should the older half hold too little, take more.
+            // If the older half holds too few entries, the next round includes newer ones.
             cut = cut + (store_end - cut) / 2 + 1;
         }
     }
 
-    /// Of the entries with an address below `cut`, keeps those of a rank above the lowest among them in each
-    /// bucket's share: one more trailing zero bit of the tag is asked for than the rarest kept now.
+    /// Removes entries with addresses below `cut`: those of the lowest rank that occurs among them,
+    /// and those below the floor. The rank of the remaining ones requires one more trailing zero
+    /// bit of the tag.
     fn thin_below(&mut self, cut: u64) {
         let floor = self.floor;
         let is_old = |entry: u64| entry != 0 && (entry & ADDRESS_MASK) <= cut;
@@ -214,18 +227,18 @@ impl<W: IndexWords> Index<W> {
             .unwrap_or(0);
         let mut removed = 0;
         for bucket in words.chunks_exact_mut(SLOTS) {
-            let mut kept = 0;
+            let mut retained = 0;
             for slot in 0..SLOTS {
                 let entry = bucket[slot];
-                let goes =
+                let is_removed =
                     is_old(entry) && (rank(entry) <= lowest || (entry & ADDRESS_MASK) <= floor);
-                removed += usize::from(goes);
-                if entry != 0 && !goes {
-                    bucket[kept] = entry;
-                    kept += 1;
+                removed += usize::from(is_removed);
+                if entry != 0 && !is_removed {
+                    bucket[retained] = entry;
+                    retained += 1;
                 }
             }
-            bucket[kept..].fill(0);
+            bucket[retained..].fill(0);
         }
         self.used -= removed;
     }
@@ -236,7 +249,7 @@ fn tag(fingerprint: u64) -> u64 {
     fingerprint & 0xFFFF
 }
 
-/// How rare an entry is: entries of rank `r` and above are one in `2^r`.
+/// The rank of an entry: one entry in `2^r` has rank `r` or above.
 fn rank(entry: u64) -> u32 {
     ((entry >> ADDRESS_BITS) | 1 << 16).trailing_zeros()
 }
@@ -252,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_kept() {
+    fn an_insertion_keeps_the_oldest_entry() {
         let mut index = Index::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(7, 200);
@@ -262,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_the_floor_is_forgotten_and_replaced() {
+    fn entries_below_the_floor_are_evicted_and_replaced() {
         let mut index = Index::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(9, 0);
@@ -274,24 +287,24 @@ mod tests {
     }
 
     #[test]
-    fn what_the_young_index_knew_is_known_when_it_is_grown_up() {
+    fn entries_remain_when_the_small_table_moves_to_the_buckets() {
         let words = 1 << 16;
         let mut index = Index::new(vec![0; words]);
         let entries = words as u64 / 4;
         for n in 0..entries {
             index.insert(spread(n), n * 128);
-            assert_eq!(index.young.is_some(), n + 1 < words as u64 / 32);
+            assert_eq!(index.small.is_some(), n + 1 < words as u64 / 32);
         }
         let found = (0..entries)
             .filter(|&n| index.get(spread(n)) == Some(n * 128))
             .count() as u64;
-        // Tags of 16 bits in buckets of eight: a few are taken for others.
+        // Tags have 16 bits and buckets eight entries, so a few lookups return another entry.
         assert!(found > entries * 999 / 1000, "{found} of {entries}");
         assert!(entries - (index.len() as u64) < entries / 1000);
     }
 
     #[test]
-    fn a_full_index_thins_the_old_and_keeps_the_recent() {
+    fn a_full_index_loses_old_entries_and_keeps_recent_ones() {
         let words = 1 << 14;
         let mut index = Index::new(vec![0; words]);
         let total = 8 * words as u64;

@@ -1,49 +1,51 @@
-//! The slow twin: the same rules written as plainly as possible. It defines what is correct.
+//! The reference implementation: the same rules written as plainly as possible. It defines the
+//! correct result.
 //!
-//! Everything is kept in memory, one thing at a time: a map from every fingerprint to the first store offset, the whole store, the whole
-//! epoch, and for every content byte where it came from. No segments tasks, no buckets, no vectors.
+//! It holds everything in memory and works serially: a map from every fingerprint to its first
+//! store offset, the whole store, the whole epoch, and the origin of every content byte. It has no
+//! tasks per segment, no buckets and no vector instructions.
 
-#![allow(clippy::expect_used)] // A test oracle: what cannot be must stop the test.
+#![allow(clippy::expect_used)] // A test oracle: a broken invariant must stop the test.
 
 use std::collections::HashMap;
 
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
 use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
-use crate::resume::{RESUME_LOOK_BYTES, is_text};
+use crate::resume::{RESUME_WINDOW_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
 
-/// The state between epochs.
+/// The matcher, with its state between epochs.
 #[derive(Default)]
-pub struct NaiveMatcher {
+pub struct ReferenceMatcher {
     /// The unique bytes so far.
     pub store: Vec<u8>,
-    first_seen: HashMap<u64, usize>,
+    first_occurrence: HashMap<u64, usize>,
 }
 
-/// Where a content byte comes from.
+/// The origin of a content byte.
 #[derive(Clone, Copy, PartialEq)]
 enum Origin {
     Store(usize),
     Fill(Pattern),
 }
 
-/// A repeat or run: content range and what it is made of.
-struct Piece {
+/// A repeat or run: a content range and its source.
+struct Repeat {
     start: usize,
     end: usize,
-    source: Source,
+    source: RepeatSource,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Source {
+enum RepeatSource {
     Store(usize),
     Epoch(usize),
     Run(usize),
 }
 
-impl NaiveMatcher {
-    /// Matches one epoch, given as its segments' contents.
+impl ReferenceMatcher {
+    /// Matches one epoch, given as the contents of its segments.
     pub fn epoch(&mut self, segments: &[Vec<u8>], rules: &Rules) -> Vec<Extent> {
         let content: Vec<u8> = segments.concat();
         let scans: Vec<SegmentScan> = segments
@@ -54,31 +56,31 @@ impl NaiveMatcher {
                 scan
             })
             .collect();
-        let pieces = self.pieces(&content, segments, &scans, rules);
-        let extents = self.flatten(&content, join(pieces, &content), rules);
-        self.learn(&content, segments, &scans, &extents.1);
+        let repeats = self.repeats(&content, segments, &scans, rules);
+        let extents = self.flatten(&content, join(repeats, &content), rules);
+        self.insert(&content, segments, &scans, &extents.1);
         extents.0
     }
 
-    fn pieces(
+    fn repeats(
         &self,
         content: &[u8],
         segments: &[Vec<u8>],
         scans: &[SegmentScan],
         rules: &Rules,
-    ) -> Vec<Piece> {
+    ) -> Vec<Repeat> {
         let mut first_in_epoch = HashMap::new();
-        let mut pieces = vec![];
+        let mut repeats = vec![];
         let mut segment_start = 0;
         for (bytes, scan) in segments.iter().zip(scans) {
             let segment_end = segment_start + bytes.len();
             let runs: Vec<_> = scan
                 .runs
                 .iter()
-                .map(|run| Piece {
+                .map(|run| Repeat {
                     start: segment_start + run.start as usize,
                     end: segment_start + run.end() as usize,
-                    source: Source::Run(usize::from(run.period)),
+                    source: RepeatSource::Run(usize::from(run.period)),
                 })
                 .collect();
             let mut covered = segment_start;
@@ -107,7 +109,7 @@ impl NaiveMatcher {
                     .filter(|&start| start > at)
                     .min();
                 let limit = limit.unwrap_or(segment_end);
-                let in_store = self.first_seen.get(&print).copied();
+                let in_store = self.first_occurrence.get(&print).copied();
                 let best = self.best(content, at, floor, limit, in_store, in_epoch, rules);
                 let Some((before, after, source)) = best else {
                     continue;
@@ -121,39 +123,39 @@ impl NaiveMatcher {
                     }
                 {
                     covered = at + after;
-                    pieces.push(Piece {
+                    repeats.push(Repeat {
                         start: at - before,
                         end: covered,
                         source,
                     });
-                    while let Some(piece) = pieces
+                    while let Some(repeat) = repeats
                         .last()
                         .filter(|_| resumes_left > 0)
                         .and_then(|last| self.resumed(content, last, limit))
                     {
                         resumes_left -= 1;
-                        covered = piece.end;
-                        pieces.push(piece);
+                        covered = repeat.end;
+                        repeats.push(repeat);
                     }
                 }
             }
-            pieces.extend(runs);
+            repeats.extend(runs);
             segment_start = segment_end;
         }
-        pieces.sort_by_key(|piece| piece.start);
-        pieces
+        repeats.sort_by_key(|repeat| repeat.start);
+        repeats
     }
 
-    /// Where the piece goes on behind a few bytes that differ.
-    fn resumed(&self, content: &[u8], last: &Piece, limit: usize) -> Option<Piece> {
+    /// Returns where the repeat resumes after a few differing bytes.
+    fn resumed(&self, content: &[u8], last: &Repeat, limit: usize) -> Option<Repeat> {
         let (source, from) = match last.source {
-            Source::Store(from) => (&self.store[..], from),
-            Source::Epoch(from) => (content, from),
-            Source::Run(_) => return None,
+            RepeatSource::Store(from) => (&self.store[..], from),
+            RepeatSource::Epoch(from) => (content, from),
+            RepeatSource::Run(_) => return None,
         };
         let from = from + (last.end - last.start);
         let here = content[last.end..limit].first_chunk()?;
-        let there: &[u8; RESUME_LOOK_BYTES] = source.get(from..)?.first_chunk()?;
+        let there: &[u8; RESUME_WINDOW_BYTES] = source.get(from..)?.first_chunk()?;
         let gap_max = match is_text(here) {
             true => RESUME_GAP_IN_TEXT_MAX,
             false => RESUME_GAP_MAX,
@@ -162,12 +164,12 @@ impl NaiveMatcher {
         let gap = (0..=gap_max).find(agrees)?;
         let start = last.end + gap;
         let (_, length) = agree(content, start, start, limit, source, from + gap);
-        Some(Piece {
+        Some(Repeat {
             start,
             end: start + length,
             source: match last.source {
-                Source::Store(_) => Source::Store(from + gap),
-                _ => Source::Epoch(from + gap),
+                RepeatSource::Store(_) => RepeatSource::Store(from + gap),
+                _ => RepeatSource::Epoch(from + gap),
             },
         })
     }
@@ -182,17 +184,17 @@ impl NaiveMatcher {
         in_store: Option<usize>,
         in_epoch: Option<usize>,
         rules: &Rules,
-    ) -> Option<(usize, usize, Source)> {
+    ) -> Option<(usize, usize, RepeatSource)> {
         let store = in_store.map(|from| {
             let (before, after) = agree(content, at, floor, limit, &self.store, from);
-            (before, after, Source::Store(from - before))
+            (before, after, RepeatSource::Store(from - before))
         });
         if store.is_some_and(|(before, after, _)| before + after >= rules.near_min as usize) {
             return store;
         }
         let epoch = in_epoch.map(|from| {
             let (before, after) = agree(content, at, floor, limit, content, from);
-            (before, after, Source::Epoch(from - before))
+            (before, after, RepeatSource::Epoch(from - before))
         });
         match (store, epoch) {
             (Some(store), Some(epoch)) if epoch.0 + epoch.1 > store.0 + store.1 => Some(epoch),
@@ -201,32 +203,32 @@ impl NaiveMatcher {
         }
     }
 
-    /// Extents, and for every content byte whether it is fresh and where it is.
+    /// Returns the extents, and for every content byte its origin and whether it is fresh.
     fn flatten(
         &mut self,
         content: &[u8],
-        pieces: Vec<Piece>,
+        repeats: Vec<Repeat>,
         rules: &Rules,
     ) -> (Vec<Extent>, Vec<(Origin, bool)>) {
-        let mut out = Flat {
+        let mut out = FlatExtents {
             extents: vec![],
             origins: vec![],
         };
-        for piece in pieces {
-            self.fresh(&mut out, content, piece.start);
-            match piece.source {
-                Source::Run(period) => {
+        for repeat in repeats {
+            self.fresh(&mut out, content, repeat.start);
+            match repeat.source {
+                RepeatSource::Run(period) => {
                     let pattern =
-                        Pattern::new(&content[piece.start..piece.start + period]).expect("short");
-                    out.fill(piece.end - piece.start, pattern);
+                        Pattern::new(&content[repeat.start..repeat.start + period]).expect("short");
+                    out.fill(repeat.end - repeat.start, pattern);
                 }
-                Source::Store(from) => {
-                    self.copy(&mut out, content, piece.end - piece.start, from, rules)
+                RepeatSource::Store(from) => {
+                    self.copy(&mut out, content, repeat.end - repeat.start, from, rules)
                 }
-                Source::Epoch(from) => {
+                RepeatSource::Epoch(from) => {
                     let mut from = from;
-                    while out.origins.len() < piece.end {
-                        let step = (piece.end - out.origins.len()).min(out.origins.len() - from);
+                    while out.origins.len() < repeat.end {
+                        let step = (repeat.end - out.origins.len()).min(out.origins.len() - from);
                         self.copy_of_epoch(&mut out, content, from, step, rules);
                         from += step;
                     }
@@ -237,7 +239,7 @@ impl NaiveMatcher {
         (out.extents, out.origins)
     }
 
-    fn fresh(&mut self, out: &mut Flat, content: &[u8], end: usize) {
+    fn fresh(&mut self, out: &mut FlatExtents, content: &[u8], end: usize) {
         let start = out.origins.len();
         if end <= start {
             return;
@@ -253,7 +255,14 @@ impl NaiveMatcher {
         }
     }
 
-    fn copy(&mut self, out: &mut Flat, content: &[u8], length: usize, from: usize, rules: &Rules) {
+    fn copy(
+        &mut self,
+        out: &mut FlatExtents,
+        content: &[u8],
+        length: usize,
+        from: usize,
+        rules: &Rules,
+    ) {
         let block_start = self.store.len() as u64 / rules.block_bytes * rules.block_bytes;
         let is_near =
             from as u64 >= block_start && (self.store.len() - from) as u64 <= rules.near_window;
@@ -292,10 +301,10 @@ impl NaiveMatcher {
             .extend((from..from + length).map(|at| (Origin::Store(at), false)));
     }
 
-    /// Copies content `from..from + length`, all of it already described, extent by extent.
+    /// Copies content `from..from + length`, whose extents are all known, extent by extent.
     fn copy_of_epoch(
         &mut self,
-        out: &mut Flat,
+        out: &mut FlatExtents,
         content: &[u8],
         from: usize,
         length: usize,
@@ -321,7 +330,7 @@ impl NaiveMatcher {
         }
     }
 
-    fn learn(
+    fn insert(
         &mut self,
         content: &[u8],
         segments: &[Vec<u8>],
@@ -337,7 +346,9 @@ impl NaiveMatcher {
                     let window = content[at..]
                         .first_chunk::<FINGERPRINT_BYTES>()
                         .expect("whole window");
-                    self.first_seen.entry(fingerprint(window)).or_insert(offset);
+                    self.first_occurrence
+                        .entry(fingerprint(window))
+                        .or_insert(offset);
                 }
             }
             segment_start += bytes.len();
@@ -345,13 +356,13 @@ impl NaiveMatcher {
     }
 }
 
-struct Flat {
+struct FlatExtents {
     extents: Vec<Extent>,
-    /// Of every content byte so far: where it comes from, and whether it is fresh.
+    /// For every content byte so far: its origin, and whether it is fresh.
     origins: Vec<(Origin, bool)>,
 }
 
-impl Flat {
+impl FlatExtents {
     fn fill(&mut self, length: usize, pattern: Pattern) {
         self.extents.push(Extent::Fill {
             length: length as u64,
@@ -362,7 +373,8 @@ impl Flat {
     }
 }
 
-/// Bytes equal before and after: `content` around `at`, `source` around `from`.
+/// Returns the numbers of equal bytes before and after: `content` around `at`, `source` around
+/// `from`.
 fn agree(
     content: &[u8],
     at: usize,
@@ -383,28 +395,27 @@ fn agree(
     (before, after)
 }
 
-fn join(pieces: Vec<Piece>, content: &[u8]) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = vec![];
-    for piece in pieces {
+fn join(repeats: Vec<Repeat>, content: &[u8]) -> Vec<Repeat> {
+    let mut joined: Vec<Repeat> = vec![];
+    for repeat in repeats {
         if let Some(last) = joined.last_mut()
-            && last.end == piece.start
-            && continues(last, &piece, content)
+            && last.end == repeat.start
+            && continues(last, &repeat, content)
         {
-            last.end = piece.end;
+            last.end = repeat.end;
         } else {
-            joined.push(piece);
+            joined.push(repeat);
         }
     }
     joined
 }
 
-fn continues(first: &Piece, second: &Piece, content: &[u8]) -> bool {
+fn continues(first: &Repeat, second: &Repeat, content: &[u8]) -> bool {
     let length = first.end - first.start;
     match (first.source, second.source) {
-        (Source::Store(a), Source::Store(b)) | (Source::Epoch(a), Source::Epoch(b)) => {
-            a + length == b
-        }
-        (Source::Run(a), Source::Run(b)) if a == b => {
+        (RepeatSource::Store(a), RepeatSource::Store(b))
+        | (RepeatSource::Epoch(a), RepeatSource::Epoch(b)) => a + length == b,
+        (RepeatSource::Run(a), RepeatSource::Run(b)) if a == b => {
             let checked = a.min(second.end - second.start);
             content[second.start - a..second.start - a + checked]
                 == content[second.start..second.start + checked]
