@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 
+use crate::error::Error;
+use crate::lock::Lock;
 use crate::prefault::prefault;
-use crate::{Error, Lock};
 
 /// A zeroed table of 64-bit words, straight from the operating system.
 ///

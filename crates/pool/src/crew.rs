@@ -12,31 +12,13 @@ use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
 
-use crate::JobPanicked;
+use crate::error::JobPanicked;
 use crate::executor::{Executor, Hand, executor_here};
-use crate::pool::{Lender, Options, Pool, Step, lending};
+use crate::lane::Lane;
+use crate::pool::borrowed::{Lender, lending};
+use crate::pool::job::Step;
+use crate::pool::worker_pool::{Options, Pool};
 use crate::queue::{Queue, Station, run};
-
-/// Which worker takes a job, and before which others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lane {
-    /// Compute, before everything else: others wait for the result.
-    Urgent,
-    /// Compute.
-    Normal,
-    /// Compute, when nothing else is left to do.
-    Background,
-    /// Blocking reads, one after the other on a thread of their own, so that a slow pipe never
-    /// takes a compute worker.
-    Input,
-    /// Blocking writes, one after the other on a thread of their own.
-    Output,
-}
-
-impl Lane {
-    /// How many lanes there are.
-    pub const COUNT: usize = Lane::Output as usize + 1;
-}
 
 /// The coordinator's handle on its workers. See [`crew()`].
 ///

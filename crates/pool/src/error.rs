@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::Lane;
+use crate::lane::Lane;
 
 /// A failure of the runtime itself.
 #[derive(Debug)]

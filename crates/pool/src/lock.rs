@@ -1,6 +1,5 @@
 //! Mutual exclusion, made here so that it can be counted in one place and so that holders are lent the urgency of those who wait.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,17 +7,9 @@ use std::sync::{PoisonError, TryLockError};
 
 use refrain_timer::sync::{Mutex, MutexGuard};
 
-use crate::pool::badge;
-
-thread_local! {
-    static HELD: Cell<u32> = const { Cell::new(0) };
-}
-
-/// How many locks (permits, computations of a [`crate::OnceValue`]) the calling thread holds. While it holds any, a job's checkpoint
-/// runs no other job on top of it, which could want the same one and would wait for ever.
-pub(crate) fn locks_held() -> u32 {
-    HELD.get()
-}
+use crate::held_locks;
+use crate::pool::inheritance::{current_owner_id, end_inheritance, wait_for_owner};
+use crate::pool::state::lock_owner::LockOwnerId;
 
 /// Counts as a lock of the calling thread until dropped; so it stays there (it is not `Send`).
 #[derive(Debug)]
@@ -26,16 +17,15 @@ pub(crate) struct Holding(PhantomData<*const ()>);
 
 impl Holding {
     pub(crate) fn new() -> Self {
-        HELD.set(HELD.get() + 1);
+        held_locks::add();
         Holding(PhantomData)
     }
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        HELD.set(HELD.get() - 1);
-        if HELD.get() == 0 {
-            badge::give_back();
+        if held_locks::remove() == 0 {
+            end_inheritance();
         }
     }
 }
@@ -89,7 +79,8 @@ impl<T> Lock<T> {
             Err(TryLockError::WouldBlock) => self.wait(),
         };
         // Relaxed, and not taken away when the lock is free again: a loan to somebody who holds nothing any more is given back at once.
-        self.holder.store(badge::mine(), Ordering::Relaxed);
+        self.holder
+            .store(current_owner_id().number(), Ordering::Relaxed);
         LockGuard {
             inner,
             _holding: Holding::new(),
@@ -98,7 +89,8 @@ impl<T> Lock<T> {
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        badge::waiting(self.holder.load(Ordering::Relaxed), || {
+        let owner = LockOwnerId::from_number(self.holder.load(Ordering::Relaxed));
+        wait_for_owner(owner, || {
             self.inner.lock().unwrap_or_else(PoisonError::into_inner)
         })
     }
@@ -121,6 +113,7 @@ impl<T> DerefMut for LockGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::held_locks::locks_held;
 
     #[test]
     fn survives_a_panicking_holder() {

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::pool::Step;
-use crate::{JobPanicked, Lane};
+use crate::error::JobPanicked;
+use crate::lane::Lane;
+use crate::pool::job::Step;
 
 /// What a job leaves behind: its event, or the panic that ended it.
 pub(crate) type Outcome<E> = Result<E, JobPanicked>;

@@ -11,7 +11,6 @@
 use std::time::Duration;
 
 use refrain_policy::Patience;
-
 use refrain_timer::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use refrain_timer::sync::{Mutex, lock, thread};
 

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use refrain_timer::sync::{Condvar, Mutex, lock, wait};
 
-use super::Step;
-use super::job::Body;
+use super::job::{JobBody, Step};
 
 /// A job that borrows for `'env`.
 pub(crate) type BorrowingBody<'env> = Box<dyn FnMut() -> Step + Send + 'env>;
@@ -48,7 +47,7 @@ impl Drop for Token {
 
 /// A closure and its token, dropped in this order (fields drop as they are declared).
 struct LentBody {
-    body: Body,
+    body: JobBody,
     _token: Token,
 }
 
@@ -78,13 +77,13 @@ pub(crate) fn lending<'env, R>(body: impl FnOnce(&Lender<'env>) -> R) -> R {
 
 impl<'env> Lender<'env> {
     /// `job` without its lifetime; whoever gets it has to drop it some day, or [`lending`] never returns.
-    pub(crate) fn lend(&self, job: BorrowingBody<'env>) -> Body {
+    pub(crate) fn lend(&self, job: BorrowingBody<'env>) -> JobBody {
         *lock(&self.lent.count) += 1;
         let token = Token(Arc::clone(&self.lent));
         // SAFETY: only the lifetime changes. The closure lives in `LentBody` beside a token that is dropped after it, and `lending`,
         // which every holder of `&Lender<'env>` is inside of, returns only when all tokens are dropped, so the closure is gone before
         // `'env` can end.
-        let body: Body = unsafe { std::mem::transmute::<BorrowingBody<'env>, Body>(job) };
+        let body: JobBody = unsafe { std::mem::transmute::<BorrowingBody<'env>, JobBody>(job) };
         let mut lent = LentBody {
             body,
             _token: token,
@@ -110,7 +109,6 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::pool::Step;
 
     #[test]
     fn waits_for_jobs_that_run_elsewhere_and_for_dropped_ones() {

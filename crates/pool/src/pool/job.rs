@@ -20,7 +20,7 @@ pub enum Step {
 }
 
 /// A job without a lifetime, as flows hold them. Called until it says [`Step::Done`].
-pub(crate) type Body = Box<dyn FnMut() -> Step + Send + 'static>;
+pub(crate) type JobBody = Box<dyn FnMut() -> Step + Send + 'static>;
 
 /// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 /// Runs `body`; a panic becomes an error.
-// AssertUnwindSafe: a job owns what it touches or borrows it shared; what it owned is dropped by the unwinding, so nobody sees it half
-// changed but through the job's own shared state.
+// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the job
+// owned, so nothing sees it half changed except through the job's own shared state.
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
     catch_unwind(AssertUnwindSafe(body))
         .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
@@ -69,43 +69,46 @@ enum Progress<T> {
     Taken,
 }
 
-struct Shared<T> {
+struct Completion<T> {
     progress: Mutex<Progress<T>>,
     ended: Condvar,
 }
 
 /// The job's side: what becomes of it is said once, at the latest when this is dropped.
 pub(crate) struct Promise<T> {
-    shared: Arc<Shared<T>>,
-    is_kept: bool,
+    completion: Arc<Completion<T>>,
+    is_complete: bool,
 }
 
 impl<T> Promise<T> {
     /// Both sides of a job.
     pub(crate) fn new() -> (Promise<T>, JobHandle<T>) {
-        let shared = Arc::new(Shared {
+        let completion = Arc::new(Completion {
             progress: Mutex::new(Progress::Open(None)),
             ended: Condvar::new(),
         });
         let handle = JobHandle {
-            shared: Arc::clone(&shared),
+            completion: Arc::clone(&completion),
         };
         let promise = Promise {
-            shared,
-            is_kept: false,
+            completion,
+            is_complete: false,
         };
         (promise, handle)
     }
 
     /// Says how the job ended.
-    pub(crate) fn keep(mut self, result: Result<T, JobError>) {
+    pub(crate) fn complete(mut self, result: Result<T, JobError>) {
         self.end(result);
     }
 
     fn end(&mut self, result: Result<T, JobError>) {
-        self.is_kept = true;
-        let before = std::mem::replace(&mut *lock(&self.shared.progress), Progress::Ended(result));
-        self.shared.ended.notify_all();
+        self.is_complete = true;
+        let before = std::mem::replace(
+            &mut *lock(&self.completion.progress),
+            Progress::Ended(result),
+        );
+        self.completion.ended.notify_all();
         if let Progress::Open(Some(waker)) = before {
             waker.wake();
         }
@@ -114,7 +117,7 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_complete {
             self.end(Err(JobError::Cancelled));
         }
     }
@@ -125,7 +128,7 @@ impl<T> Drop for Promise<T> {
 /// It is a future: other jobs await it. Threads outside of the pool may [`JobHandle::wait`].
 #[must_use = "a job's panic reaches nobody but its handle"]
 pub struct JobHandle<T> {
-    shared: Arc<Shared<T>>,
+    completion: Arc<Completion<T>>,
 }
 
 impl<T> JobHandle<T> {
@@ -135,18 +138,18 @@ impl<T> JobHandle<T> {
     /// # Errors
     /// The job's panic; [`JobError::Cancelled`] when it was dropped before its end.
     pub fn wait(self) -> Result<T, JobError> {
-        let mut progress = lock(&self.shared.progress);
+        let mut progress = lock(&self.completion.progress);
         loop {
             if let Some(result) = take(&mut progress) {
                 return result;
             }
-            progress = wait(&self.shared.ended, progress);
+            progress = wait(&self.completion.ended, progress);
         }
     }
 
     /// Whether the job has ended.
     pub fn is_done(&self) -> bool {
-        !matches!(*lock(&self.shared.progress), Progress::Open(_))
+        !matches!(*lock(&self.completion.progress), Progress::Open(_))
     }
 }
 
@@ -166,7 +169,7 @@ impl<T> Future for JobHandle<T> {
     type Output = Result<T, JobError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut progress = lock(&self.shared.progress);
+        let mut progress = lock(&self.completion.progress);
         match take(&mut progress) {
             Some(result) => Poll::Ready(result),
             None => {
@@ -186,15 +189,26 @@ impl<T> fmt::Debug for JobHandle<T> {
     }
 }
 
-/// A closure that is called once, as a body, with the handle of its owner.
+/// A job that calls `job` once.
+pub(crate) fn body_of(job: impl FnOnce() + Send + 'static) -> JobBody {
+    let mut job = Some(job);
+    Box::new(move || {
+        if let Some(job) = job.take() {
+            job();
+        }
+        Step::Done
+    })
+}
+
+/// A job that calls `job` once, with the handle for its result.
 pub(crate) fn once<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
-) -> (Body, JobHandle<T>) {
+) -> (JobBody, JobHandle<T>) {
     let (promise, handle) = Promise::new();
     let mut job = Some((job, promise));
     let body = move || {
         if let Some((job, promise)) = job.take() {
-            promise.keep(catch(job));
+            promise.complete(catch(job));
         }
         Step::Done
     };

@@ -1,19 +1,20 @@
-//! Fork and join inside a flow. See `fork.rs` for the idea.
+//! Fork and join inside a flow. `fork.rs` describes the method.
 
 use refrain_timer::sync::atomic::Ordering;
 
-use super::flow::Flow;
 use super::fork::Fork;
-use super::local::here;
-use super::worker::Local;
+use super::state::context::WorkerContext;
+use super::state::current::with_current;
+use super::state::domain::Flow;
 
 /// Runs both closures, in parallel if a worker is idle, and returns both results.
 ///
-/// Everything that is run meanwhile belongs to the same flow: a join that waits takes no foreign work, so it takes no longer than its own
-/// (but for more urgent flows, which go first at its checkpoints). Outside of a pool: one after the other.
+/// A join that waits runs only work of its own flow, so it takes no longer than that work, except
+/// for more urgent flows, which run first at its checkpoints. Outside of a pool the closures run one
+/// after the other.
 ///
 /// # Panics
-/// With the panic of `a`, or else of `b`, once both have ended or `b` has not begun.
+/// With the panic of `a`, or else of `b`, once both have ended or `b` has not started.
 #[inline]
 pub fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
 where
@@ -22,39 +23,40 @@ where
     RA: Send,
     RB: Send,
 {
-    here(|local| match local {
-        Some(local) => join_here(local, a, b),
+    with_current(|worker| match worker {
+        Some(worker) => join_on(worker, a, b),
         None => (a(), b()),
     })
 }
 
-/// What has to happen to a fork also when the first half panics.
+/// A fork that has to be taken back or waited for, also when the first half panics.
 struct Pending<'a, F: Fn() -> bool> {
-    local: &'a Local,
+    worker: &'a WorkerContext,
     position: usize,
     is_done: F,
 }
 
 impl<F: Fn() -> bool> Pending<'_, F> {
-    /// Whether the fork is the joiner's again; if it was shared, it has been run when this returns.
+    /// Returns true if the joiner has the fork back. If it was shared, waits until it has run and
+    /// returns false.
     #[inline(always)]
-    fn settle(&self) -> bool {
-        if self.local.forks.take_back(self.position) {
+    fn take_back_or_wait(&self) -> bool {
+        if self.worker.forks.take_back(self.position) {
             return true;
         }
-        wait_for_shared(self.local, &self.is_done);
+        wait_for_shared(self.worker, &self.is_done);
         false
     }
 }
 
 impl<F: Fn() -> bool> Drop for Pending<'_, F> {
     fn drop(&mut self) {
-        self.settle();
+        self.take_back_or_wait();
     }
 }
 
 #[inline(always)]
-fn join_here<A, B, RA, RB>(local: &Local, a: A, b: B) -> (RA, RB)
+fn join_on<A, B, RA, RB>(worker: &WorkerContext, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
     B: FnOnce() -> RB + Send,
@@ -62,20 +64,20 @@ where
     RB: Send,
 {
     let fork = Fork::new(b);
-    let position = local.forks.push(fork.as_ref());
+    let position = worker.forks.push(fork.as_ref());
     let pending = Pending {
-        local,
+        worker,
         position,
         is_done: || fork.is_done(),
     };
     if position == 0 {
-        outermost(local);
+        begin_outermost(worker);
     }
-    if local.is_asked() {
-        local.answer();
+    if worker.has_request() {
+        worker.handle_requests();
     }
     let a = a();
-    let is_mine = pending.settle();
+    let is_mine = pending.take_back_or_wait();
     std::mem::forget(pending);
     let b = if is_mine {
         fork.run_here()
@@ -85,19 +87,19 @@ where
     (a, b)
 }
 
-/// The first join of a job: from now on beats are worth while.
+/// The first join of a job: from now on there are forks that heartbeats can share.
 #[inline(always)]
-fn outermost(local: &Local) {
-    if !local.worker.is_forking.load(Ordering::Relaxed) {
-        local.begin_forking();
+fn begin_outermost(worker: &WorkerContext) {
+    if !worker.status.is_forking.load(Ordering::Relaxed) {
+        worker.begin_forking();
     }
 }
 
 #[cold]
-fn wait_for_shared(local: &Local, is_done: &impl Fn() -> bool) {
+fn wait_for_shared(worker: &WorkerContext, is_done: &impl Fn() -> bool) {
     // The flow that joins is the one that runs here.
-    let flow: Option<Flow> = local.flow();
+    let flow: Option<Flow> = worker.flow();
     if let Some(flow) = flow {
-        local.wait_for(&flow, is_done);
+        worker.wait_for(&flow, is_done);
     }
 }

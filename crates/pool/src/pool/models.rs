@@ -10,16 +10,15 @@ use refrain_policy::Patience;
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::fence;
 
-use super::Step;
 use super::borrowed::lending;
-use super::idle::IdleSet;
-use super::job;
-use super::shares::{Shares, Task};
-use super::signal::{GIVE_WAY, Signal};
-use super::task::TaskState;
+use super::future_task::TaskState;
+use super::job::{self, Step};
+use super::state::idle_set::IdleSet;
+use super::state::requests::{PREEMPT, Requests};
+use super::state::shared_tasks::{SharedTasks, TaskBody};
 use crate::idle::Sleeper;
 
-/// A stripe and its workers, with the steps of `Local::idle` and `Domain::enqueue` and nothing else.
+/// A stripe and its workers, with the steps of `the worker's idle loop` and `Domain::enqueue` and nothing else.
 struct Small {
     /// Entries that wait, as a stripe publishes them.
     waiting: AtomicUsize,
@@ -135,28 +134,28 @@ fn two_workers_lose_nothing_either() {
 #[test]
 fn who_answers_a_request_sees_what_was_queued() {
     loom::model(|| {
-        let signal = Arc::new(Signal::default());
+        let requests = Arc::new(Requests::default());
         let queued = Arc::new(AtomicBool::new(false));
-        let (asks, queues) = (Arc::clone(&signal), Arc::clone(&queued));
+        let (asks, queues) = (Arc::clone(&requests), Arc::clone(&queued));
         let asker = thread::spawn(move || {
             queues.store(true, Ordering::Relaxed);
-            asks.ask(GIVE_WAY, 1);
+            asks.request(PREEMPT, 1);
         });
-        if signal.word() != 0 {
-            signal.answer(GIVE_WAY);
+        if requests.bits() != 0 {
+            requests.acknowledge(PREEMPT);
             assert!(queued.load(Ordering::Relaxed));
         }
         asker.join().unwrap();
         // Answered or still set: not lost.
-        assert!(signal.word() != 0 || signal.answer(GIVE_WAY).is_none());
+        assert!(requests.bits() != 0 || requests.acknowledge(PREEMPT).is_none());
     });
 }
 
-/// As in `Local::wait_for`: the joiner of a flow sleeps until its fork is done or there is another share.
+/// As in `WorkerContext::wait_for`: the joiner of a flow sleeps until its fork is done or there is another share.
 #[test]
 fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
     loom::model(|| {
-        let shares = Arc::new(Shares::default());
+        let shares = Arc::new(SharedTasks::default());
         let sleeper = Arc::new(Sleeper::default());
         let (done, ran) = (
             Arc::new(AtomicBool::new(false)),
@@ -178,7 +177,10 @@ fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
             runs.store(true, Ordering::Relaxed);
             Step::Done
         });
-        if shares.add(Task::Job(body), CpuId::new(1)).is_some() {
+        if shares
+            .add(TaskBody::ScopeJob(body), CpuId::new(1))
+            .is_some()
+        {
             nudge();
         }
         done.store(true, Ordering::Release);
@@ -189,21 +191,21 @@ fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
 }
 
 /// Until the fork is done and the share has run, which nobody else will do.
-fn wait_as_joiner(shares: &Shares, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
+fn wait_as_joiner(shares: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
     sleeper.move_in();
     let is_done = || done.load(Ordering::Acquire) && ran.load(Ordering::Relaxed);
     while !is_done() {
         if let Some(share) = shares.take() {
-            share.run_alone();
+            share.run();
             continue;
         }
         sleeper.lie_down();
-        shares.wait_here(CpuId::new(0));
+        shares.add_joiner(CpuId::new(0));
         fence(Ordering::SeqCst);
         if !is_done() && shares.is_empty() {
             sleeper.sleep(Patience::default(), u64::MAX, || 0);
         }
-        shares.wait_no_more(CpuId::new(0));
+        shares.remove_joiner(CpuId::new(0));
         sleeper.rise();
     }
 }

@@ -1,20 +1,20 @@
-//! What workers have counted, added up for people.
+//! The counters of the workers, added up for reports.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Times;
-use super::domain::Domain;
-use super::worker::Worker;
+use super::histogram::Times;
+use super::state::domain::Domain;
+use super::state::worker_status::WorkerStatus;
 
-/// What one worker has counted since its pool began.
+/// What one worker has counted since its pool was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerProfile {
     /// Calls of jobs.
     pub jobs: u64,
-    /// Turns of flows.
+    /// Slices of flows.
     pub runs: u64,
-    /// Turns on top of a job that gave way.
+    /// Slices on top of a job that was preempted at a checkpoint.
     pub nested: u64,
     /// Forks and scope jobs of flows that other workers ran.
     pub helped: u64,
@@ -22,26 +22,26 @@ pub struct WorkerProfile {
     pub parks: u64,
     /// Wake-ups it sent.
     pub wakes: u64,
-    /// Of those, how many took a system call.
+    /// How many of those took a system call.
     pub wake_calls: u64,
     /// Times it had to wait for a [`Lock`](crate::Lock).
     pub lock_waits: u64,
-    /// How long it waited for them.
+    /// The time it waited for them.
     pub lock_wait: Duration,
     /// Holders of locks that it raised out of the kernel's idle class.
     pub raised: u64,
     /// Time inside flows.
     pub busy: Duration,
-    /// Processor time of its thread when it was last idle; zero unless the pool measures gaps.
+    /// The processor time of its thread when it was last idle; zero unless the pool measures gaps.
     pub cpu: Duration,
     /// Gaps between checkpoints; empty unless the pool measures them.
     pub gaps: Times,
-    /// From a request to give way to the checkpoint that heard it.
+    /// The time from a request to the checkpoint that acknowledged it.
     pub responses: Times,
 }
 
 impl WorkerProfile {
-    fn of(worker: &Worker) -> WorkerProfile {
+    fn of(worker: &WorkerStatus) -> WorkerProfile {
         let counters = &worker.counters;
         let mut profile = WorkerProfile {
             jobs: counters.jobs.get(),
@@ -84,7 +84,7 @@ impl WorkerProfile {
 /// What the workers of a pool have counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// By worker; those of the idle class after the others.
+    /// One entry for each worker; those of the idle class follow the others.
     pub workers: Vec<WorkerProfile>,
 }
 
@@ -96,7 +96,7 @@ impl Profile {
         }
     }
 
-    /// All workers together.
+    /// The sum over all workers.
     pub fn sum(&self) -> WorkerProfile {
         let mut sum = WorkerProfile::default();
         self.workers.iter().for_each(|worker| sum.add(worker));

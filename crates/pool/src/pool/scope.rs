@@ -1,4 +1,4 @@
-//! Scopes: any number of jobs that borrow, all ended when the scope is.
+//! Scopes: any number of jobs that borrow; all have ended when the scope ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -6,32 +6,31 @@ use std::sync::Arc;
 use refrain_timer::sync::{Mutex, lock};
 
 use super::borrowed::{Lender, lending};
-use super::flow::Flow;
-use super::job::{JobError, Promise, Step, catch};
-use super::local::here;
-use super::shares::Task;
-use super::worker::Local;
-use crate::Cancellation;
+use super::job::Step;
+use super::state::context::WorkerContext;
+use super::state::current::with_current;
+use super::state::shared_tasks::TaskBody;
+use crate::cancel::Cancellation;
 
 type Panic = Box<dyn std::any::Any + Send>;
 
-/// Where jobs of a scope are made. See [`scope()`].
+/// Spawns the jobs of a scope. See [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
     lender: &'scope Lender<'env>,
-    state: Arc<State>,
+    state: Arc<ScopeState>,
 }
 
-/// What jobs share with their scope.
+/// What the jobs share with their scope.
 #[derive(Default)]
-struct State {
+struct ScopeState {
     /// The first panic of a job.
     panic: Mutex<Option<Panic>>,
     cancellation: Cancellation,
 }
 
 impl<'env> Scope<'_, 'env> {
-    /// Runs `job` some time before the scope ends, on an idle worker if there is one; not at all if the scope is cancelled before. Outside of a
-    /// pool: now.
+    /// Runs `job` before the scope ends, on an idle worker if there is one. If the scope is
+    /// cancelled first, the job is dropped. Outside of a pool it runs at once.
     pub fn spawn(&self, job: impl FnOnce() + Send + 'env) {
         let state = Arc::clone(&self.state);
         let mut job = Some(job);
@@ -50,9 +49,9 @@ impl<'env> Scope<'_, 'env> {
             }
             Step::Done
         }));
-        here(
-            |local| match local.and_then(|local| Some((local, local.flow()?))) {
-                Some((local, flow)) => local.share(&flow, Task::Job(body)),
+        with_current(
+            |worker| match worker.and_then(|worker| Some((worker, worker.flow()?))) {
+                Some((worker, flow)) => worker.share(&flow, TaskBody::ScopeJob(body)),
                 None => {
                     let mut body = body;
                     body();
@@ -61,24 +60,26 @@ impl<'env> Scope<'_, 'env> {
         );
     }
 
-    /// Jobs that have not started will not; those that run may look at [`Scope::cancellation`].
+    /// Cancels the scope: jobs that have not started are dropped. Jobs that run can check
+    /// [`Scope::cancellation`].
     pub fn cancel(&self) {
         self.state.cancellation.cancel();
     }
 
-    /// Set when the scope is cancelled or one of its jobs has panicked.
+    /// The flag that is set when the scope is cancelled or one of its jobs has panicked.
     pub fn cancellation(&self) -> &Cancellation {
         &self.state.cancellation
     }
 }
 
-/// Runs `body`, which may spawn jobs that borrow what outlives the call, and waits for them. While it waits it works on them, and on nothing
-/// else of lesser urgency.
+/// Runs `body`, which may spawn jobs that borrow what outlives the call, and waits for them. While it
+/// waits it runs these jobs, and nothing else of lesser urgency.
 ///
 /// # Panics
-/// With the panic of `body`, or else with the first one of a job (which cancels the scope), after all that started have ended.
+/// With the panic of `body`, or else with the first panic of a job (which cancels the scope), after
+/// all jobs that started have ended.
 pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
-    let state = Arc::new(State::default());
+    let state = Arc::new(ScopeState::default());
     let result = lending(|lender: &Lender<'env>| {
         let scope = Scope {
             lender,
@@ -88,9 +89,9 @@ pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
         if result.is_err() {
             state.cancellation.cancel();
         }
-        here(|local: Option<&Local>| {
-            if let Some((local, flow)) = local.and_then(|local| Some((local, local.flow()?))) {
-                local.wait_for(&flow, || lender.count() == 0);
+        with_current(|worker: Option<&WorkerContext>| {
+            if let Some((worker, flow)) = worker.and_then(|worker| Some((worker, worker.flow()?))) {
+                worker.wait_for(&flow, || lender.count() == 0);
             }
         });
         result
@@ -100,22 +101,4 @@ pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
         (Ok(result), None) => result,
         (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
     }
-}
-
-/// Runs `job` on `flow` and waits, from a thread outside of the pool.
-pub(crate) fn run_and_wait<T: Send>(
-    flow: &Flow,
-    job: impl FnOnce() -> T + Send,
-) -> Result<T, JobError> {
-    lending(|lender| {
-        let (promise, handle) = Promise::new();
-        let mut job = Some((job, promise));
-        flow.submit_body(lender.lend(Box::new(move || {
-            if let Some((job, promise)) = job.take() {
-                promise.keep(catch(job));
-            }
-            Step::Done
-        })));
-        handle.wait()
-    })
 }

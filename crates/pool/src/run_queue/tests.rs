@@ -1,7 +1,6 @@
 use std::sync::atomic::AtomicU8;
 
 use proptest::prelude::*;
-
 use refrain_policy::{Class, TenantId};
 
 use super::*;

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub use counters::Usage;
 
-use crate::pool::Times;
+use crate::pool::histogram::Times;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// In the order of first use. A dozen of them, and a piece takes longer than a look through a dozen names.

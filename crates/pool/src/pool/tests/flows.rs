@@ -5,6 +5,7 @@ use refrain_policy::topology::CpuMask;
 use refrain_policy::{Nice, TenantId};
 
 use super::*;
+use crate::kernel;
 
 #[test]
 fn jobs_of_a_flow_run_in_order_and_one_at_a_time() {
@@ -148,7 +149,7 @@ fn what_nobody_holds_any_more_is_freed() {
         // Handles are dropped at once, and so is the flow.
         drop(flow.spawn(move || drop(alive)));
     }
-    let domain = Arc::downgrade(&pool.front);
+    let domain = Arc::downgrade(&pool.normal);
     drop(flow);
     eventually(|| Arc::strong_count(&alive) == 1);
     drop(pool);
@@ -230,7 +231,7 @@ fn pieces_of_two_flows_take_turns() {
                     return Step::Again;
                 }
                 if let Some(promise) = promise.take() {
-                    promise.keep(Ok(()));
+                    promise.complete(Ok(()));
                 }
                 Step::Done
             });
@@ -249,11 +250,15 @@ fn pieces_of_two_flows_take_turns() {
 fn a_checkpoint_tells_that_the_slice_is_over() {
     let pool = pool(1);
     let flow = normal(&pool);
-    let told = flow.spawn(|| eventually(|| checkpoint() == Pace::GiveWay));
+    let told = flow.spawn(|| eventually(|| checkpoint() == Pace::Yield));
     let other = normal(&pool).spawn(|| 2);
     assert_eq!(told.wait(), Ok(()));
     assert_eq!(other.wait(), Ok(2));
-    assert_eq!(checkpoint(), Pace::Go, "outside of a pool it says nothing");
+    assert_eq!(
+        checkpoint(),
+        Pace::Continue,
+        "outside of a pool it says nothing"
+    );
 }
 
 /// Makes a flow that computes in pieces of 50 µs until `done`; its time so far, in nanoseconds. Time and not pieces: a piece that the kernel
@@ -338,7 +343,7 @@ fn a_confined_flow_stays_where_it_may_run() {
 fn the_idle_class_has_threads_that_the_kernel_runs_last() {
     let pool = pool(1);
     let idle = pool.flow(Entity::new(Class::Idle));
-    let is_idle = || system::is_idle_class(system::this_thread());
+    let is_idle = || kernel::is_idle_class(kernel::this_thread());
     assert_eq!(idle.run(is_idle), Ok(true));
     assert_eq!(normal(&pool).run(is_idle), Ok(false));
     // One worker, and a job of the idle class that passes no checkpoint: others run all the same.

@@ -2,6 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::*;
+use crate::kernel::{self, KernelClass};
+use crate::pool::state::current::with_current;
 use crate::{Lock, Permits};
 
 /// Runs `hold` in a job that then passes checkpoints, and looks whether an urgent job ran on top meanwhile.
@@ -60,10 +62,10 @@ fn who_is_waited_for_is_lent_the_urgency_and_gives_it_back() {
     std::thread::scope(|scope| {
         let holding = scope.spawn(|| {
             holder.run(|| {
-                let own = here(|local| local.unwrap().worker.running());
+                let own = with_current(|worker| worker.unwrap().status.running());
                 let guard = lock.lock();
                 held.store(true, SeqCst);
-                let running = || here(|local| local.unwrap().worker.running());
+                let running = || with_current(|worker| worker.unwrap().status.running());
                 eventually(|| running() < own);
                 assert_eq!(running().class(), Some(Class::Iso));
                 drop(guard);
@@ -94,11 +96,11 @@ fn a_holder_of_the_idle_class_is_raised_while_others_wait() {
     let (holder, waiter) = (pool.flow(Entity::new(Class::Idle)), urgent(&pool));
     let lock = Lock::new(());
     let held = AtomicBool::new(false);
-    let is_idle = || system::is_idle_class(system::this_thread());
+    let is_idle = || kernel::is_idle_class(kernel::this_thread());
     let may_raise = || {
-        let thread = system::this_thread();
-        system::set_class(thread, KernelClass::Idle)
-            && system::set_class(thread, KernelClass::Normal)
+        let thread = kernel::this_thread();
+        kernel::set_class(thread, KernelClass::Idle)
+            && kernel::set_class(thread, KernelClass::Normal)
     };
     if !std::thread::spawn(may_raise).join().unwrap() {
         // The kernel allows it to those with CAP_SYS_NICE alone; without it nothing is to be seen here.

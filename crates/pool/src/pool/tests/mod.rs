@@ -9,12 +9,15 @@
 mod flows;
 mod forks;
 mod futures;
-mod handed;
+mod hand_over;
 mod locks;
 mod stress;
 mod timers;
 
-use refrain_policy::Entity;
+use std::time::Duration;
+
+use refrain_policy::topology::CpuId;
+use refrain_policy::{Class, Entity};
 
 use super::*;
 

@@ -78,7 +78,7 @@ fn timers_that_are_pending_when_the_pool_ends_are_freed() {
     let held = Arc::clone(&alive);
     // Nobody keeps the id.
     pool.after(Duration::from_secs(3600), &flow, move || drop(held));
-    let domain = Arc::downgrade(&pool.front);
+    let domain = Arc::downgrade(&pool.normal);
     drop((pool, flow));
     assert_eq!(Arc::strong_count(&alive), 1);
     assert!(domain.upgrade().is_none());

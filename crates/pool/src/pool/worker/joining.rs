@@ -1,20 +1,19 @@
-//! How a worker shares the forks of its job, waits for them, and helps with those of others.
+//! How a worker waits for tasks that it has shared.
 
 use refrain_policy::Patience;
 use refrain_timer::sync::atomic::Ordering;
 use refrain_timer::sync::fence;
 
-use super::Local;
-use crate::lock::locks_held;
-use crate::pool::flow::Flow;
-use crate::pool::pacer::Pacer;
-use crate::pool::shares::Task;
-use crate::pool::signal::{BEAT, GIVE_WAY};
+use crate::held_locks::locks_held;
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::domain::Flow;
+use crate::pool::state::requests::{HEARTBEAT, PREEMPT};
 
-/// A joiner looks so often whether it can go on before it sleeps: some microseconds, about what a sleep and a wake-up take.
+/// How often a joiner checks whether it can go on before it sleeps: some microseconds, about the
+/// time that a sleep and a wake-up take.
 const JOIN_SPINS: u32 = 1000;
 
-/// Whether `is_ready` came true within the spins.
+/// Returns whether `is_ready` became true within the spins.
 fn spin_until(is_ready: impl Fn() -> bool) -> bool {
     (0..JOIN_SPINS).any(|_| {
         std::hint::spin_loop();
@@ -22,94 +21,39 @@ fn spin_until(is_ready: impl Fn() -> bool) -> bool {
     })
 }
 
-impl Local {
-    /// Runs forks of a flow that another worker runs, as long as there are any and nobody else goes first.
-    pub(super) fn help(&self, flow: Flow) {
-        let domain = &self.domain;
-        let key = flow.key();
-        let nice = flow.inner.core.lock().entity.nice;
-        self.begin(flow.clone(), nice, key, u64::MAX);
-        while let Some(share) = flow.inner.shares.take() {
-            self.worker.counters.helped.add(1);
-            share.run(domain);
-            if self.worker.signal.word() & GIVE_WAY != 0 && domain.is_preceded(key) {
-                break;
-            }
-        }
-        let now_ns = self.read_clock();
-        let frame = self.frame.take();
-        let own_ns = frame.own_ns(now_ns);
-        self.worker.counters.busy_ns.add(own_ns);
-        let mut core = flow.inner.core.lock();
-        core.helped_ns = core.helped_ns.saturating_add(own_ns);
-        drop(core);
-        if !flow.inner.shares.is_empty() {
-            domain.call_helper(&flow);
-        }
-    }
-
-    /// Lets others have `task` of `flow`, which runs here; calls one if somebody has nothing to do.
-    pub(crate) fn share(&self, flow: &Flow, task: Task) {
-        match flow.inner.shares.add(task, self.cpu) {
-            Some(joiner) => self.domain.nudge(joiner),
-            None if self.domain.call_helper(flow) => {}
-            // Nobody is idle. Who is so later asks for a beat, which calls again.
-            None => self.begin_forking(),
-        }
-    }
-
-    /// From now on there is something for others here: whoever is idle, or will be, shall have beats sent to this worker.
-    pub(crate) fn begin_forking(&self) {
-        self.worker.is_forking.store(true, Ordering::Relaxed);
-        // One of the two sees the other: this worker who is idle, or who goes idle (`Local::idle`) that this one forks.
-        fence(Ordering::SeqCst);
-        if self.domain.has_hungry() {
-            Pacer::attend(&self.domain);
-        }
-    }
-
-    /// Waits until `is_done`, and works on the flow's own shares meanwhile, and on nothing else but what is more urgent than the flow.
+impl WorkerContext {
+    /// Waits until `is_done`. Meanwhile runs the shared tasks of the flow, and nothing else except
+    /// flows that are more urgent.
     pub(crate) fn wait_for(&self, flow: &Flow, is_done: impl Fn() -> bool) {
-        let (shares, sleeper) = (&flow.inner.shares, &self.worker.sleeper);
-        let must_look = || is_done() || !shares.is_empty() || self.is_asked_to_move();
+        let (tasks, sleeper) = (&flow.shared.tasks, &self.status.sleeper);
+        let must_look = || is_done() || !tasks.is_empty() || self.has_request_for_joiner();
         while !is_done() {
-            if let Some(share) = shares.take() {
-                share.run(&self.domain);
-            } else if self.is_asked_to_move() {
-                self.answer();
+            if let Some(task) = tasks.take() {
+                let owner = task.owner;
+                task.run();
+                self.domain.nudge(owner);
+            } else if self.has_request_for_joiner() {
+                self.handle_requests();
             } else if !spin_until(must_look) {
-                // As in `idle.rs`, with the joiner's name in the list of the flow instead of the idle set.
+                // As in `idle_set.rs`, with the flow's list of joiners instead of the idle set.
                 sleeper.lie_down();
-                self.domain.hungry.fetch_add(1, Ordering::SeqCst);
-                shares.wait_here(self.cpu);
+                self.domain.sleeping_joiners.fetch_add(1, Ordering::SeqCst);
+                tasks.add_joiner(self.cpu);
                 fence(Ordering::SeqCst);
                 if !must_look() {
-                    Pacer::attend(&self.domain);
-                    // The spins are behind it.
+                    self.domain.start_watching();
+                    // It has spun already.
                     sleeper.sleep(Patience::default(), u64::MAX, || 0);
                 }
-                shares.wait_no_more(self.cpu);
-                self.domain.hungry.fetch_sub(1, Ordering::SeqCst);
+                tasks.remove_joiner(self.cpu);
+                self.domain.sleeping_joiners.fetch_sub(1, Ordering::SeqCst);
                 sleeper.rise();
             }
         }
     }
 
-    /// Whether somebody asked for what a waiting joiner can do.
-    fn is_asked_to_move(&self) -> bool {
-        self.worker.signal.word() & (GIVE_WAY | BEAT) != 0 && locks_held() == 0
-    }
-
-    /// A beat: the oldest fork of this worker is for everybody.
-    pub(super) fn share_fork(&self) {
-        self.worker.signal.clear(BEAT);
-        match (self.flow(), self.forks.share_oldest()) {
-            (Some(flow), Some(fork)) => self.share(&flow, Task::Fork(fork)),
-            // Shared before, when nobody was idle.
-            (Some(flow), None) if !flow.inner.shares.is_empty() => {
-                self.domain.call_helper(&flow);
-            }
-            _ => self.worker.is_forking.store(false, Ordering::Relaxed),
-        }
+    /// Whether there is a request that a waiting joiner can handle.
+    fn has_request_for_joiner(&self) -> bool {
+        self.status.requests.bits() & (PREEMPT | HEARTBEAT) != 0 && locks_held() == 0
     }
 }

@@ -1,14 +1,32 @@
-//! The pool as the policy sees it: answers from atomics, taken without a lock.
+//! The pool as the policy sees it: everything is read from atomics, without a lock.
 
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
-use refrain_policy::{Key, Ledger, Nice};
+use refrain_policy::{Key, Ledger, Nice, Policy};
 
-use super::domain::Domain;
+use super::domain::{Domain, QueueEntry};
 
-/// A domain at one moment; the time stands still in it.
+/// A domain at one moment: the time of a view does not advance.
 pub(crate) struct View<'a> {
-    pub(crate) domain: &'a Domain,
+    domain: &'a Domain,
     pub(crate) now_ns: u64,
+}
+
+impl Domain {
+    /// The domain as the policy sees it at the time `now_ns`.
+    pub(crate) fn view_at(&self, now_ns: u64) -> View<'_> {
+        View {
+            domain: self,
+            now_ns,
+        }
+    }
+}
+
+impl QueueEntry {
+    /// Whether the policy lets the worker `cpu` take this entry.
+    pub(crate) fn is_allowed(&self, policy: &impl Policy, view: &View<'_>, cpu: CpuId) -> bool {
+        let (QueueEntry::Run(flow) | QueueEntry::Help(flow)) = self;
+        policy.may_take(&flow.shared.state.lock().entity, cpu, view)
+    }
 }
 
 impl refrain_policy::View for View<'_> {
@@ -38,7 +56,7 @@ impl refrain_policy::View for View<'_> {
         worker.map_or(Nice::default(), |worker| worker.running_nice())
     }
 
-    // The frequency of a processor is not read: on the path of a wake-up it would be a file of sysfs each time.
+    // The frequency of a processor is not read: each wake-up would have to read a file of sysfs.
     fn is_scaled_down(&self, _: CpuId) -> bool {
         false
     }

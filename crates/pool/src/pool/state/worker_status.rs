@@ -1,14 +1,14 @@
-//! The half of a worker that others see, and what it has counted.
+//! The half of a worker that other threads read, and what it has counted.
 
 use refrain_policy::{Key, Nice};
 use refrain_timer::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::requests::Requests;
 use crate::idle::Sleeper;
+use crate::kernel::ThreadId;
 use crate::pool::histogram::Histogram;
-use crate::pool::signal::Signal;
-use crate::pool::system;
 
-/// What a worker has counted. It alone writes, with a load and a store; sums are made by readers.
+/// What a worker has counted. Only the worker writes, with a load and a store; readers add up.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) jobs: Counter,
@@ -18,10 +18,11 @@ pub(crate) struct Counters {
     pub(crate) parks: Counter,
     pub(crate) busy_ns: Counter,
     pub(crate) cpu_ns: Counter,
-    /// Wake-ups that it sent, and how many of them took a system call.
+    /// The number of wake-ups that it sent, and how many of them took a system call.
     pub(crate) wakes: Counter,
     pub(crate) wake_calls: Counter,
-    /// Times it waited for a lock, how long, and how often it raised a holder out of the kernel's idle class.
+    /// How often it waited for a lock, how long, and how often it raised a holder out of the
+    /// kernel's idle class.
     pub(crate) lock_waits: Counter,
     pub(crate) lock_wait_ns: Counter,
     pub(crate) raised: Counter,
@@ -45,31 +46,32 @@ impl Counter {
     }
 }
 
-/// The half of a worker that others see.
+/// The half of a worker that other threads read.
 #[derive(Default)]
-pub(crate) struct Worker {
-    pub(crate) signal: Signal,
+pub(crate) struct WorkerStatus {
+    pub(crate) requests: Requests,
     pub(crate) sleeper: Sleeper,
     running: AtomicU64,
     running_nice: AtomicU32,
-    /// When the slice of the running flow ends; `u64::MAX` when nobody needs to tell it.
+    /// When the slice of the running flow ends; `u64::MAX` when its end needs no request.
     pub(crate) slice_end_ns: AtomicU64,
-    /// It has begun to join since the last beat.
+    /// Whether it has begun to join since the last heartbeat.
     pub(crate) is_forking: AtomicBool,
-    /// Its thread in the kernel, once it lives.
+    /// The kernel's number of its thread, once it runs.
     pub(crate) kernel_thread: AtomicU32,
     pub(crate) counters: Counters,
     pub(crate) gaps: Histogram,
     pub(crate) responses: Histogram,
 }
 
-impl Worker {
-    pub(crate) fn new() -> Worker {
-        let worker = Worker::default();
-        worker.show(Key::NONE, Nice::default(), u64::MAX);
+impl WorkerStatus {
+    pub(crate) fn new() -> WorkerStatus {
+        let worker = WorkerStatus::default();
+        worker.publish(Key::NONE, Nice::default(), u64::MAX);
         worker
     }
 
+    /// The key of the flow that it runs.
     pub(crate) fn running(&self) -> Key {
         Key::from_bits(self.running.load(Ordering::Relaxed))
     }
@@ -79,22 +81,23 @@ impl Worker {
         Nice::new(self.running_nice.load(Ordering::Relaxed) as i32 + Nice::MIN.value())
     }
 
-    /// Shows what it runs, and until when.
-    pub(super) fn show(&self, key: Key, nice: Nice, slice_end_ns: u64) {
+    /// Publishes what it runs, and until when.
+    pub(crate) fn publish(&self, key: Key, nice: Nice, slice_end_ns: u64) {
         self.running.store(key.bits(), Ordering::Relaxed);
         self.running_nice
             .store(nice.index() as u32, Ordering::Relaxed);
         self.slice_end_ns.store(slice_end_ns, Ordering::Relaxed);
     }
 
-    /// Its thread in the kernel; 0 before it lives.
-    pub(crate) fn thread(&self) -> system::ThreadId {
+    /// Its thread in the kernel; 0 before the thread runs.
+    pub(crate) fn thread(&self) -> ThreadId {
         // Stored from a positive number.
-        self.kernel_thread.load(Ordering::Acquire) as system::ThreadId
+        self.kernel_thread.load(Ordering::Acquire) as ThreadId
     }
 
-    /// Shows a more urgent key while somebody waits for what it holds.
-    pub(crate) fn lend(&self, key: Key) {
+    /// Publishes `key`, if it is more urgent, while its owner waits for a lock that this worker
+    /// holds.
+    pub(crate) fn inherit(&self, key: Key) {
         self.running.fetch_min(key.bits(), Ordering::Relaxed);
     }
 }

@@ -104,7 +104,7 @@ fn who_is_handed_over_has_begun_and_who_waits_behind_can_be_cancelled() {
 fn a_flow_that_nobody_holds_is_freed_once_its_worker_rests() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
-    let freed = Arc::downgrade(&to.flow.inner);
+    let freed = Arc::downgrade(&to.flow.shared);
     let called = to.clone();
     from.flow
         .submit(move || called.flow.hand_over(called.note("ran")));

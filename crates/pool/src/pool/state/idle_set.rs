@@ -1,25 +1,26 @@
-//! Who is idle, and the handshake by which no wake-up is lost.
+//! The set of idle workers, and the handshake by which no wake-up is lost.
 //!
 //! | a worker that found nothing | a waker |
 //! |---|---|
-//! | 1. lies down ([`Sleeper::lie_down`](crate::idle::Sleeper::lie_down)) | 1. queues the entry |
+//! | 1. prepares to sleep ([`Sleeper::lie_down`](crate::idle::Sleeper::lie_down)) | 1. queues the entry |
 //! | 2. enters the set ([`IdleSet::insert`]) | 2. fence |
 //! | 3. fence ([`IdleSet::insert`] ends with it) | 3. claims a worker of the set ([`IdleSet::claim`]) |
-//! | 4. looks at the queues again; takes what is there | 4. wakes whom it claimed |
+//! | 4. looks at the queues again; takes what it finds | 4. wakes the worker that it claimed |
 //! | 5. spins, then parks | |
 //!
-//! Of two threads that each write, fence, and then read what the other wrote, at least one sees the other's write (Dekker). So either the
-//! worker finds the entry in step 4, or the waker finds the worker in step 3. Claiming takes the worker out of the set, so one
-//! wake-up wakes one worker. A claimed worker that takes something else in step 4 owes the wake-up to the next one: a worker that leaves the
-//! set with work, while more waits, wakes another (`Domain::pass_on`).
+//! Of two threads that each write, fence, and then read what the other wrote, at least one sees the
+//! other's write (Dekker). So either the worker finds the entry in step 4, or the waker finds the
+//! worker in step 3. Claiming removes the worker from the set, so one wake-up wakes one worker. A
+//! claimed worker that takes something else in step 4 has to pass the wake-up on: a worker that
+//! leaves the set with work, while more is queued, wakes another one (`Domain::pass_on`).
 
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::atomic::{AtomicU64, Ordering};
 use refrain_timer::sync::fence;
 
-/// Workers that have nothing to run.
+/// The workers that have nothing to run.
 pub(crate) struct IdleSet {
-    /// As [`CpuMask::words`], as many as there are workers for.
+    /// The words of a [`CpuMask`], as many as the workers need.
     words: Box<[AtomicU64]>,
 }
 
@@ -33,7 +34,7 @@ impl IdleSet {
         }
     }
 
-    /// Who is in the set.
+    /// The workers in the set.
     pub(crate) fn mask(&self) -> CpuMask {
         let mut words = [0; CpuMask::WORDS];
         for (word, shared) in words.iter_mut().zip(&self.words) {
@@ -42,31 +43,33 @@ impl IdleSet {
         CpuMask::from_words(words)
     }
 
-    /// Whether nobody is.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.words
             .iter()
             .all(|word| word.load(Ordering::Relaxed) == 0)
     }
 
-    /// Adds the calling worker, and makes sure that what it reads next is not older.
+    /// Adds the calling worker. Ends with a fence: what the worker reads next is not older.
     pub(crate) fn insert(&self, cpu: CpuId) {
-        let (word, bit) = place(cpu);
+        let (word, bit) = word_and_bit(cpu);
         self.words[word].fetch_or(bit, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Takes a worker out; true if it was in, and then it is the caller's to wake (or, for the worker itself, nobody else's).
+    /// Removes a worker; returns whether it was in the set. If so, the caller has to wake it (or,
+    /// for the worker itself, nobody else will).
     pub(crate) fn claim(&self, cpu: CpuId) -> bool {
-        let (word, bit) = place(cpu);
+        let (word, bit) = word_and_bit(cpu);
         let Some(word) = self.words.get(word) else {
             return false;
         };
-        // Looking first leaves the line to others while there is nothing to claim.
+        // The load first keeps the cache line shared while there is nothing to claim.
         word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
-    /// Claims any worker of `allowed`, the first before the last: few awake workers are better than many half idle ones.
+    /// Claims a worker of `allowed`, the one with the lowest number: few awake workers are better
+    /// than many half idle ones.
     pub(crate) fn claim_any(&self, allowed: &CpuMask) -> Option<CpuId> {
         for (index, shared) in self.words.iter().enumerate() {
             let mut candidates = shared.load(Ordering::Relaxed) & allowed.words()[index];
@@ -82,7 +85,7 @@ impl IdleSet {
     }
 }
 
-fn place(cpu: CpuId) -> (usize, u64) {
+fn word_and_bit(cpu: CpuId) -> (usize, u64) {
     (cpu.index() / 64, 1 << (cpu.index() % 64))
 }
 

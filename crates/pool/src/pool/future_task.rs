@@ -1,6 +1,7 @@
-//! Futures on flows: a future is a job whose pieces are its polls, and its waker submits the next one.
+//! Futures on flows: a future is a job whose steps are its polls, and its waker submits the next
+//! poll.
 //!
-//! States of a task, in one word:
+//! The states of a task, in one word:
 //!
 //! ```text
 //!            submit                poll                   Ready
@@ -10,8 +11,9 @@
 //!                      Pending
 //! ```
 //!
-//! Only the step from IDLE or WOKEN to SCHEDULED submits a poll, so at most one poll of a task is queued or runs, whatever the number
-//! of wake-ups, and a wake-up during a poll leads to one more: none is lost.
+//! Only the step from IDLE or WOKEN to SCHEDULED submits a poll, so at most one poll of a task is
+//! queued or runs, whatever the number of wake-ups. A wake-up during a poll leads to another poll:
+//! none is lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,9 +23,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use refrain_timer::sync::atomic::{AtomicU32, Ordering};
 use refrain_timer::sync::lock;
 
-use super::Step;
-use super::flow::Flow;
-use super::job::{JobHandle, Promise, catch};
+use super::job::{JobHandle, Promise, Step, catch};
+use super::state::domain::Flow;
 
 const IDLE: u32 = 0;
 const SCHEDULED: u32 = 1;
@@ -31,7 +32,7 @@ const POLLING: u32 = 2;
 const WOKEN: u32 = 3;
 const DONE: u32 = 4;
 
-/// The word of a task. See the head of the file.
+/// The state of a task. See the head of the file.
 #[derive(Debug)]
 pub(crate) struct TaskState(AtomicU32);
 
@@ -40,10 +41,11 @@ impl TaskState {
         TaskState(AtomicU32::new(SCHEDULED))
     }
 
-    /// A wake-up; true if the caller has to submit a poll.
+    /// A wake-up. Returns whether the caller has to submit a poll.
     pub(crate) fn wake(&self) -> bool {
-        // Release, and an exchange also where the state stays: what the waker wrote before it woke has to be seen by the poll that
-        // follows. (When it only looked and found SCHEDULED, the model had a poll begin that did not see the cause.)
+        // Release, and an exchange even where the state stays the same: the poll that follows has
+        // to see what the waker wrote before. (With a load that found SCHEDULED, the model had a
+        // poll that did not see the cause of its wake-up.)
         let step = |state| match state {
             IDLE => Some(SCHEDULED),
             POLLING => Some(WOKEN),
@@ -56,12 +58,12 @@ impl TaskState {
         before == Ok(IDLE)
     }
 
-    /// A poll begins; false if there is nothing to poll any more.
+    /// A poll begins. Returns false if there is nothing to poll any more.
     pub(crate) fn begin(&self) -> bool {
         self.0.swap(POLLING, Ordering::AcqRel) != DONE
     }
 
-    /// A poll ended without the future having ended; true if it has to be polled again.
+    /// A poll has returned `Pending`. Returns whether the future has to be polled again.
     pub(crate) fn pending(&self) -> bool {
         let to_idle = self
             .0
@@ -69,7 +71,7 @@ impl TaskState {
         if to_idle.is_ok() {
             return false;
         }
-        // An exchange: a waker may have come since, and what it wrote is to be seen.
+        // An exchange: the next poll has to see what a waker wrote in the meantime.
         self.0.swap(SCHEDULED, Ordering::AcqRel);
         true
     }
@@ -80,32 +82,32 @@ impl TaskState {
     }
 }
 
-type Polled<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A future and where it runs.
-struct Task<T> {
+/// A future and the flow that polls it.
+struct FutureTask<T> {
     state: TaskState,
-    /// Taken away when it has ended. Only the one poll that runs has the lock, so nobody waits for it.
-    future: refrain_timer::sync::Mutex<Option<(Polled<T>, Promise<T>)>>,
+    /// Removed when it has ended. Only the one poll that runs takes the lock, so it never blocks.
+    future: refrain_timer::sync::Mutex<Option<(BoxedFuture<T>, Promise<T>)>>,
     flow: Flow,
-    me: Weak<Task<T>>,
+    this: Weak<FutureTask<T>>,
 }
 
-impl<T: Send + 'static> Task<T> {
+impl<T: Send + 'static> FutureTask<T> {
     fn submit(self: Arc<Self>) {
         let flow = self.flow.clone();
         flow.submit_body(Box::new(move || self.poll()));
     }
 
     fn poll(&self) -> Step {
-        let Some(me) = self.me.upgrade() else {
+        let Some(this) = self.this.upgrade() else {
             return Step::Done;
         };
         if !self.state.begin() {
             self.state.finish();
             return Step::Done;
         }
-        let waker = Waker::from(me);
+        let waker = Waker::from(this);
         let mut slot = lock(&self.future);
         let Some((future, _)) = slot.as_mut() else {
             self.state.finish();
@@ -127,15 +129,16 @@ impl<T: Send + 'static> Task<T> {
         let ended = slot.take();
         drop(slot);
         if let Some((future, promise)) = ended {
-            // The future goes before its owner hears: what it held is free by then. Its drop may panic as well.
+            // The future is dropped before its owner is notified, so what it held is free by then.
+            // Its drop may panic as well.
             let dropped = catch(|| drop(future));
-            promise.keep(result.and_then(|value| dropped.map(|()| value)));
+            promise.complete(result.and_then(|value| dropped.map(|()| value)));
         }
         Step::Done
     }
 }
 
-impl<T: Send + 'static> Wake for Task<T> {
+impl<T: Send + 'static> Wake for FutureTask<T> {
     fn wake(self: Arc<Self>) {
         if self.state.wake() {
             self.submit();
@@ -143,18 +146,20 @@ impl<T: Send + 'static> Wake for Task<T> {
     }
 }
 
-/// Polls `future` on `flow` until it ends.
-pub(crate) fn spawn<T: Send + 'static>(
-    flow: &Flow,
-    future: impl Future<Output = T> + Send + 'static,
-) -> JobHandle<T> {
-    let (promise, handle) = Promise::new();
-    let task = Arc::new_cyclic(|me| Task {
-        state: TaskState::scheduled(),
-        future: refrain_timer::sync::Mutex::new(Some((Box::pin(future), promise))),
-        flow: flow.clone(),
-        me: me.clone(),
-    });
-    task.submit();
-    handle
+impl Flow {
+    /// Runs a future on this flow: each wake-up submits a poll.
+    pub fn spawn_future<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JobHandle<T> {
+        let (promise, handle) = Promise::new();
+        let task = Arc::new_cyclic(|this| FutureTask {
+            state: TaskState::scheduled(),
+            future: refrain_timer::sync::Mutex::new(Some((Box::pin(future), promise))),
+            flow: self.clone(),
+            this: this.clone(),
+        });
+        task.submit();
+        handle
+    }
 }

@@ -1,0 +1,145 @@
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::pool::Options;
+use crate::{Lane, crew};
+
+fn pool() -> Arc<Pool> {
+    Arc::new(Pool::start(Options::with_workers(1)).unwrap())
+}
+
+/// The names and classes of the threads that do a crew's work: coordinator, reader, hand.
+fn places() -> Vec<(String, bool)> {
+    let place = || {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default().to_owned();
+        (name, kernel::is_idle_class(kernel::this_thread()))
+    };
+    crew(1, |crew| {
+        let mut places = vec![place()];
+        for lane in [Lane::Input, Lane::Normal] {
+            crew.submit(lane, place);
+            places.push(crew.next().unwrap().unwrap());
+        }
+        places
+    })
+}
+
+#[test]
+fn a_crew_uses_the_pool_it_is_given_and_then_its_own_again() {
+    let pool = pool();
+    let place = || std::thread::current().id();
+    let worker = pool.flow(Entity::new(Class::Normal)).run(place).unwrap();
+    let hand = || {
+        crew(2, |crew| {
+            assert_eq!(
+                crew.threads(),
+                if executor_here().is_some() { 1 } else { 2 }
+            );
+            crew.submit(Lane::Normal, place);
+            crew.next().unwrap().unwrap()
+        })
+    };
+    for class in [Class::Normal, Class::Iso] {
+        assert_eq!(install(&pool, Entity::new(class), hand), worker);
+        assert_ne!(hand(), worker);
+    }
+}
+
+struct Named;
+
+impl Threads for Named {
+    fn count(&self) -> usize {
+        3
+    }
+    fn spawn(&self, job: Box<dyn FnOnce() + Send>) {
+        Builder::new().name("foreign".into()).spawn(job).unwrap();
+    }
+}
+
+#[test]
+fn a_crew_does_its_computing_on_the_threads_it_is_given() {
+    let threads: Arc<dyn Threads> = Arc::new(Named);
+    let names: Vec<String> = install_on(&threads, places)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names[1..], ["input", "foreign"]);
+    let sum = |numbers: u64| {
+        crew(8, |crew| {
+            assert_eq!(crew.threads(), 3);
+            (0..numbers).for_each(|number| crew.submit(Lane::Normal, move || number));
+            std::iter::from_fn(|| crew.next())
+                .map(Result::unwrap)
+                .sum::<u64>()
+        })
+    };
+    assert_eq!(install_on(&threads, || sum(1000)), 999 * 500);
+    assert!(executor_here().is_none());
+}
+
+#[test]
+fn a_panic_leaves_nothing_behind() {
+    let pool = pool();
+    for class in [Class::Normal, Class::Idle] {
+        let work = || install(&pool, Entity::new(class), || panic!("in the work"));
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"in the work"));
+        assert!(executor_here().is_none());
+    }
+}
+
+#[test]
+fn a_job_of_the_pool_is_not_given_its_own_worker() {
+    let pool = pool();
+    for class in [Class::Normal, Class::Idle] {
+        let flow = pool.flow(Entity::new(class));
+        let inner = Arc::clone(&pool);
+        let job = move || install(&inner, Entity::new(class), places);
+        assert_eq!(flow.spawn(job).wait().unwrap().len(), 3);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn in_the_background_all_threads_are_of_the_idle_class() {
+    let is_idle = |places: Vec<(String, bool)>| places.iter().all(|place| place.1);
+    assert!(is_idle(in_background(places)));
+    let pool = pool();
+    assert!(is_idle(install(&pool, Entity::new(Class::Idle), places)));
+    assert!(is_idle(in_background(|| install(
+        &pool,
+        Entity::new(Class::Idle),
+        places
+    ))));
+    let normal = install(&pool, Entity::new(Class::Normal), places);
+    assert!(normal.iter().all(|place| !place.1), "{normal:?}");
+    // The caller's own thread stays as it was.
+    assert!(!kernel::is_idle_class(kernel::this_thread()));
+}
+
+#[test]
+fn urgent_work_goes_on_while_the_background_is_busy() {
+    let pool = pool();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let urgent = pool.flow(Entity::new(Class::Iso));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            install(&pool, Entity::new(Class::Idle), move || {
+                crew(1, |crew| {
+                    crew.submit(Lane::Normal, move || while stopped.try_recv().is_err() {});
+                    crew.next().unwrap().unwrap();
+                });
+            });
+        });
+        for round in 0..20 {
+            assert_eq!(urgent.run(move || round).unwrap(), round);
+        }
+        stop.send(()).unwrap();
+    });
+}

@@ -1,0 +1,25 @@
+//! The number of locks that the calling thread holds.
+
+use std::cell::Cell;
+
+thread_local! {
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How many locks (permits, computations of a [`OnceValue`](crate::OnceValue)) the calling thread
+/// holds. While it holds any, a job's checkpoint runs no other job on top of it: that job could need
+/// the same lock, and would wait forever.
+pub(crate) fn locks_held() -> u32 {
+    HELD.get()
+}
+
+/// Counts another lock.
+pub(crate) fn add() {
+    HELD.set(HELD.get() + 1);
+}
+
+/// Counts one lock less; returns how many remain.
+pub(crate) fn remove() -> u32 {
+    HELD.set(HELD.get() - 1);
+    HELD.get()
+}

@@ -1,0 +1,22 @@
+//! The lanes of a crew.
+
+/// Which worker takes a job, and before which others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Computing, before all other jobs: something waits for the result.
+    Urgent,
+    /// Computing.
+    Normal,
+    /// Computing, when there is nothing else to do.
+    Background,
+    /// Blocking reads, one after the other on a thread of their own, so that a slow pipe never
+    /// blocks a compute worker.
+    Input,
+    /// Blocking writes, one after the other on a thread of their own.
+    Output,
+}
+
+impl Lane {
+    /// The number of lanes.
+    pub const COUNT: usize = Lane::Output as usize + 1;
+}

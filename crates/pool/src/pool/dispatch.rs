@@ -1,0 +1,196 @@
+//! From a wake-up to a worker: queues flows in stripes, wakes workers, and takes entries out again.
+
+use std::sync::Arc;
+
+use refrain_policy::topology::{CpuId, CpuMask};
+use refrain_policy::{Key, Place, Policy, Rank, View as _};
+use refrain_timer::sync::atomic::Ordering;
+use refrain_timer::sync::fence;
+
+use super::state::context::WorkerContext;
+use super::state::current::with_current;
+use super::state::domain::{Domain, Flow, FlowPhase, QueueEntry};
+use super::state::requests::PREEMPT;
+use super::state::view::View;
+
+impl Domain {
+    /// Whether a queued entry precedes a running flow with the key `running`.
+    pub(crate) fn is_preceded(&self, running: Key) -> bool {
+        let best = self.stripes.iter().map(|stripe| stripe.best_key());
+        let mut waiting = best.filter(|key| key.is_some()).peekable();
+        if waiting.peek().is_none() {
+            return false;
+        }
+        let view = self.view();
+        let limit = self.policy.rank(running, &view);
+        waiting.any(|key| self.policy.rank(key, &view) < limit)
+    }
+
+    /// Takes the next entry for a worker. If `before` is the key of a running flow, only an entry
+    /// that precedes it.
+    pub(crate) fn take(
+        &self,
+        cpu: CpuId,
+        before: Option<Key>,
+        view: &View<'_>,
+    ) -> Option<QueueEntry> {
+        let mut tried = CpuMask::EMPTY;
+        let rank = |key| self.policy.rank(key, view);
+        let limit = before.map_or(Rank::LAST, rank);
+        while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
+            let queue = self.stripes.get(stripe.index())?;
+            let found = queue.take(rank, limit, |entry| {
+                entry.is_allowed(&self.policy, view, cpu)
+            });
+            if found.is_some() {
+                return found;
+            }
+            // There are never more stripes than CPUs, so a mask of CPUs can contain them.
+            let number = CpuId::new(stripe.index());
+            if tried.contains(number) {
+                return None;
+            }
+            tried.insert(number);
+        }
+        None
+    }
+
+    /// The second half of a wake-up: into the stripe, then to a worker.
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        key: Key,
+        entry: QueueEntry,
+        place: Place,
+        allowed: &CpuMask,
+        view: &View<'_>,
+    ) {
+        let stripe = place.stripe(view).index().min(self.stripes.len() - 1);
+        if let Err(QueueEntry::Run(flow)) = self.stripes[stripe].push(key, entry) {
+            return flow.abandon();
+        }
+        fence(Ordering::SeqCst);
+        match place {
+            Place::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu),
+            Place::Preempt(cpu) => {
+                if let Some(worker) = self.workers.get(cpu.index()) {
+                    worker.requests.request(PREEMPT, self.now_ns());
+                    self.nudge(cpu);
+                }
+            }
+            Place::Idle(_) | Place::Queue(_) => {}
+        }
+        // What the policy saw may be old: a worker may be idle by now. See `idle_set.rs`.
+        match self.idle.claim_any(allowed) {
+            Some(cpu) => self.wake(cpu),
+            // A worker that queues its own flow again is about to take the first entry. It wakes
+            // the pacer itself if another one is queued then.
+            None if self.with_caller(WorkerContext::is_between_flows) == Some(true) => {}
+            None => self.start_watching(),
+        }
+    }
+
+    /// Wakes another worker if more is queued, after a worker has left the idle set with work.
+    pub(crate) fn pass_on(self: &Arc<Self>) {
+        if self.has_waiting()
+            && let Some(cpu) = self.idle.claim_any(&CpuMask::ALL)
+        {
+            self.wake(cpu);
+        }
+    }
+
+    /// Wakes a worker that sleeps inside a join, if this one does.
+    pub(crate) fn nudge(&self, cpu: CpuId) {
+        fence(Ordering::SeqCst);
+        if let Some(worker) = self.workers.get(cpu.index())
+            && !worker.sleeper.is_woken()
+        {
+            worker.sleeper.wake();
+        }
+    }
+
+    /// Wakes an idle worker to take shared tasks of `flow`, which runs. Returns false if no worker
+    /// is idle.
+    pub(crate) fn call_helper(self: &Arc<Self>, flow: &Flow) -> bool {
+        let allowed = flow.entity().allowed;
+        let Some(cpu) = self.idle.claim_any(&allowed) else {
+            return false;
+        };
+        let stripe = self
+            .view()
+            .stripe_of(cpu)
+            .index()
+            .min(self.stripes.len() - 1);
+        // A closed domain needs no help.
+        let _ = self.stripes[stripe].push(flow.key(), QueueEntry::Help(flow.clone()));
+        self.wake(cpu);
+        true
+    }
+
+    /// Wakes a worker that the caller has claimed; starts its thread if it has none yet.
+    fn wake(self: &Arc<Self>, cpu: CpuId) {
+        let mut claimed = Some(cpu);
+        let mut took_call = false;
+        while let Some(cpu) = claimed {
+            let Some(worker) = self.workers.get(cpu.index()) else {
+                break;
+            };
+            if worker.thread() != 0 {
+                took_call = worker.sleeper.wake();
+                break;
+            }
+            took_call = true;
+            if self.start_worker(cpu) {
+                break;
+            }
+            // The system refuses a thread: another worker, if there is one.
+            claimed = self.idle.claim_any(&CpuMask::ALL);
+        }
+        with_current(|worker| {
+            if let Some(worker) = worker {
+                worker.status.counters.wakes.add(1);
+                worker.status.counters.wake_calls.add(u64::from(took_call));
+            }
+        });
+    }
+}
+
+impl Flow {
+    /// The key it has now.
+    pub(crate) fn key(&self) -> Key {
+        let domain = &*self.shared.domain;
+        let view = domain.view();
+        domain.policy.key(&self.shared.state.lock().entity, &view)
+    }
+}
+
+impl WorkerContext {
+    /// Takes the next entry, in the order of the policy.
+    pub(crate) fn take(&self, before: Option<Key>) -> Option<QueueEntry> {
+        self.requeue_next();
+        let view = self.domain.view_at(self.last_ns());
+        self.domain.take(self.cpu, before, &view)
+    }
+
+    /// Whether a flow was handed over that precedes all others: it does not go through a stripe.
+    pub(crate) fn is_next_first(&self) -> bool {
+        self.next.is_filled() && !self.domain.is_preceded(self.next.key())
+    }
+
+    /// Queues the flow that was handed over, if there is one, among the others: the job that did it
+    /// goes on, or hands over another one, or something else precedes it. Its grant is not charged.
+    pub(crate) fn requeue_next(&self) {
+        let Some((flow, body)) = self.next.take() else {
+            return;
+        };
+        let view = self.domain.view_at(self.last_ns());
+        let place = Place::Queue(view.stripe_of(self.cpu));
+        let mut state = flow.shared.state.lock();
+        state.phase = FlowPhase::Queued;
+        state.mailbox.push_front(body);
+        let allowed = state.entity.allowed;
+        drop(state);
+        let key = self.next.key();
+        self.domain
+            .enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
+    }
+}

@@ -1,0 +1,105 @@
+//! The half of a worker that only its own thread uses.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use refrain_policy::topology::CpuId;
+use refrain_policy::{Charge, Habit, Key, Nice};
+use refrain_timer::ticks::TickClock;
+
+use super::domain::{Domain, Flow};
+use super::handle_cache::HandleCache;
+use super::lock_owner::LockOwnerId;
+use super::next_flow::NextFlow;
+use super::worker_status::WorkerStatus;
+use crate::pool::fork::Forks;
+
+/// The flow that a worker runs, one frame for each nesting depth. Written in place, field by field;
+/// see `next_flow.rs` for the reason.
+#[derive(Default)]
+pub(crate) struct Frame {
+    /// `None`: the worker is between two flows, and the other fields describe the last one.
+    pub(crate) flow: Option<Flow>,
+    pub(crate) key: Key,
+    pub(crate) nice: Nice,
+    pub(crate) slice_end_ns: u64,
+    pub(crate) started_ns: u64,
+    /// The time of the flows that ran on top of it.
+    pub(crate) nested_ns: u64,
+}
+
+impl Frame {
+    /// How long its flow ran until now, without the flows on top of it.
+    pub(crate) fn own_ns(&self, now_ns: u64) -> u64 {
+        now_ns
+            .saturating_sub(self.started_ns)
+            .saturating_sub(self.nested_ns)
+    }
+}
+
+/// See the head of the file.
+pub(crate) struct WorkerContext {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) status: Arc<WorkerStatus>,
+    pub(crate) cpu: CpuId,
+    pub(crate) owner_id: LockOwnerId,
+    pub(crate) forks: Forks,
+    pub(crate) frame: RefCell<Frame>,
+    pub(crate) depth: Cell<u32>,
+    /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
+    pub(crate) passed_ns: Cell<u64>,
+    pub(crate) habit: RefCell<Habit>,
+    /// The flow that was handed over.
+    pub(crate) next: NextFlow,
+    pub(crate) handles: HandleCache,
+    /// The time that its flows ran and that is not charged yet.
+    pub(crate) uncharged: RefCell<Option<Charge>>,
+    clock: TickClock,
+}
+
+impl WorkerContext {
+    pub(crate) fn new(domain: Arc<Domain>, cpu: CpuId) -> WorkerContext {
+        let status = Arc::clone(&domain.workers[cpu.index()]);
+        WorkerContext {
+            owner_id: LockOwnerId::register(&status),
+            domain,
+            status,
+            cpu,
+            forks: Forks::default(),
+            frame: RefCell::default(),
+            depth: Cell::new(0),
+            passed_ns: Cell::new(0),
+            habit: RefCell::default(),
+            next: NextFlow::default(),
+            handles: HandleCache::default(),
+            uncharged: RefCell::new(None),
+            clock: TickClock::default(),
+        }
+    }
+
+    /// Reads the clock. The decisions between two jobs are made with one reading.
+    pub(crate) fn read_clock(&self) -> u64 {
+        self.clock.now_ns(|| self.domain.now_ns())
+    }
+
+    /// The time of the last [`WorkerContext::read_clock`].
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.clock.last_ns()
+    }
+
+    /// Whether there is a request to this worker.
+    #[inline(always)]
+    pub(crate) fn has_request(&self) -> bool {
+        self.status.requests.bits() != 0
+    }
+
+    /// Whether no flow runs here now.
+    pub(crate) fn is_between_flows(&self) -> bool {
+        self.frame.borrow().flow.is_none()
+    }
+
+    /// The flow that runs here, if one does.
+    pub(crate) fn flow(&self) -> Option<Flow> {
+        self.frame.borrow().flow.clone()
+    }
+}

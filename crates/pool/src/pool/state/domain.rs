@@ -1,0 +1,251 @@
+//! A domain (the workers of one kernel scheduling class with their stripes and accounts) and the
+//! flows that run on it. The types refer to each other, so they share this file.
+//!
+//! A flow carries its deadline and its slice across its sleeps (both are in its [`Entity`]); its
+//! jobs have neither. Its jobs run one at a time, in the order of their submission, on the worker
+//! that the policy selects.
+//!
+//! ```text
+//!             submit                    a worker takes it
+//!   ASLEEP ────────────▶ QUEUED ──────────────────────────▶ RUNNING
+//!     ▲                    ▲                                  │ │
+//!     │                    └── slice over, preempted ─────────┘ │
+//!     └──────── mailbox empty ──────────────────────────────────┘
+//! ```
+//!
+//! A flow that is handed over (`Flow::hand_over`) goes from ASLEEP to RUNNING at once: it is the
+//! next flow of its worker (`next_flow.rs`). It becomes QUEUED only if it does not run next after
+//! all.
+//!
+//! Phase, mailbox and entity are behind one lock, so the step to ASLEEP and a submission exclude
+//! each other. The worker that runs a flow finds a job that arrives while the flow is QUEUED or
+//! RUNNING; a job that arrives later queues the flow. A flow that sleeps has no jobs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use refrain_policy::topology::{CpuId, StripeId, Topology};
+use refrain_policy::{Entity, Ledger, Policy, Scheme};
+use refrain_timer::clock::RealClock;
+use refrain_timer::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use refrain_timer::sync::{Mutex, ShortLock};
+
+use super::idle_set::IdleSet;
+use super::pacer::Pacer;
+use super::shared_tasks::SharedTasks;
+use super::timers::Timers;
+use super::worker_status::WorkerStatus;
+use crate::idle::MachineLoad;
+use crate::kernel::KernelClass;
+use crate::pool::job::{self, JobBody, JobError};
+use crate::run_queue::RunQueue;
+
+/// See the head of the file.
+pub(crate) struct Domain {
+    pub(crate) policy: Scheme,
+    pub(crate) topology: Topology,
+    pub(crate) ledger: Ledger,
+    pub(crate) stripes: Box<[RunQueue<QueueEntry>]>,
+    /// The stripe of each worker.
+    pub(crate) stripe_of: Vec<StripeId>,
+    pub(crate) workers: Vec<Arc<WorkerStatus>>,
+    pub(crate) idle: IdleSet,
+    pub(crate) pacer: Arc<Pacer>,
+    pub(crate) timers: Timers<TimerJob>,
+    /// The number of joiners that sleep until another worker shares a task of their flow.
+    pub(crate) sleeping_joiners: AtomicU32,
+    /// How long an idle worker spins before it parks, at most.
+    pub(crate) spin_ns: u64,
+    /// Whether the machine has a processor to spare for spinning.
+    pub(crate) machine: MachineLoad,
+    pub(crate) threads: Mutex<WorkerThreads>,
+    pub(crate) entry_points: EntryPoints,
+    /// The first part of the names of its threads.
+    pub(crate) name: &'static str,
+    kernel_class: KernelClass,
+    clock: RealClock,
+    is_closing: AtomicBool,
+}
+
+/// The threads of a domain. Each starts with the first work for it, so a pool for little work
+/// never makes threads that it cannot use.
+#[derive(Default)]
+pub(crate) struct WorkerThreads {
+    pub(crate) handles: Vec<JoinHandle<()>>,
+    pub(crate) has_started: Vec<bool>,
+}
+
+/// What the threads of a domain run. Given to the domain when it is made, since what they run is
+/// built on the domain.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryPoints {
+    pub(crate) worker: fn(Arc<Domain>, CpuId),
+    pub(crate) pacer: fn(&Domain),
+}
+
+/// The parts of a new domain.
+pub(crate) struct DomainPlan {
+    pub(crate) name: &'static str,
+    pub(crate) topology: Topology,
+    pub(crate) policy: Scheme,
+    pub(crate) kernel_class: KernelClass,
+    pub(crate) spin_ns: u64,
+    pub(crate) entry_points: EntryPoints,
+}
+
+impl Domain {
+    pub(crate) fn new(plan: DomainPlan) -> Arc<Domain> {
+        let workers = plan.topology.len();
+        let pacer = Arc::<Pacer>::default();
+        let stripe_of = plan.topology.stripes(plan.policy.sharing());
+        let stripes = stripe_of.iter().map(|stripe| stripe.index() + 1).max();
+        Arc::new(Domain {
+            ledger: plan.policy.ledger(workers),
+            stripes: (0..stripes.unwrap_or(1))
+                .map(|_| RunQueue::default())
+                .collect(),
+            stripe_of,
+            workers: (0..workers)
+                .map(|_| Arc::new(WorkerStatus::new()))
+                .collect(),
+            idle: IdleSet::full(workers),
+            timers: Timers::new(workers, &pacer),
+            pacer,
+            sleeping_joiners: AtomicU32::new(0),
+            spin_ns: plan.spin_ns,
+            machine: MachineLoad::default(),
+            threads: Mutex::new(WorkerThreads {
+                handles: Vec::new(),
+                has_started: vec![false; workers],
+            }),
+            entry_points: plan.entry_points,
+            name: plan.name,
+            kernel_class: plan.kernel_class,
+            clock: RealClock::new(),
+            is_closing: AtomicBool::new(false),
+            policy: plan.policy,
+            topology: plan.topology,
+        })
+    }
+
+    pub(crate) fn kernel_class(&self) -> KernelClass {
+        self.kernel_class
+    }
+
+    /// The time since the domain was made.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a worker, or a joiner in one, has nothing to do.
+    pub(crate) fn has_idle_helper(&self) -> bool {
+        !self.idle.is_empty() || self.sleeping_joiners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether any worker joins, and so may have forks to share.
+    pub(crate) fn is_forking(&self) -> bool {
+        let mut workers = self.workers.iter();
+        workers.any(|worker| worker.is_forking.load(Ordering::Relaxed))
+    }
+
+    /// Whether any stripe has an entry.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.stripes.iter().any(|stripe| stripe.length() > 0)
+    }
+}
+
+/// Whether a flow has jobs, and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlowPhase {
+    Asleep,
+    Queued,
+    Running,
+}
+
+/// What the lock of a flow guards.
+pub(crate) struct FlowState {
+    pub(crate) entity: Entity,
+    pub(crate) phase: FlowPhase,
+    pub(crate) mailbox: VecDeque<JobBody>,
+    /// The first panic of a job that has no handle.
+    pub(crate) panic: Option<JobError>,
+    /// The time that other workers spent on its forks since its slice began.
+    pub(crate) helped_ns: u64,
+}
+
+/// A flow, shared by its handles. Aligned to two cache lines, since processors fetch lines in
+/// pairs: its worker writes it at every hop, and neighbours must not slow that down.
+#[repr(align(128))]
+pub(crate) struct FlowShared {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) state: ShortLock<FlowState>,
+    /// Forks of its joins and jobs of its scopes that other workers may take.
+    pub(crate) tasks: SharedTasks,
+}
+
+/// A stream of jobs that the policy schedules. Clones are handles of the same flow.
+///
+/// A flow is freed when all handles are dropped, its jobs are done, and the worker that ran them
+/// last has been idle once.
+#[derive(Clone)]
+pub struct Flow {
+    pub(crate) shared: Arc<FlowShared>,
+}
+
+/// What a stripe contains.
+pub(crate) enum QueueEntry {
+    /// A flow with jobs.
+    Run(Flow),
+    /// A flow that runs already and has tasks for other workers.
+    Help(Flow),
+}
+
+/// What a timer does when it fires: it submits a job to a flow.
+pub struct TimerJob {
+    pub(crate) flow: Flow,
+    pub(crate) body: JobBody,
+}
+
+impl Flow {
+    pub(crate) fn new(domain: Arc<Domain>, entity: Entity) -> Flow {
+        Flow {
+            shared: Arc::new(FlowShared {
+                domain,
+                state: ShortLock::new(FlowState {
+                    entity,
+                    phase: FlowPhase::Asleep,
+                    mailbox: VecDeque::new(),
+                    panic: None,
+                    helped_ns: 0,
+                }),
+                tasks: SharedTasks::default(),
+            }),
+        }
+    }
+
+    /// Calls `change` with the entity, under the flow's lock.
+    pub(crate) fn with_entity<R>(&self, change: impl FnOnce(&mut Entity) -> R) -> R {
+        change(&mut self.shared.state.lock().entity)
+    }
+
+    /// Drops all jobs: the pool has closed and will run none.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.shared.state.lock();
+        state.phase = FlowPhase::Asleep;
+        let unstarted = std::mem::take(&mut state.mailbox);
+        drop(state);
+        // A job whose drop panics must not keep the others from being dropped.
+        for body in unstarted {
+            let _ = job::catch(|| drop(body));
+        }
+    }
+}

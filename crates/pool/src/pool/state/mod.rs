@@ -1,0 +1,16 @@
+//! What the threads of a pool share, and what each worker owns: types and their invariants, without
+//! any decision about who runs next.
+
+pub(crate) mod context;
+pub(crate) mod current;
+pub(crate) mod domain;
+pub(crate) mod handle_cache;
+pub(crate) mod idle_set;
+pub(crate) mod lock_owner;
+pub(crate) mod next_flow;
+pub(crate) mod pacer;
+pub(crate) mod requests;
+pub(crate) mod shared_tasks;
+pub(crate) mod timers;
+pub(crate) mod view;
+pub(crate) mod worker_status;

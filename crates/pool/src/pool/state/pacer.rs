@@ -1,0 +1,107 @@
+//! The shared half of the pacer: how other threads wake it. Its loop is in `../pacer_loop.rs`.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use refrain_timer::Notify;
+use refrain_timer::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Default)]
+struct PacerState {
+    thread: Option<JoinHandle<()>>,
+    has_news: bool,
+    is_closing: bool,
+}
+
+/// The pacer of one domain: a thread that reads the clock on behalf of the workers.
+#[derive(Default)]
+pub(crate) struct Pacer {
+    /// Whether it looks at the workers at regular times, so that it need not be woken.
+    is_watching: AtomicBool,
+    state: Mutex<PacerState>,
+    news: Condvar,
+}
+
+impl Pacer {
+    /// Whether it watches the workers. Relaxed: see `Domain::start_watching`.
+    #[inline]
+    pub(crate) fn is_watching(&self) -> bool {
+        self.is_watching.load(Ordering::Relaxed)
+    }
+
+    /// As [`Pacer::is_watching`], ordered with the other calls that use this word.
+    pub(crate) fn is_watching_now(&self) -> bool {
+        self.is_watching.load(Ordering::SeqCst)
+    }
+
+    /// Watches from now on; returns whether it did not before.
+    pub(crate) fn begin_watching(&self) -> bool {
+        !self.is_watching.swap(true, Ordering::SeqCst)
+    }
+
+    /// For the pacer itself: sets whether it watches.
+    pub(crate) fn set_watching(&self, is_watching: bool) {
+        self.is_watching.store(is_watching, Ordering::SeqCst);
+    }
+
+    /// Starts the thread with `start` if there is none and the domain is not closing.
+    pub(crate) fn ensure_thread(&self, start: impl FnOnce() -> Option<JoinHandle<()>>) {
+        let mut state = self.lock();
+        if state.thread.is_none() && !state.is_closing {
+            state.thread = start();
+        }
+    }
+
+    /// Wakes the thread, or keeps it from falling asleep: there is something new.
+    pub(crate) fn wake(&self) {
+        self.lock().has_news = true;
+        self.news.notify_one();
+    }
+
+    /// Sleeps until [`Pacer::wake`] or for `time` at most. Returns false when the domain closes.
+    pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
+        let must_sleep = |state: &mut PacerState| !state.has_news && !state.is_closing;
+        let mut state = match time {
+            None => {
+                let state = self.news.wait_while(self.lock(), must_sleep);
+                state.unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(time) => {
+                let state = self.news.wait_timeout_while(self.lock(), time, must_sleep);
+                state.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        state.has_news = false;
+        !state.is_closing
+    }
+
+    /// Ends the thread and joins it, unless it is the caller.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closing = true;
+        let thread = state.thread.take();
+        drop(state);
+        self.news.notify_all();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // It runs no foreign code, so it does not panic.
+            let _ = thread.join();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PacerState> {
+        // Plain data, valid at every point.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes the pacer when a timer with an earlier deadline is added.
+pub struct PacerWaker(pub(super) Arc<Pacer>);
+
+impl Notify for PacerWaker {
+    fn earlier(&self, _worker: usize, _deadline_ns: u64) {
+        self.0.wake();
+    }
+}

@@ -1,0 +1,99 @@
+//! Starting and ending the threads of a domain.
+
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use refrain_policy::topology::{CpuId, CpuMask};
+use refrain_timer::sync::lock;
+
+use super::state::domain::{Domain, QueueEntry};
+use crate::error::Error;
+
+impl Domain {
+    /// Starts the thread of a worker. If the system refuses, the worker stays away: it is not in
+    /// the idle set any more, so nothing starts it again, and the others do the work. Returns
+    /// whether there is a thread now.
+    pub(crate) fn start_worker(self: &Arc<Self>, cpu: CpuId) -> bool {
+        let mut threads = lock(&self.threads);
+        if self.is_closing() || threads.has_started.get(cpu.index()) != Some(&false) {
+            // The thread has been started, and finds what was queued when it looks.
+            return true;
+        }
+        let domain = Arc::clone(self);
+        let name = format!("{}-{}", self.name, cpu.index());
+        let Some(handle) = start(name, move || (domain.entry_points.worker)(domain, cpu)) else {
+            return false;
+        };
+        threads.has_started[cpu.index()] = true;
+        threads.handles.push(handle);
+        true
+    }
+
+    /// Starts one worker, with nothing to do.
+    pub(crate) fn start_first(self: &Arc<Self>) -> Result<(), Error> {
+        let has_started = self
+            .idle
+            .claim_any(&CpuMask::ALL)
+            .is_some_and(|cpu| self.start_worker(cpu));
+        has_started.then_some(()).ok_or(Error::ThreadUnavailable)
+    }
+
+    /// There may be something for the pacer to watch from now on. One load, unless it slept.
+    #[inline]
+    pub(crate) fn start_watching(self: &Arc<Self>) {
+        // The fence of the pacer's `stop_watching` and those before the calls of this function
+        // order the word with what there is to watch. The next job makes up for a call that is
+        // lost.
+        if !self.pacer.is_watching() {
+            self.wake_pacer();
+        }
+    }
+
+    #[cold]
+    fn wake_pacer(self: &Arc<Self>) {
+        if self.pacer.begin_watching() {
+            self.ensure_pacer();
+            self.pacer.wake();
+        }
+    }
+
+    /// Starts the pacer's thread if there is none. Without it flows still take turns, job by job;
+    /// timers do not fire.
+    pub(crate) fn ensure_pacer(self: &Arc<Self>) {
+        self.pacer.ensure_thread(|| {
+            let domain = Arc::clone(self);
+            start("pacer".to_owned(), move || {
+                (domain.entry_points.pacer)(&domain);
+            })
+        });
+    }
+
+    /// Closes the domain: running jobs are finished, others dropped, threads joined.
+    pub(crate) fn close(&self) {
+        self.begin_closing();
+        for stripe in &self.stripes {
+            for entry in stripe.close() {
+                let (QueueEntry::Run(flow) | QueueEntry::Help(flow)) = entry;
+                flow.abandon();
+            }
+        }
+        let handles = std::mem::take(&mut lock(&self.threads).handles);
+        for worker in &self.workers {
+            worker.sleeper.wake();
+        }
+        let this_thread = std::thread::current().id();
+        for handle in handles {
+            // A pool that is dropped by its own job cannot wait for that job's worker.
+            if handle.thread().id() != this_thread {
+                // Workers catch the panics of jobs.
+                let _ = handle.join();
+            }
+        }
+        self.pacer.close();
+        self.timers.drop_all();
+    }
+}
+
+fn start(name: String, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    Builder::new().name(name).spawn(body).ok()
+}

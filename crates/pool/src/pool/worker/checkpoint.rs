@@ -1,0 +1,98 @@
+//! Checkpoints: where a job lets its worker handle requests.
+
+use refrain_timer::sync::atomic::Ordering;
+
+use super::turn::NextRun;
+use crate::held_locks::locks_held;
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::current::with_current;
+use crate::pool::state::requests::{HEARTBEAT, INHERITED, MEASURE, PREEMPT, SLICE_OVER};
+
+/// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
+/// so a depth of `n` takes `n` degrees of urgency; the bound is for the size of the stack.
+const NESTING_MAX: u32 = 8;
+
+/// The result of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// The job continues.
+    Continue,
+    /// The flow's slice is over and other flows are queued: a job that is done in steps should end
+    /// this one. Returned once for each slice.
+    Yield,
+}
+
+/// Runs flows that are more urgent than the calling job's, on top of it. Costs one relaxed load when
+/// there are none.
+///
+/// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or
+/// [`Permits`](crate::Permits). Outside of a pool a checkpoint does nothing.
+#[inline]
+pub fn checkpoint() -> Pace {
+    with_current(|worker| match worker {
+        Some(worker) if worker.has_request() => worker.handle_requests(),
+        _ => Pace::Continue,
+    })
+}
+
+impl WorkerContext {
+    /// The slow path of a checkpoint: shares forks, and runs more urgent flows on top of this one.
+    #[cold]
+    pub(crate) fn handle_requests(&self) -> Pace {
+        let bits = self.status.requests.bits();
+        let now_ns = self.read_clock();
+        self.requeue_next();
+        if bits & MEASURE != 0 {
+            self.status
+                .gaps
+                .add(now_ns.saturating_sub(self.passed_ns.replace(now_ns)));
+        }
+        if bits & HEARTBEAT != 0 {
+            self.share_fork();
+        }
+        if bits & INHERITED != 0 && locks_held() == 0 {
+            self.end_inheritance();
+        }
+        // A job that holds a lock goes on: a job on top of it could need the same lock, and would
+        // wait forever.
+        if bits & (PREEMPT | SLICE_OVER) == 0 || locks_held() > 0 {
+            return Pace::Continue;
+        }
+        self.acknowledge(PREEMPT | SLICE_OVER, now_ns);
+        self.run_more_urgent(now_ns);
+        if bits & SLICE_OVER != 0 {
+            // One request for each slice is enough.
+            self.status.slice_end_ns.store(u64::MAX, Ordering::Relaxed);
+            return Pace::Yield;
+        }
+        Pace::Continue
+    }
+
+    fn run_more_urgent(&self, mut now_ns: u64) {
+        if self.is_between_flows() {
+            return;
+        }
+        let key = self.frame.borrow().key;
+        while self.depth.get() < NESTING_MAX {
+            let Some(entry) = self.take(Some(key)) else {
+                return;
+            };
+            self.depth.set(self.depth.get() + 1);
+            self.status.counters.nested.add(1);
+            self.run(NextRun::Queued(entry));
+            self.depth.set(self.depth.get() - 1);
+            let end_ns = self.read_clock();
+            let nested_ns = end_ns.saturating_sub(now_ns);
+            let mut frame = self.frame.borrow_mut();
+            frame.nested_ns = frame.nested_ns.saturating_add(nested_ns);
+            // Nested flows do not use up this flow's slice.
+            frame.slice_end_ns = frame.slice_end_ns.saturating_add(nested_ns);
+            self.status
+                .slice_end_ns
+                .store(frame.slice_end_ns, Ordering::Relaxed);
+            drop(frame);
+            now_ns = end_ns;
+            self.passed_ns.set(now_ns);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The thread of a worker.
+
+use std::sync::Arc;
+
+use refrain_policy::Patience;
+use refrain_policy::topology::CpuId;
+use refrain_timer::sync::atomic::Ordering;
+
+use crate::idle::Woken;
+use crate::kernel::{self, KernelClass};
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::current;
+use crate::pool::state::domain::Domain;
+use crate::pool::state::requests::{MEASURE, PREEMPT, SLICE_OVER};
+use crate::pool::worker::turn::NextRun;
+
+/// Runs the worker `cpu` until its domain closes.
+pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
+    let status = Arc::clone(&domain.workers[cpu.index()]);
+    let thread = kernel::this_thread();
+    // Other workers stay in the class of the thread that started them.
+    if domain.kernel_class() == KernelClass::Idle {
+        kernel::set_class(thread, KernelClass::Idle);
+    }
+    status.sleeper.move_in();
+    // 0 means "no thread"; where threads have no numbers any other number will do.
+    status
+        .kernel_thread
+        .store(thread.unsigned_abs().max(1), Ordering::Release);
+    WorkerContext::new(domain, cpu).run_until_closed();
+}
+
+impl WorkerContext {
+    fn run_until_closed(&self) {
+        current::run_as(self, || {
+            self.read_clock();
+            while !self.domain.is_closing() {
+                if self.has_request() {
+                    self.status.requests.clear(PREEMPT | SLICE_OVER);
+                }
+                if self.is_next_first() {
+                    self.run(NextRun::HandedOver);
+                } else if let Some(entry) = self.take(None) {
+                    self.run(NextRun::Queued(entry));
+                } else {
+                    self.idle();
+                }
+            }
+            self.requeue_next();
+        });
+    }
+
+    /// Waits for work; `../state/idle_set.rs` explains the steps.
+    fn idle(&self) {
+        let (domain, sleeper) = (&self.domain, &self.status.sleeper);
+        self.count_cpu_time();
+        self.charge_all();
+        self.handles.clear();
+        sleeper.lie_down();
+        domain.idle.insert(self.cpu);
+        if domain.is_forking() {
+            domain.start_watching();
+        }
+        let view = domain.view_at(self.last_ns());
+        let found = domain.take(self.cpu, None, &view);
+        if found.is_none() && !domain.is_closing() {
+            let patience = self.patience();
+            if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == Woken::Parked {
+                self.status.counters.parks.add(1);
+            }
+            self.habit.borrow_mut().woken(self.read_clock());
+        }
+        domain.idle.claim(self.cpu);
+        sleeper.rise();
+        self.read_clock();
+        if let Some(entry) = found {
+            domain.pass_on();
+            self.run(NextRun::Queued(entry));
+        }
+    }
+
+    /// How long to stay awake: by how often the worker was woken lately, and not at all where
+    /// another thread could use the processor.
+    fn patience(&self) -> Patience {
+        let (now_ns, spin_ns_max) = (self.last_ns(), self.domain.spin_ns);
+        if spin_ns_max == 0 {
+            return Patience::default();
+        }
+        let is_welcome = !self.domain.machine.is_overcommitted(now_ns);
+        let patience = self.habit.borrow_mut().patience(now_ns, is_welcome);
+        Patience {
+            spin_ns: patience.spin_ns.min(spin_ns_max),
+            light_ns: patience.light_ns.min(spin_ns_max),
+        }
+    }
+
+    fn count_cpu_time(&self) {
+        if self.status.requests.bits() & MEASURE != 0
+            && let Some(time_ns) = kernel::thread_cpu_ns()
+        {
+            self.status.counters.cpu_ns.set(time_ns);
+        }
+    }
+}

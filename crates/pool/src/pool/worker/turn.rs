@@ -1,0 +1,249 @@
+//! One turn of a flow on a worker: from the policy's grant to the charge of the time that it ran.
+
+use refrain_policy::{Charge, Key, Nice, Policy, Stop};
+
+use crate::pool::job::{JobBody, JobError, Step, catch};
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::domain::{Flow, FlowPhase, FlowState, QueueEntry};
+use crate::pool::state::requests::{PREEMPT, SLICE_OVER};
+
+/// What a worker runs next.
+pub(super) enum NextRun {
+    /// The flow that was handed over.
+    HandedOver,
+    Queued(QueueEntry),
+}
+
+/// A worker charges this much time at once. Otherwise a job of 20 ns would spend as much again on
+/// the accounts, which all workers write. An account that is wrong by this much for each worker
+/// changes no share that could be measured (a slice is a hundred times as long).
+const CHARGED_AT_ONCE_NS: u64 = 10_000;
+
+impl WorkerContext {
+    /// Runs `next`, and afterwards publishes again the flow below it.
+    pub(super) fn run(&self, next: NextRun) {
+        // A case of its own, because setting nothing aside costs as much as setting a flow aside.
+        if self.is_between_flows() {
+            self.run_alone(next);
+            return self.status.publish(Key::NONE, Nice::default(), u64::MAX);
+        }
+        let below = self.frame.take();
+        let forks = self.forks.set_aside();
+        self.run_alone(next);
+        self.forks.bring_back(forks);
+        self.status
+            .publish(below.key, below.nice, below.slice_end_ns);
+        self.frame.replace(below);
+    }
+
+    fn run_alone(&self, next: NextRun) {
+        match next {
+            NextRun::HandedOver => self.run_next(),
+            NextRun::Queued(QueueEntry::Run(flow)) => self.run_flow(flow),
+            NextRun::Queued(QueueEntry::Help(flow)) => self.help(flow),
+        }
+    }
+
+    fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
+        let now_ns = self.last_ns();
+        let slice_end_ns = now_ns.saturating_add(slice_ns);
+        self.status.publish(key, nice, slice_end_ns);
+        self.passed_ns.set(now_ns);
+        let mut frame = self.frame.borrow_mut();
+        frame.flow = Some(flow);
+        frame.key = key;
+        frame.nice = nice;
+        frame.slice_end_ns = slice_end_ns;
+        frame.started_ns = now_ns;
+        frame.nested_ns = 0;
+        drop(frame);
+        if self.domain.has_waiting() {
+            self.domain.start_watching();
+        }
+    }
+
+    /// Runs a flow that was queued.
+    fn run_flow(&self, flow: Flow) {
+        let domain = &self.domain;
+        let view = domain.view_at(self.last_ns());
+        let mut state = flow.shared.state.lock();
+        state.phase = FlowPhase::Running;
+        let grant = domain.policy.run(&mut state.entity, self.cpu, &view);
+        let key = domain.policy.key(&state.entity, &view);
+        let nice = state.entity.nice;
+        let first = state.mailbox.pop_front();
+        drop(state);
+        domain.ledger.dispatched(&grant);
+        self.begin(flow, nice, key, grant.slice_ns);
+        self.run_jobs(first);
+    }
+
+    /// Runs the flow that was handed over. The policy has granted its slice already, and its lock
+    /// is not taken.
+    fn run_next(&self) {
+        let Some((flow, body)) = self.next.take() else {
+            return;
+        };
+        let grant = self.next.grant();
+        self.domain.ledger.dispatched(&grant);
+        self.begin(flow, self.next.nice(), self.next.key(), grant.slice_ns);
+        self.run_jobs(Some(body));
+    }
+
+    /// Runs shared tasks of a flow that another worker runs, until there are none or something
+    /// precedes them.
+    fn help(&self, flow: Flow) {
+        let domain = &self.domain;
+        let key = flow.key();
+        let nice = flow.shared.state.lock().entity.nice;
+        self.begin(flow.clone(), nice, key, u64::MAX);
+        while let Some(task) = flow.shared.tasks.take() {
+            self.status.counters.helped.add(1);
+            let owner = task.owner;
+            task.run();
+            domain.nudge(owner);
+            if self.status.requests.bits() & PREEMPT != 0 && domain.is_preceded(key) {
+                break;
+            }
+        }
+        let now_ns = self.read_clock();
+        let frame = self.frame.take();
+        let own_ns = frame.own_ns(now_ns);
+        self.status.counters.busy_ns.add(own_ns);
+        let mut state = flow.shared.state.lock();
+        state.helped_ns = state.helped_ns.saturating_add(own_ns);
+        drop(state);
+        if !flow.shared.tasks.is_empty() {
+            domain.call_helper(&flow);
+        }
+    }
+
+    /// Runs the jobs of the flow until it has none, its slice is over or it is preempted.
+    fn run_jobs(&self, first: Option<JobBody>) {
+        let counters = &self.status.counters;
+        counters.runs.add(1);
+        let mut next = first;
+        loop {
+            let unfinished = next.take().and_then(|body| self.run_body(body));
+            counters.jobs.add(1);
+            next = self.after_job(unfinished);
+            if next.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// One call of a job. Returns the job if it has more steps.
+    fn run_body(&self, mut body: JobBody) -> Option<JobBody> {
+        // The drop of the job runs foreign code too, so its panic is caught with that of the call.
+        let ran = catch(move || match body() {
+            Step::Again => Some(body),
+            Step::Done => None,
+        });
+        ran.unwrap_or_else(|panic: JobError| {
+            if let Some(flow) = self.flow() {
+                flow.shared.state.lock().panic.get_or_insert(panic);
+            }
+            None
+        })
+    }
+
+    /// Between two jobs of a flow: returns the next one, or ends the turn.
+    fn after_job(&self, unfinished: Option<JobBody>) -> Option<JobBody> {
+        let domain = &self.domain;
+        let view = domain.view_at(self.read_clock());
+        let flow = self.frame.borrow_mut().flow.take()?;
+        let mut state = flow.shared.state.lock();
+        if let Some(body) = unfinished {
+            state.mailbox.push_front(body);
+        }
+        let Some(reason) = self.reason_to_stop(&state) else {
+            let next = state.mailbox.pop_front();
+            drop(state);
+            self.passed_ns.set(view.now_ns);
+            self.frame.borrow_mut().flow = Some(flow);
+            self.requeue_next();
+            return next;
+        };
+        self.end_inheritance();
+        let own_ns = self.frame.borrow().own_ns(view.now_ns);
+        let ran_ns = own_ns.saturating_add(std::mem::take(&mut state.helped_ns));
+        self.status.counters.busy_ns.add(own_ns);
+        let charge = domain
+            .policy
+            .stop(&mut state.entity, self.cpu, ran_ns, reason, &view);
+        self.charge(&charge);
+        if reason == Stop::Blocked {
+            state.phase = FlowPhase::Asleep;
+            drop(state);
+            self.handles.put(flow);
+            return None;
+        }
+        state.phase = FlowPhase::Queued;
+        let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
+        let key = domain.policy.key(&state.entity, &view);
+        let allowed = state.entity.allowed;
+        drop(state);
+        domain.enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
+        None
+    }
+
+    /// Charges the time of a turn, together with earlier turns that were not charged yet.
+    fn charge(&self, charge: &Charge) {
+        let mut uncharged = self.uncharged.borrow_mut();
+        // In place, field by field: moved as a whole, the charge would be read as a vector just
+        // after it was written in bytes, and the read would stall (8 ns).
+        let is_joined = uncharged.as_mut().is_some_and(|sum| sum.join(charge));
+        if is_joined
+            && uncharged
+                .as_ref()
+                .is_some_and(|sum| sum.ran_ns < CHARGED_AT_ONCE_NS)
+        {
+            return;
+        }
+        if let Some(sum) = uncharged.take() {
+            self.domain.ledger.ran(&sum);
+        }
+        if !is_joined {
+            *uncharged = Some(*charge);
+        }
+    }
+
+    /// Charges everything, before the worker idles.
+    pub(super) fn charge_all(&self) {
+        if let Some(sum) = self.uncharged.take() {
+            self.domain.ledger.ran(&sum);
+        }
+    }
+
+    fn reason_to_stop(&self, state: &FlowState) -> Option<Stop> {
+        let now_ns = self.last_ns();
+        if state.mailbox.is_empty() {
+            return Some(Stop::Blocked);
+        }
+        if self.domain.is_closing() {
+            return Some(Stop::Yielded);
+        }
+        let frame = self.frame.borrow();
+        if now_ns >= frame.slice_end_ns {
+            return Some(Stop::Expired);
+        }
+        let requests = &self.status.requests;
+        if requests.bits() & (PREEMPT | SLICE_OVER) != 0 {
+            self.acknowledge(PREEMPT | SLICE_OVER, now_ns);
+            if self.domain.is_preceded(frame.key) {
+                return Some(Stop::Preempted);
+            }
+        }
+        None
+    }
+
+    /// Clears `bits` of the requests, and counts how long the worker took to respond.
+    pub(super) fn acknowledge(&self, bits: u32, now_ns: u64) {
+        if let Some(requested_ns) = self.status.requests.acknowledge(bits) {
+            self.status
+                .responses
+                .add(now_ns.saturating_sub(requested_ns));
+        }
+    }
+}

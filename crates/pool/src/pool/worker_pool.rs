@@ -1,0 +1,206 @@
+//! The pool as its users see it.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use refrain_policy::topology::Topology;
+use refrain_policy::{Class, Entity, Policy, Scheme};
+use refrain_timer::{TimerId, TimerSystem, deadline_after};
+
+use super::profile::Profile;
+use super::state::current::with_current;
+use super::state::domain::{Domain, DomainPlan, EntryPoints, Flow, TimerJob};
+use super::state::pacer::PacerWaker;
+use super::state::requests::MEASURE;
+use super::{pacer_loop, worker};
+use crate::error::Error;
+use crate::kernel::KernelClass;
+
+/// The settings of a new pool.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The machine, or the part of it to use: one worker for each of its CPUs.
+    pub topology: Topology,
+    /// Which flow runs when.
+    pub policy: Scheme,
+    /// How long a worker without work stays awake before it parks, at most. The actual time depends
+    /// on how often it was woken lately and on the load of the machine ([`idle`](crate::idle)). A
+    /// wake-up in that time takes no system call. Zero: it parks at once.
+    pub spin: Duration,
+    /// Whether the gaps between checkpoints and the processor time are measured. If so, each
+    /// checkpoint reads the clock.
+    pub measures_gaps: bool,
+}
+
+/// The longest spin that [`Habit`](refrain_policy::Habit) allows.
+const SPIN_DEFAULT: Duration = Duration::from_micros(200);
+
+impl Options {
+    /// The default policy with `workers` workers (at least one) at equal distances.
+    pub fn with_workers(workers: usize) -> Options {
+        Options {
+            topology: Topology::flat(workers),
+            policy: Scheme::default(),
+            spin: SPIN_DEFAULT,
+            measures_gaps: false,
+        }
+    }
+}
+
+/// Worker threads, and the flows that run on them.
+///
+/// Dropping a pool finishes the running jobs, drops all others and joins the threads.
+pub struct Pool {
+    /// Workers of the kernel's normal class.
+    pub(super) normal: Arc<Domain>,
+    /// Workers that the kernel runs when a processor has nothing else to do; made with the first
+    /// flow of the idle class.
+    idle: OnceLock<Arc<Domain>>,
+    options: Options,
+}
+
+impl Pool {
+    /// Starts a pool with one worker; the others start when there is work for them.
+    ///
+    /// # Errors
+    /// [`Error::ThreadUnavailable`] when the system refuses the first thread.
+    pub fn start(options: Options) -> Result<Pool, Error> {
+        let pool = Pool {
+            normal: new_domain(&options, "worker", KernelClass::Normal),
+            idle: OnceLock::new(),
+            options,
+        };
+        pool.normal.start_first()?;
+        Ok(pool)
+    }
+
+    /// Makes a flow with the properties of `entity`. If a job of this pool makes it, the new flow
+    /// shares the slice of the job's flow.
+    ///
+    /// Flows of the idle class have threads of their own, in the kernel's idle class (Linux:
+    /// `SCHED_IDLE`): other flows get the processor at once, whether or not the idle jobs pass
+    /// checkpoints. Where there is no such class they run on the normal workers, after all others.
+    pub fn flow(&self, entity: Entity) -> Flow {
+        let domain = match entity.class {
+            Class::Idle => self.idle_domain(),
+            Class::Iso | Class::Normal => &self.normal,
+        };
+        let mut entity = entity;
+        let parent = with_current(|worker| {
+            let worker = worker?;
+            Arc::ptr_eq(&worker.domain, domain).then(|| worker.flow())?
+        });
+        let view = domain.view();
+        match parent {
+            Some(parent) => parent.with_entity(|parent| {
+                domain.policy.admit(&mut entity, Some(parent), &view);
+            }),
+            None => domain.policy.admit(&mut entity, None, &view),
+        }
+        Flow::new(Arc::clone(domain), entity)
+    }
+
+    /// The number of workers of the normal class.
+    pub fn workers(&self) -> usize {
+        self.normal.workers.len()
+    }
+
+    /// Whether a flow of the isochronous or normal class runs now. Background work can use it to
+    /// postpone what is not urgent. BFS's `above_background_load`.
+    pub fn has_foreground_load(&self) -> bool {
+        self.normal.workers.iter().any(|worker| {
+            worker
+                .running()
+                .class()
+                .is_some_and(|class| class != Class::Idle)
+        })
+    }
+
+    /// The time since the pool was made, in nanoseconds: the clock of its timers.
+    pub fn now_ns(&self) -> u64 {
+        self.normal.now_ns()
+    }
+
+    /// Submits `job` to `flow` when `delay` has passed. [`Pool::timers`] takes the returned id, to
+    /// cancel the timer.
+    ///
+    /// A thread of its own waits for the deadline, so timers fire on time while workers compute. The
+    /// flow then runs by the policy; if it is more urgent, on top of a job that passes a checkpoint.
+    pub fn after(
+        &self,
+        delay: Duration,
+        flow: &Flow,
+        job: impl FnOnce() + Send + 'static,
+    ) -> TimerId {
+        // Among the caller's own timers, so that callers do not contend for one lock.
+        let worker = self.normal.with_caller(|worker| worker.cpu.index());
+        let deadline_ns = deadline_after(self.now_ns(), delay);
+        self.timers()
+            .add(worker.unwrap_or(0), deadline_ns, TimerJob::new(flow, job))
+    }
+
+    /// The timers of the pool: for absolute deadlines ([`Pool::now_ns`]), cancelling, moving, and
+    /// atomic batches. Dropped with the pool.
+    pub fn timers(&self) -> &TimerSystem<TimerJob, PacerWaker> {
+        self.normal.ensure_pacer();
+        &self.normal.timers.system
+    }
+
+    /// The counters of all workers so far.
+    pub fn profile(&self) -> Profile {
+        let domains = [Some(&self.normal), self.idle.get()];
+        Profile::of(domains.into_iter().flatten())
+    }
+
+    fn idle_domain(&self) -> &Arc<Domain> {
+        if !cfg!(target_os = "linux") {
+            return &self.normal;
+        }
+        self.idle.get_or_init(|| {
+            let idle = new_domain(&self.options, "idle", KernelClass::Idle);
+            // Without threads of its own the idle class runs on the normal workers.
+            match idle.start_first() {
+                Ok(()) => idle,
+                Err(_) => Arc::clone(&self.normal),
+            }
+        })
+    }
+}
+
+fn new_domain(options: &Options, name: &'static str, kernel_class: KernelClass) -> Arc<Domain> {
+    let domain = Domain::new(DomainPlan {
+        name,
+        topology: options.topology.clone(),
+        policy: options.policy.clone(),
+        kernel_class,
+        spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),
+        entry_points: EntryPoints {
+            worker: worker::run_loop::run,
+            pacer: pacer_loop::run,
+        },
+    });
+    if options.measures_gaps {
+        for worker in &domain.workers {
+            worker.requests.set(MEASURE);
+        }
+    }
+    domain
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(idle) = self.idle.get() {
+            idle.close();
+        }
+        self.normal.close();
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Pool")
+            .field("workers", &self.workers())
+            .finish_non_exhaustive()
+    }
+}
