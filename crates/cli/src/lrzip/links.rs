@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::name::Program;
+use super::arguments::program::Program;
 use crate::failure::Result;
 use crate::files::io_failure;
 

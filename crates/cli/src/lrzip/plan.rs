@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::settings::{Action, Settings};
+use super::arguments::settings::{Action, Settings};
 use crate::files::is_dash;
 
 /// Where content or an archive goes.
@@ -125,9 +125,9 @@ fn without_suffix(path: &Path, suffix: &OsStr) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Config;
-    use super::super::name::Program;
-    use super::super::parse::words;
+    use super::super::arguments::config::Config;
+    use super::super::arguments::parse::words;
+    use super::super::arguments::program::Program;
     use super::*;
 
     fn parse(line: &str) -> (Settings, Vec<PathBuf>) {

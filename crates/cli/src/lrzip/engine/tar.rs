@@ -6,12 +6,16 @@ use std::time::Instant;
 
 use refrain::Content;
 
-use super::job::{Input, Job, regular, total_time};
-use super::name::Program;
-use super::settings::{Action, Settings};
-use super::{Failed, banner, compress, decompress};
+use super::context::Job;
+use super::input::{Input, regular};
+use super::{compress, decompress};
 use crate::failure::Failure;
 use crate::files;
+use crate::lrzip::arguments::program::Program;
+use crate::lrzip::arguments::settings::{Action, Settings};
+use crate::lrzip::error::Failed;
+use crate::lrzip::report::options_in_effect;
+use crate::lrzip::report::rates::total_time;
 use crate::names;
 use crate::verbs::restore::Place;
 
@@ -37,7 +41,7 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         .remarks
         .iter()
         .for_each(|remark| job.voice.warn(remark));
-    banner::tell(settings, &job.voice);
+    options_in_effect::tell(settings, &job.voice);
     match settings.action {
         Action::Decompress => unpack(&job, operand)?,
         _ => pack(&job, operand)?,

@@ -9,14 +9,17 @@ use refrain::{
     MEMORY_BYTES_MIN, MemberInput,
 };
 
-use super::decompress::speed;
-use super::job::{HUNDRED_MIB, Input, Job};
-use super::output::KeepingBroken;
-use super::plan::Output;
-use super::settings::{BackEnd, Settings};
-use super::{Failed, password};
+use super::context::Job;
+use super::input::Input;
+use super::password;
+use super::sinks::KeepingBroken;
 use crate::failure::Failure;
 use crate::files::{self, NewFile};
+use crate::lrzip::arguments::back_end::BackEnd;
+use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
+use crate::lrzip::error::Failed;
+use crate::lrzip::plan::Output;
+use crate::lrzip::report::rates::speed;
 
 /// The level that `-u` stands for.
 const ULTRA_LEVEL: u8 = 9;
@@ -146,10 +149,10 @@ fn options(settings: &Settings, threads: usize) -> LrzipOptions {
 mod tests {
     use std::ffi::OsString;
 
-    use super::super::config::Config;
-    use super::super::name::Program;
-    use super::super::parse::words;
     use super::*;
+    use crate::lrzip::arguments::config::Config;
+    use crate::lrzip::arguments::parse::words;
+    use crate::lrzip::arguments::program::Program;
 
     #[test]
     fn options_reach_the_engine() {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use refrain::PasswordSource;
 
-use super::settings::{Password, Settings};
+use crate::lrzip::arguments::settings::{Password, Settings};
 use crate::password;
 
 /// The password for reading. `is_stdin_data`: standard input holds an archive, so it cannot hold a password.

@@ -3,7 +3,7 @@
 //! The options are those of lrzip 0.651 and 0.7.1, learned from their manual pages and help. lrzip and lrz share the long names
 //! and differ in the letters: `lrz` has gzip's.
 
-use super::name::Program;
+use super::program::Program;
 
 /// An option, whatever its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_manual_names_every_option() {
-        let table = include_str!("../../../../docs/lrzip-command.md");
+        let table = include_str!("../../../../../docs/lrzip-command.md");
         for row in OPTIONS {
             let long = format!("`--{}", row.long);
             assert!(table.contains(&long), "docs/lrzip-command.md lacks {long}");

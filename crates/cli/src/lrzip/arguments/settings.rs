@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::back_end::BackEnd;
 use super::config::Config;
-use super::name::Program;
+use super::number::leading_number;
 use super::options::Choice;
 use super::parse::Given;
+use super::program::Program;
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,33 +17,6 @@ pub enum Action {
     Decompress,
     Test,
     Info,
-}
-
-/// What squeezes the literals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BackEnd {
-    #[default]
-    Lzma,
-    Bzip2,
-    Gzip,
-    Lzo,
-    None,
-    Zpaq,
-}
-
-impl BackEnd {
-    /// As `COMPRESSIONMETHOD` names it.
-    pub fn of_config(name: &str) -> Option<BackEnd> {
-        match name.to_ascii_lowercase().as_str() {
-            "lzma" => Some(BackEnd::Lzma),
-            "bzip2" => Some(BackEnd::Bzip2),
-            "gzip" => Some(BackEnd::Gzip),
-            "lzo" => Some(BackEnd::Lzo),
-            "rzip" => Some(BackEnd::None),
-            "zpaq" => Some(BackEnd::Zpaq),
-            _ => None,
-        }
-    }
 }
 
 /// Where the password comes from.
@@ -105,6 +80,9 @@ pub struct Settings {
     /// Warnings that do not stop the work.
     pub remarks: Vec<String>,
 }
+
+/// Bytes in one unit of `-m` and `-w`.
+pub const HUNDRED_MIB: u64 = 100 << 20;
 
 /// The level unless another is asked for.
 const LEVEL: u8 = 7;
@@ -313,17 +291,6 @@ impl Verbosity {
         self.has_progress = true;
         self.is_silent = false;
     }
-}
-
-/// The number that a text begins with, 0 if with none, and what follows it.
-pub fn leading_number(text: &str) -> (i64, &str) {
-    let text = text.trim_start();
-    let sign = text.len() - text.trim_start_matches(['+', '-']).len();
-    let digits = text[sign..]
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len() - sign);
-    let (number, rest) = text.split_at(sign + digits);
-    (number.parse().unwrap_or(0), rest)
 }
 
 /// A number with nothing behind it.

@@ -11,12 +11,14 @@ use refrain::{
     ReadOptions, Targets,
 };
 
-use super::Failed;
-use super::job::{Input, Job};
-use super::output::{Hashing, KeepingBroken, Md5Cell};
-use super::plan::Output;
+use super::context::Job;
+use super::input::Input;
+use super::sinks::{Hashing, KeepingBroken, Md5Cell};
 use crate::failure::Failure;
 use crate::files;
+use crate::lrzip::error::Failed;
+use crate::lrzip::plan::Output;
+use crate::lrzip::report::rates::speed;
 use crate::verbs::restore::{Place, Restore};
 
 /// What is said of files that begin otherwise.
@@ -153,13 +155,6 @@ fn tell_version(job: &Job, source: &Arc<dyn refrain::storage::Source>, options: 
         job.voice
             .say(&format!("{check} being used for integrity testing."));
     }
-}
-
-/// `12.345MB/s`, as lrzip has it; its own figure is of whole megabytes by whole seconds.
-pub fn speed(content_bytes: u64, started: Instant) -> String {
-    let seconds = started.elapsed().as_secs_f64().max(1e-6);
-    let mebibytes = content_bytes as f64 / f64::from(1 << 20);
-    format!("{:6.3}MB/s", mebibytes / seconds)
 }
 
 /// `-c`: the file as it was written once more from the disk (or what the system keeps of it).

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use super::settings::Verbosity;
 use crate::args::ReportArgs;
+use crate::lrzip::arguments::settings::Verbosity;
 use crate::messages;
 use crate::names::shown;
 

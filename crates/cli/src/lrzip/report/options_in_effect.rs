@@ -1,11 +1,12 @@
 //! What `-v` tells of the options, in lrzip's words.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::settings::{Action, BackEnd, Settings};
-use super::voice::Voice;
-use super::{job, temporary_directory};
+use super::console::Voice;
 use crate::args::ThreadArgs;
+use crate::lrzip::arguments::back_end::BackEnd;
+use crate::lrzip::arguments::settings::{Action, HUNDRED_MIB, Settings};
 
 /// Tells what is in effect, if that is wanted.
 pub fn tell(settings: &Settings, voice: &Voice) {
@@ -38,7 +39,7 @@ fn lines(settings: &Settings) -> Vec<String> {
     if let Some(hundreds) = settings.maxram {
         lines.push(format!(
             "Detected {} bytes ram",
-            hundreds.saturating_mul(job::HUNDRED_MIB)
+            hundreds.saturating_mul(HUNDRED_MIB)
         ));
     }
     lines.push(format!("Compression level {}", settings.level));
@@ -89,4 +90,11 @@ fn mode(settings: &Settings) -> String {
         false => "enabled",
     };
     format!("{name}. LZ4 Compressibility testing {test}")
+}
+
+/// The directory that lrzip would use for temporary files: told with `-v`, and used for nothing.
+fn temporary_directory() -> OsString {
+    let names = ["TMPDIR", "TMP", "TEMPDIR", "TEMP"];
+    let found = names.into_iter().find_map(std::env::var_os);
+    found.unwrap_or_else(|| OsStr::new(".").to_owned())
 }

@@ -6,37 +6,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use refrain::ReadOptions;
-
-use super::name::Program;
-use super::plan::{Output, Plan, Step, step};
-use super::settings::{Action, Settings};
-use super::voice::Voice;
-use super::{Failed, banner, compress, decompress, help, info};
-use crate::args::{OutputArgs, ThreadArgs};
-use crate::failure::Failure;
+use super::context::Job;
+use super::input::{Input, regular};
+use super::{compress, decompress, info};
 use crate::files::{self, is_dash};
+use crate::lrzip::arguments::program::Program;
+use crate::lrzip::arguments::settings::{Action, Settings};
+use crate::lrzip::error::Failed;
+use crate::lrzip::plan::{Output, Plan, Step, step};
+use crate::lrzip::report::rates::total_time;
+use crate::lrzip::report::{help, options_in_effect};
 use crate::messages;
-use crate::progress::Meter;
-use crate::session::Session;
-
-/// Bytes in one unit of `-m` and `-w`.
-pub const HUNDRED_MIB: u64 = 100 << 20;
-
-/// What all files of a run share.
-pub struct Job<'a> {
-    pub program: Program,
-    pub settings: &'a Settings,
-    pub voice: Voice,
-    pub session: Session,
-}
-
-/// One file, looked at.
-pub struct Input<'a> {
-    pub path: &'a Path,
-    /// `None` is standard input.
-    pub metadata: Option<Metadata>,
-}
 
 /// Works on all files.
 pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), Failed> {
@@ -45,7 +25,7 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     plan.remarks
         .iter()
         .for_each(|remark| job.voice.warn(remark));
-    banner::tell(settings, &job.voice);
+    options_in_effect::tell(settings, &job.voice);
     job.check_terminals(&plan)?;
     for path in &plan.inputs {
         match settings.is_recursive {
@@ -62,19 +42,6 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
 }
 
 impl Job<'_> {
-    /// Starts a run.
-    pub fn start(program: Program, settings: &Settings, is_stdout: bool) -> Job<'_> {
-        let niceness = rustix::process::setpriority_process(None, settings.nice);
-        // Only the administrator may raise a priority; lrzip goes on without a word, too.
-        let _ = niceness;
-        Job {
-            program,
-            settings,
-            voice: Voice::new(settings.verbosity, is_stdout),
-            session: Session::start(program.name()),
-        }
-    }
-
     fn check_terminals(&self, plan: &Plan) -> Result<(), Failed> {
         if self.settings.force {
             return Ok(());
@@ -141,17 +108,6 @@ impl Job<'_> {
         }
     }
 
-    /// Refuses an output in a directory that is not there, before any work.
-    pub fn check_directory_of(&self, path: &Path) -> Result<(), Failed> {
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        match parent.map(fs::metadata) {
-            Some(Err(error)) => Err(self.failed(path, Failure::Storage(error))),
-            _ => Ok(()),
-        }
-    }
-
     /// Deletes a source whose output is in place, if that was asked for. Nobody knows what became of a pipe's data, and a
     /// check makes no output, so these delete nothing.
     fn delete(&self, input: &Input, output: &Output) -> Result<(), Failed> {
@@ -160,108 +116,6 @@ impl Job<'_> {
             _ => Ok(()),
         }
     }
-
-    /// Deletes a file that was read.
-    pub fn delete_source(&self, input: &Input) -> Result<(), Failed> {
-        let Some(read) = &input.metadata else {
-            return Ok(());
-        };
-        if let Some(why_not) = files::remove_source(input.path, read)? {
-            self.voice
-                .warn(&format!("{}: {why_not}", input.path.display()));
-        }
-        Ok(())
-    }
-
-    /// How the engine reads.
-    pub fn read_options(&self, is_stdin_data: bool) -> ReadOptions {
-        let memory_bytes = self
-            .settings
-            .maxram
-            .map(|hundreds| hundreds.saturating_mul(HUNDRED_MIB));
-        ReadOptions {
-            threads: self.threads(),
-            // A smaller budget would refuse what lrzip reads, which takes whatever an archive needs. Small archives need little.
-            memory_bytes: memory_bytes
-                .unwrap_or(0)
-                .max(ReadOptions::default().memory_bytes),
-            password: Some(super::password::for_reading(self.settings, is_stdin_data)),
-        }
-    }
-
-    /// How many threads work, never 0. (lrzip starts up to twice as many as `-p` says.)
-    pub fn threads(&self) -> usize {
-        let threads = self.settings.threads.unwrap_or(0);
-        ThreadArgs { threads }.count()
-    }
-
-    /// How files are made.
-    pub fn output_args(&self) -> OutputArgs {
-        OutputArgs {
-            force: self.settings.force,
-            // Sources are deleted when their output has reached the disk.
-            rm: self.settings.deletes,
-            ..OutputArgs::default()
-        }
-    }
-
-    /// A watch for one file.
-    pub fn meter(&self, label: &str) -> Meter<'_> {
-        Meter::start(label, &self.voice.report(), &self.session)
-    }
-
-    /// A failure about `path` that ends the run.
-    pub fn failed(&self, path: &Path, failure: Failure) -> Failed {
-        match failure {
-            _ if self.session.is_cancelled() => Failed::Told,
-            failure if failure.is_broken_pipe() => Failed::Told,
-            Failure::Exists { file } => {
-                Failed::Because(format!("Failed to create {file}\nFile exists"))
-            }
-            Failure::Storage(error) => Failed::Because(format!(
-                "Failed to create {}\n{}",
-                path.display(),
-                error_text(&error)
-            )),
-            failure => Failed::Because(failure.to_string()),
-        }
-    }
-}
-
-/// What the operating system calls the commonest errors, which scripts may look for.
-fn error_text(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "No such file or directory".into(),
-        io::ErrorKind::PermissionDenied => "Permission denied".into(),
-        io::ErrorKind::StorageFull => "No space left on device".into(),
-        _ => error.to_string(),
-    }
-}
-
-/// A regular file, symbolic links followed.
-pub fn regular(path: &Path) -> Result<Metadata, Failed> {
-    let found = fs::metadata(path)
-        .map_err(|_| Failed::Because(format!("Failed to stat {}", path.display())))?;
-    match found.is_file() {
-        true => Ok(found),
-        false => Err(Failed::Because(
-            "lrzip only works directly on regular FILES.\n\
-             Use -r recursive, lrztar or pipe through tar for compressing directories."
-                .into(),
-        )),
-    }
-}
-
-/// `Total time: 00:01:02.34`.
-pub fn total_time(started: Instant) -> String {
-    let seconds = started.elapsed().as_secs_f64();
-    let whole = seconds as u64;
-    format!(
-        "Total time: {:02}:{:02}:{:05.2}",
-        whole / 3600,
-        whole / 60 % 60,
-        seconds - (whole / 60 * 60) as f64
-    )
 }
 
 /// Regular files below a directory, symbolic links followed, by name.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, LrzipBlock, LrzipChunk, LrzipLayout, ReadOptions};
 
-use super::Failed;
-use super::job::{Input, Job};
-use super::name::Program;
-use super::settings::Password;
+use super::context::Job;
+use super::input::Input;
 use crate::failure::Failure;
 use crate::files;
+use crate::lrzip::arguments::program::Program;
+use crate::lrzip::arguments::settings::Password;
+use crate::lrzip::error::Failed;
 use crate::names::shown;
 use crate::verbs::info::hex;
 

@@ -7,7 +7,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::settings::{BackEnd, leading_number};
+use super::back_end::BackEnd;
+use super::number::leading_number;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "lrzip.conf";

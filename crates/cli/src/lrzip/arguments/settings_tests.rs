@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 
+use super::back_end::BackEnd;
 use super::config::{Config, Trust};
-use super::name::Program;
+use super::number::leading_number;
 use super::parse::words;
-use super::settings::{Action, BackEnd, Password, Settings, leading_number};
+use super::program::Program;
+use super::settings::{Action, Password, Settings};
 
 fn settings_with(config: &str, line: &str) -> Result<Settings, String> {
     let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::name::Program;
-use super::options::{OPTIONS, OptionRow, Section, Takes};
+use crate::lrzip::arguments::options::{OPTIONS, OptionRow, Section, Takes};
+use crate::lrzip::arguments::program::Program;
 
 /// The version of lrzip whose options, messages and defaults are followed. Scripts look for a number behind `lrzip version`.
 const FOLLOWED_VERSION: &str = "0.651";

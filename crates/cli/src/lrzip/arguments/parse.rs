@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap_lex::{ParsedArg, RawArgs, ShortFlags};
 
-use super::name::Program;
 use super::options::{Choice, OPTIONS, OptionRow, Takes};
+use super::program::Program;
 
 /// An option that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]

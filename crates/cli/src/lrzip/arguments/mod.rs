@@ -1,0 +1,11 @@
+//! The command line and `lrzip.conf`, up to the settings that both together make.
+
+pub mod back_end;
+pub mod config;
+pub mod number;
+pub mod options;
+pub mod parse;
+pub mod program;
+pub mod settings;
+#[cfg(test)]
+mod settings_tests;

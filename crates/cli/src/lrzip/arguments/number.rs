@@ -1,0 +1,12 @@
+//! Numbers in options and configuration files, as `strtol` of C parses them.
+
+/// The number that a text begins with, 0 if with none, and what follows it.
+pub fn leading_number(text: &str) -> (i64, &str) {
+    let text = text.trim_start();
+    let sign = text.len() - text.trim_start_matches(['+', '-']).len();
+    let digits = text[sign..]
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len() - sign);
+    let (number, rest) = text.split_at(sign + digits);
+    (number.parse().unwrap_or(0), rest)
+}
