@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain::property::lrzip_round_trips;
+use refrain::property::lrzip::lrzip_round_trips;
 
 fuzz_target!(|data: &[u8]| lrzip_round_trips(data));

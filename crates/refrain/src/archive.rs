@@ -6,11 +6,11 @@ use refrain_storage::Source;
 use refrain_tree::Entry;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
+use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::reading::indexed::IndexedArchive;
-#[cfg(feature = "lrzip")]
-use crate::reading::lrzip::{self, LrzipArchive};
+use crate::read::native::indexed::IndexedArchive;
+use crate::read::opened_archive::OpenedArchive;
 
 /// An archive opened for random access. Many threads may share it.
 ///
@@ -21,54 +21,7 @@ use crate::reading::lrzip::{self, LrzipArchive};
 /// An archive of lrzip has no index: opening it reads the records of all of its chunks, and a range is opened from the
 /// front of the blocks that hold it.
 pub struct Archive {
-    opened: Opened,
-}
-
-/// Whose archive it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// Ours, or none that this build knows.
-    Native,
-    /// lrzip's: one member without a name, no index.
-    Lrzip,
-}
-
-impl Dialect {
-    /// Bytes at the beginning that tell a dialect, at most.
-    pub const PREFIX_BYTES: usize = refrain_format::MAGIC.len();
-
-    /// That of an archive which begins with these bytes; `None` if no archive does. Fewer than [`Dialect::PREFIX_BYTES`] are all that
-    /// there is.
-    pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
-        #[cfg(feature = "lrzip")]
-        if refrain_format::lrzip::is_lrzip(first) {
-            return Some(Dialect::Lrzip);
-        }
-        refrain_format::check_magic(first)
-            .is_ok()
-            .then_some(Dialect::Native)
-    }
-
-    /// That of the archive in `source`, by its first bytes.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub fn of(source: &dyn Source) -> Result<Dialect> {
-        #[cfg(feature = "lrzip")]
-        if lrzip::is_lrzip(source)? {
-            return Ok(Dialect::Lrzip);
-        }
-        let _ = source;
-        Ok(Dialect::Native)
-    }
-}
-
-/// An archive of either dialect.
-enum Opened {
-    Native(Box<IndexedArchive>),
-    #[cfg(feature = "lrzip")]
-    Lrzip(Box<LrzipArchive>),
+    opened: Box<dyn OpenedArchive>,
 }
 
 impl Archive {
@@ -78,12 +31,7 @@ impl Archive {
     /// `Damaged` if it is no archive, was cut off, or its ends contradict each other; `Unsupported` for a later version;
     /// `Limit` if its index takes more memory than allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        #[cfg(feature = "lrzip")]
-        if lrzip::is_lrzip(&*source)? {
-            let opened = Opened::Lrzip(Box::new(LrzipArchive::open(source, options)?));
-            return Ok(Archive { opened });
-        }
-        let opened = Opened::Native(Box::new(IndexedArchive::open(source, options)?));
+        let opened = (reader_of(&*source)?.open)(source, options)?;
         Ok(Archive { opened })
     }
 
@@ -94,27 +42,19 @@ impl Archive {
     /// # Errors
     /// `Damaged` if not one frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        let opened = Opened::Native(Box::new(IndexedArchive::open_by_scan(source, options)?));
+        let opened = Box::new(IndexedArchive::open_by_scan(source, options)?);
         Ok(Archive { opened })
     }
 
     /// Bytes that belong to no whole frame; known, and possibly not 0, only after [`Archive::open_by_scan`]. Of an
     /// archive of lrzip: bytes behind its end.
     pub fn skipped_bytes(&self) -> u64 {
-        match &self.opened {
-            Opened::Native(archive) => archive.skipped_bytes(),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(archive) => archive.trailing_bytes(),
-        }
+        self.opened.skipped_bytes()
     }
 
     /// The members, in the archive's order. That of an lrzip archive has no name.
     pub fn members(&self) -> &[Member] {
-        match &self.opened {
-            Opened::Native(archive) => archive.members(),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(archive) => archive.members(),
-        }
+        self.opened.members()
     }
 
     /// Reads content of a member from `offset` on into `buffer`. Returns the bytes read: fewer than asked for only at the
@@ -130,11 +70,7 @@ impl Archive {
             );
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        match &self.opened {
-            Opened::Native(archive) => archive.read_at(member, offset, buffer),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(archive) => archive.read_at(offset, buffer),
-        }
+        self.opened.read_at(member, offset, buffer)
     }
 
     /// The entry list of a tree member; empty for others.
@@ -142,20 +78,12 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entries(&self, member: usize) -> Result<Vec<Entry>> {
-        match &self.opened {
-            Opened::Native(archive) => archive.entries(member),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(_) => Ok(vec![]),
-        }
+        self.opened.entries(member)
     }
 
     /// What the archive is made of, without opening its blocks.
     pub fn info(&self) -> ArchiveInfo {
-        match &self.opened {
-            Opened::Native(archive) => archive.info(),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(archive) => archive.info(),
-        }
+        self.opened.info()
     }
 
     /// Every block of the store, by their heads.
@@ -163,10 +91,6 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        match &self.opened {
-            Opened::Native(archive) => archive.blocks(),
-            #[cfg(feature = "lrzip")]
-            Opened::Lrzip(archive) => Ok(archive.blocks()),
-        }
+        self.opened.blocks()
     }
 }

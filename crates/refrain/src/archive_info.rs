@@ -7,7 +7,8 @@ use refrain_format::{
 use refrain_protect::{DigestAlgorithm, DigestValue};
 use refrain_tree::Timestamp;
 
-use crate::pipeline::reread::description;
+use crate::digests::stated;
+use crate::store::coding::description;
 
 /// What a member's content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,21 +55,6 @@ pub struct Member {
     pub blake3: [u8; 32],
     /// Further digests of the content, where whoever made the archive asked for them.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
-}
-
-#[cfg(feature = "lrzip")]
-impl Member {
-    /// Of a member whose end is not known yet.
-    pub(crate) fn of_start(start: &FormatStart) -> Member {
-        let end = MemberEnd {
-            member_id: start.member_id,
-            content_bytes: 0,
-            blake3: [0; 32],
-            entry_count: 0,
-            digests: Vec::new(),
-        };
-        member(start, &end)
-    }
 }
 
 /// Everything that can be told of an archive without opening its blocks.
@@ -273,6 +259,6 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         modified: start.modified,
         content_bytes: end.content_bytes,
         blake3: end.blake3,
-        digests: crate::digests::stated(end),
+        digests: stated(end),
     }
 }

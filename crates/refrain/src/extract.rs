@@ -4,19 +4,15 @@ use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{MemberEnd, MemberStart as FormatStart};
-use refrain_pool::crew;
 use refrain_storage::{Sink, Source};
 
 use crate::archive_info::{Member, MemberStart, member, member_start};
-use crate::digests::DigestCheck;
+use crate::dialect::reader_of_feed;
 use crate::error::Result;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
-use crate::reading::frames::{FrameFeed, FrameReader, limits_for};
-#[cfg(feature = "lrzip")]
-use crate::reading::lrzip;
-use crate::reading::visitor::Visitor;
-use crate::reading::walk::{WalkOptions, WalkTotals, walk};
+use crate::read::content_visitor::{ContentVisitor, WalkTotals};
+use crate::store::frames::ArchiveFeed;
 
 /// What a walk over an archive checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +56,7 @@ pub fn extract(
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
     run(
-        FrameFeed::Source(source.clone()),
-        Some(source),
+        ArchiveFeed::Source(source),
         &mut Extraction {
             targets,
             sink: None,
@@ -83,8 +78,7 @@ pub fn extract_stream(
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
     run(
-        FrameFeed::Stream(stream),
-        None,
+        ArchiveFeed::Stream(stream),
         &mut Extraction {
             targets,
             sink: None,
@@ -104,8 +98,7 @@ pub fn verify(
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
     run(
-        FrameFeed::Source(source.clone()),
-        Some(source),
+        ArchiveFeed::Source(source),
         &mut Verification,
         options,
         watch,
@@ -122,8 +115,7 @@ pub fn verify_stream(
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
     run(
-        FrameFeed::Stream(stream),
-        None,
+        ArchiveFeed::Stream(stream),
         &mut Verification,
         options,
         watch,
@@ -131,36 +123,13 @@ pub fn verify_stream(
 }
 
 fn run(
-    feed: FrameFeed,
-    source: Option<Arc<dyn Source>>,
-    visitor: &mut dyn Visitor,
+    feed: ArchiveFeed,
+    visitor: &mut dyn ContentVisitor,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    #[cfg(feature = "lrzip")]
-    let feed = match lrzip::input_of(feed, options)? {
-        Err(feed) => feed,
-        Ok(input) => {
-            let threads = options.threads.max(1);
-            let totals = crew(threads, |crew| {
-                lrzip::walk(crew, input, source.is_none(), options, visitor, watch)
-            })?;
-            return Ok(totals.into());
-        }
-    };
-    let mut visitor = DigestCheck::new(visitor, source.as_ref(), options)?;
-    let limits = limits_for(options.memory_bytes);
-    let reader = FrameReader::open(feed, limits)?;
-    let threads = options.threads.max(1);
-    let options = WalkOptions {
-        threads,
-        memory_bytes: options.memory_bytes,
-        limits,
-    };
-    let totals = crew(threads, |crew| {
-        walk(crew, reader, source, &options, &mut visitor, watch)
-    })?;
-    Ok(totals.into())
+    let (reader, feed) = reader_of_feed(feed)?;
+    Ok((reader.walk)(feed, options, visitor, watch)?.into())
 }
 
 impl From<WalkTotals> for ExtractSummary {
@@ -176,9 +145,9 @@ impl From<WalkTotals> for ExtractSummary {
 
 struct Verification;
 
-impl Visitor for Verification {
-    fn start(&mut self, _start: &FormatStart) -> Result<()> {
-        Ok(())
+impl ContentVisitor for Verification {
+    fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
+        Ok(None)
     }
     fn content(&mut self, _bytes: &[u8]) -> Result<()> {
         Ok(())
@@ -196,10 +165,10 @@ struct Extraction<'a> {
     sink: Option<Box<dyn Sink>>,
 }
 
-impl Visitor for Extraction<'_> {
-    fn start(&mut self, start: &FormatStart) -> Result<()> {
+impl ContentVisitor for Extraction<'_> {
+    fn start(&mut self, start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
         self.sink = self.targets.open(&member_start(start))?;
-        Ok(())
+        Ok(self.sink.as_ref().and_then(|sink| sink.read_back()))
     }
 
     fn content(&mut self, bytes: &[u8]) -> Result<()> {
@@ -214,11 +183,6 @@ impl Visitor for Extraction<'_> {
             Some(sink) => Ok(sink.write_zeros(length_bytes)?),
             None => Ok(()),
         }
-    }
-
-    #[cfg(feature = "lrzip")]
-    fn read_back(&self) -> Option<Arc<dyn Source>> {
-        self.sink.as_ref()?.read_back()
     }
 
     fn end(&mut self, start: &FormatStart, end: &MemberEnd) -> Result<()> {

@@ -54,47 +54,42 @@
 mod archive;
 mod archive_info;
 mod compress;
-#[cfg(feature = "lrzip")]
-mod compress_lrzip;
+mod dialect;
 mod digests;
 mod error;
 mod extract;
 mod hash;
 mod levels;
-#[cfg(feature = "lrzip")]
-mod lrzip_options;
+pub mod lrzip;
 mod options;
-mod pipeline;
 mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
-mod reading;
+mod read;
+mod store;
 mod tree_source;
 mod tuning;
+mod write;
 
 pub use refrain_pool as pool;
 pub use refrain_pool::stages;
 pub use refrain_storage as storage;
 
-pub use archive::{Archive, Dialect};
+pub use archive::Archive;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
-pub use compress::{CompressSummary, Content, MemberInput, compress};
-#[cfg(feature = "lrzip")]
-pub use compress_lrzip::{LrzipSummary, compress_lrzip};
+pub use compress::{CompressSummary, compress};
+pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Place, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
-#[cfg(feature = "lrzip")]
-pub use lrzip_options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
 pub use options::{
     CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, codec_names,
 };
 pub use progress::{Progress, Unwatched, Watch};
-#[cfg(feature = "lrzip")]
-pub use reading::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;
+pub use write::input::{Content, MemberInput};

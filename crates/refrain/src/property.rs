@@ -1,7 +1,6 @@
 //! Properties of the whole engine, from arbitrary bytes: shared by property tests and fuzz targets.
 
-#[cfg(feature = "lrzip")]
-mod lrzip;
+pub mod lrzip;
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -12,9 +11,6 @@ use crate::{
     MemberStart, Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract,
     extract_stream,
 };
-
-#[cfg(feature = "lrzip")]
-pub use lrzip::lrzip_round_trips;
 
 /// Content that is taken from one archive of arbitrary bytes, in bytes: forged fills can be endless.
 const CONTENT_BYTES_MAX: u64 = 8 << 20;
@@ -103,11 +99,6 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
         assert!(by_file == by_pipe, "file and pipe differ");
     }
     scan_survives(bytes, options);
-    #[cfg(feature = "lrzip")]
-    drop(crate::LrzipLayout::read(
-        Arc::new(MemorySource::new(bytes.to_vec())),
-        options,
-    ));
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open(source, options) else {
         assert!(!file_is_sound, "a sound archive cannot be opened");
@@ -291,17 +282,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use refrain_testkit::{mutations, sample_archive};
-
-    // Models of ZPAQ and dictionaries of LZMA are made anew for each of them, three times.
-    #[cfg(feature = "lrzip")]
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(16))]
-
-        #[test]
-        fn any_content_comes_back_from_lrzip(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            lrzip_round_trips(&bytes);
-        }
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]

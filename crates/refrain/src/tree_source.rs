@@ -16,7 +16,8 @@ use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes};
 
-use crate::reading::packed::{PAGE_BYTES, Packed};
+use crate::store::packed::Packed;
+use crate::store::page::PAGE_BYTES;
 
 /// Records to begin with.
 const RECORDS_MIN: usize = 1024;

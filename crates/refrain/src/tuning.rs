@@ -9,8 +9,7 @@ use refrain_longmatch::Rules;
 use crate::error::{Error, ErrorKind, Result};
 use crate::levels::{LevelRow, level_row};
 use crate::options::{CompressOptions, Level};
-use crate::pipeline::budget::encoder_bytes;
-use crate::pipeline::history::PAGE_BYTES;
+use crate::store::page::PAGE_BYTES;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -173,6 +172,11 @@ fn block_bytes(
         )));
     }
     Ok(asked)
+}
+
+/// What one encoder has in memory, beside the pages of its block: the joined block, what is coded of it, and the codec's own.
+pub(crate) fn encoder_bytes(block_bytes: u64, encode_bytes: u64) -> u64 {
+    block_bytes + block_bytes / 2 + encode_bytes
 }
 
 /// The largest power of two that is not above `number`; 1 for 0.

@@ -8,10 +8,11 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use refrain::lrzip::LrzipLayout;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use refrain::{
-    Archive, ErrorKind, LrzipLayout, Member, MemberStart, PasswordSource, ReadOptions, Result,
-    Targets, Unwatched, extract, extract_stream, verify, verify_stream,
+    Archive, ErrorKind, Member, MemberStart, PasswordSource, ReadOptions, Result, Targets,
+    Unwatched, extract, extract_stream, verify, verify_stream,
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{

@@ -6,11 +6,13 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use refrain::lrzip::{
+    LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary, compress_lrzip,
+};
 use refrain::storage::{MemorySink, MemorySource, Source};
 use refrain::{
-    Archive, Content, ErrorKind, Level, LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions,
-    LrzipSummary, MemberInput, PasswordSource, ReadOptions, Result, Unwatched, compress_lrzip,
-    verify, verify_stream,
+    Archive, Content, ErrorKind, Level, MemberInput, PasswordSource, ReadOptions, Result,
+    Unwatched, verify, verify_stream,
 };
 use refrain_testkit::Rng;
 

@@ -1,7 +1,8 @@
 //! Archives of lrzip instead of ours.
 
 use clap::{Args, ValueEnum};
-use refrain::{Level, LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
+use refrain::Level;
+use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
 
 use super::size::Size;
 use super::{CompressionArgs, PasswordArgs};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use refrain::MemberInput;
+use refrain::lrzip::{LrzipOptions, LrzipSummary};
 use refrain::storage::Sink;
-use refrain::{LrzipOptions, LrzipSummary, MemberInput};
 use serde_json::json;
 
 use crate::args::CompressArgs;
@@ -34,7 +35,7 @@ pub fn compress(
         let text = "an archive of lrzip holds one file, or one directory as a tar stream";
         return Err(Failure::usage(label, text));
     };
-    refrain::compress_lrzip(member, sink, &options, meter)
+    refrain::lrzip::compress_lrzip(member, sink, &options, meter)
         .map_err(|error| Failure::engine(label, error))
 }
 

@@ -11,9 +11,11 @@ use refrain_protect::{
     segment_hash,
 };
 
-use super::{Delivery, HashInputs, resolved};
+use super::delivery::Delivery;
+use super::inputs::HashInputs;
+use super::threads::resolved;
 use crate::error::{Error, ErrorKind, Result};
-use crate::pipeline::intake::read_full;
+use crate::store::exact_read::read_full;
 
 /// Pieces that are read ahead; each has [`SEGMENT_BYTES`].
 const PIECES_AHEAD: usize = 4;

@@ -7,8 +7,8 @@ use refrain_pool::stages::stage;
 use refrain_protect::digest::{finish_many, update_many};
 use refrain_protect::{DigestHasher, DigestValue};
 
-use super::HashInputs;
-use crate::pipeline::intake::read_full;
+use super::inputs::HashInputs;
+use crate::store::exact_read::read_full;
 
 /// Bytes of all pieces in memory: with what the kernel copies them from, that stays in a core's own cache.
 const BUFFER_BYTES: usize = 512 << 10;

@@ -1,6 +1,9 @@
-use super::*;
-use crate::progress::Unwatched;
-use refrain_protect::DigestHasher;
+use std::io::{self, Read};
+
+use super::{HashInputs, hash};
+use crate::error::Error;
+use crate::progress::{Unwatched, Watch};
+use refrain_protect::{DigestAlgorithm, DigestHasher};
 use std::sync::atomic::AtomicBool;
 
 const SEGMENT: usize = refrain_protect::SEGMENT_BYTES;

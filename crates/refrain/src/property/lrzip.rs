@@ -1,13 +1,22 @@
-//! The same for archives of lrzip that are written.
+#![cfg(feature = "lrzip")]
+//! Properties of archives of lrzip.
 
 use std::io::Cursor;
 use std::sync::Arc;
 
-use super::{AS_MADE, Instructions, walked};
+use super::{AS_MADE, Instructions, SMALL, walked};
+use crate::lrzip::{LrzipBackEnd, LrzipLayout, LrzipOptions, compress_lrzip};
 use crate::storage::{MemorySink, MemorySource, Sink};
-use crate::{
-    Content, Level, LrzipBackEnd, LrzipOptions, MemberInput, ReadOptions, Unwatched, compress_lrzip,
-};
+use crate::{Content, Level, MemberInput, ReadOptions, Unwatched};
+
+/// Any bytes, taken for an archive of lrzip, are listed or refused.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn layout_survives(bytes: &[u8]) {
+    let source = Arc::new(MemorySource::new(bytes.to_vec()));
+    drop(LrzipLayout::read(source, &SMALL));
+}
 
 /// A sink that cannot be read back.
 struct Pipe(MemorySink);
@@ -81,4 +90,29 @@ fn made(content: &[u8], doors: u8, options: &LrzipOptions) -> Vec<u8> {
     };
     assert!(result.is_ok(), "{result:?}");
     output.published().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    // Models of ZPAQ and dictionaries of LZMA are made anew for each of them, three times.
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn any_content_comes_back_from_lrzip(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            lrzip_round_trips(&bytes);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn any_bytes_are_listed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            layout_survives(&bytes);
+        }
+    }
 }

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
+use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary};
 use refrain::storage::Sink;
-use refrain::{
-    Content, Level, LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary,
-    MEMORY_BYTES_MIN, MemberInput,
-};
+use refrain::{Content, Level, MEMORY_BYTES_MIN, MemberInput};
 
 use super::context::Job;
 use super::input::Input;
@@ -105,7 +103,7 @@ pub fn pack(
     if job.settings.encrypts {
         options.encryption = Some(encryption(job.settings, is_stdin_data));
     }
-    refrain::compress_lrzip(member, sink.as_mut(), &options, &meter)
+    refrain::lrzip::compress_lrzip(member, sink.as_mut(), &options, &meter)
         .map_err(|error| Failure::engine(label, error))
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use refrain::lrzip::LrzipLayout;
 use refrain::storage::{NullSink, Sink};
 use refrain::{
-    Dialect, DigestAlgorithm, DigestHasher, DigestValue, LrzipLayout, Member, MemberStart,
-    ReadOptions, Targets,
+    Dialect, DigestAlgorithm, DigestHasher, DigestValue, Member, MemberStart, ReadOptions, Targets,
 };
 
 use super::context::Job;

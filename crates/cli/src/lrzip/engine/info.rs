@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use refrain::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, LrzipBlock, LrzipChunk, LrzipLayout, ReadOptions};
+use refrain::{Archive, Dialect, ReadOptions};
 
 use super::context::Job;
 use super::input::Input;

@@ -1,0 +1,118 @@
+//! The dialects of archives: which ones this build reads, and how each is recognized.
+//!
+//! A dialect is one row of [`DIALECTS`]. Whatever reads an archive takes the row that its first bytes choose, and sees only the traits
+//! behind it.
+
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use refrain_format::{MAGIC, check_magic};
+use refrain_storage::Source;
+
+use crate::error::Result;
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::content_visitor::{ContentVisitor, WalkTotals};
+use crate::read::native;
+use crate::read::opened_archive::OpenedArchive;
+use crate::store::exact_read::read_full;
+use crate::store::frames::ArchiveFeed;
+
+/// The format that an archive has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Refrain's own, or none that this build knows.
+    Native,
+    /// lrzip's: one member without a name, no index.
+    Lrzip,
+}
+
+type OpenArchive = fn(Arc<dyn Source>, &ReadOptions) -> Result<Box<dyn OpenedArchive>>;
+
+type WalkArchive =
+    fn(ArchiveFeed, &ReadOptions, &mut dyn ContentVisitor, &dyn Watch) -> Result<WalkTotals>;
+
+/// How archives of one dialect are recognized and read.
+pub(crate) struct DialectReader {
+    dialect: Dialect,
+    /// Whether an archive of this dialect begins with these bytes.
+    is_prefix: fn(&[u8]) -> bool,
+    /// Opens an archive for random access.
+    pub open: OpenArchive,
+    /// Reads an archive from front to back.
+    pub walk: WalkArchive,
+}
+
+/// The native dialect. It also takes what nothing else recognizes, and says what is wrong with it.
+const NATIVE: DialectReader = DialectReader {
+    dialect: Dialect::Native,
+    is_prefix: |first| check_magic(first).is_ok(),
+    open: |source, options| {
+        Ok(Box::new(native::indexed::IndexedArchive::open(
+            source, options,
+        )?))
+    },
+    walk: native::walk::walk_archive,
+};
+
+/// All dialects of this build.
+const DIALECTS: &[DialectReader] = &[
+    NATIVE,
+    #[cfg(feature = "lrzip")]
+    DialectReader {
+        dialect: Dialect::Lrzip,
+        is_prefix: refrain_format::lrzip::is_lrzip,
+        open: |source, options| {
+            Ok(Box::new(crate::read::lrzip::random::LrzipArchive::open(
+                source, options,
+            )?))
+        },
+        walk: crate::read::lrzip::walk::walk_archive,
+    },
+];
+
+impl Dialect {
+    /// The number of bytes at the beginning that suffice to tell the dialect.
+    pub const PREFIX_BYTES: usize = MAGIC.len();
+
+    /// The dialect of an archive which begins with these bytes; `None` if no archive does. Fewer than [`Dialect::PREFIX_BYTES`] are taken
+    /// for the whole.
+    pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
+        reader_of_prefix(first).map(|reader| reader.dialect)
+    }
+
+    /// The dialect of the archive in `source`, by its first bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn of(source: &dyn Source) -> Result<Dialect> {
+        Ok(reader_of(source)?.dialect)
+    }
+}
+
+fn reader_of_prefix(first: &[u8]) -> Option<&'static DialectReader> {
+    DIALECTS.iter().find(|reader| (reader.is_prefix)(first))
+}
+
+/// The reader for the archive in `source`.
+pub(crate) fn reader_of(source: &dyn Source) -> Result<&'static DialectReader> {
+    let mut first = [0; Dialect::PREFIX_BYTES];
+    let count = source.read_at(0, &mut first)?;
+    Ok(reader_of_prefix(&first[..count]).unwrap_or(&NATIVE))
+}
+
+/// The reader for the archive that `feed` delivers, and the whole feed again.
+pub(crate) fn reader_of_feed(feed: ArchiveFeed) -> Result<(&'static DialectReader, ArchiveFeed)> {
+    match feed {
+        ArchiveFeed::Source(source) => Ok((reader_of(&*source)?, ArchiveFeed::Source(source))),
+        ArchiveFeed::Stream(mut stream) => {
+            let mut first = vec![0; Dialect::PREFIX_BYTES];
+            let count = read_full(&mut *stream, &mut first)?;
+            first.truncate(count);
+            let reader = reader_of_prefix(&first).unwrap_or(&NATIVE);
+            let stream = Box::new(Cursor::new(first).chain(stream));
+            Ok((reader, ArchiveFeed::Stream(stream)))
+        }
+    }
+}

@@ -1,0 +1,12 @@
+#![cfg(feature = "lrzip")]
+//! Archives of lrzip: how to make them, and what their headers say.
+//!
+//! Reading needs nothing of this: [`Archive`](crate::Archive), [`extract`](crate::extract()) and [`verify`](crate::verify) recognize the
+//! dialect of an archive.
+
+mod compress;
+mod options;
+
+pub use crate::read::lrzip::heads::{LrzipBlock, LrzipChunk, LrzipLayout};
+pub use compress::{LrzipSummary, compress_lrzip};
+pub use options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};

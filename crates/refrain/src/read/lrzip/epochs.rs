@@ -1,0 +1,365 @@
+//! The archive from front to back: which content comes from where, one map after the other.
+
+use std::sync::Arc;
+
+use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, Version};
+use refrain_pool::BufferPool;
+use refrain_storage::Source;
+
+use super::coded::{Block, Opener};
+use super::flatten::Flattener;
+use super::layout::{Chunk, LayoutReader, Tail};
+use super::literals::Literals;
+use super::piece::Piece;
+use super::records::ChunkRecords;
+use super::replay::{Missing, Replay};
+use super::share::Share;
+use super::survey::{LastUses, Survey};
+use crate::error::{Error, Result};
+use crate::read::epoch_map::EpochMap;
+use crate::read::store_reader::StoreReader;
+
+/// What comes next in an archive.
+pub(super) enum Step {
+    /// A chunk begins.
+    Chunk {
+        prefilter: Option<Prefilter>,
+        literals: Vec<Block>,
+    },
+    /// Content of the chunk.
+    Epoch {
+        map: Arc<EpochMap>,
+        /// Literals before this are all that it and those before it need anew.
+        store_end: u64,
+    },
+    /// Content of the chunk, made already.
+    Made { piece: Piece, store_end: u64 },
+    /// The chunk is complete.
+    ChunkEnd {
+        /// Its CRC-32, where the archive has one that counts.
+        crc: Option<u32>,
+        /// Where it ends in the archive.
+        archive_end: u64,
+    },
+    /// All content is.
+    End(Tail),
+}
+
+/// Reads an archive's records in order.
+pub(super) struct EpochReader {
+    layout: LayoutReader,
+    opener: Opener,
+    literals: Arc<Literals>,
+    content: Content,
+    chunk: Option<OpenChunk>,
+    /// At the first chunk.
+    start: LayoutReader,
+    share: Share,
+}
+
+/// The chunk whose records are read.
+struct OpenChunk {
+    chunk: Chunk,
+    records: ChunkRecords,
+    /// Where it begins, in content and in the store, and where its literals end.
+    content_start: u64,
+    store_start: u64,
+    store_end: u64,
+    /// What is left of a record that did not fit in a map.
+    rest: Option<Record>,
+    crc: Option<Option<u32>>,
+}
+
+impl OpenChunk {
+    /// Behind the content so far.
+    fn new(version: Version, chunk: Chunk, content: &Content) -> OpenChunk {
+        let store_start = content.store_bytes();
+        OpenChunk {
+            records: ChunkRecords::new(version, &chunk),
+            content_start: content.content_bytes(),
+            store_start,
+            store_end: store_start + chunk.literals_bytes,
+            chunk,
+            rest: None,
+            crc: None,
+        }
+    }
+}
+
+/// What becomes of records.
+enum Content {
+    /// Extents.
+    Mapped(Flattener),
+    /// Bytes.
+    Made(Box<Replay>),
+}
+
+impl Content {
+    fn content_bytes(&self) -> u64 {
+        match self {
+            Content::Mapped(flattener) => flattener.content_bytes(),
+            Content::Made(replay) => replay.content_bytes(),
+        }
+    }
+
+    fn store_bytes(&self) -> u64 {
+        match self {
+            Content::Mapped(flattener) => flattener.store_bytes(),
+            Content::Made(replay) => replay.store_bytes(),
+        }
+    }
+
+    fn room_bytes(&self) -> u64 {
+        match self {
+            Content::Mapped(flattener) => flattener.room_bytes(),
+            Content::Made(replay) => replay.room_bytes(),
+        }
+    }
+
+    fn literals(&mut self, length: u64, store: &StoreReader) -> Result<()> {
+        match self {
+            Content::Mapped(flattener) => {
+                flattener.literals(length);
+                Ok(())
+            }
+            Content::Made(replay) => replay.literals(length, store),
+        }
+    }
+
+    fn copy(
+        &mut self,
+        length: u64,
+        distance: u64,
+        store: &StoreReader,
+    ) -> Result<std::result::Result<(), Missing>> {
+        match self {
+            Content::Mapped(flattener) => flattener.copy(length, distance, store).map(Ok),
+            Content::Made(replay) => replay.copy(length, distance),
+        }
+    }
+
+    /// What there is, to be given away.
+    fn take(&mut self, store_end: u64) -> Result<Option<Step>> {
+        Ok(match self {
+            Content::Mapped(flattener) => flattener
+                .take_map()
+                .map(|map| Step::Epoch { map, store_end }),
+            Content::Made(replay) => replay
+                .take_piece()?
+                .map(|piece| Step::Made { piece, store_end }),
+        })
+    }
+}
+
+impl EpochReader {
+    /// At the first chunk. `streams_max`: how many blocks of literals stay open.
+    pub(super) fn new(
+        layout: LayoutReader,
+        share: &Share,
+        streams_max: usize,
+    ) -> (EpochReader, Arc<Literals>) {
+        let opener = layout.opener(share.decoders_bytes);
+        let literals = Arc::new(Literals::new(opener.clone(), streams_max));
+        let epochs = EpochReader {
+            start: layout.clone(),
+            layout,
+            opener,
+            literals: literals.clone(),
+            content: Content::Mapped(Flattener::new(0, 0, share.maps_bytes)),
+            chunk: None,
+            share: *share,
+        };
+        (epochs, literals)
+    }
+
+    /// Makes content instead of maps, as long as memory allows. What was made before can be read back from `output`, at the
+    /// latest when `pieces_max` further pieces were made; without one it is kept in memory.
+    pub(super) fn replay(
+        &mut self,
+        output: Option<Arc<dyn Source>>,
+        pieces_max: usize,
+        pool: Arc<BufferPool>,
+    ) {
+        self.content = Content::Made(Box::new(Replay::new(output, pieces_max, pool)));
+        self.literals.set_forward(true);
+    }
+
+    /// How far the archive's chunks were read.
+    pub(super) fn offset(&self) -> u64 {
+        self.layout.offset()
+    }
+
+    /// The archive's header.
+    pub(super) fn header(&self) -> &Header {
+        self.layout.header()
+    }
+
+    /// What comes next. `store` holds the literals that this reader has named.
+    pub(super) fn next(&mut self, store: &StoreReader) -> Result<Step> {
+        let Some(mut chunk) = self.chunk.take() else {
+            return self.next_chunk();
+        };
+        let content_at = self.content.content_bytes();
+        let step = self.next_in(&mut chunk, store);
+        let step = step.map_err(|error| error.at_content(content_at))?;
+        if !matches!(step, Step::ChunkEnd { .. }) {
+            self.chunk = Some(chunk);
+        }
+        Ok(step)
+    }
+
+    fn next_chunk(&mut self) -> Result<Step> {
+        let content_bytes = self.content.content_bytes();
+        let Some(chunk) = self.layout.next(content_bytes)? else {
+            return self.layout.tail(content_bytes).map(Step::End);
+        };
+        match &mut self.content {
+            Content::Mapped(flattener) => flattener.set_floor(content_bytes),
+            Content::Made(replay) => {
+                let version = self.layout.header().version;
+                let spooled_bytes = self.opener.input.spooled_bytes();
+                let kept_bytes_max = self.share.maps_and_spool_bytes(spooled_bytes);
+                prepare_replay(replay, version, &chunk, &self.opener, kept_bytes_max)?;
+            }
+        }
+        let literals = chunk.literals.clone();
+        literals.iter().for_each(|&block| self.literals.add(block));
+        let step = Step::Chunk {
+            prefilter: chunk.header.prefilter,
+            literals,
+        };
+        let version = self.layout.header().version;
+        self.chunk = Some(OpenChunk::new(version, chunk, &self.content));
+        Ok(step)
+    }
+
+    fn next_in(&mut self, chunk: &mut OpenChunk, store: &StoreReader) -> Result<Step> {
+        while chunk.crc.is_none() && self.content.room_bytes() > 0 {
+            let record = match chunk.rest.take() {
+                Some(record) => record,
+                None => chunk.records.next(&self.opener)?,
+            };
+            if let Err(missing) = self.apply(chunk, record, store)? {
+                self.map_instead(chunk, missing, store)?;
+            }
+        }
+        let store_end = self.content.store_bytes();
+        if let Some(step) = self.content.take(store_end)? {
+            self.check_content_length()?;
+            return Ok(step);
+        }
+        if store_end < chunk.store_end {
+            let left = chunk.store_end - store_end;
+            return Err(Error::damaged(format!(
+                "a chunk ends with {left} literals that no record uses"
+            )));
+        }
+        let counts = self.header().digest == DigestKind::Crc;
+        Ok(Step::ChunkEnd {
+            crc: chunk.crc.flatten().filter(|_| counts),
+            archive_end: self.layout.offset(),
+        })
+    }
+
+    /// Memory does not hold the content that a match needs: the chunk is mapped, from its first record on. No writer lets matches
+    /// reach into earlier chunks; if one does, these are mapped, too, unless they came through a pipe.
+    fn map_instead(
+        &mut self,
+        chunk: &mut OpenChunk,
+        missing: Missing,
+        store: &StoreReader,
+    ) -> Result<()> {
+        let input = &self.opener.input;
+        let is_earlier = missing.content_at < chunk.content_start && input.is_file();
+        let (content_start, store_start) = match is_earlier {
+            true => (0, 0),
+            false => (chunk.content_start, chunk.store_start),
+        };
+        let memory_bytes = self.share.maps_and_spool_bytes(input.spooled_bytes());
+        let flattener = Flattener::new(content_start, store_start, memory_bytes);
+        self.content = Content::Mapped(flattener);
+        self.literals.set_forward(false);
+        let version = self.layout.header().version;
+        let mut layout = self.start.clone();
+        while self.content.content_bytes() < chunk.content_start
+            && let Some(earlier) = layout.next(self.content.content_bytes())?
+        {
+            let mut earlier = OpenChunk::new(version, earlier, &self.content);
+            while !matches!(self.next_in(&mut earlier, store)?, Step::ChunkEnd { .. }) {}
+        }
+        chunk.records = ChunkRecords::new(version, &chunk.chunk);
+        (chunk.rest, chunk.crc) = (None, None);
+        Ok(())
+    }
+
+    /// Maps or makes as much of a record as fits.
+    fn apply(
+        &mut self,
+        chunk: &mut OpenChunk,
+        record: Record,
+        store: &StoreReader,
+    ) -> Result<std::result::Result<(), Missing>> {
+        let room = self.content.room_bytes();
+        match record {
+            Record::End { crc } => chunk.crc = Some(crc),
+            Record::Literals { length_bytes } => {
+                let count = length_bytes.min(room);
+                if count > chunk.store_end - self.content.store_bytes() {
+                    let message = "the records name more literals than there are";
+                    return Err(Error::damaged(message).at_content(self.content.content_bytes()));
+                }
+                self.content.literals(count, store)?;
+                let left = Record::Literals {
+                    length_bytes: length_bytes - count,
+                };
+                chunk.rest = (count < length_bytes).then_some(left);
+            }
+            Record::Match {
+                length_bytes,
+                distance_bytes,
+            } => {
+                let count = length_bytes.min(room);
+                if let Err(missing) = self.content.copy(count, distance_bytes, store)? {
+                    return Ok(Err(missing));
+                }
+                let left = Record::Match {
+                    length_bytes: length_bytes - count,
+                    distance_bytes,
+                };
+                chunk.rest = (count < length_bytes).then_some(left);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn check_content_length(&self) -> Result<()> {
+        let found = self.content.content_bytes();
+        match self.header().content_bytes {
+            Some(stated) if found > stated => Err(Error::damaged(format!(
+                "there is more content than the {stated} bytes that the archive states"
+            ))
+            .at_content(stated)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells a replay which of a chunk's pieces it has to keep, if it keeps any.
+fn prepare_replay(
+    replay: &mut Replay,
+    version: Version,
+    chunk: &Chunk,
+    opener: &Opener,
+    kept_bytes_max: u64,
+) -> Result<()> {
+    if chunk.header.prefilter.is_some() {
+        // What is written are other bytes than those that matches copy.
+        replay.leave_output();
+    }
+    let mut last_uses = LastUses::default();
+    if replay.needs_last_uses() {
+        last_uses = Survey::of(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
+    }
+    replay.begin_chunk(last_uses, kept_bytes_max);
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Encrypted items: the heads of blocks, blocks, and the digest.
+
+use std::sync::Arc;
+
+use refrain_format::lrzip::Header;
+use refrain_protect::lrzip::Keys;
+
+pub(super) use refrain_protect::lrzip::Item;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PasswordSource;
+use crate::store::lrzip::keys::make_keys;
+
+/// Opens the items of one archive.
+#[derive(Clone)]
+pub(super) struct Items {
+    /// `None`: they are not encrypted.
+    keys: Option<Arc<Keys>>,
+}
+
+impl Items {
+    /// Of the archive with this header; asks for the password if one is needed.
+    pub(super) fn new(header: &Header, password: Option<&PasswordSource>) -> Result<Items> {
+        let Some(cipher) = &header.cipher else {
+            return Ok(Items { keys: None });
+        };
+        let keys = make_keys(cipher, header.version, password)?;
+        Ok(Items {
+            keys: Some(Arc::new(keys)),
+        })
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// An item as it was before it was encrypted.
+    pub(super) fn open(&self, item: Item, stored: Vec<u8>) -> Result<Vec<u8>> {
+        let Some(keys) = &self.keys else {
+            return Ok(stored);
+        };
+        keys.open(item, stored).ok_or_else(|| match item {
+            Item::Head => wrong_password(),
+            _ => Error::damaged("an encrypted block is not authentic: it was changed"),
+        })
+    }
+
+    /// Bytes of the digest in the archive.
+    pub(super) fn digest_bytes(&self) -> usize {
+        const MD5_BYTES: usize = 16;
+        self.keys
+            .as_ref()
+            .map_or(MD5_BYTES, |keys| keys.digest_bytes())
+    }
+}
+
+/// What is most likely when the first head cannot be opened.
+pub(super) fn wrong_password() -> Error {
+    Error::new(
+        ErrorKind::Usage,
+        "the password is wrong (or the archive is damaged)",
+    )
+}

@@ -1,0 +1,229 @@
+//! The store of an lrzip archive: the literals of all chunks, in pages that are opened when they are needed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use refrain_pool::Lock;
+
+use super::coded::{Block, BlockStream, Dictionary, Opener};
+use super::share::Share;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::read::store_reader::{
+    BlockDecoder, BlockPlace, DecodeResources, DecodedBlock, StoreReader,
+};
+use crate::store::frames::limits_for;
+
+/// Bytes of a page: small against what is kept of the store, large against what it costs to keep one.
+pub(super) const PAGE_BYTES: u64 = 1 << 20;
+
+/// A block of literals.
+pub(super) struct LiteralBlock {
+    block: Block,
+    /// Where it begins in the store.
+    store_start: u64,
+    /// The number of its first page.
+    first_page: u64,
+    /// Its number among all blocks of literals.
+    number: u64,
+    /// Held by the one who opens pages of it: a stream gives them in order only.
+    turn: Lock<Dictionary>,
+}
+
+/// A block that is open up to some page.
+struct OpenStream {
+    first_page: u64,
+    stream: BlockStream,
+}
+
+/// All literals that are known so far.
+pub(super) struct Literals {
+    opener: Opener,
+    blocks: Lock<Vec<Arc<LiteralBlock>>>,
+    /// Streams that wait for their next page; the one that waited longest first.
+    streams: Lock<Vec<OpenStream>>,
+    streams_max: usize,
+    /// Every literal is wanted once only.
+    is_forward: AtomicBool,
+}
+
+impl Literals {
+    /// No literals yet. At most `streams_max` blocks stay open.
+    pub(super) fn new(opener: Opener, streams_max: usize) -> Literals {
+        Literals {
+            opener,
+            blocks: Lock::default(),
+            streams: Lock::default(),
+            streams_max,
+            is_forward: AtomicBool::new(false),
+        }
+    }
+
+    /// Says whether every literal will be wanted once only, in order.
+    pub(super) fn set_forward(&self, is_forward: bool) {
+        self.is_forward.store(is_forward, Ordering::Relaxed);
+    }
+
+    /// Adds the next block of literals.
+    pub(super) fn add(&self, block: Block) {
+        let mut blocks = self.blocks.lock();
+        let (store_start, first_page) = blocks.last().map_or((0, 0), |last| {
+            let raw_bytes = last.block.found.raw_bytes;
+            (
+                last.store_start + raw_bytes,
+                last.first_page + raw_bytes.div_ceil(PAGE_BYTES),
+            )
+        });
+        let number = blocks.len() as u64;
+        blocks.push(Arc::new(LiteralBlock {
+            block,
+            store_start,
+            first_page,
+            number,
+            turn: Lock::new(Dictionary::Stated),
+        }));
+    }
+
+    /// Memory that opening block `index` takes, in bytes; 0 where that cannot be known yet.
+    pub(super) fn decoder_bytes(&self, index: usize) -> u64 {
+        let Some(block) = self.blocks.lock().get(index).cloned() else {
+            return 0;
+        };
+        self.opener.memory_bytes(&block.block).unwrap_or(0)
+    }
+
+    /// Where block `index` begins in the store, and where it ends.
+    pub(super) fn range_of(&self, index: usize) -> Option<(u64, u64)> {
+        let blocks = self.blocks.lock();
+        let block = blocks.get(index)?;
+        Some((
+            block.store_start,
+            block.store_start + block.block.found.raw_bytes,
+        ))
+    }
+
+    fn block_at(&self, offset_in_store: u64) -> Option<Arc<LiteralBlock>> {
+        let blocks = self.blocks.lock();
+        let after = blocks.partition_point(|block| block.store_start <= offset_in_store);
+        blocks.get(after.checked_sub(1)?).cloned()
+    }
+
+    /// Opens a page into the memory of an old one.
+    fn page(&self, place: &BlockPlace, mut page: Vec<u8>) -> Result<Vec<u8>> {
+        let block = self
+            .block_at(place.store_start)
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a page without a block"))?;
+        page.resize(place.raw_bytes as usize, 0);
+        let opened = self.open_page(&block, place.store_start - block.store_start, &mut page);
+        // Pages have numbers of their own, which tell nobody anything.
+        opened.map_err(|error| error.in_block(block.number))?;
+        Ok(page)
+    }
+
+    fn open_page(&self, block: &LiteralBlock, inside: u64, page: &mut [u8]) -> Result<()> {
+        if self.opener.read_stored(&block.block, inside, page)? {
+            return Ok(());
+        }
+        let mut dictionary = block.turn.lock();
+        self.open_to(block, &mut dictionary, inside, page)
+    }
+
+    /// Fills `page` with the bytes of a block from `inside` on, from a stream that waits before it, or from a new one.
+    fn open_to(
+        &self,
+        block: &LiteralBlock,
+        dictionary: &mut Dictionary,
+        inside: u64,
+        page: &mut [u8],
+    ) -> Result<()> {
+        let mut stream = match self.waiting(block.first_page, inside) {
+            Some(stream) => stream,
+            None => self.opener.open(&block.block, *dictionary)?,
+        };
+        let input = &self.opener.input;
+        let read = |stream: &mut BlockStream, page: &mut [u8]| {
+            // Pages that are passed were there before and had to go.
+            stream.skip(input, inside - stream.position())?;
+            stream.read(input, page)
+        };
+        if let Err(error) = read(&mut stream, page) {
+            let again = stream.again_with_larger_dictionary(&self.opener, *dictionary, error)?;
+            *dictionary = Dictionary::Whole;
+            stream = again.0;
+            read(&mut stream, page)?;
+        }
+        if stream.position() < block.block.found.raw_bytes {
+            let mut streams = self.streams.lock();
+            streams.push(OpenStream {
+                first_page: block.first_page,
+                stream,
+            });
+            let bytes_max = self.opener.decoder_bytes_max;
+            let is_too_much = |streams: &[OpenStream]| {
+                let used: u64 = streams.iter().map(|open| open.stream.memory_bytes()).sum();
+                streams.len() > 1 && (streams.len() > self.streams_max || used > bytes_max)
+            };
+            while is_too_much(&streams) {
+                streams.remove(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// A stream of the block that has not passed `inside`.
+    fn waiting(&self, first_page: u64, inside: u64) -> Option<BlockStream> {
+        let mut streams = self.streams.lock();
+        let fits =
+            |open: &OpenStream| open.first_page == first_page && open.stream.position() <= inside;
+        let place = streams.iter().position(fits)?;
+        Some(streams.remove(place).stream)
+    }
+}
+
+impl BlockDecoder for Literals {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
+        let block = self.block_at(offset_in_store)?;
+        let raw_bytes = block.block.found.raw_bytes;
+        let inside = offset_in_store - block.store_start;
+        let page = inside / PAGE_BYTES;
+        (inside < raw_bytes).then(|| BlockPlace {
+            block: block.first_page + page,
+            store_start: block.store_start + page * PAGE_BYTES,
+            raw_bytes: (raw_bytes - page * PAGE_BYTES).min(PAGE_BYTES),
+            frame_offset: block.block.offset,
+        })
+    }
+
+    fn decode(
+        &self,
+        place: &BlockPlace,
+        _wanted: u64,
+        resources: &DecodeResources,
+    ) -> Result<DecodedBlock> {
+        let bytes = self.page(place, resources.spare())?;
+        // Streams begin at the front of their block, so decoding a page again takes long.
+        let comes_again = !self.is_forward.load(Ordering::Relaxed);
+        if comes_again {
+            resources.note_decoding(0, true);
+        }
+        Ok(DecodedBlock {
+            bytes,
+            is_worth_packing: comes_again,
+        })
+    }
+}
+
+/// The store of an archive.
+pub(super) fn store_reader(
+    literals: Arc<Literals>,
+    share: &Share,
+    options: &ReadOptions,
+) -> StoreReader {
+    StoreReader::new(
+        literals,
+        limits_for(options.memory_bytes),
+        options.memory_bytes,
+        share.cache_bytes,
+        options.threads.max(1),
+    )
+}

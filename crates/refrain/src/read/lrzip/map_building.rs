@@ -1,0 +1,80 @@
+//! Maps that are made extent by extent, from records: no frame holds them.
+
+use refrain_format::Pattern;
+
+use crate::read::epoch_map::{EpochMap, IS_PATTERN};
+
+impl EpochMap {
+    /// A map without content.
+    pub(crate) fn empty(content_start: u64) -> EpochMap {
+        EpochMap {
+            content: content_start..content_start,
+            starts: Vec::new(),
+            origins: Vec::new(),
+            patterns: Vec::new(),
+        }
+    }
+
+    /// Adds store bytes behind the content. The whole stays below 4 GiB.
+    pub(crate) fn push_store(&mut self, offset_in_store: u64, length: u64) {
+        let follows = self.last().is_some_and(|(origin, before)| {
+            origin & IS_PATTERN == 0 && origin.saturating_add(before) == offset_in_store
+        });
+        self.push(follows, offset_in_store, length);
+    }
+
+    /// Adds a fill behind the content.
+    pub(crate) fn push_fill(&mut self, pattern: Pattern, length: u64) {
+        let last = self.last().filter(|(origin, _)| origin & IS_PATTERN != 0);
+        let goes_on = last.is_some_and(|(origin, before)| {
+            rotated(&self.patterns[origin as u32 as usize], before) == pattern
+        });
+        // The same few patterns come again and again.
+        let recent = self.patterns.len().saturating_sub(8)..self.patterns.len();
+        let number = recent
+            .rev()
+            .find(|&number| self.patterns[number] == pattern);
+        let number = match number {
+            _ if goes_on => 0,
+            Some(number) => number,
+            None => {
+                self.patterns.push(pattern);
+                self.patterns.len() - 1
+            }
+        };
+        self.push(goes_on, IS_PATTERN | number as u64, length);
+    }
+
+    fn push(&mut self, follows: bool, origin: u64, length: u64) {
+        if !follows {
+            self.starts
+                .push((self.content.end - self.content.start) as u32);
+            self.origins.push(origin);
+        }
+        self.content.end += length;
+    }
+
+    /// Origin and length of the last extent.
+    fn last(&self) -> Option<(u64, u64)> {
+        let (start, origin) = self.starts.last().zip(self.origins.last())?;
+        Some((
+            *origin,
+            self.content.end - self.content.start - u64::from(*start),
+        ))
+    }
+
+    /// Gives back memory that no extent takes.
+    pub(crate) fn shrink(&mut self) {
+        self.starts.shrink_to_fit();
+        self.origins.shrink_to_fit();
+        self.patterns.shrink_to_fit();
+    }
+}
+
+/// A pattern from its phase on.
+pub(crate) fn rotated(pattern: &Pattern, phase: u64) -> Pattern {
+    let mut bytes = pattern.as_bytes().to_vec();
+    let turn = phase % bytes.len().max(1) as u64;
+    bytes.rotate_left(turn as usize);
+    Pattern::new(&bytes).unwrap_or(*pattern)
+}

@@ -1,0 +1,30 @@
+//! The one member of an archive.
+
+use refrain_format::{MemberEnd, MemberKind, MemberStart};
+
+use crate::archive_info::{Member, member};
+
+/// The one member of an archive, which does not know its name.
+pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
+    MemberStart {
+        member_id: 0,
+        content_start: 0,
+        kind: MemberKind::File,
+        name: Vec::new(),
+        mode: None,
+        modified: None,
+        content_bytes_hint: content_bytes,
+    }
+}
+
+/// The member as far as its start tells; its length is not known yet.
+pub(super) fn member_of_start(start: &MemberStart) -> Member {
+    let end = MemberEnd {
+        member_id: start.member_id,
+        content_bytes: 0,
+        blake3: [0; 32],
+        entry_count: 0,
+        digests: Vec::new(),
+    };
+    member(start, &end)
+}

@@ -1,0 +1,286 @@
+//! Any range of an lrzip archive, and what it is made of.
+//!
+//! Opening reads the records of every chunk and follows none. The first range maps all of the content. After that a range costs the
+//! literals it is made of, from the front of their blocks on: slower than in an archive of ours, whose blocks are small.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_format::limits::ADDRESS_BYTES_MAX;
+use refrain_format::lrzip::{Cipher, Header, Prefilter};
+use refrain_pool::{Lock, OnceValue};
+use refrain_protect::{DigestAlgorithm, DigestValue};
+use refrain_storage::Source;
+use refrain_tree::Entry;
+
+use super::epochs::{EpochReader, Step};
+use super::heads::block_info;
+use super::input::ArchiveInput;
+use super::layout::{LayoutReader, Tail};
+use super::literals::store_reader;
+use super::member::{member_of_start, member_start};
+use super::share::Share;
+use super::survey::Survey;
+use super::unfilter::Unfilter;
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::read::epoch_map::EpochMap;
+use crate::read::opened_archive::OpenedArchive;
+use crate::read::store_reader::{Depth, StoreReader};
+
+/// An archive of lrzip's.
+pub(crate) struct LrzipArchive {
+    /// At the first chunk.
+    layout: LayoutReader,
+    options: ReadOptions,
+    header: Header,
+    chunks: Vec<SurveyedChunk>,
+    blocks: Vec<BlockInfo>,
+    /// Bytes of all records in the archive, and how many there are.
+    records_stored_bytes: u64,
+    records: u64,
+    run_bytes: u64,
+    tail: Tail,
+    members: Vec<Member>,
+    mapped: OnceValue<Mapped>,
+    /// Where the last range of a filtered chunk ended.
+    unfilter: Lock<Option<Unfilter>>,
+}
+
+/// All content, mapped.
+struct Mapped {
+    maps: Vec<Arc<EpochMap>>,
+    store: StoreReader,
+}
+
+/// A chunk of content.
+struct SurveyedChunk {
+    content_start: u64,
+    prefilter: Option<Prefilter>,
+}
+
+impl LrzipArchive {
+    /// Reads what an archive says of its content.
+    pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipArchive> {
+        let input = Arc::new(ArchiveInput::from_source(source)?);
+        let layout = LayoutReader::open(input, options.password.as_ref())?;
+        let mut archive = LrzipArchive {
+            header: layout.header().clone(),
+            layout: layout.clone(),
+            options: options.clone(),
+            chunks: Vec::new(),
+            blocks: Vec::new(),
+            records_stored_bytes: 0,
+            records: 0,
+            run_bytes: 0,
+            tail: Tail::default(),
+            members: Vec::new(),
+            mapped: OnceValue::default(),
+            unfilter: Lock::default(),
+        };
+        let content_bytes = archive.survey(layout)?;
+        let md5 = archive.tail.md5.and_then(|md5| DigestValue::new(&md5));
+        archive.members.push(Member {
+            content_bytes,
+            digests: md5
+                .map(|md5| (DigestAlgorithm::Md5, md5))
+                .into_iter()
+                .collect(),
+            ..member_of_start(&member_start(None))
+        });
+        Ok(archive)
+    }
+
+    /// Reads all records; returns the length of the content in bytes.
+    fn survey(&mut self, mut layout: LayoutReader) -> Result<u64> {
+        let opener = layout.opener(Share::for_ranges(&self.options).decoders_bytes);
+        let (mut content_bytes, mut store_bytes) = (0, 0);
+        while let Some(chunk) = layout.next(content_bytes)? {
+            let survey = Survey::of(self.header.version, &chunk, &opener, 0)
+                .map_err(|error| error.at_content(content_bytes))?;
+            self.chunks.push(SurveyedChunk {
+                content_start: content_bytes,
+                prefilter: chunk.header.prefilter,
+            });
+            content_bytes = content_after(content_bytes, survey.content_bytes)?;
+            self.records += survey.records;
+            self.run_bytes += survey.run_bytes;
+            let records = chunk.records.iter();
+            self.records_stored_bytes += records.map(|block| block.found.stored_bytes).sum::<u64>();
+            for block in &chunk.literals {
+                let number = self.blocks.len() as u64;
+                self.blocks.push(block_info(number, block, store_bytes));
+                store_bytes += block.found.raw_bytes;
+            }
+        }
+        self.tail = layout.tail(content_bytes)?;
+        Ok(content_bytes)
+    }
+
+    /// The maps of all content, which are made when they are needed first.
+    fn mapped(&self) -> Result<&Mapped> {
+        self.mapped.get_or_try_init(|| {
+            let share = Share::for_ranges(&self.options);
+            let streams_max = self.options.threads.max(1) + 1;
+            let (mut epochs, literals) = EpochReader::new(self.layout.clone(), &share, streams_max);
+            let store = store_reader(literals, &share, &self.options);
+            let mut maps = Vec::new();
+            loop {
+                match epochs.next(&store)? {
+                    Step::Epoch { map, .. } => maps.push(map),
+                    Step::End(_) => return Ok(Mapped { maps, store }),
+                    Step::Chunk { .. } | Step::ChunkEnd { .. } | Step::Made { .. } => {}
+                }
+            }
+        })
+    }
+
+    /// Fills `out` with content as the maps have it.
+    fn read_mapped(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let Mapped { maps, store } = self.mapped()?;
+        let mut done = 0;
+        while done < out.len() {
+            let at = offset + done as u64;
+            let after = maps.partition_point(|map| map.content().end <= at);
+            let map = maps.get(after).ok_or_else(|| {
+                Error::new(ErrorKind::Internal, "content without a map").at_content(at)
+            })?;
+            let piece = (map.content().end - at).min((out.len() - done) as u64) as usize;
+            store.fill(map, at, &mut out[done..done + piece], Depth::Whole)?;
+            done += piece;
+        }
+        Ok(())
+    }
+
+    /// The chunk that holds this content, and its filter.
+    fn chunk_at(&self, content_at: u64) -> (Range<u64>, Option<Prefilter>) {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.content_start <= content_at);
+        let end = self
+            .chunks
+            .get(after)
+            .map_or(content_bytes, |next| next.content_start);
+        let chunk = after
+            .checked_sub(1)
+            .and_then(|index| self.chunks.get(index));
+        match chunk {
+            Some(chunk) => (chunk.content_start..end, chunk.prefilter),
+            None => (0..end, None),
+        }
+    }
+}
+
+impl OpenedArchive for LrzipArchive {
+    /// The one member.
+    fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Bytes that follow the archive.
+    fn skipped_bytes(&self) -> u64 {
+        self.tail.trailing_bytes
+    }
+
+    /// Reads content from `offset` on into `buffer`, as far as there is any.
+    fn read_at(&self, _member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let offset = offset.min(content_bytes);
+        let count = usize::try_from(content_bytes - offset)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let mut done = 0;
+        while done < count {
+            let at = offset + done as u64;
+            let (chunk, prefilter) = self.chunk_at(at);
+            let end = (chunk.end - at).min((count - done) as u64) as usize + done;
+            match prefilter {
+                None => {
+                    self.read_mapped(at, &mut buffer[done..end])?;
+                    done = end;
+                }
+                Some(prefilter) => {
+                    let mut unfilter = self.unfilter.lock();
+                    let open = unfilter.take();
+                    let open = open.filter(|open| open.can_reach(chunk.start, at));
+                    let open = open.unwrap_or_else(|| Unfilter::new(chunk, prefilter));
+                    let read = |at: u64, out: &mut [u8]| self.read_mapped(at, out);
+                    let open = unfilter.insert(open);
+                    let piece = open.read(at, &mut buffer[done..end], read)?;
+                    if piece == 0 {
+                        return Err(Error::new(ErrorKind::Internal, "a chunk without content"));
+                    }
+                    done += piece;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// What it is made of.
+    fn info(&self) -> ArchiveInfo {
+        let content_bytes = self
+            .members
+            .first()
+            .map_or(0, |member| member.content_bytes);
+        let store_bytes: u64 = self.blocks.iter().map(|block| block.raw_bytes).sum();
+        let mut codecs = CodecUses::default();
+        for block in &self.blocks {
+            let names = (block.codec.clone(), block.filters.clone());
+            codecs.add(names.clone(), block.raw_bytes, block.stored_bytes, || names);
+        }
+        ArchiveInfo {
+            format_version: (0, u16::from(self.header.version.minor())),
+            level: 0,
+            memory_bytes: 0,
+            archive_bytes: self.tail.archive_bytes,
+            content_bytes,
+            store_bytes,
+            extents: self.records,
+            extents_frame_bytes: self.records_stored_bytes,
+            matched_bytes: content_bytes
+                .saturating_sub(store_bytes)
+                .saturating_sub(self.run_bytes),
+            run_bytes: self.run_bytes,
+            reach_bytes: self.tail.archive_bytes,
+            members: self.members.clone(),
+            codecs: codecs.finish(),
+            fallbacks: 0,
+            block_bytes_max: self
+                .blocks
+                .iter()
+                .map(|block| block.raw_bytes)
+                .max()
+                .unwrap_or(0),
+            lrzip: Some(LrzipInfo {
+                version: self.header.version.name(),
+                chunks: self.chunks.len() as u64,
+                cipher: self.header.cipher.as_ref().map(Cipher::name),
+            }),
+        }
+    }
+
+    /// Blocks of literals.
+    fn blocks(&self) -> Result<Vec<BlockInfo>> {
+        Ok(self.blocks.clone())
+    }
+
+    fn entries(&self, _member: usize) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+}
+
+/// Content so far and that of one more chunk.
+fn content_after(content_bytes: u64, chunk_bytes: u64) -> Result<u64> {
+    let all = content_bytes.checked_add(chunk_bytes);
+    let all = all.filter(|&all| all <= ADDRESS_BYTES_MAX);
+    all.ok_or_else(|| Error::limit(format!("content of more than {ADDRESS_BYTES_MAX} bytes")))
+}

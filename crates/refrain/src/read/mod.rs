@@ -1,0 +1,9 @@
+//! From archive bytes back to content: see README.md.
+
+pub(crate) mod block_cache;
+pub(crate) mod content_visitor;
+pub(crate) mod epoch_map;
+pub(crate) mod lrzip;
+pub(crate) mod native;
+pub(crate) mod opened_archive;
+pub(crate) mod store_reader;

@@ -1,0 +1,186 @@
+//! Comparison of further digests on the way to another visitor.
+
+use std::sync::Arc;
+
+use refrain_format::{Limits, MemberEnd, MemberStart};
+use refrain_protect::{DigestAlgorithm, DigestHasher};
+use refrain_storage::{Source, in_zero_pieces};
+
+use crate::digests::{hashers, stated};
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::content_visitor::ContentVisitor;
+use crate::read::native::index_reading::read_index;
+
+/// Compares further digests on the way to another visitor.
+pub(crate) struct DigestCheck<'a> {
+    inner: &'a mut dyn ContentVisitor,
+    /// All functions that any member has a digest of, by the index.
+    algorithms: Vec<DigestAlgorithm>,
+    /// Of the member that is given away.
+    hashers: Vec<DigestHasher>,
+}
+
+impl<'a> DigestCheck<'a> {
+    /// Reads which functions to expect from the index: a MemberEnd frame names those of its member, but follows the content.
+    /// Without a source there is no index to read, and no further digest is compared.
+    ///
+    /// # Errors
+    /// `Io`. A damaged end or index is reported by the walk, at its offset.
+    pub(crate) fn new(
+        inner: &'a mut dyn ContentVisitor,
+        source: Option<&dyn Source>,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let algorithms = match source.map(|source| stated_algorithms(source, limits)) {
+            Some(Ok(algorithms)) => algorithms,
+            Some(Err(error)) if error.kind == ErrorKind::Io => return Err(error),
+            _ => Vec::new(),
+        };
+        let hashers = hashers(&algorithms);
+        Ok(DigestCheck {
+            inner,
+            algorithms: hashers.iter().map(DigestHasher::algorithm).collect(),
+            hashers,
+        })
+    }
+}
+
+/// The functions that the members' ends in the index name. Reads the End and the Index frame only.
+fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestAlgorithm>> {
+    let (_, index) = read_index(source, limits)?;
+    let digests = index.members.iter().flat_map(|member| stated(&member.end));
+    Ok(digests.map(|(algorithm, _)| algorithm).collect())
+}
+
+impl ContentVisitor for DigestCheck<'_> {
+    fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
+        self.hashers = hashers(&self.algorithms);
+        self.inner.start(start)
+    }
+
+    fn content(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hashers
+            .iter_mut()
+            .for_each(|hasher| hasher.update(bytes));
+        self.inner.content(bytes)
+    }
+
+    fn zeros(&mut self, length_bytes: u64) -> Result<()> {
+        for hasher in &mut self.hashers {
+            in_zero_pieces(length_bytes, |zeros| {
+                hasher.update(zeros);
+                Ok::<_, Error>(())
+            })?;
+        }
+        self.inner.zeros(length_bytes)
+    }
+
+    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()> {
+        let made = std::mem::take(&mut self.hashers).into_iter();
+        let made: Vec<_> = made
+            .map(|hasher| (hasher.algorithm(), hasher.finish()))
+            .collect();
+        for (algorithm, value) in stated(end) {
+            let differs = made
+                .iter()
+                .any(|&(other, made)| other == algorithm && made != value);
+            if differs {
+                let name = String::from_utf8_lossy(&start.name).into_owned();
+                let algorithm = algorithm.name();
+                return Err(Error::damaged(format!(
+                    "the content has not the {algorithm} digest that the archive states"
+                ))
+                .in_file(name));
+            }
+        }
+        self.inner.end(start, end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_format::{Digest, MemberKind};
+
+    use super::*;
+    use crate::digests::finish;
+
+    /// Counts members that came to their end.
+    #[derive(Default)]
+    struct Ends(usize);
+
+    impl ContentVisitor for Ends {
+        fn start(&mut self, _start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
+            Ok(None)
+        }
+        fn content(&mut self, _bytes: &[u8]) -> Result<()> {
+            Ok(())
+        }
+        fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
+            Ok(())
+        }
+        fn end(&mut self, _start: &MemberStart, _end: &MemberEnd) -> Result<()> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+
+    /// Two members, "abc" and 5000 zeros, whose ends state the digests of `algorithms`, changed by `bend`.
+    fn walk(
+        algorithms: &[DigestAlgorithm],
+        bend: impl Fn(usize, &mut Vec<Digest>),
+    ) -> Result<usize> {
+        let mut ends = Ends::default();
+        let mut check = DigestCheck {
+            inner: &mut ends,
+            algorithms: algorithms.to_vec(),
+            hashers: Vec::new(),
+        };
+        for (member, content) in [b"abc".to_vec(), vec![0; 5000]].into_iter().enumerate() {
+            let start = MemberStart {
+                member_id: member as u64,
+                content_start: 0,
+                kind: MemberKind::File,
+                name: b"x".to_vec(),
+                mode: None,
+                modified: None,
+                content_bytes_hint: None,
+            };
+            let mut stated = hashers(algorithms);
+            stated.iter_mut().for_each(|hasher| hasher.update(&content));
+            let mut end = MemberEnd {
+                member_id: member as u64,
+                content_bytes: content.len() as u64,
+                entry_count: 0,
+                blake3: [0; 32],
+                digests: finish(stated),
+            };
+            bend(member, &mut end.digests);
+            check.start(&start)?;
+            match member {
+                0 => check.content(&content)?,
+                _ => check.zeros(content.len() as u64)?,
+            }
+            check.end(&start, &end)?;
+        }
+        Ok(ends.0)
+    }
+
+    #[test]
+    fn digests_are_compared_member_by_member() {
+        let both = [DigestAlgorithm::Sha256, DigestAlgorithm::Md5];
+        assert_eq!(walk(&both, |_, _| {}).unwrap(), 2);
+        assert_eq!(walk(&[], |_, _| {}).unwrap(), 2);
+        for wrong_member in 0..2 {
+            for wrong_digest in 0..2 {
+                let bent = walk(&both, |member, digests| {
+                    if member == wrong_member {
+                        digests[wrong_digest].bytes[7] ^= 1;
+                    }
+                });
+                assert_eq!(bent.unwrap_err().kind, ErrorKind::Damaged);
+            }
+        }
+        // A member may have fewer than others.
+        assert_eq!(walk(&both, |_, digests| drop(digests.pop())).unwrap(), 2);
+    }
+}

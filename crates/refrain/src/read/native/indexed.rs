@@ -1,0 +1,403 @@
+//! An archive of our own opened for random access, by its index or by a scan.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_format::{
+    ArchiveEnd, ArchiveHeader, BlockHeader, EntriesHeader, ExtentsHeader, FrameKind, Index, Limits,
+    MAGIC, check_magic, unpack_entries,
+};
+use refrain_pool::Lock;
+use refrain_pool::stages::stage;
+use refrain_storage::Source;
+use refrain_tree::Entry;
+
+use crate::archive_info::{
+    ArchiveInfo, BlockInfo, CodecUse, CodecUses, Member, codec_name, filters_text, member,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::read::epoch_map::EpochMap;
+use crate::read::native::block_frame::decode_block_frame;
+use crate::read::native::index_reading::read_index;
+use crate::read::native::scan::{ScannedArchive, scan};
+use crate::read::opened_archive::OpenedArchive;
+use crate::read::store_reader::{
+    BlockDecoder, BlockPlace, DecodeResources, DecodedBlock, Depth, StoreReader,
+};
+use crate::store::coding::decode_section;
+use crate::store::frames::{limits_for, read_frame_at};
+
+/// An archive of our own, opened for random access. See [`Archive`](crate::Archive).
+pub(crate) struct IndexedArchive {
+    source: Arc<dyn Source>,
+    limits: Limits,
+    head: ArchiveHeader,
+    end: ArchiveEnd,
+    index: Arc<Index>,
+    members: Vec<Member>,
+    store: StoreReader,
+    maps: Lock<Vec<(usize, Arc<EpochMap>)>>,
+    skipped_bytes: u64,
+}
+
+/// Maps of epochs that are kept open.
+const MAPS_KEPT: usize = 16;
+
+/// A read of at most this many bytes opens blocks only as far as it needs them.
+const SMALL_READ_BYTES: usize = 256 << 10;
+
+/// The blocks that an index names.
+struct IndexedBlocks {
+    source: Arc<dyn Source>,
+    index: Arc<Index>,
+    /// Numbers of the blocks where they are not their places in the index: after a scan.
+    block_ids: Vec<u64>,
+    limits: Limits,
+}
+
+impl IndexedBlocks {
+    /// The payload of a block's frame, its checksum checked.
+    fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>> {
+        let number = self.index.block_at(place.store_start);
+        let block = number.and_then(|number| self.index.blocks.get(number));
+        let frame_bytes = block.map(|block| block.frame_bytes);
+        let mut stage = stage("read", 0);
+        let frame = read_frame_at(
+            &*self.source,
+            place.frame_offset,
+            FrameKind::Block,
+            frame_bytes,
+            &self.limits,
+        )?;
+        stage.add_bytes(frame.payload.len() as u64);
+        Ok(frame.payload)
+    }
+}
+
+impl BlockDecoder for IndexedBlocks {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
+        let number = self.index.block_at(offset_in_store)?;
+        let block = self.index.blocks.get(number)?;
+        Some(BlockPlace {
+            block: self.block_ids.get(number).copied().unwrap_or(number as u64),
+            store_start: block.store_start,
+            raw_bytes: block.raw_bytes,
+            frame_offset: block.frame_offset,
+        })
+    }
+
+    fn decode(
+        &self,
+        place: &BlockPlace,
+        wanted: u64,
+        resources: &DecodeResources,
+    ) -> Result<DecodedBlock> {
+        decode_block_frame(&self.payload(place)?, place, wanted, resources)
+    }
+}
+
+impl IndexedArchive {
+    /// Opens an archive by the index at its end.
+    ///
+    /// # Errors
+    /// `Damaged` if it is no archive, was cut off, or its ends contradict each other; `Unsupported` for a later version;
+    /// `Limit` if its index takes more memory than allowed; `Io`.
+    pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<IndexedArchive> {
+        let limits = limits_for(options.memory_bytes);
+        let mut magic = [0; MAGIC.len()];
+        let count = source.read_at(0, &mut magic)?;
+        check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
+        let first = read_frame_at(
+            &*source,
+            MAGIC.len() as u64,
+            FrameKind::Archive,
+            None,
+            &limits,
+        )?;
+        let head = ArchiveHeader::parse(&first.payload)
+            .map_err(|error| Error::from(error).at_offset(first.offset))?;
+        let (end, index) = read_index(&*source, &limits)?;
+        Ok(Self::with_index(
+            source,
+            options,
+            head,
+            end,
+            index,
+            Vec::new(),
+        ))
+    }
+
+    /// Opens what is left of a damaged archive, without its index: reads all of it once, and takes every frame that is whole.
+    /// Ranges whose blocks and extents are there can be read; others fail as `Damaged`. A member whose end is lost has a
+    /// hash of zeros, content whose member is lost belongs to one without a name.
+    ///
+    /// # Errors
+    /// `Damaged` if not one frame with content is found; `Io`.
+    pub(crate) fn open_by_scan(
+        source: Arc<dyn Source>,
+        options: &ReadOptions,
+    ) -> Result<IndexedArchive> {
+        let scanned = scan(&*source, &limits_for(options.memory_bytes))?;
+        let ScannedArchive {
+            head,
+            index,
+            block_ids,
+            skipped_bytes,
+        } = scanned;
+        if index.epochs.is_empty() {
+            return Err(Error::damaged("no frame with content was found"));
+        }
+        let archive_bytes = source.size_bytes()?;
+        let end = ArchiveEnd {
+            index_frame_offset: 0,
+            index_frame_bytes: 0,
+            frame_count: 0,
+            content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
+            store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
+            archive_bytes,
+            generation: 0,
+        };
+        let mut archive = Self::with_index(source, options, head, end, index, block_ids);
+        archive.skipped_bytes = skipped_bytes;
+        Ok(archive)
+    }
+
+    fn with_index(
+        source: Arc<dyn Source>,
+        options: &ReadOptions,
+        head: ArchiveHeader,
+        end: ArchiveEnd,
+        index: Index,
+        block_ids: Vec<u64>,
+    ) -> IndexedArchive {
+        let limits = limits_for(options.memory_bytes);
+        let index = Arc::new(index);
+        let blocks = IndexedBlocks {
+            source: source.clone(),
+            index: index.clone(),
+            block_ids,
+            limits,
+        };
+        IndexedArchive {
+            members: index
+                .members
+                .iter()
+                .map(|row| member(&row.start, &row.end))
+                .collect(),
+            store: StoreReader::new(
+                Arc::new(blocks),
+                limits,
+                options.memory_bytes,
+                options.memory_bytes / 4,
+                options.threads,
+            ),
+            maps: Lock::default(),
+            source,
+            limits,
+            head,
+            end,
+            index,
+            skipped_bytes: 0,
+        }
+    }
+
+    fn read_content(&self, range: Range<u64>, buffer: &mut [u8]) -> Result<()> {
+        let depth = if buffer.len() <= SMALL_READ_BYTES {
+            Depth::Prefix
+        } else {
+            Depth::Whole
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let map = self.map_of(at)?;
+            let stop = map.content().end.min(range.end);
+            let piece = &mut buffer[(at - range.start) as usize..(stop - range.start) as usize];
+            self.store.fill(&map, at, piece, depth)?;
+            at = stop;
+        }
+        Ok(())
+    }
+
+    /// The map of the epoch that holds this content.
+    fn map_of(&self, content_at: u64) -> Result<Arc<EpochMap>> {
+        let missing = || Error::damaged("no epoch holds this content").at_content(content_at);
+        let number = self.index.epoch_at(content_at).ok_or_else(missing)?;
+        if let Some((_, map)) = self.maps.lock().iter().find(|(kept, _)| *kept == number) {
+            return Ok(map.clone());
+        }
+        let row = *self.index.epochs.get(number).ok_or_else(missing)?;
+        let offset = row.frame_offset;
+        let frame = read_frame_at(
+            &*self.source,
+            offset,
+            FrameKind::Extents,
+            Some(row.frame_bytes),
+            &self.limits,
+        )?;
+        let open = || {
+            let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
+            let expected = (
+                row.content_start,
+                row.content_bytes,
+                row.store_start,
+                row.fresh_bytes,
+            );
+            if (
+                head.content_start,
+                head.content_bytes,
+                head.store_start,
+                head.fresh_bytes,
+            ) != expected
+            {
+                return Err(Error::damaged(
+                    "the epoch is not the one that the index names",
+                ));
+            }
+            Ok(self
+                .store
+                .workspaces()
+                .with(|space| EpochMap::open(&mut space.codec, &head, data))?
+                .0)
+        };
+        let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);
+        let mut maps = self.maps.lock();
+        if maps.len() >= MAPS_KEPT {
+            maps.remove(0);
+        }
+        maps.push((number, map.clone()));
+        Ok(map)
+    }
+}
+
+impl OpenedArchive for IndexedArchive {
+    /// The members, in the archive's order.
+    fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Reads content of a member from `offset` on into `buffer`. Returns the bytes read: fewer than asked for only at the
+    /// member's end.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for what lies behind the range.
+    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let row = self.index.members.get(member).ok_or_else(|| {
+            let message = format!(
+                "there is no member {member}; there are {}",
+                self.members.len()
+            );
+            Error::new(ErrorKind::Usage, message)
+        })?;
+        let offset = offset.min(row.end.content_bytes);
+        let left = row.end.content_bytes - offset;
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let start = row.start.content_start + offset;
+        self.read_content(start..start + count as u64, &mut buffer[..count])?;
+        Ok(count)
+    }
+
+    /// The entry list of a tree member; empty for others.
+    ///
+    /// # Errors
+    /// As [`IndexedArchive::read_at`].
+    fn entries(&self, member: usize) -> Result<Vec<Entry>> {
+        let Some(row) = self.index.members.get(member) else {
+            return Ok(vec![]);
+        };
+        let mut workspace = Workspace::new();
+        let mut entries = vec![];
+        for batch in &row.entries {
+            let offset = batch.frame_offset;
+            let frame = read_frame_at(
+                &*self.source,
+                offset,
+                FrameKind::Entries,
+                Some(batch.frame_bytes),
+                &self.limits,
+            )?;
+            let mut open = || {
+                let (head, data) = EntriesHeader::parse(&frame.payload, &self.limits)?;
+                let raw =
+                    decode_section(&mut workspace, &head.coding, head.packed_raw_bytes, data)?;
+                Ok(unpack_entries(&head, &raw)?)
+            };
+            let unpacked = open().map_err(|error: Error| error.at_offset(offset))?;
+            entries.extend(unpacked);
+        }
+        Ok(entries)
+    }
+
+    /// What the archive is made of, by its index: no block is read.
+    fn info(&self) -> ArchiveInfo {
+        let index = &self.index;
+        ArchiveInfo {
+            format_version: self.head.version,
+            level: self.head.level,
+            memory_bytes: self.head.memory_budget_bytes,
+            archive_bytes: self.end.archive_bytes,
+            content_bytes: self.end.content_bytes,
+            store_bytes: self.end.store_bytes,
+            extents: index.epochs.iter().map(|epoch| epoch.extent_count).sum(),
+            extents_frame_bytes: index.epochs.iter().map(|epoch| epoch.frame_bytes).sum(),
+            matched_bytes: index.totals.matched_bytes,
+            run_bytes: index.totals.run_bytes,
+            reach_bytes: index.totals.reach_bytes,
+            members: self.members.clone(),
+            codecs: codec_uses(index),
+            fallbacks: index.totals.fallback_count,
+            block_bytes_max: index
+                .blocks
+                .iter()
+                .map(|block| block.raw_bytes)
+                .max()
+                .unwrap_or(0),
+            lrzip: None,
+        }
+    }
+
+    /// Every block, by the heads of their frames.
+    ///
+    /// # Errors
+    /// As [`IndexedArchive::read_at`].
+    fn blocks(&self) -> Result<Vec<BlockInfo>> {
+        let block = |row: &refrain_format::IndexBlock| {
+            let (offset, bytes) = (row.frame_offset, row.frame_bytes);
+            let frame = read_frame_at(
+                &*self.source,
+                offset,
+                FrameKind::Block,
+                Some(bytes),
+                &self.limits,
+            )?;
+            let (head, _) = BlockHeader::parse(&frame.payload, &self.limits)
+                .map_err(|error| Error::from(error).at_offset(offset))?;
+            Ok(BlockInfo::new(&head, (offset, bytes)))
+        };
+        self.index.blocks.iter().map(block).collect()
+    }
+
+    /// Bytes that belong to no whole frame; known, and possibly not 0, only after [`IndexedArchive::open_by_scan`].
+    fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+}
+
+/// Of numbers that nobody has checked against each other.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
+fn codec_uses(index: &Index) -> Vec<CodecUse> {
+    let mut uses = CodecUses::default();
+    for block in &index.blocks {
+        let key = (block.codec, block.filter_ids);
+        uses.add(key, block.raw_bytes, block.frame_bytes, || {
+            (codec_name(block.codec), filters_text(block.filter_ids))
+        });
+    }
+    uses.finish()
+}

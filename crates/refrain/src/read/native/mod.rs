@@ -1,0 +1,9 @@
+//! Reading archives of the native dialect.
+
+pub(crate) mod block_frame;
+pub(crate) mod digest_check;
+pub(crate) mod index_reading;
+pub(crate) mod indexed;
+pub(crate) mod piece;
+pub(crate) mod scan;
+pub(crate) mod walk;

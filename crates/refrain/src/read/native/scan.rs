@@ -1,0 +1,235 @@
+//! An archive whose index, or any part, is damaged: every frame that is still whole, found by looking for it.
+//!
+//! Frames describe themselves: a block says which bytes of the store it holds, an epoch which content it describes. So an
+//! index can be made of whatever is left, with gaps where something is missing; what lies in a gap cannot be read, and
+//! everything else can.
+
+use refrain_format::{
+    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
+    IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, Payload,
+    REACH_UNLIMITED, find_frame,
+};
+use refrain_storage::Source;
+
+use crate::error::{ErrorKind, Result};
+use crate::store::frames::{CheckedFrame, read_any_frame_at};
+
+/// Bytes of the archive that are searched at once.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// What a scan found.
+pub(crate) struct ScannedArchive {
+    /// The settings, or stand-ins if their frame is lost.
+    pub head: ArchiveHeader,
+    /// Blocks, epochs and members that are there, with gaps.
+    pub index: Index,
+    /// The number of each block of the index.
+    pub block_ids: Vec<u64>,
+    /// Bytes between the frames that were found.
+    pub skipped_bytes: u64,
+}
+
+/// Looks for frames from the archive's first byte to its last.
+pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchive> {
+    let mut found = Found::default();
+    let mut window = vec![0; WINDOW_BYTES];
+    let (mut at, mut skipped_bytes) = (0, 0);
+    while let Some(offset) = next_header(source, at, &mut window)? {
+        skipped_bytes += offset - at;
+        at = match read_any_frame_at(source, offset, limits) {
+            Ok(frame) => {
+                found.add(&frame, limits);
+                frame.offset + frame.header.frame_bytes()
+            }
+            Err(error) if error.kind == ErrorKind::Io => return Err(error),
+            // A header whose payload is damaged: the next frame may begin anywhere behind it.
+            Err(_) => {
+                skipped_bytes += 1;
+                offset + 1
+            }
+        };
+    }
+    skipped_bytes += source.size_bytes()?.saturating_sub(at);
+    // The magic is no frame.
+    Ok(found.into_archive(skipped_bytes.saturating_sub(MAGIC.len() as u64)))
+}
+
+/// Where the next intact frame header begins, at or after `at`.
+fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Option<u64>> {
+    loop {
+        let count = source.read_at(at, window)?;
+        if let Some(position) = find_frame(&window[..count], 0) {
+            return Ok(Some(at + position as u64));
+        }
+        if count < window.len() {
+            return Ok(None);
+        }
+        // A header may begin in this window and end in the next.
+        at += (count - (FRAME_HEADER_BYTES - 1)) as u64;
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    head: Option<ArchiveHeader>,
+    blocks: Vec<(IndexBlock, u64)>,
+    epochs: Vec<IndexEpoch>,
+    starts: Vec<(u64, MemberStart)>,
+    ends: Vec<(u64, MemberEnd)>,
+    entries: Vec<(u64, IndexEntries)>,
+}
+
+impl Found {
+    fn add(&mut self, frame: &CheckedFrame, limits: &Limits) {
+        let (frame_offset, frame_bytes) = (frame.offset, frame.header.frame_bytes());
+        match Payload::parse(frame.header.kind, &frame.payload, limits) {
+            Ok(Payload::Archive(head)) => self.head = self.head.or(Some(head)),
+            Ok(Payload::MemberStart(start)) => self.starts.push((frame_offset, start)),
+            Ok(Payload::MemberEnd(end)) => self.ends.push((frame_offset, end)),
+            Ok(Payload::Block { head, .. }) => {
+                let block = IndexBlock {
+                    frame_offset,
+                    frame_bytes,
+                    store_start: head.store_start,
+                    raw_bytes: head.raw_bytes,
+                    codec: head.coding.codec(),
+                    filter_ids: head.coding.filter_ids(),
+                };
+                self.blocks.push((block, head.block_id));
+            }
+            Ok(Payload::Extents { head, .. }) => self.epochs.push(IndexEpoch {
+                frame_offset,
+                frame_bytes,
+                content_start: head.content_start,
+                content_bytes: head.content_bytes,
+                store_start: head.store_start,
+                fresh_bytes: head.fresh_bytes,
+                extent_count: head.extent_count,
+            }),
+            Ok(Payload::Entries { head, .. }) => self.entries.push((
+                head.member_id,
+                IndexEntries {
+                    frame_offset,
+                    frame_bytes,
+                    entry_count: head.entry_count,
+                    packed_checksum: head.packed_checksum,
+                },
+            )),
+            // An index that disagrees with the frames is no help, and one that agrees is no news.
+            Ok(Payload::Index(_) | Payload::End(_) | Payload::Skipped) | Err(_) => {}
+        }
+    }
+
+    fn into_archive(mut self, skipped_bytes: u64) -> ScannedArchive {
+        self.blocks.sort_by_key(|(block, _)| block.store_start);
+        self.blocks.dedup_by_key(|(block, _)| block.store_start);
+        self.epochs.sort_by_key(|epoch| epoch.content_start);
+        self.epochs.dedup_by_key(|epoch| epoch.content_start);
+        let members = self.members();
+        let (blocks, block_ids) = self.blocks.into_iter().unzip();
+        let index = Index {
+            blocks,
+            epochs: self.epochs,
+            members,
+            ..Index::default()
+        };
+        let head = self.head.unwrap_or_else(|| stand_in(&index));
+        ScannedArchive {
+            head,
+            index,
+            block_ids,
+            skipped_bytes,
+        }
+    }
+
+    /// Members by their starts; content in front of the first known start belongs to one without a name.
+    fn members(&mut self) -> Vec<IndexMember> {
+        self.starts.sort_by_key(|(_, start)| start.member_id);
+        self.starts.dedup_by_key(|(_, start)| start.member_id);
+        let first_content = self.epochs.first().map(|epoch| epoch.content_start);
+        let is_covered = |at: u64| {
+            self.starts
+                .iter()
+                .any(|(_, start)| start.content_start <= at)
+        };
+        if let Some(content_start) = first_content.filter(|&at| !is_covered(at)) {
+            let nameless = MemberStart {
+                member_id: u64::MAX,
+                content_start,
+                kind: MemberKind::Stream,
+                name: Vec::new(),
+                mode: None,
+                modified: None,
+                content_bytes_hint: None,
+            };
+            self.starts.insert(0, (0, nameless));
+        }
+        let content_end = self
+            .epochs
+            .last()
+            .map_or(0, |last| last.content_start + last.content_bytes);
+        let starts = std::mem::take(&mut self.starts);
+        let next_starts = starts.iter().skip(1).map(|(_, next)| next.content_start);
+        let bounds: Vec<u64> = next_starts.chain([content_end]).collect();
+        starts
+            .into_iter()
+            .zip(bounds)
+            .map(|((start_frame_offset, start), bound)| {
+                let end = self
+                    .ends
+                    .iter()
+                    .find(|(_, end)| end.member_id == start.member_id);
+                let (end_frame_offset, end) = end.cloned().unwrap_or_else(|| {
+                    let content_bytes = bound.saturating_sub(start.content_start);
+                    (0, unknown_end(start.member_id, content_bytes))
+                });
+                let entries = self
+                    .entries
+                    .iter()
+                    .filter(|(member, _)| *member == start.member_id);
+                IndexMember {
+                    start_frame_offset,
+                    end_frame_offset,
+                    entries: entries.map(|(_, row)| *row).collect(),
+                    start,
+                    end,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The end of a member whose MemberEnd frame is lost: its hash is not known, and zero.
+fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
+    MemberEnd {
+        member_id,
+        content_bytes,
+        entry_count: 0,
+        blake3: [0; 32],
+        digests: Vec::new(),
+    }
+}
+
+/// Settings for an archive that has lost its own.
+fn stand_in(index: &Index) -> ArchiveHeader {
+    ArchiveHeader {
+        version: (FORMAT_MAJOR, FORMAT_MINOR),
+        required_features: 0,
+        level: 0,
+        segment_bytes: 1,
+        epoch_bytes: index
+            .epochs
+            .iter()
+            .map(|epoch| epoch.content_bytes)
+            .max()
+            .unwrap_or(1),
+        block_bytes_max: index
+            .blocks
+            .iter()
+            .map(|block| block.raw_bytes)
+            .max()
+            .unwrap_or(1),
+        memory_budget_bytes: 0,
+        reach_bytes: REACH_UNLIMITED,
+    }
+}

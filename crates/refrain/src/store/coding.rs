@@ -1,0 +1,54 @@
+//! How the archive states a section's coding and how the codec states it: both translations, and the decoding of a section.
+
+use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
+use refrain_format::Coding;
+
+use crate::error::Result;
+
+/// What the codec says of a block, in the archive's words.
+pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
+    let filters: Vec<_> = description
+        .filters
+        .steps()
+        .map(|step| (step.id(), step.param()))
+        .collect();
+    let fallback = description.fallback.map_or(0, |reason| reason.number());
+    Ok(Coding::new(
+        description.codec.0,
+        &filters,
+        description.params.as_bytes(),
+        fallback,
+    )?)
+}
+
+/// What the archive says of a block, in the codec's words.
+pub(crate) fn description(
+    coding: &Coding,
+    raw_bytes: u64,
+) -> std::result::Result<BlockDescription, refrain_codec::Error> {
+    UntrustedBlockDescription {
+        codec: coding.codec(),
+        filters: coding.filters(),
+        params: coding.params(),
+        fallback: coding.fallback(),
+    }
+    .check(raw_bytes)
+}
+
+/// Opens a coded section that has no checksum of its own here (the caller checks).
+pub(crate) fn decode_section(
+    workspace: &mut Workspace,
+    coding: &Coding,
+    raw_bytes: u64,
+    data: &[u8],
+) -> Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    decode(
+        workspace,
+        &description(coding, raw_bytes)?,
+        data,
+        raw_bytes,
+        &mut raw,
+    )?;
+    Ok(raw)
+}

@@ -1,0 +1,188 @@
+//! Frames, read and checked one at a time.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use refrain_format::{
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader, check_magic,
+};
+use refrain_pool::stages::stage;
+use refrain_storage::Source;
+
+use crate::error::{Error, Result};
+use crate::store::exact_read::read_full;
+
+/// A payload is read in steps of this many bytes, so that a forged size takes no memory that the archive does not fill.
+const READ_STEP_BYTES: u64 = 1 << 20;
+
+/// A frame whose header and payload checksum are right.
+pub(crate) struct CheckedFrame {
+    pub offset: u64,
+    pub header: FrameHeader,
+    pub payload: Arc<Vec<u8>>,
+}
+
+/// What a reader with so much memory is willing to take.
+pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
+    let extent_bytes = size_of::<refrain_format::Extent>() as u64;
+    Limits {
+        block_raw_bytes_max: memory_bytes / 2,
+        packed_raw_bytes_max: memory_bytes / 16,
+        extents_per_frame_max: memory_bytes / 16 / extent_bytes,
+        index_bytes_max: memory_bytes / 16,
+        ..Limits::default()
+    }
+}
+
+/// Where archive bytes come from, forward.
+pub(crate) enum ArchiveFeed {
+    /// An archive that can be read at any offset.
+    Source(Arc<dyn Source>),
+    /// An archive that comes through a pipe.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl ArchiveFeed {
+    /// The source, if the archive can be read at any offset.
+    pub(crate) fn source(&self) -> Option<Arc<dyn Source>> {
+        match self {
+            ArchiveFeed::Source(source) => Some(source.clone()),
+            ArchiveFeed::Stream(_) => None,
+        }
+    }
+}
+
+/// Reads frames in file order.
+pub(crate) struct FrameReader {
+    feed: ArchiveFeed,
+    limits: Limits,
+    offset: u64,
+    size_bytes: Option<u64>,
+}
+
+impl FrameReader {
+    /// A reader that has checked the magic.
+    pub(crate) fn open(feed: ArchiveFeed, limits: Limits) -> Result<FrameReader> {
+        let size_bytes = match &feed {
+            ArchiveFeed::Source(source) => Some(source.size_bytes()?),
+            ArchiveFeed::Stream(_) => None,
+        };
+        let mut reader = FrameReader {
+            feed,
+            limits,
+            offset: 0,
+            size_bytes,
+        };
+        let mut magic = [0; MAGIC.len()];
+        let count = reader.fill(&mut magic)?;
+        check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
+        reader.offset = count as u64;
+        Ok(reader)
+    }
+
+    /// The next frame, or `None` at the end of the input.
+    pub(crate) fn next(&mut self) -> Result<Option<CheckedFrame>> {
+        let offset = self.offset;
+        let mut stage = stage("read", 0);
+        let next = self.next_here().map_err(|error| error.at_offset(offset));
+        stage.add_bytes(self.offset - offset);
+        next
+    }
+
+    fn next_here(&mut self) -> Result<Option<CheckedFrame>> {
+        let mut head = [0; FRAME_HEADER_BYTES];
+        let count = self.fill(&mut head)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let after = offset + FRAME_HEADER_BYTES as u64;
+        let bytes_left = self.size_bytes.map(|size| size.saturating_sub(after));
+        let header =
+            UntrustedFrameHeader::parse(&head[..count])?.check(&self.limits, bytes_left)?;
+        self.offset = after;
+        let payload = self.payload(&header)?;
+        header.check_payload(&payload)?;
+        Ok(Some(CheckedFrame {
+            offset,
+            header,
+            payload: Arc::new(payload),
+        }))
+    }
+
+    fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {
+        let mut payload = Vec::new();
+        let mut left = header.payload_bytes;
+        while left > 0 {
+            let step = left.min(READ_STEP_BYTES.max(payload.len() as u64)) as usize;
+            let start = payload.len();
+            payload.resize(start + step, 0);
+            let count = self.fill(&mut payload[start..])?;
+            self.offset += count as u64;
+            if count < step {
+                let message = format!(
+                    "the archive ends inside a frame: {} of {} payload bytes are there",
+                    start + count,
+                    header.payload_bytes
+                );
+                return Err(Error::damaged(message));
+            }
+            left -= step as u64;
+        }
+        Ok(payload)
+    }
+
+    /// Reads as much of `buffer` as there is, from the present offset on, which it does not move.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        Ok(match &mut self.feed {
+            ArchiveFeed::Source(source) => source.read_at(self.offset, buffer)?,
+            ArchiveFeed::Stream(stream) => read_full(&mut **stream, buffer)?,
+        })
+    }
+}
+
+/// Reads the frame at `offset`, which is known to be of this kind and size, if any is known.
+pub(crate) fn read_frame_at(
+    source: &dyn Source,
+    offset: u64,
+    kind: FrameKind,
+    frame_bytes: Option<u64>,
+    limits: &Limits,
+) -> Result<CheckedFrame> {
+    let frame = read_any_frame_at(source, offset, limits)?;
+    let found = frame.header.frame_bytes();
+    if frame.header.kind != kind || frame_bytes.is_some_and(|bytes| bytes != found) {
+        let found_kind = frame.header.kind;
+        let expected = frame_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+        let message =
+            format!("a frame {kind}{expected} was expected, {found_kind} of {found} is there");
+        return Err(Error::damaged(message).at_offset(offset));
+    }
+    Ok(frame)
+}
+
+/// Reads the frame at `offset`, whatever it is.
+pub(crate) fn read_any_frame_at(
+    source: &dyn Source,
+    offset: u64,
+    limits: &Limits,
+) -> Result<CheckedFrame> {
+    let read = || {
+        let mut head = [0; FRAME_HEADER_BYTES];
+        let count = source.read_at(offset, &mut head)?;
+        let after = offset + FRAME_HEADER_BYTES as u64;
+        let bytes_left = source.size_bytes()?.saturating_sub(after);
+        let header =
+            UntrustedFrameHeader::parse(&head[..count])?.check(limits, Some(bytes_left))?;
+        // No more than is left in the file, by the check above.
+        let mut payload = vec![0; header.payload_bytes as usize];
+        let count = source.read_at(after, &mut payload)?;
+        header.check_payload(&payload[..count])?;
+        Ok(CheckedFrame {
+            offset,
+            header,
+            payload: Arc::new(payload),
+        })
+    };
+    read().map_err(|error: Error| error.at_offset(offset))
+}

@@ -1,0 +1,31 @@
+//! Keys from passwords.
+
+use refrain_format::lrzip::{Cipher, Version};
+use refrain_protect::lrzip::{Keys, PASSWORD_BYTES_MAX};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::PasswordSource;
+
+/// The keys of a cipher, by the password that `source` gives.
+pub(crate) fn make_keys(
+    cipher: &Cipher,
+    version: Version,
+    source: Option<&PasswordSource>,
+) -> Result<Keys> {
+    let refuse = |why: &str| Error::new(ErrorKind::Usage, why.to_owned());
+    let source = source.ok_or_else(|| refuse("the archive is encrypted: a password is needed"))?;
+    let password = source.password()?;
+    if password.is_empty() {
+        return Err(refuse("the archive is encrypted and the password is empty"));
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(refuse("the password is longer than any that lrzip takes"));
+    }
+    let keys = match *cipher {
+        Cipher::Cbc { salt, loops } => Some(Keys::cbc(salt, loops, &password)),
+        Cipher::Gcm { salt, iterations } => {
+            Keys::gcm(salt, iterations, [0, version.minor()], &password)
+        }
+    };
+    keys.ok_or_else(|| Error::new(ErrorKind::Internal, "no keys were made"))
+}

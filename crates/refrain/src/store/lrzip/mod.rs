@@ -1,0 +1,4 @@
+#![cfg(feature = "lrzip")]
+//! What reading and writing archives of lrzip share.
+
+pub(crate) mod keys;

@@ -1,0 +1,197 @@
+//! The members of a run: where their bytes come from, and what is known of them before they are read.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use refrain_format::{MemberKind as FormatKind, MemberStart};
+use refrain_pool::Lock;
+use refrain_storage::Source;
+use refrain_tree::{Entry, Timestamp, TreeReader};
+
+use crate::error::{Error, Result};
+use crate::progress::Watch;
+use crate::tree_source::{LogMemory, TreeSource};
+use crate::write::pipeline::intake::{Feed, IntakeMember};
+
+/// One thing to put into an archive.
+pub struct MemberInput {
+    /// Its name in the archive, at most 4096 bytes.
+    pub name: String,
+    /// Permission bits to remember.
+    pub mode: Option<u32>,
+    /// Time of last modification to remember.
+    pub modified: Option<Timestamp>,
+    /// Where its bytes come from.
+    pub content: Content,
+}
+
+/// Where a member's bytes come from.
+pub enum Content {
+    /// Something that can be read at any offset, also a second time: a file. What it holds when the run begins is compressed;
+    /// if it changes meanwhile, the archive holds what was read, and a notice says so.
+    Source(Arc<dyn Source>),
+    /// Something that can be read once, forward: a pipe.
+    Stream(Box<dyn Read + Send>),
+    /// A directory, packed as a tar stream with an entry list.
+    Directory(PathBuf),
+    /// The same; every path in the stream begins with `name`, as in that of `tar -c NAME`.
+    NamedDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// A relative path.
+        name: PathBuf,
+    },
+}
+
+/// Remarks that are known only after the run.
+pub(crate) type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
+
+/// Makes the remarks that are known after the run.
+pub(crate) fn tell_late(notices: Vec<LateNotices>, watch: &dyn Watch) {
+    notices
+        .into_iter()
+        .flat_map(|late| late())
+        .for_each(|notice| watch.notice(&notice));
+}
+
+/// Gives the entries of a tree once its stream has ended.
+pub(crate) type TakeEntries = Box<dyn FnMut() -> Vec<Entry>>;
+
+/// The members, ready to be read.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    pub intake: Vec<IntakeMember>,
+    pub members: Vec<MemberPlan>,
+    pub sources: Vec<Option<Arc<dyn Source>>>,
+    content_bytes_total: Option<u64>,
+    pub has_unknown_length: bool,
+    pub late_notices: Vec<LateNotices>,
+    /// What the logs of directories may take together, once there are any.
+    log_bytes_max: u64,
+    pub log_memory: Option<LogMemory>,
+}
+
+/// A member as it will begin, and how its entries are taken.
+pub(crate) struct MemberPlan {
+    pub start: MemberStart,
+    pub entries: Option<TakeEntries>,
+}
+
+/// The part of the memory that directories' logs may take: of 1 GiB enough for a million entries like a kernel tree's. What comes after them
+/// is remembered only where blocks can be opened again.
+const LOG_SHARE: u64 = 16;
+
+impl Prepared {
+    pub(crate) fn new(memory_bytes: u64) -> Prepared {
+        Prepared {
+            log_bytes_max: memory_bytes / LOG_SHARE,
+            ..Prepared::default()
+        }
+    }
+
+    /// Memory for what is kept of directories, in bytes.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        let bytes = self.log_memory.as_ref().map(|_| self.log_bytes_max);
+        bytes.unwrap_or(0)
+    }
+
+    /// Bytes of all contents, if they are known.
+    pub(crate) fn content_bytes_total(&self) -> Option<u64> {
+        self.content_bytes_total
+            .filter(|_| !self.has_unknown_length)
+    }
+
+    pub(crate) fn add(&mut self, input: MemberInput) -> Result<()> {
+        let MemberInput {
+            name,
+            mode,
+            modified,
+            content,
+        } = input;
+        let mut start = MemberStart {
+            member_id: self.members.len() as u64,
+            content_start: 0,
+            kind: FormatKind::File,
+            name: name.clone().into_bytes(),
+            mode,
+            modified,
+            content_bytes_hint: None,
+        };
+        let mut entries: Option<TakeEntries> = None;
+        match content {
+            Content::Source(source) => {
+                let size_bytes = source
+                    .size_bytes()
+                    .map_err(|error| Error::from(error).in_file(&name))?;
+                start.content_bytes_hint = Some(size_bytes);
+                self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
+                self.late_notices
+                    .push(size_notice(name, source.clone(), size_bytes));
+                self.sources.push(Some(source.clone()));
+                self.intake.push(IntakeMember {
+                    feed: Feed::Source(source),
+                    size_bytes,
+                });
+            }
+            Content::Stream(stream) => {
+                start.kind = FormatKind::Stream;
+                self.add_stream(stream, None);
+            }
+            Content::Directory(path) => {
+                start.kind = FormatKind::Tree;
+                entries = Some(self.add_tree(TreeReader::open(&path), name)?);
+            }
+            Content::NamedDirectory { path, name: first } => {
+                start.kind = FormatKind::Tree;
+                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), name)?);
+            }
+        }
+        self.members.push(MemberPlan { start, entries });
+        Ok(())
+    }
+
+    /// Adds a directory as a tar stream; its entries can be taken when it was read.
+    fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
+        let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
+        let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
+        let source = TreeSource::observe(&mut reader, memory.clone());
+        reader.start_prefetching();
+        let reader = Arc::new(Lock::new(reader));
+        let (tree, notices) = (reader.clone(), reader.clone());
+        self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));
+        self.late_notices
+            .push(Box::new(move || notices.lock().take_notices()));
+        Ok(Box::new(move || reader.lock().take_entries()))
+    }
+
+    /// Adds what comes once; `source` gives again what went by.
+    fn add_stream(&mut self, stream: Box<dyn Read + Send>, source: Option<Arc<dyn Source>>) {
+        self.has_unknown_length = true;
+        self.sources.push(source);
+        self.intake.push(IntakeMember {
+            feed: Feed::Stream(Arc::new(Lock::new(stream))),
+            size_bytes: 0,
+        });
+    }
+}
+
+/// Tells when a source has not the size any more that it had.
+fn size_notice(name: String, source: Arc<dyn Source>, size_bytes: u64) -> LateNotices {
+    Box::new(move || match source.size_bytes() {
+        Ok(now) if now != size_bytes => {
+            vec![format!(
+                "{name}: its size changed from {size_bytes} to {now} bytes while it was read"
+            )]
+        }
+        _ => vec![],
+    })
+}
+
+struct SharedReader(Arc<Lock<TreeReader>>);
+
+impl Read for SharedReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().read(buffer)
+    }
+}

@@ -1,0 +1,488 @@
+//! The archive as it grows: chunks, their records, and blocks of both streams.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, width_bytes};
+use refrain_lrzip_codec::LrzipPlan;
+use refrain_pool::stages::stage;
+use refrain_protect::DigestValue;
+use refrain_protect::lrzip::Item;
+use refrain_storage::Sink;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Progress, Watch};
+use crate::store::page::{PAGE_BYTES, Page};
+use crate::write::lrzip::encode::{Content, Encoded, Hashes, Job, LiteralJob, LrzipEncoding};
+use crate::write::lrzip::layout::{Layout, Place, Written};
+use crate::write::lrzip::records::{Insertion, Records};
+use crate::write::lrzip::reread::KeptBlocks;
+use crate::write::lrzip::seal::Sealer;
+use crate::write::pipeline::assembly::Assembly;
+use crate::write::pipeline::history::{EncodedPages, FilledPage};
+use crate::write::pipeline::reach::{ReachTracker, frame_bytes_max};
+use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
+use crate::write::pipeline::settle::Settled;
+
+/// Records in one block, at most, in bytes.
+const RECORDS_BLOCK_BYTES: usize = 4 << 20;
+
+/// How an archive is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub plan: LrzipPlan,
+    /// Store bytes in one block of literals, at most.
+    pub block_bytes: u64,
+    /// After so many of them a block of records follows.
+    pub blocks_per_group: usize,
+    /// Content of a chunk, at most, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
+    pub chunk_bytes: Option<u64>,
+    /// Memory for where store bytes came first, at most.
+    pub records_memory_bytes: usize,
+    /// Look at a sample of each block first.
+    pub tries_sample: bool,
+}
+
+/// What an archive came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub content_bytes: u64,
+    pub archive_bytes: u64,
+    pub store_bytes: u64,
+    pub matched_bytes: u64,
+    pub chunks: u64,
+    pub blocks: u64,
+}
+
+/// Blocks that are opened again, and how far back that may go.
+pub(crate) struct BlockHistory {
+    pub blocks: Arc<KeptBlocks>,
+    pub reach: ReachTracker,
+}
+
+/// The chunk that is being filled.
+struct OpenChunk {
+    records: Records,
+    raw_records: Vec<u8>,
+    /// Where its next block of records goes.
+    records_place: Place,
+    blocks_in_group: usize,
+    store_start: u64,
+    is_last: bool,
+}
+
+/// The block of literals that is being filled.
+#[derive(Default)]
+struct OpenBlock {
+    store_start: u64,
+    first_page: u64,
+    pages: Vec<Page>,
+    insertions: Vec<Insertion>,
+    bytes: u64,
+    has_repeats: bool,
+}
+
+/// Builds the archive.
+pub(crate) struct LrzipAssembler<'a> {
+    sink: &'a mut dyn Sink,
+    header: Header,
+    cut: Cut,
+    watch: &'a dyn Watch,
+    /// Length of the content, if it is known.
+    content_bytes_total: Option<u64>,
+    layout: Layout,
+    /// Of content that cannot be read twice.
+    history: Option<BlockHistory>,
+    /// Not here while an epoch goes into them.
+    hashes: Option<Box<Hashes>>,
+    chunk: Option<OpenChunk>,
+    block: OpenBlock,
+    /// Literals that are not in the store and not yet in a block.
+    insertions: VecDeque<Insertion>,
+    /// Whether the last epoch and the one before it had repeats.
+    repeats: [bool; 2],
+    encoded: Vec<EncodedPages>,
+    /// Bytes to be written.
+    buffer: Vec<u8>,
+    content_read: u64,
+    /// The epoch that is or was settled last.
+    epoch: u64,
+    literal_blocks: u64,
+    last_chunk_is_written: bool,
+    totals: Totals,
+}
+
+impl<'a> LrzipAssembler<'a> {
+    pub(crate) fn new(
+        sink: &'a mut dyn Sink,
+        header: Header,
+        cut: Cut,
+        sealer: Sealer,
+        history: Option<BlockHistory>,
+        content_bytes_total: Option<u64>,
+        watch: &'a dyn Watch,
+    ) -> LrzipAssembler<'a> {
+        LrzipAssembler {
+            sink,
+            header,
+            cut,
+            watch,
+            content_bytes_total,
+            layout: Layout::new(sealer),
+            history,
+            hashes: Some(Box::new(Hashes::new())),
+            chunk: None,
+            block: OpenBlock::default(),
+            insertions: VecDeque::new(),
+            repeats: [false; 2],
+            encoded: Vec::new(),
+            buffer: Vec::new(),
+            content_read: 0,
+            epoch: 0,
+            literal_blocks: 0,
+            last_chunk_is_written: false,
+            totals: Totals::default(),
+        }
+    }
+
+    /// The chunk that content goes into now.
+    fn open_chunk(&mut self) -> Result<&mut OpenChunk> {
+        let chunk = match self.chunk.take() {
+            Some(chunk) => chunk,
+            None => self.begin_chunk()?,
+        };
+        Ok(self.chunk.insert(chunk))
+    }
+
+    fn begin_chunk(&mut self) -> Result<OpenChunk> {
+        let left =
+            (self.content_bytes_total).map(|total| total.saturating_sub(self.totals.content_bytes));
+        let length = match (left, self.cut.chunk_bytes) {
+            (Some(left), Some(chunk)) => Some(left.min(chunk)),
+            (left, chunk) => left.or(chunk),
+        };
+        let is_last = match (left, self.cut.chunk_bytes) {
+            (Some(left), Some(chunk)) => left <= chunk,
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        let width = length.map_or(UNKNOWN_WIDTH_BYTES, chunk_width_bytes);
+        let mut bytes = match self.totals.chunks {
+            0 => self.header_bytes()?,
+            _ => Vec::new(),
+        };
+        let is_encrypted = self.header.cipher.is_some();
+        let version = self.header.version;
+        let known = left.and(length);
+        bytes.extend(chunk_header_bytes(
+            version,
+            width,
+            is_last,
+            is_encrypted,
+            known,
+        ));
+        self.layout.begin_chunk(bytes, width);
+        self.totals.chunks += 1;
+        self.last_chunk_is_written = is_last;
+        Ok(OpenChunk {
+            records: Records::new(RecordWriter::new(version, width), self.totals.store_bytes),
+            raw_records: Vec::new(),
+            records_place: self.layout.reserve(Stream::Records),
+            blocks_in_group: 0,
+            store_start: self.totals.store_bytes,
+            is_last,
+        })
+    }
+
+    fn header_bytes(&mut self) -> Result<Vec<u8>> {
+        if self.header.cipher.is_none() {
+            self.header.content_bytes = self.content_bytes_total;
+        }
+        Ok(self.header.to_bytes()?)
+    }
+
+    fn add_page(&mut self, page: FilledPage, start: &mut dyn FnMut(Job)) -> Result<()> {
+        self.block.has_repeats |= self.repeats.contains(&true);
+        self.block.bytes += page.bytes.len() as u64;
+        self.block.pages.push(page.bytes);
+        let end = self.block.store_start + self.block.bytes;
+        while let Some(insertion) = self.insertions.pop_front_if(|next| next.store_offset < end) {
+            self.block.insertions.push(insertion);
+        }
+        if self.block.bytes + PAGE_BYTES as u64 > self.cut.block_bytes {
+            self.close_block(start)?;
+        }
+        Ok(())
+    }
+
+    fn close_block(&mut self, start: &mut dyn FnMut(Job)) -> Result<()> {
+        let next = OpenBlock {
+            store_start: self.block.store_start + self.block.bytes,
+            first_page: self.block.first_page + self.block.pages.len() as u64,
+            has_repeats: self.repeats.contains(&true),
+            ..OpenBlock::default()
+        };
+        let block = std::mem::replace(&mut self.block, next);
+        if block.pages.is_empty() && block.insertions.is_empty() {
+            return Ok(());
+        }
+        let place = self.layout.reserve(Stream::Literals);
+        let added: usize = (block.insertions.iter())
+            .map(|insertion| insertion.bytes().len())
+            .sum();
+        if let Some(history) = &mut self.history {
+            let bytes = block.bytes + added as u64;
+            history
+                .reach
+                .filled(self.epoch, block.store_start, frame_bytes_max(bytes));
+        }
+        let job = LiteralJob {
+            number: self.literal_blocks,
+            is_kept: self.history.is_some(),
+            store_start: block.store_start,
+            first_page: block.first_page,
+            pages: block.pages,
+            insertions: block.insertions,
+            has_repeats: block.has_repeats,
+        };
+        self.literal_blocks += 1;
+        self.submit(place, Content::Literals(job), start);
+        let blocks_per_group = self.cut.blocks_per_group;
+        let chunk = self.open_chunk()?;
+        chunk.blocks_in_group += 1;
+        if chunk.blocks_in_group >= blocks_per_group {
+            self.close_records(start)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a block of records; the next one has its place behind all that came so far. Does nothing if there are no records: who reads
+    /// takes an empty block for damage.
+    fn close_records(&mut self, start: &mut dyn FnMut(Job)) -> Result<()> {
+        let chunk = self.open_chunk()?;
+        if chunk.raw_records.is_empty() {
+            // What does not repeat is one record, as long as it goes on.
+            chunk.records.cut(&mut chunk.raw_records)?;
+        }
+        if chunk.raw_records.is_empty() {
+            return Ok(());
+        }
+        let raw = std::mem::take(&mut chunk.raw_records);
+        chunk.blocks_in_group = 0;
+        let place = self.layout.reserve(Stream::Records);
+        let chunk = self.open_chunk()?;
+        let before = std::mem::replace(&mut chunk.records_place, place);
+        self.submit(before, Content::Records(raw), start);
+        Ok(())
+    }
+
+    fn submit(&mut self, place: Place, content: Content, start: &mut dyn FnMut(Job)) {
+        self.layout.start(place);
+        self.totals.blocks += 1;
+        start(Job {
+            place,
+            content,
+            plan: self.cut.plan,
+            tries_sample: self.cut.tries_sample,
+        });
+    }
+
+    /// The chunk is complete; `last` is the page of the store that was being filled.
+    fn close_chunk(&mut self, last: Option<FilledPage>, start: &mut dyn FnMut(Job)) -> Result<()> {
+        if let Some(page) = last {
+            self.add_page(page, start)?;
+        }
+        self.block.insertions.extend(self.insertions.drain(..));
+        self.close_block(start)?;
+        let hashes = self.hashes.as_mut();
+        let crc = hashes
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the content is not hashed"))?
+            .take_crc();
+        self.open_chunk()?;
+        let Some(mut chunk) = self.chunk.take() else {
+            return Ok(());
+        };
+        self.totals.matched_bytes += chunk.records.matched_bytes();
+        chunk.records.end(crc, &mut chunk.raw_records)?;
+        self.submit(
+            chunk.records_place,
+            Content::Records(chunk.raw_records),
+            start,
+        );
+        self.layout.end_chunk();
+        Ok(())
+    }
+
+    /// Writes the digest and publishes, when everything else is written.
+    pub(crate) fn finish(mut self) -> Result<(Totals, DigestValue)> {
+        let lost = || Error::new(ErrorKind::Internal, "the content is not hashed");
+        let md5 = self.hashes.take().ok_or_else(lost)?.md5.finish();
+        self.buffer.clear();
+        let sealer = self.layout.sealer();
+        sealer.seal(Item::Digest, md5.as_bytes(), &mut self.buffer)?;
+        self.write_buffer()?;
+        self.sink.publish()?;
+        Ok((self.totals, md5))
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        let _stage = stage("write", self.buffer.len() as u64);
+        let offset = self.totals.archive_bytes;
+        self.sink
+            .write_all(&self.buffer)
+            .map_err(|error| Error::from(error).at_offset(offset))?;
+        self.totals.archive_bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Width of the numbers in a chunk of unknown length: as far as addresses go.
+const UNKNOWN_WIDTH_BYTES: u8 = 6;
+
+/// Width for a chunk with so much content. What does not shrink makes blocks longer than their content, by their heads and records.
+fn chunk_width_bytes(content_bytes: u64) -> u8 {
+    const HEADS_BYTES: u64 = 4096;
+    match content_bytes {
+        0 => 1,
+        _ => width_bytes(content_bytes + content_bytes / 4 + HEADS_BYTES),
+    }
+}
+
+impl Assembly for LrzipAssembler<'_> {
+    type Encoding = LrzipEncoding;
+
+    fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
+        // Of a short stream the length is known before anything is written.
+        let is_first = self.content_read == 0;
+        self.content_read += data.length_bytes();
+        if is_first && self.content_bytes_total.is_none() && self.content_read < EPOCH_BYTES {
+            self.content_bytes_total = Some(self.content_read);
+        }
+        Ok(())
+    }
+
+    fn take_hashes(&mut self) -> Option<Box<Hashes>> {
+        self.hashes.take()
+    }
+
+    fn hashed(&mut self, hashes: Box<Hashes>) {
+        self.hashes = Some(hashes);
+    }
+
+    fn epoch_settled(
+        &mut self,
+        epoch: u64,
+        settled: &mut Settled,
+        start: &mut dyn FnMut(Job),
+    ) -> Result<()> {
+        self.epoch = epoch;
+        self.repeats = [settled.has_repeats, self.repeats[0]];
+        let mut insertions = std::mem::take(&mut self.insertions);
+        let chunk = self.open_chunk()?;
+        for extent in &std::mem::take(&mut settled.extents) {
+            (chunk.records).push(extent, &mut chunk.raw_records, &mut insertions)?;
+        }
+        let (chunk_content, is_last) = (chunk.records.content_bytes(), chunk.is_last);
+        self.insertions = insertions;
+        self.totals.content_bytes += settled.content_bytes;
+        self.totals.store_bytes += settled.fresh_bytes;
+        for page in std::mem::take(&mut settled.filled) {
+            self.add_page(page, start)?;
+        }
+        if self.open_chunk()?.raw_records.len() >= RECORDS_BLOCK_BYTES {
+            self.close_records(start)?;
+        }
+        let is_full = (self.cut.chunk_bytes).is_some_and(|chunk| chunk_content >= chunk);
+        if is_full && !is_last {
+            self.close_chunk(settled.state.history.take_last_page()?, start)?;
+        }
+        Ok(())
+    }
+
+    fn finish_content(
+        &mut self,
+        last: Option<FilledPage>,
+        start: &mut dyn FnMut(Job),
+    ) -> Result<()> {
+        if self.totals.content_bytes == 0 {
+            self.content_bytes_total = Some(0);
+        }
+        if let Some(total) = self.content_bytes_total
+            && total != self.totals.content_bytes
+        {
+            let found = self.totals.content_bytes;
+            let cause = format!("{total} bytes long when it was opened, {found} when it was read");
+            return Err(Error::new(ErrorKind::Io, cause));
+        }
+        if self.chunk.is_some() {
+            self.close_chunk(last, start)?;
+        }
+        // A stream may end where a chunk does, and that was not known when the chunk began.
+        if !self.last_chunk_is_written {
+            self.content_bytes_total = Some(self.totals.content_bytes);
+            self.close_chunk(None, start)?;
+        }
+        Ok(())
+    }
+
+    fn encoded(&mut self, encoded: Encoded) {
+        if let (Some(history), Some((number, kept))) = (&mut self.history, encoded.kept) {
+            let kept_bytes = kept.coded.len() as u64;
+            history.reach.encoded(number, kept_bytes);
+            history.blocks.add(kept);
+        }
+        self.layout.fill(encoded.place, encoded.block);
+        self.encoded.extend(encoded.pages);
+    }
+
+    fn write_ready(&mut self) -> Result<Vec<EncodedPages>> {
+        loop {
+            let block = match self.layout.next(&mut self.buffer)? {
+                Written::Nothing => break,
+                Written::Other => None,
+                Written::Block(block) => Some(block),
+            };
+            self.write_buffer()?;
+            if let (Some(history), Some(block)) = (&self.history, block)
+                && let Some(first_page) = block.first_page
+            {
+                let offset = self.totals.archive_bytes - block.coded.len() as u64;
+                history.blocks.written(first_page, offset, &block.coded);
+            }
+        }
+        self.watch.progress(&Progress {
+            content_bytes_done: self.totals.content_bytes,
+            content_bytes_total: self.content_bytes_total,
+            archive_bytes: self.totals.archive_bytes,
+        });
+        Ok(std::mem::take(&mut self.encoded))
+    }
+
+    fn is_all_written(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    fn blocks_in_flight(&self) -> usize {
+        self.layout.blocks_in_flight()
+    }
+
+    fn block_start(&self) -> u64 {
+        self.block.store_start
+    }
+
+    fn floor_for(&mut self, epoch: u64) -> Option<u64> {
+        let memory_bytes = self.cut.records_memory_bytes;
+        let of_chunk = match &mut self.chunk {
+            Some(chunk) => chunk.store_start.max(chunk.records.forget(memory_bytes)),
+            None => self.totals.store_bytes,
+        };
+        match &mut self.history {
+            None => Some(of_chunk),
+            Some(history) => {
+                let is_ready = history.reach.is_ready_for(epoch);
+                is_ready.then(|| of_chunk.max(history.reach.floor_for(epoch)))
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Extents into records: references to the store become distances in content.
+
+use std::collections::VecDeque;
+
+use refrain_format::lrzip::RecordWriter;
+use refrain_longmatch::{Extent, Pattern};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::write::lrzip::seen::Seen;
+
+/// lrzip 0.651 writes a match that overlaps its own source period by period, one call of the system for each. So patterns are
+/// repeated at distances that grow to this many bytes (the first multiple of their period from there on), and records then copy at most
+/// as many.
+const REPEAT_BYTES: u64 = 65_535;
+/// While a repeated pattern grows, one record copies at most so many times its distance.
+const GROWTH: u64 = 15;
+
+/// Literal bytes that are not in the store: they stand before its byte `store_offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Insertion {
+    pub store_offset: u64,
+    pub pattern: Pattern,
+    /// How many bytes of the pattern, at most all.
+    pub length_bytes: usize,
+}
+
+impl Insertion {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let bytes = self.pattern.bytes();
+        &bytes[..self.length_bytes.min(bytes.len())]
+    }
+}
+
+/// What the last record, not yet written, says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Literals(u64),
+    Match { length: u64, distance: u64 },
+}
+
+/// Writes the records of one chunk.
+pub(crate) struct Records {
+    writer: RecordWriter,
+    pending: Pending,
+    seen: Seen,
+    /// Distance of the last match.
+    distance: Option<u64>,
+    matched_bytes: u64,
+}
+
+impl Records {
+    /// For a chunk whose literals begin at this offset in the store.
+    pub(crate) fn new(writer: RecordWriter, store_start: u64) -> Records {
+        Records {
+            writer,
+            pending: Pending::Literals(0),
+            seen: Seen::new(store_start),
+            distance: None,
+            matched_bytes: 0,
+        }
+    }
+
+    /// Content of the chunk so far, in bytes.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.seen.content_end()
+    }
+
+    /// Content that records copy, in bytes.
+    pub(crate) fn matched_bytes(&self) -> u64 {
+        self.matched_bytes
+    }
+
+    /// Forgets where store bytes are until that takes at most one and a half times `memory_bytes`. Returns the store offset from which on all is known.
+    pub(crate) fn forget(&mut self, memory_bytes: usize) -> u64 {
+        self.seen.forget(memory_bytes)
+    }
+
+    /// Appends an extent. Records go to `out`, literals that are not in the store to `insertions`.
+    pub(crate) fn push(
+        &mut self,
+        extent: &Extent,
+        out: &mut Vec<u8>,
+        insertions: &mut VecDeque<Insertion>,
+    ) -> Result<()> {
+        match *extent {
+            Extent::Fresh { length } => {
+                self.seen.push_fresh(length);
+                self.literals(length, out)?;
+            }
+            Extent::Copy {
+                length,
+                offset_in_store,
+            } => self.copy(length, offset_in_store, out)?,
+            Extent::Fill {
+                length,
+                ref pattern,
+            } => {
+                let insertion = Insertion {
+                    store_offset: self.seen.store_end(),
+                    pattern: **pattern,
+                    length_bytes: length.min(pattern.bytes().len() as u64) as usize,
+                };
+                insertions.push_back(insertion);
+                self.fill(length, pattern.bytes().len() as u64, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, mut length: u64, mut offset: u64, out: &mut Vec<u8>) -> Result<()> {
+        while length > 0 {
+            let here = self.seen.content_end();
+            let expected = self
+                .distance
+                .and_then(|distance| here.checked_sub(distance));
+            let is_going_on = matches!(self.pending, Pending::Match { .. });
+            let place =
+                (self.seen.place(offset, length, expected, is_going_on)).ok_or_else(|| {
+                    let cause = "a copy of what its chunk does not hold";
+                    Error::new(ErrorKind::Internal, cause)
+                })?;
+            self.matched(place.length_bytes, here - place.content, out)?;
+            self.distance = Some(here - place.content);
+            self.seen.push_copied(place.length_bytes, offset);
+            offset += place.length_bytes;
+            length -= place.length_bytes;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, length: u64, period: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.seen.push_pattern(length);
+        let first = length.min(period);
+        self.literals(first, out)?;
+        let far = REPEAT_BYTES.next_multiple_of(period);
+        let mut done = first;
+        while done < length {
+            let distance = (done / period * period).min(far);
+            let count_max = match distance < far {
+                true => GROWTH * distance,
+                false => u64::MAX,
+            };
+            let count = count_max.min(length - done);
+            self.matched(count, distance, out)?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    fn literals(&mut self, length: u64, out: &mut Vec<u8>) -> Result<()> {
+        if let Pending::Literals(pending) = &mut self.pending {
+            *pending += length;
+            return Ok(());
+        }
+        self.write_pending(out)?;
+        self.pending = Pending::Literals(length);
+        Ok(())
+    }
+
+    fn matched(&mut self, count: u64, distance: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.matched_bytes += count;
+        match &mut self.pending {
+            Pending::Match {
+                length,
+                distance: before,
+            } if *before == distance => *length += count,
+            _ => {
+                self.write_pending(out)?;
+                self.pending = Pending::Match {
+                    length: count,
+                    distance,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn write_pending(&self, out: &mut Vec<u8>) -> Result<()> {
+        match self.pending {
+            Pending::Literals(length) => self.writer.literals(length, out),
+            Pending::Match { length, distance } => self.writer.matched(length, distance, out)?,
+        }
+        Ok(())
+    }
+
+    /// Writes what the last record says so far; what follows is another one.
+    pub(crate) fn cut(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.write_pending(out)?;
+        self.pending = Pending::Literals(0);
+        Ok(())
+    }
+
+    /// Ends the chunk.
+    pub(crate) fn end(self, crc: u32, out: &mut Vec<u8>) -> Result<()> {
+        self.write_pending(out)?;
+        self.writer.end(crc, out);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_format::lrzip::{Record, RecordParser, Version};
+    use refrain_longmatch::replay;
+    use refrain_testkit::Rng;
+
+    /// The literals of a chunk, with what is inserted between the bytes of the store.
+    fn literals(store: &[u8], insertions: &VecDeque<Insertion>) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut from = 0;
+        for insertion in insertions {
+            all.extend_from_slice(&store[from..insertion.store_offset as usize]);
+            all.extend_from_slice(insertion.bytes());
+            from = insertion.store_offset as usize;
+        }
+        all.extend_from_slice(&store[from..]);
+        all
+    }
+
+    /// What the records say, byte by byte, and the longest overlap: length over distance.
+    fn followed(records: &[u8], width: u8, mut literals: &[u8]) -> (Vec<u8>, u64) {
+        let mut parser = RecordParser::new(Version::V6, width);
+        let (mut input, mut content, mut overlap) = (records, Vec::new(), 0);
+        while let Some(record) = parser.next(&mut input).unwrap() {
+            match record {
+                Record::Literals { length_bytes } => {
+                    let (now, later) = literals.split_at(length_bytes as usize);
+                    content.extend_from_slice(now);
+                    literals = later;
+                }
+                Record::Match {
+                    length_bytes,
+                    distance_bytes,
+                } => {
+                    overlap = overlap.max(length_bytes / distance_bytes);
+                    for _ in 0..length_bytes {
+                        content.push(content[content.len() - distance_bytes as usize]);
+                    }
+                }
+                Record::End { crc } => assert_eq!(crc, Some(7)),
+            }
+        }
+        assert!(parser.has_ended() && literals.is_empty());
+        (content, overlap)
+    }
+
+    fn extents(numbers: &mut Rng, count: usize) -> (Vec<Extent>, Vec<u8>) {
+        let (mut extents, mut store) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let length_max = if numbers.below(9) == 0 { 200_000 } else { 300 };
+            let length = 1 + numbers.below(length_max);
+            let room = store.len() as u64;
+            extents.push(match numbers.below(4) {
+                0 => {
+                    let period = 1 + numbers.below(64);
+                    let bytes: Vec<u8> = (0..period).map(|_| numbers.below(256) as u8).collect();
+                    let pattern = Pattern::new(&bytes).unwrap();
+                    Extent::Fill {
+                        length,
+                        pattern: Box::new(pattern),
+                    }
+                }
+                1 | 2 if room > 0 => {
+                    let offset_in_store = numbers.below(room);
+                    let length = length.min(room - offset_in_store);
+                    Extent::Copy {
+                        length,
+                        offset_in_store,
+                    }
+                }
+                _ => {
+                    store.extend((0..length).map(|_| numbers.below(256) as u8));
+                    Extent::Fresh { length }
+                }
+            });
+        }
+        (extents, store)
+    }
+
+    #[test]
+    fn records_say_what_extents_say() {
+        for seed in 0..60 {
+            let mut numbers = Rng::new(seed);
+            let (extents, store) = extents(&mut numbers, 1 + seed as usize * 3);
+            let mut records = Records::new(RecordWriter::new(Version::V6, 5), 0);
+            let (mut written, mut insertions) = (Vec::new(), VecDeque::new());
+            for extent in &extents {
+                records.push(extent, &mut written, &mut insertions).unwrap();
+            }
+            let length = records.content_bytes();
+            records.end(7, &mut written).unwrap();
+            let (content, overlap) = followed(&written, 5, &literals(&store, &insertions));
+            assert_eq!(content.len() as u64, length);
+            let mut expected = Vec::new();
+            replay(&extents, &store, 0, &mut expected).unwrap();
+            assert!(content == expected, "seed {seed}");
+            assert!(overlap <= GROWTH, "lrzip would write {overlap} times");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_known_any_more() {
+        let mut records = Records::new(RecordWriter::new(Version::V6, 5), 100);
+        let (mut written, mut insertions) = (Vec::new(), VecDeque::new());
+        let copy = |offset_in_store| Extent::Copy {
+            length: 5,
+            offset_in_store,
+        };
+        for _ in 0..10_000 {
+            for extent in [Extent::Fresh { length: 50 }, copy(100)] {
+                (records.push(&extent, &mut written, &mut insertions)).unwrap();
+            }
+        }
+        assert_eq!(records.forget(1 << 20), 100);
+        let floor = records.forget(50 << 10);
+        assert!(floor > 100 && floor < 100 + 10_000 * 50, "{floor}");
+        let below = records.push(&copy(floor - 1), &mut written, &mut insertions);
+        assert!(below.is_err());
+        let above = records.push(&copy(floor), &mut written, &mut insertions);
+        assert!(above.is_ok());
+        assert_eq!(records.forget(0), 100 + 10_000 * 50);
+    }
+}

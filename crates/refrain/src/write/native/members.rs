@@ -1,0 +1,92 @@
+//! The members of the archive that is being written: where they begin and end, their hashes, their entries.
+
+use refrain_codec::{CodecId, Plan, Workspace, encode_block};
+use refrain_format::{EntriesHeader, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
+use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
+
+use crate::digests;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::coding::coding;
+use crate::write::input::{MemberPlan, TakeEntries};
+use crate::write::native::extents::PACKED_LEVEL;
+use crate::write::native::output::Frame;
+
+/// One member being written.
+pub(crate) struct OutMember {
+    pub start: MemberStart,
+    hasher: ContentHasher,
+    entries: Option<TakeEntries>,
+    /// Further digests, made on request.
+    digests: Vec<DigestHasher>,
+}
+
+impl OutMember {
+    pub(crate) fn new(plan: MemberPlan, digests: &[DigestAlgorithm]) -> OutMember {
+        OutMember {
+            start: plan.start,
+            hasher: ContentHasher::new(),
+            entries: plan.entries,
+            digests: digests::hashers(digests),
+        }
+    }
+
+    /// Its next segment was read.
+    pub(crate) fn push(&mut self, hash: &SegmentHash, bytes: &[u8]) -> Result<()> {
+        self.digests
+            .iter_mut()
+            .for_each(|hasher| hasher.update(bytes));
+        self.hasher
+            .push(hash)
+            .map_err(|error| Error::new(ErrorKind::Internal, error))
+    }
+
+    /// The frames that end it, when all its content went through: entries, if it is a tree, and MemberEnd.
+    pub(crate) fn end(&mut self) -> Result<Vec<Frame>> {
+        let entries = self.entries.as_mut().map(|take| take()).unwrap_or_default();
+        let mut frames = vec![];
+        let mut entry_count = 0;
+        for batch in entry_batches(&entries) {
+            let (head, bytes) = self.entries_frame(entry_count, batch)?;
+            entry_count += head.entry_count;
+            frames.push(Frame::Entries(head, bytes));
+        }
+        frames.push(Frame::MemberEnd(MemberEnd {
+            member_id: self.start.member_id,
+            content_bytes: self.hasher.content_bytes(),
+            entry_count,
+            blake3: self.hasher.value(),
+            digests: digests::finish(std::mem::take(&mut self.digests)),
+        }));
+        Ok(frames)
+    }
+
+    fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
+        let packed = pack_entries(batch)?;
+        let mut builder = EntriesHeader::builder(Vec::new());
+        let plan = Plan::plain(CodecId::ZSTD, PACKED_LEVEL);
+        let description =
+            encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
+        let head = EntriesHeader {
+            member_id: self.start.member_id,
+            first_entry,
+            entry_count: packed.entry_count,
+            packed_raw_bytes: packed.raw.len() as u64,
+            packed_checksum: packed.checksum,
+            coding: coding(&description)?,
+        };
+        Ok((head, head.finish(builder)?))
+    }
+}
+
+impl Frame {
+    /// Bytes of the frame, roughly and not fewer: for the promise of reach.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        const HEADS: u64 = 512;
+        match self {
+            Frame::MemberStart(start) => HEADS + start.name.len() as u64,
+            Frame::MemberEnd(end) => HEADS + end.digests.len() as u64 * 80,
+            Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes.len() as u64,
+            Frame::Block(_, frame) => frame.frame_bytes(),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Writing archives of the native dialect.
+
+pub(crate) mod assemble;
+pub(crate) mod extents;
+pub(crate) mod members;
+pub(crate) mod output;
+pub(crate) mod written_blocks;

@@ -1,0 +1,159 @@
+//! Frames in their order: workers finish when they like, the archive's bytes do not care.
+
+use std::collections::{HashMap, VecDeque};
+
+use refrain_format::{
+    ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader, Index,
+    MemberEnd, MemberStart,
+};
+use refrain_pool::stages::stage;
+use refrain_storage::Sink;
+
+use crate::error::{Error, Result};
+use crate::store::block::BlockFrame;
+
+/// A frame to be written: sealed when its turn comes.
+pub(crate) enum Frame {
+    MemberStart(MemberStart),
+    Entries(EntriesHeader, Vec<u8>),
+    MemberEnd(MemberEnd),
+    Block(BlockHeader, BlockFrame),
+    Extents(ExtentsHeader, EpochSums, Vec<u8>),
+}
+
+/// A block that was written.
+pub(crate) struct WrittenBlock {
+    pub head: BlockHeader,
+    pub offset: u64,
+    pub frame: BlockFrame,
+}
+
+/// What was written.
+pub(crate) enum Written {
+    Block(WrittenBlock),
+    Extents,
+    Other,
+}
+
+/// A place in the order of frames.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Ticket(u64);
+
+/// Writes frames in the order in which their places were reserved.
+pub(crate) struct Output<'a> {
+    sink: &'a mut dyn Sink,
+    archive: ArchiveAssembler,
+    order: VecDeque<Ticket>,
+    done: HashMap<Ticket, Frame>,
+    next_ticket: u64,
+}
+
+impl<'a> Output<'a> {
+    /// Begins the archive.
+    pub(crate) fn begin(sink: &'a mut dyn Sink, head: &ArchiveHeader) -> Result<Output<'a>> {
+        let (archive, bytes) = ArchiveAssembler::new(head)?;
+        sink.write_all(&bytes)?;
+        Ok(Output {
+            sink,
+            archive,
+            order: VecDeque::new(),
+            done: HashMap::new(),
+            next_ticket: 0,
+        })
+    }
+
+    /// Archive bytes written.
+    pub(crate) fn archive_bytes(&self) -> u64 {
+        self.archive.archive_bytes()
+    }
+
+    /// The index so far.
+    pub(crate) fn index(&self) -> &Index {
+        self.archive.index()
+    }
+
+    /// Reserves the next place.
+    pub(crate) fn reserve(&mut self) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.order.push_back(ticket);
+        ticket
+    }
+
+    /// Puts a frame in its place.
+    pub(crate) fn fill(&mut self, ticket: Ticket, frame: Frame) {
+        self.done.insert(ticket, frame);
+    }
+
+    /// Puts a frame in the next place.
+    pub(crate) fn push(&mut self, frame: Frame) {
+        let ticket = self.reserve();
+        self.fill(ticket, frame);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Writes the next frame if it is there.
+    pub(crate) fn write_next(&mut self) -> Result<Option<Written>> {
+        let Some(frame) = self
+            .order
+            .front()
+            .and_then(|ticket| self.done.remove(ticket))
+        else {
+            return Ok(None);
+        };
+        self.order.pop_front();
+        let offset = self.archive_bytes();
+        let mut stage = stage("write", 0);
+        let written = self.write(frame);
+        stage.add_bytes(self.archive_bytes() - offset);
+        written.map(Some).map_err(|error| error.at_offset(offset))
+    }
+
+    fn write(&mut self, frame: Frame) -> Result<Written> {
+        let offset = self.archive_bytes();
+        match frame {
+            Frame::MemberStart(start) => {
+                self.sink.write_all(&self.archive.member_start(&start)?)?
+            }
+            Frame::MemberEnd(end) => self.sink.write_all(&self.archive.member_end(&end)?)?,
+            Frame::Entries(head, mut bytes) => {
+                self.archive.entries(&head, &mut bytes)?;
+                self.sink.write_all(&bytes)?;
+            }
+            Frame::Extents(head, sums, mut bytes) => {
+                self.archive.extents(&head, &sums, &mut bytes)?;
+                self.sink.write_all(&bytes)?;
+                return Ok(Written::Extents);
+            }
+            Frame::Block(head, mut frame) => {
+                let detached_bytes = frame.stored_bytes();
+                self.archive
+                    .block(&head, &mut frame.bytes, detached_bytes)?;
+                self.sink.write_all(&frame.bytes)?;
+                for page in &frame.stored {
+                    self.sink.write_all(page)?;
+                }
+                return Ok(Written::Block(WrittenBlock {
+                    head,
+                    offset,
+                    frame,
+                }));
+            }
+        }
+        Ok(Written::Other)
+    }
+
+    /// Writes index and end, and makes the archive visible. Gives its length and its index.
+    pub(crate) fn publish(self) -> Result<(u64, Index)> {
+        let offset = self.archive_bytes();
+        let (bytes, index) = self.archive.finish()?;
+        self.sink
+            .write_all(&bytes)
+            .map_err(|error| Error::from(error).at_offset(offset))?;
+        self.sink.publish()?;
+        Ok((offset + bytes.len() as u64, index))
+    }
+}

@@ -1,0 +1,247 @@
+//! How the memory budget is shared out. What of it changes an archive's bytes depends on the budget alone.
+
+use crate::error::Result;
+use crate::tuning::{Tuning, encoder_bytes, prev_power_of_two};
+use crate::write::pipeline::segments::EPOCH_BYTES;
+use refrain_codec::encode_memory_bytes;
+use refrain_longmatch::SMALL_INDEX_SHARE;
+
+/// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
+const INDEX_WORDS_MIN: u64 = 1 << 16;
+
+/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait for their turn.
+const OVERHEAD_BYTES: u64 = 24 << 20;
+
+/// What a thread leaves in its stack and in buffers of its own, and what all of them do: what changes the bytes must not depend on their number.
+const THREAD_BYTES: u64 = 2 << 20;
+const THREADS_BYTES_MAX: u64 = 16 << 20;
+
+/// Bytes of old pages in memory, at least.
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+
+/// Epochs to read ahead, at most: sixteen segments of each wait to be scanned, and every thread should find some. With four of them two threads
+/// were no faster, and 256 MiB of noise took a tenth longer, for fresh memory (a sixteenth of a gigabyte).
+fn epochs_ahead(threads: u64) -> u64 {
+    threads.div_ceil(8).clamp(2, 4)
+}
+
+/// The shares of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// Words of the index; changes the bytes.
+    pub index_words: usize,
+    /// Most bytes for what is known of old pages: where they begin, where they can be read again; changes the bytes.
+    pub known_bytes_max: usize,
+    /// Bytes of old pages kept in memory.
+    pub cache_bytes: u64,
+    /// Bytes of packed copies of old blocks kept in memory; changes the bytes of archives.
+    pub packed_bytes: u64,
+    /// Content bytes that may be read and not yet matched, one epoch at least.
+    pub read_ahead_bytes: u64,
+    /// Blocks that may be filled and not yet written, before reading pauses.
+    pub blocks_in_flight: usize,
+    /// Blocks that may be encoded at once.
+    pub encoders: usize,
+}
+
+/// What a run has to fit into its memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub memory_bytes: u64,
+    /// Raw bytes of a block.
+    pub block_bytes: u64,
+    /// What a codec works with, for one block.
+    pub encode_bytes: u64,
+    /// What older blocks take that are kept in memory.
+    pub kept: KeptBytes,
+}
+
+/// Memory for older blocks of content that cannot be read twice.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct KeptBytes {
+    /// As they are in the archive.
+    pub frames: u64,
+    /// Whether packed copies are kept: the blocks themselves open slowly.
+    pub packed: bool,
+}
+
+/// Memory for packed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
+/// Less of it where two blocks of `each` bytes would not find room in what is `left`, or at least one.
+fn packed_bytes(memory: u64, left: u64, each: u64) -> u64 {
+    let wanted = memory / 16 * 5;
+    let beside = |blocks: u64| left.saturating_sub(blocks * each);
+    let bytes = match beside(2) >= wanted / 2 {
+        true => beside(2),
+        false => beside(1),
+    };
+    bytes.clamp(memory / 32, wanted)
+}
+
+impl Budget {
+    /// Shares out the tuning's memory.
+    pub(crate) fn new(tuning: &Tuning, threads: usize, kept: KeptBytes) -> Result<Budget> {
+        let block_bytes = tuning.rules.block_bytes;
+        let load = Load {
+            memory_bytes: tuning.memory_bytes,
+            block_bytes,
+            encode_bytes: encode_memory_bytes(block_bytes, &tuning.plan)?,
+            kept,
+        };
+        Ok(Budget::of(&load, threads))
+    }
+
+    /// Shares out the memory of a load.
+    pub(crate) fn of(load: &Load, threads: usize) -> Budget {
+        let memory = load.memory_bytes;
+        let threads = threads.max(1) as u64;
+        let index_bytes = index_bytes(memory);
+        // Packed copies reach only so far, so little has to be known of pages.
+        let known_bytes = match load.kept.packed {
+            false => memory / 8,
+            true => memory / 64,
+        };
+        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so. All of an
+        // epoch may be fresh: then its pages are filled before its segments are given back.
+        let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
+        let fixed = index_bytes
+            + index_bytes / SMALL_INDEX_SHARE as u64
+            + known_bytes
+            + OVERHEAD_BYTES
+            + segments_bytes
+            + EPOCH_BYTES
+            + load.kept.frames;
+        let left = memory.saturating_sub(fixed);
+        let packed_copy = match load.kept.packed {
+            false => 0,
+            true => load.block_bytes / 2,
+        };
+        let encoder = encoder_bytes(load.block_bytes, load.encode_bytes) + packed_copy;
+        let block = load.block_bytes.max(1);
+        let least = segments_bytes / 2 + CACHE_BYTES_MIN + THREADS_BYTES_MAX;
+        let packed_bytes = match load.kept.packed {
+            false => 0,
+            true => packed_bytes(memory, left.saturating_sub(least), encoder + block),
+        };
+        let left = left.saturating_sub(packed_bytes);
+        // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 % longer on two threads. But two encoders are
+        // worth more than that.
+        let two = 2.min(threads) * (encoder + block);
+        let ahead_max = left.saturating_sub(two + CACHE_BYTES_MIN);
+        let ahead = (left / 3)
+            .min(ahead_max)
+            .clamp(segments_bytes / 2, epochs_ahead(threads) * segments_bytes);
+        let left = left.saturating_sub(ahead);
+        // Where old blocks have memory of their own, pages need less.
+        let for_blocks = match load.kept.packed {
+            false => left / 3 * 2,
+            true => left / 8 * 7,
+        };
+        let for_blocks = for_blocks.max(two.min(left.saturating_sub(CACHE_BYTES_MIN)));
+        let encoders = (for_blocks / (encoder + block)).clamp(1, threads);
+        let blocks = for_blocks.saturating_sub(encoders * encoder) / block;
+        let blocks = blocks.clamp(encoders, 2 * threads + 2);
+        let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
+        let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
+        Budget {
+            index_words: (index_bytes / 8) as usize,
+            known_bytes_max: known_bytes as usize,
+            cache_bytes: left,
+            packed_bytes,
+            read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
+            blocks_in_flight: blocks as usize,
+            encoders: encoders as usize,
+        }
+    }
+}
+
+/// An eighth of the budget; of a small budget a quarter, if it is not the smallest.
+///
+/// First touch of the index costs more than anything else at the start of a run, and a small one stays in the cache.
+fn index_bytes(memory: u64) -> u64 {
+    const SMALL_BYTES: u64 = 128 << 20;
+    const SMALLEST_BYTES: u64 = 256 << 20;
+    let small = match memory < SMALLEST_BYTES {
+        true => 0,
+        false => prev_power_of_two(memory / 4).min(SMALL_BYTES),
+    };
+    prev_power_of_two(memory / 8)
+        .max(small)
+        .max(INDEX_WORDS_MIN * 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::CompressOptions;
+    use crate::{Level, levels, options::Purpose};
+
+    const MIB: u64 = 1 << 20;
+
+    fn budget(level: u8, memory_mib: u64, threads: usize, packed: bool) -> (Budget, u64) {
+        let options = CompressOptions {
+            level: Level(level),
+            memory_bytes: Some(memory_mib * MIB),
+            ..CompressOptions::default()
+        };
+        let tuning = Tuning::new(&options).expect("a level");
+        let kept = KeptBytes { frames: 0, packed };
+        let budget = Budget::new(&tuning, threads, kept).expect("known codecs");
+        let block_bytes = tuning.rules.block_bytes;
+        let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
+        let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);
+        let all = budget.index_words as u64 * 8
+            + budget.known_bytes_max as u64
+            + budget.packed_bytes
+            + budget.cache_bytes
+            + budget.read_ahead_bytes
+            + encoders
+            + budget.blocks_in_flight as u64 * block_bytes;
+        (budget, all)
+    }
+
+    #[test]
+    fn all_shares_together_fit_the_memory() {
+        for level in levels(Purpose::Archive) {
+            for memory_mib in [512, 1024, 2048, 8192] {
+                for threads in [1, 2, 7, 64] {
+                    for packed in [false, true] {
+                        let (budget, all) = budget(level.number, memory_mib, threads, packed);
+                        let number = level.number;
+                        assert!(
+                            all <= memory_mib * MIB,
+                            "level {number}, {memory_mib} MiB, {threads}: {budget:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_shapes_the_archive_does_not_depend_on_threads() {
+        for level in 1..=9 {
+            for memory_mib in [128, 300, 1024] {
+                let shape = |threads| {
+                    let budget = budget(level, memory_mib, threads, true).0;
+                    (
+                        budget.index_words,
+                        budget.known_bytes_max,
+                        budget.packed_bytes,
+                    )
+                };
+                assert_eq!(shape(1), shape(64));
+            }
+        }
+    }
+
+    #[test]
+    fn two_threads_encode_at_once_by_default_and_with_half_of_it() {
+        for level in levels(Purpose::Archive) {
+            for packed in [false, true] {
+                let default_mib = level.memory_bytes / MIB;
+                assert!(budget(level.number, default_mib, 2, packed).0.encoders == 2);
+            }
+        }
+        assert_eq!(budget(8, 512, 2, false).0.encoders, 2);
+    }
+}

@@ -1,0 +1,435 @@
+//! The coordinator: takes events from the workers, decides what begins next, and shapes the archive.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment};
+use refrain_pool::stages::stage;
+use refrain_pool::{Crew, Lane};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Watch, is_cancelled};
+use crate::store::exact_read::read_full;
+use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
+use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::encode_queue::EncodeQueue;
+use crate::write::pipeline::history::EncodedPages;
+use crate::write::pipeline::intake::{Feed, Intake, Next, SegmentPlan};
+use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
+use crate::write::pipeline::settle::{MatchState, Settle, Settled, settle};
+
+/// An epoch that is read, on its way to being matched.
+struct WaitingEpoch {
+    id: u64,
+    data: Arc<EpochData>,
+    candidates: Option<Arc<Vec<Vec<u32>>>>,
+}
+
+/// The state of a run.
+pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
+    crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
+    shared: Arc<PipelineContext>,
+    budget: Budget,
+    intake: Intake,
+    intake_done: bool,
+    assembly: A,
+    encoders: EncodeQueue<'c, 'scope, 'env, A::Encoding>,
+    watch: &'c dyn Watch,
+    /// Epochs being read; the first has number `first_open`.
+    open: VecDeque<OpenEpoch>,
+    first_open: u64,
+    /// Number of the next epoch that has content.
+    next_epoch: u64,
+    /// Epochs that are read, in order.
+    waiting: VecDeque<WaitingEpoch>,
+    /// Content that is read or being read and not settled, in bytes.
+    unsettled_bytes: u64,
+    /// Neither matching nor settling when here.
+    state: Option<Arc<MatchState>>,
+    matching: Option<Matching>,
+    spare_tables: Vec<Vec<u64>>,
+    encoded: Vec<EncodedPages>,
+}
+
+/// What is left when all content was settled.
+type Finished<'c, 'scope, 'env, A> = (
+    A,
+    MatchState,
+    EncodeQueue<'c, 'scope, 'env, <A as Assembly>::Encoding>,
+);
+
+/// The epoch that is being matched.
+struct Matching {
+    epoch: WaitingEpoch,
+    matches: Vec<Vec<Match>>,
+    /// Jobs that settling waits for.
+    jobs_left: usize,
+    reach_floor: u64,
+}
+
+impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
+    pub(crate) fn new(
+        crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
+        shared: Arc<PipelineContext>,
+        budget: Budget,
+        intake: Intake,
+        state: MatchState,
+        assembly: A,
+        watch: &'c dyn Watch,
+    ) -> Self {
+        let encoders = EncodeQueue::new(crew, shared.clone(), budget.encoders);
+        Coordinator {
+            crew,
+            shared,
+            budget,
+            intake,
+            intake_done: false,
+            assembly,
+            encoders,
+            watch,
+            open: VecDeque::new(),
+            first_open: 0,
+            next_epoch: 0,
+            waiting: VecDeque::new(),
+            unsettled_bytes: 0,
+            state: Some(Arc::new(state)),
+            matching: None,
+            spare_tables: Vec::new(),
+            encoded: Vec::new(),
+        }
+    }
+
+    /// Runs until all content is settled and all that was begun is encoded and written.
+    pub(crate) fn run(mut self) -> Result<Finished<'c, 'scope, 'env, A>> {
+        loop {
+            // Writing comes first: it makes room for what begins next.
+            let written = self.assembly.write_ready()?;
+            self.encoded.extend(written);
+            self.start_reading();
+            self.start_matching()?;
+            match self.crew.next() {
+                Some(event) => self.take(event?)?,
+                None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
+                    break;
+                }
+                None => return Err(Error::new(ErrorKind::Internal, "the pipeline stands still")),
+            }
+            if is_cancelled(self.watch) {
+                return Err(Error::cancelled());
+            }
+        }
+        let state = self.state.take().and_then(Arc::into_inner);
+        let state = state
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
+        Ok((self.assembly, state, self.encoders))
+    }
+
+    /// Lets reading run ahead as far as the budget allows.
+    fn start_reading(&mut self) {
+        while !self.intake_done
+            && self.unsettled_bytes < self.budget.read_ahead_bytes
+            && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
+        {
+            match self.intake.next() {
+                Next::Segment(plan) => self.read_segment(plan),
+                Next::Wait => break,
+                Next::Done => {
+                    self.intake_done = true;
+                    self.close_epochs();
+                }
+            }
+        }
+    }
+
+    fn read_segment(&mut self, plan: SegmentPlan) {
+        if self.open.back().is_none_or(OpenEpoch::is_full) {
+            self.open.push_back(OpenEpoch::default());
+        }
+        let epoch = self.first_open + self.open.len() as u64 - 1;
+        let Some(open) = self.open.back_mut() else {
+            return;
+        };
+        let slot = open.plan(plan.length_bytes);
+        self.unsettled_bytes += plan.length_bytes as u64;
+        let shared = self.shared.clone();
+        match &plan.feed {
+            Feed::Source(source) => {
+                let source = source.clone();
+                self.crew.submit(Lane::Normal, move || {
+                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                        source.read_at(plan.offset_in_member, buffer)
+                    });
+                    let segment = bytes.and_then(|bytes| shared.scan(&plan, bytes));
+                    Event::Segment {
+                        epoch,
+                        slot,
+                        segment,
+                    }
+                });
+            }
+            Feed::Stream(stream) => {
+                let stream = stream.clone();
+                self.crew.submit(Lane::Input, move || {
+                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                        read_full(&mut **stream.lock(), buffer)
+                    });
+                    Event::StreamRead {
+                        epoch,
+                        slot,
+                        plan,
+                        bytes,
+                    }
+                });
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event<A::Encoding>) -> Result<()> {
+        match event {
+            Event::StreamRead {
+                epoch,
+                slot,
+                plan,
+                bytes,
+            } => self.stream_read(epoch, slot, plan, bytes?),
+            Event::Segment {
+                epoch,
+                slot,
+                segment,
+            } => self.segment_read(epoch, slot, segment?)?,
+            Event::Candidates {
+                epoch,
+                candidates,
+                table,
+            } => {
+                self.spare_tables.push(table);
+                if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.id == epoch) {
+                    waiting.candidates = Some(Arc::new(candidates));
+                }
+            }
+            Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
+            Event::Settled(settled) => self.epoch_settled(*settled?)?,
+            Event::Hashed(hashes) => {
+                self.assembly.hashed(hashes);
+                self.matching_job_done()?;
+            }
+            Event::Encoded(encoded) => {
+                let encoded = encoded?;
+                self.encoders.done(&encoded);
+                self.assembly.encoded(encoded);
+            }
+        }
+        Ok(())
+    }
+
+    fn stream_read(&mut self, epoch: u64, slot: usize, plan: SegmentPlan, bytes: Vec<u8>) {
+        self.intake.stream_read(bytes.len());
+        let missing = plan.length_bytes - bytes.len();
+        self.unsettled_bytes -= missing as u64;
+        if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
+            open.shrink(missing);
+        }
+        let shared = self.shared.clone();
+        self.crew.submit(Lane::Normal, move || Event::Segment {
+            epoch,
+            slot,
+            segment: shared.scan(&plan, bytes),
+        });
+    }
+
+    fn segment_read(&mut self, epoch: u64, slot: usize, segment: ReadSegment) -> Result<()> {
+        if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
+            open.put(slot, segment);
+        }
+        self.close_epochs();
+        Ok(())
+    }
+
+    /// Moves epochs on that are complete.
+    fn close_epochs(&mut self) {
+        while self
+            .open
+            .front()
+            .is_some_and(|open| open.is_complete() && (self.intake_done || open.is_full()))
+        {
+            let Some(open) = self.open.pop_front() else {
+                return;
+            };
+            self.first_open += 1;
+            let planned_bytes = open.planned_bytes();
+            let data = Arc::new(EpochData::new(self.in_sequence(open)));
+            self.unsettled_bytes -= planned_bytes - data.length_bytes();
+            // A stream that ends where an epoch does leaves one without content.
+            if data.segments.is_empty() {
+                continue;
+            }
+            let id = self.next_epoch;
+            self.next_epoch += 1;
+            self.waiting.push_back(WaitingEpoch {
+                id,
+                data: data.clone(),
+                candidates: None,
+            });
+            let mut table = self.spare_tables.pop().unwrap_or_default();
+            self.crew.submit(Lane::Urgent, move || {
+                let _stage = stage("find repeats", data.length_bytes());
+                let mut candidates = vec![];
+                data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
+                Event::Candidates {
+                    epoch: id,
+                    candidates,
+                    table,
+                }
+            });
+        }
+    }
+
+    /// The segments of an epoch without those that lie behind an early end of their member.
+    fn in_sequence(&mut self, open: OpenEpoch) -> Vec<ReadSegment> {
+        let accept = |segment: &ReadSegment| {
+            self.intake.accept(
+                segment.member,
+                segment.offset_in_member,
+                segment.bytes.len(),
+            )
+        };
+        open.into_segments().filter(accept).collect()
+    }
+
+    fn start_matching(&mut self) -> Result<()> {
+        if self.matching.is_some()
+            || self
+                .waiting
+                .front()
+                .is_none_or(|epoch| epoch.candidates.is_none())
+        {
+            return Ok(());
+        }
+        let id = self.waiting.front().map_or(0, |epoch| epoch.id);
+        let Some(reach_floor) = self.assembly.floor_for(id) else {
+            return Ok(());
+        };
+        let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {
+            return Ok(());
+        };
+        self.assembly.epoch_read(&epoch.data)?;
+        let mut jobs_left = 0;
+        if let Some(mut hashes) = self.assembly.take_hashes() {
+            let data = epoch.data.clone();
+            jobs_left += 1;
+            self.crew.submit(Lane::Urgent, move || {
+                let _stage = stage("hash", data.length_bytes());
+                A::Encoding::hash(&mut hashes, &data);
+                drop(data);
+                Event::Hashed(hashes)
+            });
+        }
+        let candidates = epoch.candidates.clone().unwrap_or_default();
+        let batches = epoch.data.batches();
+        let matches = vec![vec![]; epoch.data.segments.len()];
+        jobs_left += batches.len();
+        for batch in batches {
+            let (data, candidates, state, shared) = (
+                epoch.data.clone(),
+                candidates.clone(),
+                state.clone(),
+                self.shared.clone(),
+            );
+            self.crew.submit(Lane::Urgent, move || {
+                let segments = data.segments[batch.clone()].iter();
+                let _stage = stage(
+                    "match",
+                    segments.map(|segment| segment.bytes.len() as u64).sum(),
+                );
+                let matches = data.with(|epoch| {
+                    let rules = &shared.tuning.rules;
+                    let one = |number: usize| {
+                        match_segment(
+                            epoch,
+                            number,
+                            &candidates[number],
+                            &state.index,
+                            &state.history,
+                            reach_floor,
+                            rules,
+                        )
+                    };
+                    batch.clone().map(one).collect()
+                });
+                Event::Matched { batch, matches }
+            });
+        }
+        self.matching = Some(Matching {
+            epoch,
+            matches,
+            jobs_left,
+            reach_floor,
+        });
+        Ok(())
+    }
+
+    fn batch_matched(&mut self, batch: Range<usize>, found: Vec<Vec<Match>>) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        for (place, found) in matching.matches[batch].iter_mut().zip(found) {
+            *place = found;
+        }
+        self.matching_job_done()
+    }
+
+    /// One of the jobs is done that settling waits for.
+    fn matching_job_done(&mut self) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        matching.jobs_left -= 1;
+        match matching.jobs_left {
+            0 => self.settle(),
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let Some(matching) = &mut self.matching else {
+            return Ok(());
+        };
+        let state = self.state.take().and_then(Arc::into_inner);
+        let state = state
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
+        let step = Settle {
+            state,
+            data: matching.epoch.data.clone(),
+            matches: std::mem::take(&mut matching.matches),
+            block_start: self.assembly.block_start(),
+            rules: self.shared.tuning.rules,
+            near_one_in: self.shared.tuning.near_one_in,
+            encoded: std::mem::take(&mut self.encoded),
+            has_repeats: (matching.epoch.candidates.as_deref())
+                .is_some_and(|candidates| has_repeats(candidates)),
+            reach_floor: matching.reach_floor,
+        };
+        self.crew.submit(Lane::Urgent, move || {
+            let _stage = stage("settle", step.data.length_bytes());
+            Event::Settled(settle(step).map(Box::new))
+        });
+        Ok(())
+    }
+
+    fn epoch_settled(&mut self, mut settled: Settled) -> Result<()> {
+        let Some(Matching { epoch, .. }) = self.matching.take() else {
+            return Ok(());
+        };
+        self.unsettled_bytes -= epoch.data.length_bytes();
+        let encoders = &mut self.encoders;
+        self.assembly
+            .epoch_settled(epoch.id, &mut settled, &mut |job| encoders.push(job))?;
+        self.state = Some(Arc::new(settled.state));
+        if let Some(data) = Arc::into_inner(epoch.data) {
+            self.shared.recycle(data);
+        }
+        Ok(())
+    }
+}

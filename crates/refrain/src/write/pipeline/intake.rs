@@ -1,0 +1,182 @@
+//! What to read next: members cut into segments, in order.
+//!
+//! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its member, so that segments
+//! are subtrees of the member's BLAKE3 hash. The cut does not depend on whether a member is a file or a pipe.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use refrain_pool::Lock;
+use refrain_protect::SEGMENT_BYTES;
+use refrain_storage::Source;
+
+/// Where a member's bytes come from.
+#[derive(Clone)]
+pub(crate) enum Feed {
+    /// Readable at any offset, so also a second time.
+    Source(Arc<dyn Source>),
+    /// Readable once, forward.
+    Stream(Arc<Lock<Box<dyn Read + Send>>>),
+}
+
+/// One member on its way in.
+pub(crate) struct IntakeMember {
+    pub feed: Feed,
+    /// Bytes to read of a source; what it held when it was opened. Unused for streams.
+    pub size_bytes: u64,
+}
+
+/// The next segment to read.
+#[derive(Clone)]
+pub(crate) struct SegmentPlan {
+    pub member: usize,
+    pub offset_in_member: u64,
+    /// Bytes to ask for; a stream may end before.
+    pub length_bytes: usize,
+    pub feed: Feed,
+}
+
+/// Walks over the members. Streams are planned one segment at a time: only reading tells where they end.
+pub(crate) struct Intake {
+    members: Vec<IntakeMember>,
+    member: usize,
+    offset: u64,
+    stream_is_busy: bool,
+    /// Member and offset that the next segment of content must have, unless it begins a later member.
+    expected: (usize, u64),
+}
+
+/// What [`Intake::next`] says.
+pub(crate) enum Next {
+    /// Read this.
+    Segment(SegmentPlan),
+    /// A read of a stream is under way; ask again when it is done.
+    Wait,
+    /// All members are read.
+    Done,
+}
+
+impl Intake {
+    pub(crate) fn new(members: Vec<IntakeMember>) -> Intake {
+        Intake {
+            members,
+            member: 0,
+            offset: 0,
+            stream_is_busy: false,
+            expected: (0, 0),
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Next {
+        if self.stream_is_busy {
+            return Next::Wait;
+        }
+        while let Some(member) = self.members.get(self.member) {
+            let length_bytes = match member.feed {
+                Feed::Stream(_) => SEGMENT_BYTES,
+                Feed::Source(_) => {
+                    (member.size_bytes - self.offset).min(SEGMENT_BYTES as u64) as usize
+                }
+            };
+            if length_bytes == 0 {
+                self.skip_rest(self.member);
+                continue;
+            }
+            let plan = SegmentPlan {
+                member: self.member,
+                offset_in_member: self.offset,
+                length_bytes,
+                feed: member.feed.clone(),
+            };
+            self.offset += length_bytes as u64;
+            self.stream_is_busy = matches!(plan.feed, Feed::Stream(_));
+            return Next::Segment(plan);
+        }
+        Next::Done
+    }
+
+    /// A stream gave `length_bytes` for its last plan; fewer than asked for is its end.
+    pub(crate) fn stream_read(&mut self, length_bytes: usize) {
+        self.stream_is_busy = false;
+        if length_bytes < SEGMENT_BYTES {
+            self.skip_rest(self.member);
+        }
+    }
+
+    /// Whether a segment belongs to the content: segments were planned by the size that a member had, and a member may have
+    /// become shorter while it was read. To be called in the order of content.
+    pub(crate) fn accept(
+        &mut self,
+        member: usize,
+        offset_in_member: u64,
+        length_bytes: usize,
+    ) -> bool {
+        let (expected_member, expected_offset) = self.expected;
+        let follows = member > expected_member && offset_in_member == 0;
+        let continues = member == expected_member && offset_in_member == expected_offset;
+        if follows || continues {
+            self.expected = (member, offset_in_member + length_bytes as u64);
+        }
+        follows || continues
+    }
+
+    /// Nothing more is to be read of this member: it ended, or ended early.
+    pub(crate) fn skip_rest(&mut self, member: usize) {
+        if self.member == member {
+            self.member += 1;
+            self.offset = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_storage::MemorySource;
+
+    fn file(size: usize) -> IntakeMember {
+        let source: Arc<dyn Source> = Arc::new(MemorySource::new(vec![0u8; size]));
+        IntakeMember {
+            feed: Feed::Source(source),
+            size_bytes: size as u64,
+        }
+    }
+
+    fn stream() -> IntakeMember {
+        let stream: Box<dyn Read + Send> = Box::new(std::io::empty());
+        IntakeMember {
+            feed: Feed::Stream(Arc::new(Lock::new(stream))),
+            size_bytes: 0,
+        }
+    }
+
+    fn plan(intake: &mut Intake) -> Option<(usize, u64, usize)> {
+        match intake.next() {
+            Next::Segment(plan) => Some((plan.member, plan.offset_in_member, plan.length_bytes)),
+            Next::Wait | Next::Done => None,
+        }
+    }
+
+    #[test]
+    fn members_are_cut_at_multiples_of_a_segment() {
+        let mut intake = Intake::new(vec![file(SEGMENT_BYTES + 5), file(0), file(3)]);
+        assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
+        assert_eq!(plan(&mut intake), Some((0, SEGMENT_BYTES as u64, 5)));
+        assert_eq!(plan(&mut intake), Some((2, 0, 3)));
+        assert!(matches!(intake.next(), Next::Done));
+    }
+
+    #[test]
+    fn a_stream_is_read_one_segment_at_a_time() {
+        let mut intake = Intake::new(vec![stream(), file(1)]);
+        assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
+        assert!(matches!(intake.next(), Next::Wait));
+        intake.stream_read(SEGMENT_BYTES);
+        assert_eq!(
+            plan(&mut intake),
+            Some((0, SEGMENT_BYTES as u64, SEGMENT_BYTES))
+        );
+        intake.stream_read(0);
+        assert_eq!(plan(&mut intake), Some((1, 0, 1)));
+    }
+}

@@ -1,0 +1,126 @@
+//! One run of the pipeline, from the first byte of content to the last block, whatever kind of archive comes of it.
+
+use std::sync::Arc;
+
+use refrain_pool::{BufferPool, Crew, Lock};
+use refrain_protect::SEGMENT_BYTES;
+use refrain_storage::Source;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Watch, is_cancelled};
+use crate::store::page::{PAGE_BYTES, pages};
+use crate::store::workspaces::Workspaces;
+use crate::tuning::Tuning;
+use crate::write::pipeline::assembly::{Assembly, Event};
+use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::coordinator::Coordinator;
+use crate::write::pipeline::encode_queue::EncodeQueue;
+use crate::write::pipeline::history::{BlockReader, StoreHistory};
+use crate::write::pipeline::intake::{Intake, IntakeMember};
+use crate::write::pipeline::settle::MatchState;
+
+/// Old pages that are kept in memory when all of them can be read again, in bytes, at most. First touch of memory costs more than reading a page
+/// again, the more so on a virtual machine whose host takes unused memory back. Match stage of two kernel trees (1.1 GB of pages), medians
+/// of eleven: 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92, 2.95 s. (Another machine, where clearing
+/// pages was cheap, preferred 512 MiB by a tenth of the processor time.) Two disk images at levels 1 and 3: 128 MiB 2.99 and 4.33 s, 64 MiB
+/// 2.46 and 3.90, 32 MiB 2.61 at level 1.
+const REREAD_CACHE_BYTES: u64 = 64 << 20;
+
+/// What workers share, within a budget.
+pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<PipelineContext> {
+    let segments_ahead = (budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize;
+    Arc::new(PipelineContext {
+        tuning,
+        buffers: Arc::new(BufferPool::new(SEGMENT_BYTES, segments_ahead)),
+        scans: Lock::default(),
+        workspaces: Workspaces::default(),
+        small_workspaces: Workspaces::default(),
+        packs_blocks: budget.packed_bytes > 0,
+    })
+}
+
+/// The store of a run that begins. `blocks` gives back what `sources` cannot give a second time.
+pub(crate) fn store_history(
+    budget: &Budget,
+    sources: Vec<Option<Arc<dyn Source>>>,
+    blocks: Option<Arc<dyn BlockReader>>,
+) -> Result<StoreHistory> {
+    // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory. Where packed blocks take the
+    // place of pages, their buffers must not stay.
+    let cache_bytes = match sources.iter().all(Option::is_some) {
+        true => budget.cache_bytes.min(REREAD_CACHE_BYTES),
+        false => budget.cache_bytes,
+    };
+    let buffers_kept_bytes = match blocks {
+        None => cache_bytes,
+        Some(_) => 0,
+    };
+    StoreHistory::new(
+        cache_bytes,
+        budget.packed_bytes,
+        budget.known_bytes_max,
+        sources,
+        blocks,
+        Arc::new(BufferPool::new(
+            PAGE_BYTES,
+            pages(buffers_kept_bytes).max(128),
+        )),
+    )
+}
+
+/// Takes all content in, and gives the assembly back when all its parts are written but those that end the archive.
+pub(crate) fn run<A: Assembly>(
+    crew: &Crew<'_, '_, Event<A::Encoding>>,
+    shared: &Arc<PipelineContext>,
+    budget: Budget,
+    intake: Vec<IntakeMember>,
+    history: StoreHistory,
+    assembly: A,
+    watch: &dyn Watch,
+) -> Result<A> {
+    let coordinator = Coordinator::new(
+        crew,
+        shared.clone(),
+        budget,
+        Intake::new(intake),
+        MatchState::new(budget.index_words, history)?,
+        assembly,
+        watch,
+    );
+    let (mut assembly, mut state, mut encoders) = coordinator.run()?;
+    assembly.finish_content(state.history.take_last_page()?, &mut |job| {
+        encoders.push(job);
+    })?;
+    drop(state);
+    drain(crew, &mut encoders, &mut assembly, watch)?;
+    Ok(assembly)
+}
+
+/// Takes what is still under way and writes it.
+fn drain<A: Assembly>(
+    crew: &Crew<'_, '_, Event<A::Encoding>>,
+    encoders: &mut EncodeQueue<'_, '_, '_, A::Encoding>,
+    assembly: &mut A,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let internal = |what: &str| Err(Error::new(ErrorKind::Internal, what.to_owned()));
+    loop {
+        assembly.write_ready()?;
+        match crew.next() {
+            Some(event) => match event? {
+                Event::Encoded(encoded) => {
+                    let encoded = encoded?;
+                    encoders.done(&encoded);
+                    assembly.encoded(encoded);
+                }
+                _ => return internal("content came after its end"),
+            },
+            None if assembly.is_all_written() => return Ok(()),
+            None => return internal("a frame never came"),
+        }
+        if is_cancelled(watch) {
+            return Err(Error::cancelled());
+        }
+    }
+}

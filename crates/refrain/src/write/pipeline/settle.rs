@@ -1,0 +1,118 @@
+//! The serial step between epochs: extents, store, index.
+
+use std::sync::Arc;
+
+use refrain_longmatch::{
+    Extent, FlatEpoch, Index, IndexWords, Match, Rules, flatten, insert_epoch,
+};
+use refrain_pool::HugeBuffer;
+
+use crate::error::{Error, Result};
+use crate::write::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
+use crate::write::pipeline::segments::EpochData;
+
+/// What matching an epoch may look at, and what settling it changes.
+pub(crate) struct MatchState {
+    pub index: Index<IndexMemory>,
+    pub history: StoreHistory,
+}
+
+/// The index's memory.
+pub(crate) struct IndexMemory(HugeBuffer);
+
+impl IndexWords for IndexMemory {
+    fn words(&self) -> &[u64] {
+        self.0.words()
+    }
+    fn words_mut(&mut self) -> &mut [u64] {
+        self.0.words_mut()
+    }
+}
+
+impl MatchState {
+    pub(crate) fn new(index_words: usize, history: StoreHistory) -> Result<MatchState> {
+        let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
+        Ok(MatchState {
+            index: Index::new(memory),
+            history,
+        })
+    }
+}
+
+/// What the serial step needs.
+pub(crate) struct Settle {
+    pub state: MatchState,
+    pub data: Arc<EpochData>,
+    pub matches: Vec<Vec<Match>>,
+    /// Where the block that is being filled begins.
+    pub block_start: u64,
+    pub rules: Rules,
+    /// One in so many is a good part; see [`Settled::has_near_repeats`].
+    pub near_one_in: Option<u64>,
+    pub encoded: Vec<EncodedPages>,
+    /// Whether repeats were seen inside the epoch.
+    pub has_repeats: bool,
+    /// Store bytes below this must not be referred to any more.
+    pub reach_floor: u64,
+}
+
+/// What the serial step gives.
+pub(crate) struct Settled {
+    pub state: MatchState,
+    pub extents: Vec<Extent>,
+    pub filled: Vec<FilledPage>,
+    pub content_bytes: u64,
+    pub store_start: u64,
+    pub fresh_bytes: u64,
+    pub has_repeats: bool,
+    /// A good part of what is fresh repeats what the codec could see.
+    pub has_near_repeats: bool,
+}
+
+pub(crate) fn settle(step: Settle) -> Result<Settled> {
+    let Settle {
+        mut state,
+        data,
+        matches,
+        block_start,
+        rules,
+        near_one_in,
+        encoded,
+        has_repeats,
+        reach_floor,
+    } = step;
+    for pages in encoded {
+        state.history.encoded(pages);
+    }
+    let store_start = state.history.store_bytes();
+    let mut filled = vec![];
+    let flat: FlatEpoch = data.with(|epoch| {
+        let flat = flatten(epoch, &matches, store_start, block_start, &rules);
+        for range in &flat.fresh {
+            for piece in data.pieces(range.clone()) {
+                let history = &mut state.history;
+                history.append(
+                    piece.bytes,
+                    piece.member,
+                    piece.offset_in_member,
+                    &mut filled,
+                )?;
+            }
+        }
+        insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
+        Ok::<_, Error>(flat)
+    })?;
+    let floor = state.history.forget(reach_floor);
+    state.index.evict_below(floor);
+    Ok(Settled {
+        state,
+        extents: flat.extents,
+        filled,
+        content_bytes: data.length_bytes(),
+        store_start,
+        fresh_bytes: flat.fresh_bytes,
+        has_repeats,
+        has_near_repeats: near_one_in
+            .is_some_and(|one_in| flat.near_bytes * one_in > flat.fresh_bytes),
+    })
+}
