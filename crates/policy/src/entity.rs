@@ -1,24 +1,24 @@
-//! What a policy knows of a flow.
+//! The state that a policy stores for each flow.
 
-use super::{Key, TENANTS_MAX};
+use crate::key::{Key, TENANTS_MAX};
 use crate::topology::{CpuId, CpuMask};
 
-/// Before which others a flow runs, whatever their deadlines.
+/// The scheduling class. A flow runs before all flows of a later class, whatever their deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Class {
-    /// Nearly real time, for as long as all isochronous flows together stay below their limit of the machine; beyond it
-    /// they count as normal. BFS's `SCHED_ISO`.
+    /// Nearly real time, as long as all isochronous flows together stay below their share of the
+    /// machine; above it they count as normal. BFS's `SCHED_ISO`.
     Iso,
-    /// By virtual deadline.
+    /// Ordered by virtual deadline.
     #[default]
     Normal,
-    /// When a CPU would be idle otherwise. BFS's `SCHED_IDLEPRIO`.
+    /// Runs only when a CPU would otherwise be idle. BFS's `SCHED_IDLEPRIO`.
     Idle,
 }
 
 impl Class {
-    /// How many classes there are.
+    /// The number of classes.
     pub const COUNT: usize = Class::Idle as usize + 1;
 
     /// The class with this number.
@@ -32,55 +32,56 @@ impl Class {
     }
 }
 
-/// How much a flow yields to others: −20 (little) to 19 (much), as Unix has it.
+/// The Unix nice value, from −20 (largest share) to 19 (smallest share).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nice(i8);
 
 impl Nice {
-    /// The most urgent.
+    /// The largest share.
     pub const MIN: Nice = Nice(-20);
-    /// The least urgent.
+    /// The smallest share.
     pub const MAX: Nice = Nice(19);
-    /// How many there are.
+    /// The number of nice values.
     pub const COUNT: usize = 40;
 
-    /// The nearest value that there is.
+    /// The nice value nearest to `nice`.
     pub fn new(nice: i32) -> Nice {
         // The cast cannot lose anything after the clamp.
         Nice(nice.clamp(i32::from(Nice::MIN.0), i32::from(Nice::MAX.0)) as i8)
     }
 
-    /// −20 to 19.
+    /// The value from −20 to 19.
     pub fn value(self) -> i32 {
         i32::from(self.0)
     }
 
-    /// 0 to 39: row in tables.
+    /// The row in tables, from 0 to 39.
     pub fn index(self) -> usize {
         (self.value() - Nice::MIN.value()) as usize
     }
 }
 
-/// How soon a flow wants to run, without getting more: scales slice and deadline together.
+/// The latency class: scales slice and deadline together, so it changes the delay but not the
+/// share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Latency {
-    /// Slice and deadline a quarter: soon and short.
+    /// A quarter of the usual slice and deadline.
     Soonest,
-    /// Half.
+    /// Half of the usual slice and deadline.
     Soon,
-    /// As the policy's interval says.
+    /// The policy's interval.
     #[default]
     Usual,
-    /// Four times: late and long, and never in another's way (no preemption). BFS's `SCHED_BATCH`.
+    /// Four times the usual slice and deadline; never preempts other flows. BFS's `SCHED_BATCH`.
     Batch,
 }
 
 impl Latency {
-    /// How many there are.
+    /// The number of latency classes.
     pub const COUNT: usize = Latency::Batch as usize + 1;
 
-    /// The class with this `latnice`, 0 to 3; beyond that the last.
+    /// The class with this `latnice` from 0 to 3; larger values give the last class.
     pub fn from_latnice(latnice: u8) -> Latency {
         match latnice {
             0 => Latency::Soonest,
@@ -90,7 +91,7 @@ impl Latency {
         }
     }
 
-    /// `base` scaled: a quarter, a half, once, four times.
+    /// Returns `base` times the factor of the class: a quarter, a half, one or four.
     pub fn scale(self, base: u64) -> u64 {
         match self {
             Latency::Soonest => base / 4,
@@ -101,12 +102,12 @@ impl Latency {
     }
 }
 
-/// On whose account a flow runs.
+/// The account that a flow's CPU time is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TenantId(u8);
 
 impl TenantId {
-    /// The tenant with this number; beyond [`TENANTS_MAX`] the last one.
+    /// The tenant with this number; numbers from [`TENANTS_MAX`] on give the last tenant.
     pub const fn new(index: usize) -> TenantId {
         if index < TENANTS_MAX {
             TenantId(index as u8)
@@ -115,56 +116,59 @@ impl TenantId {
         }
     }
 
-    /// The tenant's place in arrays; below [`TENANTS_MAX`].
+    /// The index of the tenant in arrays, below [`TENANTS_MAX`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How long a flow ran and slept lately. ULE's input; others do not look at it.
+/// Recent run and sleep times of a flow. Only ULE uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct History {
-    /// Time it ran, nanoseconds, decaying.
+    /// Run time in nanoseconds, decaying.
     pub ran_ns: u64,
-    /// Time it slept of its own will, nanoseconds, decaying.
+    /// Voluntary sleep in nanoseconds, decaying.
     pub slept_ns: u64,
-    /// When it began to sleep; 0 while it does not.
+    /// When the current sleep began; 0 if the flow does not sleep.
     pub asleep_since_ns: u64,
 }
 
-/// The policy's half of a flow: it lives as long as the flow does, and sleeping changes nothing in it.
+/// The policy's part of a flow. It lives as long as the flow, and sleeping does not change it.
 ///
-/// That deadline and slice outlive sleeps *is* BFS's sense for interactivity: a flow that runs little finds its old, early
-/// deadline when it wakes. A fresh deadline per submission would be first come, first served under load.
+/// BFS favours interactive flows because deadline and slice survive sleeps: a flow that runs little
+/// finds its old, early deadline when it wakes. A fresh deadline for each submission would degrade
+/// to first come, first served under load.
 ///
-/// Whoever drives the policy keeps it, and lets nobody else change it during a call.
+/// The driver owns the entity and must not let anybody else change it during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, align(64))]
 pub struct Entity {
-    // The first 64 bytes are what a decision reads.
-    /// Virtual deadline, nanoseconds.
+    // A decision reads only the first 64 bytes.
+    /// The virtual deadline in nanoseconds.
     pub deadline_ns: u64,
-    /// What is left of the slice, nanoseconds; below zero when the flow ran longer than it should have.
+    /// The rest of the slice in nanoseconds; negative if the flow overran its slice.
     pub slice_left_ns: i64,
-    /// The key of the most urgent flow that waits for something this one holds ([`Key::NONE`]: nobody waits).
-    pub lent: Key,
-    /// Running and sleeping lately.
+    /// The key of the most urgent flow that waits for something this one holds, or [`Key::NONE`].
+    /// Priority inheritance: the flow is ordered by this key if it is more urgent than its own.
+    pub inherited: Key,
+    /// Recent run and sleep times.
     pub history: History,
-    /// Where it ran last.
+    /// The CPU that the flow ran on last.
     pub last_cpu: CpuId,
-    /// Class asked for.
+    /// The requested class.
     pub class: Class,
-    /// Share of the processor.
+    /// The nice value, which determines the share of the processor.
     pub nice: Nice,
-    /// Latency class.
+    /// The latency class.
     pub latency: Latency,
-    /// Account.
+    /// The account that the CPU time is charged to.
     pub tenant: TenantId,
-    /// It was preempted on `last_cpu` and would rather go on there: BFS's sticky task.
+    /// Whether the flow was preempted on `last_cpu` and prefers to continue there: BFS's sticky
+    /// task.
     pub is_sticky: bool,
-    /// It has been admitted: deadline and slice mean something.
+    /// Whether the flow has been admitted, so that deadline and slice are valid.
     pub is_admitted: bool,
-    /// CPUs it may run on. A policy that finds none of them in the machine takes any.
+    /// The CPUs that the flow may run on. If the machine has none of them, a policy uses any CPU.
     pub allowed: CpuMask,
 }
 
@@ -172,12 +176,12 @@ const _: () = assert!(std::mem::offset_of!(Entity, allowed) <= 64);
 const _: () = assert!(size_of::<Entity>() == 128);
 
 impl Entity {
-    /// A flow that no policy has seen, of the given class; may run anywhere.
+    /// A flow of the given class that no policy has admitted and that may run on any CPU.
     pub const fn new(class: Class) -> Entity {
         Entity {
             deadline_ns: 0,
             slice_left_ns: 0,
-            lent: Key::NONE,
+            inherited: Key::NONE,
             history: History {
                 ran_ns: 0,
                 slept_ns: 0,
@@ -194,41 +198,42 @@ impl Entity {
         }
     }
 
-    /// The same with another nice value.
+    /// The same entity with another nice value.
     #[must_use]
     pub const fn with_nice(mut self, nice: Nice) -> Entity {
         self.nice = nice;
         self
     }
 
-    /// The same with another latency class.
+    /// The same entity with another latency class.
     #[must_use]
     pub const fn with_latency(mut self, latency: Latency) -> Entity {
         self.latency = latency;
         self
     }
 
-    /// The same on another account.
+    /// The same entity on another account.
     #[must_use]
     pub const fn with_tenant(mut self, tenant: TenantId) -> Entity {
         self.tenant = tenant;
         self
     }
 
-    /// The same, confined to these CPUs.
+    /// The same entity confined to these CPUs.
     #[must_use]
     pub const fn with_allowed(mut self, allowed: CpuMask) -> Entity {
         self.allowed = allowed;
         self
     }
 
-    /// Lends the urgency of a waiting flow to this one, which holds what it waits for. The most urgent loan counts.
-    pub fn lend(&mut self, waiting: Key) {
-        self.lent = self.lent.min(waiting);
+    /// Applies priority inheritance from a flow that waits for something this one holds. The most
+    /// urgent waiting flow counts.
+    pub fn inherit(&mut self, waiting: Key) {
+        self.inherited = self.inherited.min(waiting);
     }
 
-    /// Gives all loans back: nobody waits any more.
-    pub fn give_back(&mut self) {
-        self.lent = Key::NONE;
+    /// Ends priority inheritance.
+    pub fn clear_inherited(&mut self) {
+        self.inherited = Key::NONE;
     }
 }

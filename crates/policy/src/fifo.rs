@@ -1,19 +1,24 @@
-//! First come, first served: the baseline that others are measured against.
+//! First come, first served: the baseline for comparisons.
 
-use super::{
-    Charge, Entity, Grant, ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Key, Ledger, LedgerRules, Place,
-    Policy, Rank, Stop, TenantId, View, allowed_here, is_allowed_here,
-};
+use crate::accounting::{Charge, Grant};
+use crate::affinity::{allowed_here, is_allowed_here};
+use crate::decision::{Placement, Stop};
+use crate::entity::{Class, Entity, TenantId};
+use crate::key::{Key, Rank};
+use crate::ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules};
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+use crate::view::View;
 
-/// One queue, in the order of arrival; a flow runs until it stops of its own will. No classes, no tenants, no preemption.
+/// One queue in the order of arrival. A flow runs until it stops voluntarily. There are no classes,
+/// no tenants and no preemption.
 ///
-/// This is what a queue of jobs with a mutex does, and also earliest deadline first with a fresh deadline per submission once
-/// there is more to do than can be done.
+/// This is the behaviour of a job queue behind a mutex, and also of earliest deadline first with a
+/// fresh deadline for each submission under overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fifo;
 
-/// A ledger for policies without tenants: only what runs is counted.
+/// Returns a ledger for policies without tenants.
 pub(super) fn plain_ledger(cpus: usize) -> Ledger {
     Ledger::new(LedgerRules {
         cpus,
@@ -23,7 +28,7 @@ pub(super) fn plain_ledger(cpus: usize) -> Ledger {
     })
 }
 
-/// What is booked for a run where there are no tenants.
+/// The charge of a run for policies without tenants.
 pub(super) fn plain_charge(entity: &Entity, ran_ns: u64, view: &impl View) -> Charge {
     Charge {
         class: entity.class,
@@ -34,7 +39,7 @@ pub(super) fn plain_charge(entity: &Entity, ran_ns: u64, view: &impl View) -> Ch
     }
 }
 
-/// Leave to run where there is no virtual time.
+/// The grant for policies without virtual time.
 pub(super) fn plain_grant(entity: &Entity, slice_ns: u64) -> Grant {
     Grant {
         slice_ns,
@@ -60,11 +65,7 @@ impl Policy for Fifo {
     }
 
     fn key(&self, entity: &Entity, _view: &impl View) -> Key {
-        Key::new(
-            super::Class::Normal,
-            TenantId::default(),
-            entity.deadline_ns,
-        )
+        Key::new(Class::Normal, TenantId::default(), entity.deadline_ns)
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
@@ -77,18 +78,18 @@ impl Policy for Fifo {
         _waker: Option<CpuId>,
         _is_sync: bool,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         entity.deadline_ns = view.now_ns();
         let idle = view.idle().and(&allowed_here(entity, view));
         match idle.iter().next() {
-            Some(cpu) => Place::Idle(cpu),
-            None => Place::Queue(StripeId::default()),
+            Some(cpu) => Placement::Idle(cpu),
+            None => Placement::Queue(StripeId::default()),
         }
     }
 
-    fn requeue(&self, entity: &mut Entity, _cpu: CpuId, view: &impl View) -> Place {
+    fn requeue(&self, entity: &mut Entity, _cpu: CpuId, view: &impl View) -> Placement {
         entity.deadline_ns = view.now_ns();
-        Place::Queue(StripeId::default())
+        Placement::Queue(StripeId::default())
     }
 
     fn pick(&self, _cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
@@ -119,25 +120,24 @@ impl Policy for Fifo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{MS, StillView};
     use super::*;
-    use crate::Class;
+    use crate::test_support::{FixedView, MS};
     use crate::topology::Topology;
 
     #[test]
-    fn arrival_is_all_that_counts() {
-        let mut view = StillView::new(&Fifo, Topology::flat(2));
+    fn flows_run_in_the_order_of_arrival() {
+        let mut view = FixedView::new(&Fifo, Topology::flat(2));
         let (mut first, mut second) = (Entity::new(Class::Idle), Entity::new(Class::Iso));
         Fifo.admit(&mut first, None, &view);
         assert_eq!(
             Fifo.wake(&mut first, None, false, &view),
-            Place::Idle(CpuId::FIRST)
+            Placement::Idle(CpuId::FIRST)
         );
         view.now_ns = MS;
         view.idle = CpuMask::EMPTY;
         assert_eq!(
             Fifo.wake(&mut second, None, false, &view),
-            Place::Queue(StripeId::default())
+            Placement::Queue(StripeId::default())
         );
         assert!(Fifo.key(&first, &view) < Fifo.key(&second, &view));
         assert_eq!(

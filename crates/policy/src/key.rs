@@ -1,17 +1,19 @@
-//! The order of flows in one `u64`: smaller runs first.
+//! The scheduling order of flows as one `u64`: smaller runs first.
 
-use super::{Class, TenantId};
+use crate::entity::{Class, TenantId};
 
-/// A flow's place in the order: class, then virtual deadline; the tenant is carried along.
+/// The position of a flow in the scheduling order: class, then virtual deadline. The tenant is
+/// included.
 ///
-/// | bits | what |
+/// | bits | content |
 /// |---|---|
-/// | 63–62 | class: isochronous before normal before idle; 3 is [`Key::NONE`] alone |
+/// | 63–62 | class: isochronous before normal before idle; 3 is [`Key::NONE`] only |
 /// | 61–6 | virtual deadline in units of 64 ns |
 /// | 5–0 | tenant |
 ///
-/// So one word can be published by a worker or a stripe and read without a lock. That all of the order fits one `u64` is
-/// MuQSS's idea (0.210); its key has no tenant. Time wraps never: the deadline saturates after 146 years of virtual time.
+/// A worker or a stripe can therefore publish its key in one atomic word that others read without a
+/// lock. Packing the whole order into one `u64` is MuQSS's idea (0.210); its key has no tenant. The
+/// deadline does not wrap: it saturates after 146 years of virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
@@ -20,10 +22,10 @@ const TENANT_BITS: u32 = 6;
 const TENANT_MASK: u64 = (1 << TENANT_BITS) - 1;
 const DEADLINE_MASK: u64 = (1 << CLASS_SHIFT) - 1 - TENANT_MASK;
 
-/// Tenants that there can be.
+/// The number of tenants.
 pub const TENANTS_MAX: usize = 1 << TENANT_BITS;
 
-/// Deadlines that differ by less are the same to a [`Key`], in nanoseconds.
+/// The resolution of deadlines in a [`Key`], nanoseconds.
 pub const DEADLINE_STEP_NS: u64 = 1 << TENANT_BITS;
 
 impl Default for Key {
@@ -34,10 +36,10 @@ impl Default for Key {
 }
 
 impl Key {
-    /// No flow: an idle worker, an empty stripe. After every other key.
+    /// No flow: an idle worker or an empty stripe. Orders after every other key.
     pub const NONE: Key = Key(u64::MAX);
 
-    /// The key of a flow of this class and tenant with this virtual deadline.
+    /// Returns the key of a flow of this class and tenant with this virtual deadline.
     pub const fn new(class: Class, tenant: TenantId, deadline_ns: u64) -> Key {
         let deadline = if deadline_ns > DEADLINE_MASK {
             DEADLINE_MASK
@@ -47,12 +49,13 @@ impl Key {
         Key((class as u64) << CLASS_SHIFT | deadline | tenant.index() as u64)
     }
 
-    /// The word to publish.
+    /// The key as the word to publish.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// A key that was published. Every word is some key, so a torn or foreign one does no harm.
+    /// Returns the key of a published word. Every word is a valid key, so torn or foreign words are
+    /// harmless.
     pub const fn from_bits(bits: u64) -> Key {
         match bits >> CLASS_SHIFT {
             0..=2 => Key(bits),
@@ -60,12 +63,12 @@ impl Key {
         }
     }
 
-    /// Whether there is a flow.
+    /// Whether this is the key of a flow.
     pub fn is_some(self) -> bool {
         self != Key::NONE
     }
 
-    /// The flow's class; none for [`Key::NONE`].
+    /// The flow's class, or `None` for [`Key::NONE`].
     pub fn class(self) -> Option<Class> {
         Class::from_index((self.0 >> CLASS_SHIFT) as usize)
     }
@@ -75,8 +78,8 @@ impl Key {
         TenantId::new((self.0 & TENANT_MASK) as usize)
     }
 
-    /// Class and tenant as one number: flows with the same are ordered by key alone. None for
-    /// [`Key::NONE`].
+    /// Class and tenant as one number; flows of the same lane are ordered by their keys alone.
+    /// `None` for [`Key::NONE`].
     pub fn lane(self) -> Option<usize> {
         Some(self.class()? as usize * TENANTS_MAX + self.tenant().index())
     }
@@ -87,28 +90,29 @@ impl Key {
     }
 }
 
-/// A key seen by a policy: what decides between flows of different tenants. Smaller runs first.
+/// A key as a policy ranks it against flows of other tenants. Smaller runs first.
 ///
-/// Two ranks can be compared only when both were made at the same moment: what a tenant has had changes all the time.
+/// Two ranks are comparable only if both were computed at the same moment, because the CPU time of
+/// tenants changes all the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// Class first.
+    /// Compared first: the class.
     pub class: u8,
-    /// Then what the tenant has had; 0 where tenants are not told apart.
+    /// Compared second: the CPU time of the tenant; 0 if the policy does not distinguish tenants.
     pub tenant_time_ns: u64,
-    /// Then the flow's own place within its tenant.
+    /// Compared last: the position of the flow within its tenant.
     pub order: u64,
 }
 
 impl Rank {
-    /// After every flow.
+    /// Orders after every flow.
     pub const LAST: Rank = Rank {
         class: u8::MAX,
         tenant_time_ns: u64::MAX,
         order: u64::MAX,
     };
 
-    /// By the key alone, where tenants are not told apart.
+    /// Returns the rank by the key alone, for policies that do not distinguish tenants.
     pub const fn of(key: Key) -> Rank {
         Rank {
             class: 0,

@@ -1,52 +1,59 @@
-//! The accounts that decisions depend on and that outlive a decision: virtual time, tenants, the isochronous share.
+//! The accounts that outlive a decision: virtual times, CPU time of tenants, the isochronous share.
 //!
-//! Policies only read them (through [`View`](super::View)) and return what is to be booked; the driver books it here. So a
-//! decision is a function of what it was told, and can be recorded and run again.
+//! Policies only read them, through [`View`](crate::view::View), and return a [`Grant`] or a
+//! [`Charge`] that the driver applies here. A decision is therefore a function of its inputs and
+//! can be replayed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::{Charge, Class, Grant, TENANTS_MAX, TenantId};
+use crate::accounting::{Charge, Grant};
+use crate::entity::{Class, TenantId};
+use crate::key::TENANTS_MAX;
 
-/// Weight of a tenant that nobody gave another one.
+/// The initial weight of a tenant.
 pub const WEIGHT_DEFAULT: u32 = 1024;
 
-/// What a ledger is told once.
+/// The fixed parameters of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerRules {
-    /// CPUs that isochronous time is a share of; at least 1 is assumed.
+    /// The number of CPUs of which isochronous time is a share; 0 counts as 1.
     pub cpus: usize,
-    /// Credit that a tenant keeps while it has nothing to run, nanoseconds of its virtual time.
+    /// The credit that a tenant keeps while it has nothing to run, nanoseconds of its virtual time.
     pub tenant_lag_ns: u64,
-    /// Isochronous flows may use this share of the machine, in thousandths, before they count as normal.
+    /// The share of the machine, in thousandths, above which isochronous flows count as normal.
     pub iso_limit_permille: u32,
-    /// Window over which that share decays, nanoseconds.
+    /// The window over which that share decays, nanoseconds.
     pub iso_window_ns: u64,
 }
 
-/// BFS: `iso_cpu` is 70 % over 5 s.
+/// The isochronous share: BFS's `iso_cpu`, 70 % over 5 s.
 pub const ISO_LIMIT_PERMILLE: u32 = 700;
-/// See [`ISO_LIMIT_PERMILLE`].
+/// The window of [`ISO_LIMIT_PERMILLE`], nanoseconds.
 pub const ISO_WINDOW_NS: u64 = 5_000_000_000;
-/// Demoted flows are isochronous again when their share is below this part of the limit, in 128ths: BFS's 115 (90 %).
+/// Demoted flows become isochronous again below this part of the limit, in 128ths: BFS's 115 (90
+/// %).
 const ISO_RECOVERY_128THS: u64 = 115;
-/// The share decays in steps of at least this, so that many short runs do not lose it to rounding.
+/// The share decays in steps of at least this length, so that rounding does not lose it over many
+/// short runs.
 const ISO_DECAY_STEP_NS: u64 = 1_000_000;
 
-/// Every field is a statistic on its own, with no order between them: relaxed atomics are enough. Two workers that book at
-/// the same moment may see each other's entry or not; both are kept.
+/// The accounts.
+///
+/// Every field is an independent statistic, so relaxed atomics suffice. Two workers that update the
+/// ledger at the same moment may or may not see each other's entry; neither entry is lost.
 #[derive(Debug)]
 pub struct Ledger {
     rules: LedgerRules,
     tenants: Vec<TenantAccount>,
-    /// The largest tenant time dispatched, by purse.
-    tenant_frontier_ns: [AtomicU64; PURSES],
+    /// The largest tenant time that was dispatched, by time account.
+    tenant_frontier_ns: [AtomicU64; TIME_ACCOUNTS],
     iso: IsoMeter,
 }
 
-/// Spare time is counted apart, so that nobody pays for what nobody else wanted.
-const PURSES: usize = 2;
+/// Idle-class time has an account of its own, because it takes nothing from other tenants.
+const TIME_ACCOUNTS: usize = 2;
 
-fn purse(class: Class) -> usize {
+fn time_account(class: Class) -> usize {
     match class {
         Class::Iso | Class::Normal => 0,
         Class::Idle => 1,
@@ -56,16 +63,16 @@ fn purse(class: Class) -> usize {
 #[derive(Debug)]
 struct TenantAccount {
     weight: AtomicU32,
-    had_ns: [AtomicU64; PURSES],
+    used_ns: [AtomicU64; TIME_ACCOUNTS],
     frontier_ns: [AtomicU64; Class::COUNT],
 }
 
 impl Ledger {
-    /// Empty accounts.
+    /// Returns a ledger of empty accounts.
     pub fn new(rules: LedgerRules) -> Ledger {
         let account = || TenantAccount {
             weight: AtomicU32::new(WEIGHT_DEFAULT),
-            had_ns: Default::default(),
+            used_ns: Default::default(),
             frontier_ns: Default::default(),
         };
         Ledger {
@@ -76,43 +83,46 @@ impl Ledger {
         }
     }
 
-    /// Sets a tenant's weight, by which its share is in proportion to those of others; 0 counts as 1.
+    /// Sets the weight of a tenant; tenants share the machine in proportion to their weights. 0
+    /// counts as 1.
     pub fn set_weight(&self, tenant: TenantId, weight: u32) {
         if let Some(account) = self.tenants.get(tenant.index()) {
             account.weight.store(weight.max(1), Relaxed);
         }
     }
 
-    /// Books that a flow was dispatched.
+    /// Records that a flow was dispatched.
     pub fn dispatched(&self, grant: &Grant) {
         if let Some(account) = self.tenants.get(grant.tenant.index()) {
             raise(&account.frontier_ns[grant.class as usize], grant.start_ns);
         }
         raise(
-            &self.tenant_frontier_ns[purse(grant.class)],
+            &self.tenant_frontier_ns[time_account(grant.class)],
             grant.tenant_time_ns,
         );
     }
 
-    /// Books that a flow ran.
+    /// Records that a flow ran.
     pub fn ran(&self, charge: &Charge) {
-        let purse = purse(charge.class);
+        let time_account = time_account(charge.class);
         if let Some(account) = self.tenants.get(charge.tenant.index()) {
             let weight = u64::from(account.weight.load(Relaxed));
             let weighted_ns = charge.ran_ns.saturating_mul(u64::from(WEIGHT_DEFAULT)) / weight;
-            // Booked on top of what counts, not of what was had: credit beyond the lag is gone once the tenant runs.
-            raise(&account.had_ns[purse], charge.tenant_time_ns);
-            account.had_ns[purse].fetch_add(weighted_ns, Relaxed);
+            // Added to the effective time, not to the raw one: credit beyond the lag expires once
+            // the tenant runs.
+            raise(&account.used_ns[time_account], charge.tenant_time_ns);
+            account.used_ns[time_account].fetch_add(weighted_ns, Relaxed);
         }
         if charge.class == Class::Iso {
             self.iso.charge(charge.ran_ns, charge.now_ns, &self.rules);
         }
     }
 
-    /// Virtual time of a tenant's class: the latest start (deadline less its offset) of a flow that was dispatched.
+    /// The virtual time of a tenant's class: the latest start (deadline minus offset) of a
+    /// dispatched flow.
     ///
-    /// The clock of start-time fair queueing (Goyal, Vin, Cheng 1996). It moves with the work done, not with real time, so
-    /// shares stay exact however many flows there are.
+    /// This is the clock of start-time fair queueing (Goyal, Vin, Cheng 1996). It advances with the
+    /// work done, not with real time, so shares stay exact for any number of flows.
     pub fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
         let account = self.tenants.get(tenant.index());
         account.map_or(0, |account| {
@@ -120,23 +130,23 @@ impl Ledger {
         })
     }
 
-    /// Time a tenant has had, divided by its weight; credit from before the lag does not count.
+    /// The CPU time of a tenant divided by its weight. Credit older than the lag does not count.
     pub fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
-        let purse = purse(class);
-        let frontier_ns = self.tenant_frontier_ns[purse].load(Relaxed);
+        let time_account = time_account(class);
+        let frontier_ns = self.tenant_frontier_ns[time_account].load(Relaxed);
         let account = self.tenants.get(tenant.index());
-        let had_ns = account.map_or(0, |account| account.had_ns[purse].load(Relaxed));
-        had_ns.max(frontier_ns.saturating_sub(self.rules.tenant_lag_ns))
+        let used_ns = account.map_or(0, |account| account.used_ns[time_account].load(Relaxed));
+        used_ns.max(frontier_ns.saturating_sub(self.rules.tenant_lag_ns))
     }
 
-    /// Whether isochronous flows have used up their share and not recovered since.
+    /// Whether isochronous flows have exceeded their share and not recovered since.
     pub fn is_iso_refractory(&self, now_ns: u64) -> bool {
         self.iso.is_refractory(now_ns, &self.rules)
     }
 }
 
 fn raise(cell: &AtomicU64, to: u64) {
-    // Reading first keeps the line shared while nothing changes.
+    // A load before the update leaves the cache line shared while the value does not change.
     if cell.load(Relaxed) < to {
         cell.fetch_max(to, Relaxed);
     }
@@ -144,8 +154,9 @@ fn raise(cell: &AtomicU64, to: u64) {
 
 /// Isochronous time over a decaying window.
 ///
-/// BFS does it per tick: `used ← used · (P − 1) / P + 1` while an isochronous task runs. Here it is per stop:
-/// `used ← (used + ran) · P / (P + passed)`, which tends to the same for short steps and stays right for long ones.
+/// BFS updates it on each tick: `used ← used · (P − 1) / P + 1` while an isochronous task runs.
+/// Here it is updated on each stop: `used ← (used + ran) · P / (P + passed)`, which converges to
+/// the same value for short steps and remains accurate for long ones.
 #[derive(Debug, Default)]
 struct IsoMeter {
     used_ns: AtomicU64,
@@ -158,7 +169,8 @@ impl IsoMeter {
         self.used_ns.fetch_add(ran_ns, Relaxed);
         let since_ns = self.decayed_at_ns.load(Relaxed);
         let passed_ns = now_ns.saturating_sub(since_ns);
-        // Who wins the exchange takes away, and never more than was there; the others only add.
+        // Only the thread that wins the exchange subtracts, and never more than it read; others
+        // only add.
         let is_mine = passed_ns >= ISO_DECAY_STEP_NS
             && self
                 .decayed_at_ns
@@ -178,7 +190,7 @@ impl IsoMeter {
     }
 
     fn is_refractory(&self, now_ns: u64, rules: &LedgerRules) -> bool {
-        // Demoted flows may not run at all for a while, so nobody charges: what has decayed since counts here.
+        // Demoted flows may not run at all for a while, so no charge arrives: apply the decay here.
         self.is_refractory.load(Relaxed) && {
             let passed_ns = now_ns.saturating_sub(self.decayed_at_ns.load(Relaxed));
             decayed(self.used_ns.load(Relaxed), passed_ns, rules) >= recovery_ns(rules)
@@ -189,7 +201,7 @@ impl IsoMeter {
 fn decayed(used_ns: u64, passed_ns: u64, rules: &LedgerRules) -> u64 {
     let window_ns = u128::from(rules.iso_window_ns.max(1));
     let left = u128::from(used_ns) * window_ns / (window_ns + u128::from(passed_ns));
-    // Never more than `used_ns`, so it fits.
+    // At most `used_ns`, so the cast does not truncate.
     left as u64
 }
 
@@ -227,7 +239,8 @@ mod tests {
         });
     }
 
-    /// Runs an isochronous hog on one of `cpus` CPUs; the time at which it is demoted and, unused, recovers.
+    /// Runs an isochronous CPU-bound flow on one of `cpus` CPUs. Returns when it is demoted, and
+    /// how long it takes to recover afterwards without running.
     fn demotion_and_recovery_ms(cpus: usize, step_ns: u64) -> (Option<u64>, u64) {
         let ledger = ledger(cpus);
         let mut now_ns = 0;
@@ -246,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn an_isochronous_hog_is_demoted_and_recovers() {
-        // Continuous form: used/window = 1 − e^(−t/5 s), so 70 % is reached after 5 s · ln(1/0.3) = 6.02 s;
-        // from there back to 115/128 of it takes about 5 s · ln(128/115) = 0.54 s.
+    fn a_cpu_bound_isochronous_flow_is_demoted_and_recovers() {
+        // Continuous form: used/window = 1 − e^(−t/5 s), which reaches 70 % after 5 s · ln(1/0.3) =
+        // 6.02 s. The decay back to 115/128 of that takes about 5 s · ln(128/115) = 0.54 s.
         for step_ns in [MS / 4, MS, 6 * MS] {
             let (demoted_ms, recovered_ms) = demotion_and_recovery_ms(1, step_ns);
             let demoted_ms = demoted_ms.unwrap();
@@ -261,12 +274,12 @@ mod tests {
                 "{recovered_ms} with {step_ns}"
             );
         }
-        // One CPU of two is half of the machine.
+        // One of two CPUs is half of the machine, below the limit.
         assert_eq!(demotion_and_recovery_ms(2, MS).0, None);
     }
 
     #[test]
-    fn tenants_pay_by_weight_and_lose_old_credit() {
+    fn tenants_are_charged_by_weight_and_old_credit_expires() {
         let ledger = ledger(1);
         let (rich, poor, late) = (TenantId::new(1), TenantId::new(2), TenantId::new(3));
         ledger.set_weight(rich, 2 * WEIGHT_DEFAULT);
@@ -278,7 +291,7 @@ mod tests {
         assert_eq!(
             ledger.tenant_time_ns(rich, Class::Idle),
             0,
-            "spare time is apart"
+            "idle-class time is separate"
         );
         ledger.dispatched(&Grant {
             slice_ns: MS,

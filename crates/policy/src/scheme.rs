@@ -1,22 +1,30 @@
-//! A policy chosen while the program runs.
+//! A policy selected at run time.
 
 use std::sync::Arc;
 
-use super::{
-    Bfs, Charge, Entity, Fifo, Grant, Key, Ledger, Place, Policy, Rank, Recorded, Stop, Ule, View,
-};
+use crate::accounting::{Charge, Grant};
+use crate::bfs::Bfs;
+use crate::decision::{Placement, Stop};
+use crate::entity::Entity;
+use crate::fifo::Fifo;
+use crate::key::{Key, Rank};
+use crate::ledger::Ledger;
+use crate::policy::Policy;
+use crate::record::Recorded;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+use crate::ule::Ule;
+use crate::view::View;
 
-/// One of the policies there are.
+/// Any of the policies.
 #[derive(Debug, Clone)]
 pub enum Scheme {
     /// Earliest virtual deadline first.
     Bfs(Bfs),
-    /// Interactivity by observation.
+    /// Interactivity estimated from run and sleep times.
     Ule(Ule),
     /// First come, first served.
     Fifo(Fifo),
-    /// Earliest virtual deadline first, with every decision written down.
+    /// Earliest virtual deadline first, with every decision recorded.
     Recorded(Arc<Recorded<Bfs>>),
 }
 
@@ -32,7 +40,7 @@ impl From<Bfs> for Scheme {
     }
 }
 
-macro_rules! ask {
+macro_rules! delegate {
     ($self:ident, $policy:ident => $call:expr) => {
         match $self {
             Scheme::Bfs($policy) => $call,
@@ -45,23 +53,23 @@ macro_rules! ask {
 
 impl Policy for Scheme {
     fn ledger(&self, cpus: usize) -> Ledger {
-        ask!(self, policy => policy.ledger(cpus))
+        delegate!(self, policy => policy.ledger(cpus))
     }
 
     fn sharing(&self) -> Sharing {
-        ask!(self, policy => policy.sharing())
+        delegate!(self, policy => policy.sharing())
     }
 
     fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View) {
-        ask!(self, policy => policy.admit(entity, parent, view));
+        delegate!(self, policy => policy.admit(entity, parent, view));
     }
 
     fn key(&self, entity: &Entity, view: &impl View) -> Key {
-        ask!(self, policy => policy.key(entity, view))
+        delegate!(self, policy => policy.key(entity, view))
     }
 
     fn rank(&self, key: Key, view: &impl View) -> Rank {
-        ask!(self, policy => policy.rank(key, view))
+        delegate!(self, policy => policy.rank(key, view))
     }
 
     fn wake(
@@ -70,24 +78,24 @@ impl Policy for Scheme {
         waker: Option<CpuId>,
         is_sync: bool,
         view: &impl View,
-    ) -> Place {
-        ask!(self, policy => policy.wake(entity, waker, is_sync, view))
+    ) -> Placement {
+        delegate!(self, policy => policy.wake(entity, waker, is_sync, view))
     }
 
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
-        ask!(self, policy => policy.requeue(entity, cpu, view))
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
+        delegate!(self, policy => policy.requeue(entity, cpu, view))
     }
 
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
-        ask!(self, policy => policy.pick(cpu, tried, view))
+        delegate!(self, policy => policy.pick(cpu, tried, view))
     }
 
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        ask!(self, policy => policy.may_take(entity, cpu, view))
+        delegate!(self, policy => policy.may_take(entity, cpu, view))
     }
 
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
-        ask!(self, policy => policy.run(entity, cpu, view))
+        delegate!(self, policy => policy.run(entity, cpu, view))
     }
 
     fn stop(
@@ -98,6 +106,6 @@ impl Policy for Scheme {
         why: Stop,
         view: &impl View,
     ) -> Charge {
-        ask!(self, policy => policy.stop(entity, cpu, ran_ns, why, view))
+        delegate!(self, policy => policy.stop(entity, cpu, ran_ns, why, view))
     }
 }

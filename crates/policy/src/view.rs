@@ -1,72 +1,81 @@
-//! What a policy may ask of the machine and of its driver.
+//! The machine and the driver's state, as a policy reads them.
 
-use super::{Class, Key, Ledger, Nice, TenantId};
+use crate::entity::{Class, Nice, TenantId};
+use crate::key::Key;
+use crate::ledger::Ledger;
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 
-/// The world as a driver (pool, simulator) sees it at the moment of a decision.
+/// The state of the driver (pool or simulator) at the moment of a decision.
 ///
-/// Answers may be stale: a worker called idle may have found work since, a stripe's best key may be taken. A policy must
-/// give some sensible decision on any answers; drivers must check again what matters when they act on it. Answers within one
-/// call need not agree with each other.
+/// Answers may be stale: a worker reported as idle may have found work since, and a stripe's best
+/// key may have been taken. A policy must return a valid decision for any answers, and a driver
+/// must check again whatever it depends on when it acts on the decision. The answers within one
+/// call need not be consistent with each other.
 ///
-/// "CPU" means a worker with its place in the topology; a pool with fewer workers than CPUs shows a smaller topology.
+/// "CPU" means a worker with its position in the topology. A pool with fewer workers than CPUs
+/// presents a smaller topology.
 pub trait View {
-    /// Time, nanoseconds; never goes back by more than the clocks of two workers differ.
+    /// The time in nanoseconds. It never goes back by more than the clocks of two workers differ.
     fn now_ns(&self) -> u64;
 
-    /// The machine; the same for as long as the driver lives.
+    /// The machine. It does not change during the life of the driver.
     fn topology(&self) -> &Topology;
 
-    /// Workers that have nothing to run.
+    /// The workers that have nothing to run.
     fn idle(&self) -> CpuMask;
 
-    /// Whether any is. Drivers that know without making the mask say so.
+    /// Whether any worker is idle. Drivers override it if they can answer without building the
+    /// mask.
     fn has_idle(&self) -> bool {
         !self.idle().is_empty()
     }
 
-    /// Key of the flow that runs there; [`Key::NONE`] when none does.
+    /// The key of the flow that runs on `cpu`, or [`Key::NONE`] if none does.
     fn running(&self, cpu: CpuId) -> Key;
 
-    /// Nice value of the flow that runs there; anything when none does.
+    /// The nice value of the flow that runs on `cpu`; unspecified if none does.
     fn running_nice(&self, cpu: CpuId) -> Nice;
 
-    /// Whether the CPU runs well below its full speed, to save power.
+    /// Whether the CPU runs well below its full frequency to save power.
     fn is_scaled_down(&self, cpu: CpuId) -> bool;
 
-    /// How many stripes there are; at least one.
+    /// The number of stripes, at least one.
     fn stripes(&self) -> usize;
 
     /// The stripe that a CPU takes its work from first.
     fn stripe_of(&self, cpu: CpuId) -> StripeId;
 
-    /// Key of the first flow of a stripe; [`Key::NONE`] when it is empty.
+    /// The key of the first flow of a stripe, or [`Key::NONE`] if the stripe is empty.
     fn best_key(&self, stripe: StripeId) -> Key;
 
-    /// How many flows wait in a stripe.
+    /// The number of flows that wait in a stripe.
     fn queued(&self, stripe: StripeId) -> usize;
 
-    /// The accounts. The driver keeps one ledger and applies to it what the policy returns; the policy only reads.
+    /// The accounts. The driver owns one ledger and applies to it what the policy returns; the
+    /// policy only reads it.
     fn ledger(&self) -> &Ledger;
 
-    /// Virtual time of a tenant's class. See [`Ledger::frontier_ns`].
+    /// The virtual time of a tenant's class. See [`Ledger::frontier_ns`].
     fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
         self.ledger().frontier_ns(tenant, class)
     }
 
-    /// Time a tenant has had, divided by its weight. See [`Ledger::tenant_time_ns`].
+    /// The CPU time of a tenant divided by its weight. See [`Ledger::tenant_time_ns`].
     fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
         self.ledger().tenant_time_ns(tenant, class)
     }
 
-    /// Whether isochronous flows have used more than their share lately. See [`Ledger::is_iso_refractory`].
+    /// Whether isochronous flows have exceeded their share recently. See
+    /// [`Ledger::is_iso_refractory`].
     fn is_iso_refractory(&self) -> bool {
         self.ledger().is_iso_refractory(self.now_ns())
     }
 }
 
-/// Whether anything but background work runs: a flow of nice 0 or less, above the idle class. BFS's `above_background_load`:
-/// what may wait (scrubbing, compaction, prefetching) asks before it begins.
+/// Whether any CPU runs more than background work: a flow of nice 0 or less above the idle class.
+///
+/// This is BFS's `above_background_load`. Deferrable work (scrubbing, compaction, prefetching)
+/// checks it before it begins.
 pub fn is_above_background(view: &impl View) -> bool {
     let is_foreground = |cpu: CpuId| {
         let class = view.running(cpu).class();

@@ -123,7 +123,7 @@ fn pool_and_simulator_ask_the_policy_the_same_things() {
             .iter()
             .map(|record| format!("{:?}", record.decision))
             .collect();
-        for place in ["Place(Idle", "Place(Preempt", "Place(Queue"] {
+        for place in ["Placement(Idle", "Placement(Preempt", "Placement(Queue"] {
             assert!(
                 decisions.iter().any(|decision| decision.starts_with(place)),
                 "{place}"

@@ -2,7 +2,7 @@
 
 use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId};
 use refrain_policy::{
-    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Ledger, Nice, Place, Rank, Stop,
+    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Ledger, Nice, Placement, Rank, Stop,
     TenantId, Ule, View,
 };
 
@@ -45,7 +45,7 @@ fn shares_by_nice_value() {
             Group::hog("a", normal(0)).times(count),
             Group::hog("b", normal(19)).times(cpus),
         ];
-        let policy = Bfs::faithful();
+        let policy = Bfs::published();
         let (a, b) = (policy.offset_ns(&normal(0)), policy.offset_ns(&normal(19)));
         let slices = (count / cpus) as f64 * policy.interval_ns as f64;
         let form = ((b - a) as f64 + slices) / slices;
@@ -97,7 +97,7 @@ impl Policy for Former {
         waker: Option<CpuId>,
         is_sync: bool,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         let core = view.topology().core_of(entity.last_cpu);
         let sibling = core
             .and(&view.idle())
@@ -105,20 +105,20 @@ impl Policy for Former {
             .find(|&cpu| cpu != entity.last_cpu);
         let placed = self.1.wake(entity, waker, is_sync, view);
         match (placed, sibling) {
-            (Place::Idle(cpu), Some(sibling))
+            (Placement::Idle(cpu), Some(sibling))
                 if self.0 == Habit::AnySibling && cpu == entity.last_cpu =>
             {
-                Place::Idle(sibling)
+                Placement::Idle(sibling)
             }
             _ => placed,
         }
     }
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
         let cpus = view.topology().len();
         let round = (1..cpus).map(|step| CpuId::new((cpu.index() + step) % cpus));
         let next = round.into_iter().find(|next| view.idle().contains(*next));
         let bounces = next.filter(|_| self.0 == Habit::Bouncing);
-        bounces.map_or_else(|| self.1.requeue(entity, cpu, view), Place::Idle)
+        bounces.map_or_else(|| self.1.requeue(entity, cpu, view), Placement::Idle)
     }
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
         self.1.pick(cpu, tried, view)
@@ -263,11 +263,11 @@ fn isochronous_flows_are_capped() {
             Group::hog("normal", normal(0)).times(normals),
         ]
     };
-    let report = run(&simulation("2c", groups(200), 120 * S), &Bfs::faithful());
+    let report = run(&simulation("2c", groups(200), 120 * S), &Bfs::published());
     assert!((0.60..0.72).contains(&report.share(0)), "{report}");
     assert!((report.utilisation() - 1.0).abs() < 0.001);
     // Nobody else wants the CPUs: no cap.
-    let alone = run(&simulation("2c", groups(0), 20 * S), &Bfs::faithful());
+    let alone = run(&simulation("2c", groups(0), 20 * S), &Bfs::published());
     assert!(alone.share(0) > 0.999, "{alone}");
 }
 
@@ -288,7 +288,7 @@ fn ule_against_bfs_under_interactive_load() {
         user("player", 4, 6),
     ];
     let simulation = simulation("2c", groups, 60 * S);
-    let published = run(&simulation, &Bfs::faithful());
+    let published = run(&simulation, &Bfs::published());
     let (ule, ours) = (
         run(&simulation, &Ule::default()),
         run(&simulation, &Bfs::default()),

@@ -44,7 +44,7 @@ fn a_replay_decides_the_same_and_another_policy_does_not() {
     let mut changed = records;
     let place = |record: &Record| matches!(record.call, Call::Wake { .. });
     let index = changed.iter().position(place).unwrap();
-    changed[index].asked.pop();
+    changed[index].queries.pop();
     assert_eq!(
         replay(&Bfs::default(), &topology, &changed)
             .unwrap_err()

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use refrain_policy::{Habit, Patience};
+use refrain_policy::{SpinLimits, SpinPolicy};
 use refrain_pool::idle::{MachineLoad, Sleeper};
 
 use super::row::{Bar, Row};
@@ -30,7 +30,7 @@ fn ring() -> Row {
 
 /// One worker's way to wait.
 struct Waiting<'a> {
-    habit: Habit,
+    habit: SpinPolicy,
     load: &'a MachineLoad,
     is_adaptive: bool,
 }
@@ -40,12 +40,12 @@ impl Waiting<'_> {
     fn wait(&mut self, bed: &Sleeper, now_ns: impl Fn() -> u64 + Copy) {
         let now = now_ns();
         let patience = if self.is_adaptive {
-            self.habit.patience(now, !self.load.is_overcommitted(now))
+            self.habit.limits(now, !self.load.is_overcommitted(now))
         } else {
-            Patience::default()
+            SpinLimits::default()
         };
         bed.sleep(patience, u64::MAX, now_ns);
-        self.habit.woken(now_ns());
+        self.habit.record_wake(now_ns());
     }
 }
 
@@ -60,7 +60,7 @@ fn hop_ns(is_adaptive: bool) -> f64 {
     let play = |me: usize| {
         let now_ns = clock();
         let mut waiting = Waiting {
-            habit: Habit::default(),
+            habit: SpinPolicy::default(),
             load: &load,
             is_adaptive,
         };
@@ -168,7 +168,7 @@ fn poked_share() -> f64 {
         let sleeper = scope.spawn(|| {
             let now_ns = clock();
             let mut waiting = Waiting {
-                habit: Habit::default(),
+                habit: SpinPolicy::default(),
                 load: &load,
                 is_adaptive: true,
             };

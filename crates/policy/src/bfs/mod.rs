@@ -7,60 +7,68 @@ mod tests;
 
 pub use refill::OFFSET_RATIOS;
 
-use super::{
-    Charge, Class, Entity, Grant, ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Key, Ledger, LedgerRules,
-    Place, Policy, Rank, Stop, View,
-};
+use crate::accounting::{Charge, Grant};
+use crate::decision::{Placement, Stop};
+use crate::entity::{Class, Entity};
+use crate::key::{Key, Rank};
+use crate::ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules};
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+use crate::view::View;
 
-/// From when a flow's next deadline is counted once its slice is used up.
+/// The base from which a flow's next deadline is counted when its slice is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// From now: BFS as published. Shares by nice come out right for about one busy flow per CPU and level out beyond: with n
-    /// flows of nice a for one of nice b, `(offset_b − offset_a + n·slice) / (n·slice)`.
+    /// The current time: BFS as published. Shares by nice are right for about one busy flow per CPU
+    /// and converge towards equality beyond it: n flows of nice a against one of nice b have the
+    /// ratio `(offset_b − offset_a + n·slice) / (n·slice)`.
     Now,
-    /// From the flow's last deadline, in virtual time: shares are `slice / offset` exactly, for any number of flows.
+    /// The flow's last deadline, in virtual time: shares are exactly `slice / offset` for any
+    /// number of flows.
     Carry {
-        /// How far behind the others a flow's deadline may lie when it is counted on, nanoseconds of virtual time: what a
-        /// sleeper may catch up.
+        /// How far a flow's deadline may lag behind the others when the next one is counted from
+        /// it, nanoseconds of virtual time. It limits what a sleeper may catch up.
         lag_max_ns: u64,
     },
 }
 
-/// What matters more where several stripes have work: BFS's `interactive`. Three values are ours; the published ones are
-/// 0 and 1.
+/// What decides between several stripes that have work: BFS's `interactive`. The published values
+/// are 0 and 1; 2 is an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Interactive {
-    /// 0: caches. The own stripe first, another of the same node only when it has more waiting and an earlier deadline.
+    /// 0: caches. A CPU prefers its own stripe, and another only if that has more waiting flows and
+    /// an earlier deadline.
     Throughput,
-    /// 1: deadlines. The earliest of all stripes.
+    /// 1: deadlines. The stripe with the earliest one.
     #[default]
     Deadlines,
-    /// 2: deadlines strictly: one stripe for all, so no two workers decide on different knowledge.
+    /// 2: strict deadlines. One stripe for all CPUs, so that all workers decide on the same state.
     Strict,
 }
 
-/// The policy of BFS (Kolivas 2009–2016) with stripes as in MuQSS (2016), tenants, and a choice of [`Base`].
+/// The policy of BFS (Kolivas 2009–2016) with stripes as in MuQSS (2016), tenants, and a selectable
+/// [`Base`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bfs {
-    /// Slice of a flow of the usual latency class, nanoseconds, and the unit of deadlines: BFS's `rr_interval`.
+    /// The slice of a flow of the usual latency class, nanoseconds, and the unit of deadlines:
+    /// BFS's `rr_interval`.
     pub interval_ns: u64,
-    /// From when deadlines are counted.
+    /// The base that deadlines are counted from.
     pub base: Base,
-    /// Deadlines or caches.
+    /// Whether deadlines or caches decide between stripes.
     pub interactive: Interactive,
-    /// How many CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] MuQSS's default.
+    /// Which CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] is MuQSS's default.
     pub sharing: Sharing,
-    /// Whether tenants are told apart. If not, all flows are one tenant's.
+    /// Whether tenants are distinguished. If not, all flows belong to one tenant.
     pub has_tenants: bool,
-    /// Share of the machine for isochronous flows, thousandths.
+    /// The share of the machine for isochronous flows, thousandths.
     pub iso_limit_permille: u32,
-    /// Window for that share, nanoseconds.
+    /// The window of that share, nanoseconds.
     pub iso_window_ns: u64,
 }
 
 impl Default for Bfs {
-    /// For a pool: 1 ms, carried base, a stripe for each cache, tenants.
+    /// The settings for a pool: 1 ms, carried base, one stripe per cache, tenants.
     fn default() -> Bfs {
         Bfs {
             interval_ns: 1_000_000,
@@ -77,8 +85,8 @@ impl Default for Bfs {
 }
 
 impl Bfs {
-    /// BFS as published: 6 ms, deadlines counted from now, one stripe, no tenants.
-    pub fn faithful() -> Bfs {
+    /// BFS as published: 6 ms, deadlines from the current time, one stripe, no tenants.
+    pub fn published() -> Bfs {
         Bfs {
             interval_ns: 6_000_000,
             base: Base::Now,
@@ -88,7 +96,7 @@ impl Bfs {
         }
     }
 
-    /// The class that counts now: isochronous flows are normal while they have used up their share.
+    /// The effective class: isochronous flows count as normal while they have exceeded their share.
     fn class_now(class: Class, view: &impl View) -> Class {
         match class {
             Class::Iso if view.is_iso_refractory() => Class::Normal,
@@ -96,8 +104,8 @@ impl Bfs {
         }
     }
 
-    /// How late a key is, comparable between tenants and classes: its deadline as seen from its own virtual now, put on a
-    /// scale where that is the middle of all numbers.
+    /// The lateness of a key, comparable between tenants and classes: its deadline relative to its
+    /// own virtual time, shifted to the middle of the range.
     fn order(&self, key: Key, view: &impl View) -> u64 {
         let reference_ns = match (self.base, key.class()) {
             (Base::Carry { .. }, Some(class)) => view.frontier_ns(key.tenant(), class),
@@ -134,7 +142,7 @@ impl Policy for Bfs {
     #[inline(always)]
     fn key(&self, entity: &Entity, _view: &impl View) -> Key {
         let own = Key::new(entity.class, self.tenant_of(entity), entity.deadline_ns);
-        own.min(entity.lent)
+        own.min(entity.inherited)
     }
 
     fn rank(&self, key: Key, view: &impl View) -> Rank {
@@ -160,11 +168,11 @@ impl Policy for Bfs {
         waker: Option<CpuId>,
         is_sync: bool,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         self.place_woken(entity, waker, is_sync, view)
     }
 
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
         self.place_stopped(entity, cpu, view)
     }
 
@@ -174,7 +182,7 @@ impl Policy for Bfs {
 
     #[inline(always)]
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        self.suits(entity, cpu, view)
+        self.is_eligible(entity, cpu, view)
     }
 
     #[inline(always)]
@@ -182,7 +190,7 @@ impl Policy for Bfs {
         entity.last_cpu = cpu;
         entity.is_sticky = false;
         let tenant = self.tenant_of(entity);
-        // A flow that has nothing left was not stopped by the rules; it gets the least there is.
+        // A flow without a remaining slice was not stopped by these rules; it gets the minimum.
         let slice_ns = match u64::try_from(entity.slice_left_ns) {
             Ok(left_ns) if !self.is_slice_used(entity) => left_ns,
             _ => self.slice_least_ns(entity),

@@ -1,14 +1,18 @@
-//! Where a flow goes, and where a worker looks.
+//! Chooses the CPU or stripe for a flow, and the stripe for a worker.
 
-use super::super::{
-    Class, Entity, Latency, Place, Policy, Rank, View, allowed_here, is_allowed_here,
-};
 use super::{Bfs, Interactive};
+use crate::affinity::{allowed_here, is_allowed_here};
+use crate::decision::Placement;
+use crate::entity::{Class, Entity, Latency};
+use crate::key::{Key, Rank};
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, StripeId};
+use crate::view::View;
 
-/// What speaks against an idle CPU; the sum decides, the least is best. The values and their order are BFS's
-/// (`best_mask_cpu`): another core with the same cache before a busy core's sibling, anything before another node.
-mod against {
+/// Penalties of an idle CPU; the CPU with the least sum is chosen. Values and order are BFS's
+/// (`best_mask_cpu`): another core of the same cache before the sibling of a busy core, anything
+/// before another node.
+mod penalty {
     pub const OTHER_THREAD: u32 = 1;
     pub const OTHER_CORE: u32 = 2;
     pub const CACHE_BUSY: u32 = 4;
@@ -26,29 +30,34 @@ impl Bfs {
         waker: Option<CpuId>,
         is_sync: bool,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         entity.is_sticky = false;
         if view.has_idle()
             && let Some(cpu) = best_idle(entity.last_cpu, &view.idle(), entity, view)
         {
-            return Place::Idle(cpu);
+            return Placement::Idle(cpu);
         }
-        let home = home(entity.last_cpu, waker, entity, view);
+        let queue_cpu = queue_cpu(entity.last_cpu, waker, entity, view);
         let may_preempt =
             entity.latency != Latency::Batch && self.key(entity, view).class() != Some(Class::Idle);
         if is_sync || !may_preempt {
-            // A waker that is about to stop looks at the queue itself.
-            return Place::Queue(view.stripe_of(home));
+            // A waker that is about to stop picks from the queue itself.
+            return Placement::Queue(view.stripe_of(queue_cpu));
         }
-        match self.latest(entity, waker, &allowed_here(entity, view), view) {
-            Some(cpu) => Place::Preempt(cpu),
-            None => Place::Queue(view.stripe_of(home)),
+        match self.preemption_victim(entity, waker, &allowed_here(entity, view), view) {
+            Some(cpu) => Placement::Preempt(cpu),
+            None => Placement::Queue(view.stripe_of(queue_cpu)),
         }
     }
 
-    /// After a stop the flow waits where it ran, so that its cache stays near. Unless it may not run there, or this CPU takes
-    /// another one next and there is an idle CPU: then it goes to the nearest.
-    pub(super) fn place_stopped(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+    /// A stopped flow is queued where it ran, because its data is in that cache. It goes to the
+    /// nearest idle CPU instead if it may not run here, or if this CPU takes another flow next.
+    pub(super) fn place_stopped(
+        &self,
+        entity: &mut Entity,
+        cpu: CpuId,
+        view: &impl View,
+    ) -> Placement {
         let idle = match view.has_idle() {
             false => None,
             true => best_idle(cpu, &view.idle(), entity, view),
@@ -56,20 +65,21 @@ impl Bfs {
         let own = self.rank(self.key(entity, view), view);
         let takes_another = || {
             let next = self.pick_stripe(cpu, &CpuMask::EMPTY, view);
-            // Among equals who waits already comes first.
+            // Among equals the flow that already waits comes first.
             next.is_some_and(|stripe| self.rank(view.best_key(stripe), view) <= own)
         };
         match idle {
             Some(idle) if !is_allowed_here(entity, cpu, view) || takes_another() => {
                 entity.is_sticky = false;
-                Place::Idle(idle)
+                Placement::Idle(idle)
             }
-            _ => Place::Queue(view.stripe_of(home(cpu, None, entity, view))),
+            _ => Placement::Queue(view.stripe_of(queue_cpu(cpu, None, entity, view))),
         }
     }
 
-    /// The allowed CPU whose flow is to run latest, if later than `entity`; all else equal, the waker's.
-    fn latest(
+    /// The allowed CPU that runs the flow with the latest deadline, if that is later than the
+    /// deadline of `entity`. Among equals the waker's CPU.
+    fn preemption_victim(
         &self,
         entity: &Entity,
         waker: Option<CpuId>,
@@ -87,9 +97,10 @@ impl Bfs {
         worst.filter(|(rank, _)| own < *rank).map(|(_, cpu)| cpu)
     }
 
-    /// For preemption the deadline decides, not what tenants have had: else a flow of a poor tenant would interrupt at every
-    /// wake-up. Who gets the CPU next is decided again when it is free.
-    fn preemption_rank(&self, key: super::Key, view: &impl View) -> Rank {
+    /// Deadlines decide preemption, not the CPU time of tenants: otherwise a flow of a tenant with
+    /// little CPU time would preempt at every wake-up. Which flow gets the CPU next is decided
+    /// again when it is free.
+    fn preemption_rank(&self, key: Key, view: &impl View) -> Rank {
         Rank {
             tenant_time_ns: 0,
             ..self.rank(key, view)
@@ -103,7 +114,7 @@ impl Bfs {
         view: &impl View,
     ) -> Option<StripeId> {
         let own = view.stripe_of(cpu);
-        let is_open = |stripe: &StripeId| {
+        let is_candidate = |stripe: &StripeId| {
             !tried.contains(CpuId::new(stripe.index())) && view.best_key(*stripe).is_some()
         };
         let rank_of = |stripe: StripeId| self.rank(view.best_key(stripe), view);
@@ -111,9 +122,9 @@ impl Bfs {
             .map(StripeId::new)
             .filter(|stripe| *stripe != own);
         let mut best = Some(own)
-            .filter(is_open)
+            .filter(is_candidate)
             .map(|stripe| (rank_of(stripe), stripe));
-        for stripe in all.filter(is_open) {
+        for stripe in all.filter(is_candidate) {
             let rank = rank_of(stripe);
             let is_better = match (best, self.interactive) {
                 (None, _) => true,
@@ -129,10 +140,11 @@ impl Bfs {
         best.map(|(_, stripe)| stripe)
     }
 
-    /// Affinity, hard and soft. A flow that was preempted elsewhere is left there by a CPU that runs slowly, when caches
-    /// matter more than deadlines: bouncing off a core that is speeding up would keep both slow.
+    /// Hard and soft affinity. In throughput mode a CPU that runs slowly does not take a flow that
+    /// was preempted elsewhere: moving it off a core that is speeding up would leave both cores
+    /// slow.
     #[inline]
-    pub(super) fn suits(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
+    pub(super) fn is_eligible(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         let sticks_elsewhere = entity.is_sticky && entity.last_cpu != cpu;
         is_allowed_here(entity, cpu, view)
             && !(sticks_elsewhere
@@ -141,9 +153,10 @@ impl Bfs {
     }
 }
 
-/// The CPU to queue at when none is idle: where the flow ran, else where it is woken from, else its first.
+/// The CPU to queue at if none is idle: the flow's last CPU, else the waker's, else the flow's
+/// first allowed one.
 #[inline]
-fn home(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl View) -> CpuId {
+fn queue_cpu(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl View) -> CpuId {
     if is_allowed_here(entity, last, view) {
         return last;
     }
@@ -153,7 +166,8 @@ fn home(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl View) ->
         .unwrap_or_default()
 }
 
-/// The best idle CPU for a flow that ran on `last`; among equals the fastest, then the first.
+/// The best idle CPU for a flow that ran on `last`; among equals the fastest, then the one of the
+/// lowest number.
 fn best_idle(last: CpuId, idle: &CpuMask, entity: &Entity, view: &impl View) -> Option<CpuId> {
     let usable = idle.and(&allowed_here(entity, view));
     if usable.contains(last) {
@@ -163,20 +177,20 @@ fn best_idle(last: CpuId, idle: &CpuMask, entity: &Entity, view: &impl View) -> 
     let slowness = |cpu: CpuId| cpus.get(cpu.index()).map(|cpu| u16::MAX - cpu.capacity);
     usable
         .iter()
-        .min_by_key(|&cpu| (score(cpu, last, idle, view), slowness(cpu), cpu))
+        .min_by_key(|&cpu| (penalty(cpu, last, idle, view), slowness(cpu), cpu))
 }
 
-/// What speaks against an idle CPU for a flow that ran on `last`.
-fn score(cpu: CpuId, last: CpuId, idle: &CpuMask, view: &impl View) -> u32 {
+/// The sum of penalties of an idle CPU for a flow that ran on `last`.
+fn penalty(cpu: CpuId, last: CpuId, idle: &CpuMask, view: &impl View) -> u32 {
     let topology = view.topology();
     let when = |condition: bool, cost: u32| if condition { cost } else { 0 };
     let core = topology.core_of(cpu);
     let cache = topology.cache_of(cpu);
-    when(core.contains(last) && cpu != last, against::OTHER_THREAD)
-        | when(!core.contains(last), against::OTHER_CORE)
-        | when(!cache.is_subset_of(idle), against::CACHE_BUSY)
-        | when(!cache.contains(last), against::OTHER_CACHE)
-        | when(!core.is_subset_of(idle), against::SIBLING_BUSY)
-        | when(view.is_scaled_down(cpu), against::SCALED_DOWN)
-        | when(!topology.node_of(cpu).contains(last), against::OTHER_NODE)
+    when(core.contains(last) && cpu != last, penalty::OTHER_THREAD)
+        | when(!core.contains(last), penalty::OTHER_CORE)
+        | when(!cache.is_subset_of(idle), penalty::CACHE_BUSY)
+        | when(!cache.contains(last), penalty::OTHER_CACHE)
+        | when(!core.is_subset_of(idle), penalty::SIBLING_BUSY)
+        | when(view.is_scaled_down(cpu), penalty::SCALED_DOWN)
+        | when(!topology.node_of(cpu).contains(last), penalty::OTHER_NODE)
 }

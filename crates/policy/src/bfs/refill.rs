@@ -1,9 +1,11 @@
-//! Deadlines and slices: when they are set, and to what.
+//! Sets deadlines and slices.
 
-use super::super::{Entity, Latency, Nice, TenantId, View};
 use super::{Base, Bfs};
+use crate::entity::{Entity, Latency, Nice, TenantId};
+use crate::view::View;
 
-/// Deadline offsets by nice value, in 128ths of the interval: each 11/10 of the one before, in integers, as BFS has them.
+/// Deadline offsets by nice value, in 128ths of the interval. Each is 11/10 of the previous one in
+/// integer arithmetic, as in BFS.
 pub const OFFSET_RATIOS: [u64; Nice::COUNT] = {
     let mut ratios = [128; Nice::COUNT];
     let mut index = 1;
@@ -14,12 +16,13 @@ pub const OFFSET_RATIOS: [u64; Nice::COUNT] = {
     ratios
 };
 const RATIO_UNIT: u64 = OFFSET_RATIOS[0];
-/// The published values at −20, 0 and 19.
+/// The published values for −20, 0 and 19.
 const _: () = assert!(OFFSET_RATIOS[0] == 128 && RATIO_NICE_0 == 836 && OFFSET_RATIOS[39] == 5089);
 
 pub(super) const RATIO_NICE_0: u64 = OFFSET_RATIOS[20];
 
-/// With less than this left a slice is over: BFS's `RESCHED_US`. A run that short does not pay for its switch.
+/// A slice with less than this left is used up: BFS's `RESCHED_US`. A shorter run does not pay for
+/// its context switch.
 const SLICE_END_NS: i64 = 100_000;
 
 pub(super) const fn offset_of_ratio(ratio: u64, interval_ns: u64) -> u64 {
@@ -27,7 +30,7 @@ pub(super) const fn offset_of_ratio(ratio: u64, interval_ns: u64) -> u64 {
 }
 
 impl Bfs {
-    /// How far after its base a flow's deadline lies, nanoseconds.
+    /// The distance from the base to a flow's deadline, nanoseconds.
     pub fn offset_ns(&self, entity: &Entity) -> u64 {
         let ratio = OFFSET_RATIOS[entity.nice.index()];
         entity
@@ -35,18 +38,18 @@ impl Bfs {
             .scale(offset_of_ratio(ratio, self.interval_ns))
     }
 
-    /// A full slice, nanoseconds; at least 1.
+    /// A full slice, nanoseconds, at least 1.
     pub fn slice_ns(&self, entity: &Entity) -> u64 {
         entity.latency.scale(self.interval_ns).max(1)
     }
 
-    /// What has to be left of a slice to be worth running, nanoseconds; at least 1.
+    /// The least rest of a slice that is worth running, nanoseconds, at least 1.
     pub(super) fn slice_least_ns(&self, entity: &Entity) -> u64 {
-        // Never more than half a slice, else short slices could not be used at all.
+        // At most half a slice; otherwise short slices could not be used at all.
         (self.slice_ns(entity) / 2).clamp(1, SLICE_END_NS as u64)
     }
 
-    /// Whether less than that is left. Mostly more is than any slice has to have, and that is seen first.
+    /// Whether less than that is left. The first comparison is a fast path: it excludes most flows.
     pub(super) fn is_slice_used(&self, entity: &Entity) -> bool {
         entity.slice_left_ns < SLICE_END_NS
             && entity.slice_left_ns < signed(self.slice_least_ns(entity))
@@ -60,7 +63,7 @@ impl Bfs {
         }
     }
 
-    /// Where the virtual time of the flow's tenant and class is.
+    /// The current virtual time of the flow's tenant and class.
     fn virtual_now_ns(&self, entity: &Entity, view: &impl View) -> u64 {
         match self.base {
             Base::Now => view.now_ns(),
@@ -68,8 +71,8 @@ impl Bfs {
         }
     }
 
-    /// First deadline and slice. A child takes its parent's deadline and half of what it has left: the slice that waits in
-    /// the system does not grow by forking.
+    /// Sets the first deadline and slice. A child takes its parent's deadline and half of the
+    /// parent's remaining slice, so that the total of waiting slices does not grow by forking.
     pub(super) fn refill_new(
         &self,
         entity: &mut Entity,
@@ -85,7 +88,7 @@ impl Bfs {
         let Some(parent) = parent else { return };
         entity.last_cpu = parent.last_cpu;
         if parent.class != entity.class || self.tenant_of(parent) != self.tenant_of(entity) {
-            return; // deadlines of another virtual time mean nothing here
+            return; // Deadlines of another virtual time are not comparable.
         }
         let least_ns = signed(self.slice_least_ns(parent));
         if parent.slice_left_ns >= 2 * least_ns {
@@ -93,10 +96,11 @@ impl Bfs {
             entity.slice_left_ns = parent.slice_left_ns / 2;
             parent.slice_left_ns -= entity.slice_left_ns;
         }
-        // Else there is too little to share: the child waits for its turn with a slice and a deadline of its own.
+        // Otherwise there is too little to share: the child has a slice and a deadline of its own.
     }
 
-    /// A new deadline and slice if the old slice is used up; with [`Base::Now`], as published, for batch flows at every stop.
+    /// Sets a new deadline and slice if the old slice is used up. With [`Base::Now`], batch flows
+    /// are refilled at every stop, as published.
     pub(super) fn refill_used(&self, entity: &mut Entity, view: &impl View) {
         let is_used = self.is_slice_used(entity)
             || self.base == Base::Now && entity.latency == Latency::Batch;
@@ -111,8 +115,8 @@ impl Bfs {
                 entity.slice_left_ns = signed(slice_ns);
             }
             Base::Carry { lag_max_ns } => {
-                // Who ran for several slices pays for several: a flow that never stops in time gets no more than others. What was
-                // left is kept, for the same reason.
+                // A flow that ran for several slices pays for several, so that a flow that never
+                // stops in time gains nothing. The rest of the slice is kept for the same reason.
                 let missing_ns = (least_ns - entity.slice_left_ns).unsigned_abs();
                 let slices = missing_ns.div_ceil(slice_ns);
                 let earliest_ns = self.virtual_now_ns(entity, view).saturating_sub(lag_max_ns);

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::tests::{MS, StillView, hogs, sixteen};
-use super::super::{Latency, Nice, TenantId};
 use super::*;
+use crate::entity::{Latency, Nice, TenantId};
+use crate::test_support::{FixedView, MS, run_cpu_bound, sixteen_cpus};
 use crate::topology::Topology;
 
 fn normal(nice: i32) -> Entity {
@@ -20,18 +20,18 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
-/// What one flow of `nice_a` gets for each that one of `nice_b` gets, with `count` of the first and one of the second.
+/// The CPU time of one of `count` flows of `nice_a` relative to that of one flow of `nice_b`.
 fn ratio(policy: &Bfs, count: usize, nice_a: i32, nice_b: i32) -> f64 {
     let mut flows = vec![normal(nice_a); count];
     flows.push(normal(nice_b));
     let rounds = 400 * (count as u64 + 1);
-    let had_ns = hogs(policy, flows, rounds * policy.interval_ns, 0);
-    mean(&had_ns[..count]) / had_ns[count] as f64
+    let used_ns = run_cpu_bound(policy, flows, rounds * policy.interval_ns, 0);
+    mean(&used_ns[..count]) / used_ns[count] as f64
 }
 
 #[test]
-fn offsets_are_the_published_ones() {
-    let offset_us = |nice| Bfs::faithful().offset_ns(&normal(nice)) / 1000;
+fn offsets_equal_the_published_values() {
+    let offset_us = |nice| Bfs::published().offset_ns(&normal(nice)) / 1000;
     assert_eq!(
         [offset_us(-20), offset_us(0), offset_us(19)],
         [6_000, 39_187, 238_546]
@@ -39,7 +39,7 @@ fn offsets_are_the_published_ones() {
 }
 
 #[test]
-fn the_carried_base_keeps_nice_ratios_at_any_load() {
+fn the_carried_base_has_exact_nice_ratios_at_any_load() {
     for count in [1, 5, 10, 100] {
         let ratio = ratio(&carried(MS), count, 0, 19);
         let exact = 5089.0 / 836.0; // 6.09
@@ -49,7 +49,7 @@ fn the_carried_base_keeps_nice_ratios_at_any_load() {
 
 #[test]
 fn the_published_base_follows_its_closed_form() {
-    let policy = Bfs::faithful();
+    let policy = Bfs::published();
     let (a, b, slice) = (
         policy.offset_ns(&normal(0)),
         policy.offset_ns(&normal(19)),
@@ -67,31 +67,31 @@ fn the_published_base_follows_its_closed_form() {
 }
 
 #[test]
-fn latency_classes_change_no_share() {
+fn latency_classes_do_not_change_shares() {
     let flows = [0, 1, 2, 3].map(|latnice| normal(0).with_latency(Latency::from_latnice(latnice)));
-    let had_ns = hogs(&carried(MS), flows.to_vec(), 10_000 * MS, 0);
-    for had in &had_ns {
+    let used_ns = run_cpu_bound(&carried(MS), flows.to_vec(), 10_000 * MS, 0);
+    for used in &used_ns {
         assert!(
-            (*had as f64 / mean(&had_ns) - 1.0).abs() < 0.01,
-            "{had_ns:?}"
+            (*used as f64 / mean(&used_ns) - 1.0).abs() < 0.01,
+            "{used_ns:?}"
         );
     }
 }
 
 #[test]
-fn overrunning_wins_nothing() {
-    // Slices of 1 ms, but nobody looks for another 9: shares stay.
+fn overrunning_slices_gains_nothing() {
+    // Slices of 1 ms that end only 9 ms later: the shares do not change.
     let mut flows = vec![normal(0); 4];
     flows.push(normal(10));
     let policy = carried(MS);
-    let had_ns = hogs(&policy, flows, 20_000 * MS, 9 * MS);
+    let used_ns = run_cpu_bound(&policy, flows, 20_000 * MS, 9 * MS);
     let exact = policy.offset_ns(&normal(10)) as f64 / policy.offset_ns(&normal(0)) as f64;
-    let ratio = mean(&had_ns[..4]) / had_ns[4] as f64;
+    let ratio = mean(&used_ns[..4]) / used_ns[4] as f64;
     assert!((ratio / exact - 1.0).abs() < 0.03, "{ratio}, exact {exact}");
 }
 
 #[test]
-fn one_flow_against_a_hundred_gets_half() {
+fn one_flow_of_a_tenant_against_a_hundred_of_another_gets_half() {
     let (one, many) = (TenantId::new(1), TenantId::new(2));
     let flows = |first: TenantId| {
         let mut flows = vec![normal(0).with_tenant(first)];
@@ -99,23 +99,23 @@ fn one_flow_against_a_hundred_gets_half() {
         flows
     };
     let share = |policy: &Bfs, flows: Vec<Entity>| {
-        let had_ns = hogs(policy, flows, 1000 * MS, 0);
-        had_ns[0] as f64 / had_ns.iter().sum::<u64>() as f64
+        let used_ns = run_cpu_bound(policy, flows, 1000 * MS, 0);
+        used_ns[0] as f64 / used_ns.iter().sum::<u64>() as f64
     };
     let fair = share(&carried(MS), flows(one));
     assert!((fair - 0.5).abs() < 0.005, "{fair}");
-    let untold = Bfs {
+    let without_tenants = Bfs {
         has_tenants: false,
         ..carried(MS)
     };
-    let unfair = share(&untold, flows(one));
+    let unfair = share(&without_tenants, flows(one));
     assert!((unfair - 1.0 / 101.0).abs() < 0.005, "{unfair}");
 }
 
 #[test]
 fn a_sleep_changes_neither_deadline_nor_slice() {
-    for policy in [Bfs::faithful(), Bfs::default()] {
-        let mut view = StillView::new(&policy, Topology::flat(1));
+    for policy in [Bfs::published(), Bfs::default()] {
+        let mut view = FixedView::new(&policy, Topology::flat(1));
         let mut flow = normal(0);
         policy.admit(&mut flow, None, &view);
         let grant = policy.run(&mut flow, CpuId::FIRST, &view);
@@ -133,8 +133,8 @@ fn a_sleep_changes_neither_deadline_nor_slice() {
 
 #[test]
 fn a_fork_shares_the_slice_and_the_deadline() {
-    let policy = Bfs::faithful();
-    let mut view = StillView::new(&policy, Topology::flat(1));
+    let policy = Bfs::published();
+    let mut view = FixedView::new(&policy, Topology::flat(1));
     let (mut parent, mut child, mut late) = (normal(0), normal(0), normal(0));
     policy.admit(&mut parent, None, &view);
     view.now_ns = 5 * MS;
@@ -144,7 +144,8 @@ fn a_fork_shares_the_slice_and_the_deadline() {
         (child.slice_left_ns, parent.slice_left_ns),
         (3_000_000, 3_000_000)
     );
-    // 150 us are less than twice the least slice: no sharing, and no deadline from the past either.
+    // 150 us is less than twice the least slice: nothing is shared, and the old deadline is not
+    // inherited either.
     parent.slice_left_ns = 150_000;
     policy.admit(&mut late, Some(&mut parent), &view);
     assert_eq!(
@@ -154,13 +155,13 @@ fn a_fork_shares_the_slice_and_the_deadline() {
     assert_eq!(late.deadline_ns, view.now_ns + policy.offset_ns(&late));
 }
 
-/// The order in which idle CPUs are chosen when each chosen one becomes busy.
-fn idle_order(view: &mut StillView, policy: &Bfs, last: usize) -> Vec<usize> {
+/// The order in which idle CPUs are chosen if each chosen one becomes busy.
+fn idle_order(view: &mut FixedView, policy: &Bfs, last: usize) -> Vec<usize> {
     let mut order = Vec::new();
     loop {
         let mut flow = normal(0);
         flow.last_cpu = CpuId::new(last);
-        let Place::Idle(cpu) = policy.wake(&mut flow, None, false, view) else {
+        let Placement::Idle(cpu) = policy.wake(&mut flow, None, false, view) else {
             return order;
         };
         view.idle.remove(cpu);
@@ -169,63 +170,63 @@ fn idle_order(view: &mut StillView, policy: &Bfs, last: usize) -> Vec<usize> {
 }
 
 #[test]
-fn idle_cpus_are_taken_from_near_to_far() {
+fn idle_cpus_are_chosen_from_near_to_far() {
     let policy = Bfs::default();
-    let mut view = StillView::new(&policy, sixteen());
-    // The same CPU; another core of its cache; another cache of the node, idle, then its other core; then siblings, those
-    // of the own cache first; then the same on the other node.
+    let mut view = FixedView::new(&policy, sixteen_cpus());
+    // The same CPU; another core of its cache; the idle cache of the node, then its other core;
+    // then siblings, those of the own cache first; then the same on the other node.
     let order = idle_order(&mut view, &policy, 5);
     assert_eq!(
         order,
         [5, 6, 0, 2, 4, 7, 1, 3, 8, 12, 10, 14, 9, 11, 13, 15]
     );
-    // A core that runs slowly comes after a sibling of a busy one, and before another node.
-    let mut view = StillView::new(&policy, sixteen());
+    // A slow core comes after the sibling of a busy core and before another node.
+    let mut view = FixedView::new(&policy, sixteen_cpus());
     view.idle = [4, 6, 7, 9].into_iter().map(CpuId::new).collect();
     view.scaled_down = [6, 7].into_iter().map(CpuId::new).collect();
     assert_eq!(idle_order(&mut view, &policy, 5), [4, 6, 7, 9]);
 }
 
 #[test]
-fn the_latest_deadline_is_preempted_if_it_is_later() {
+fn a_wake_up_preempts_the_latest_deadline_if_it_is_later() {
     let policy = Bfs::default();
     let view =
-        StillView::new(&policy, Topology::flat(4)).busy(&[10 * MS, 40 * MS, 30 * MS, 40 * MS]);
+        FixedView::new(&policy, Topology::flat(4)).busy(&[10 * MS, 40 * MS, 30 * MS, 40 * MS]);
     let wake = |deadline_ns: u64, waker: Option<usize>, is_sync: bool, latency: Latency| {
         let mut flow = normal(0).with_latency(latency);
         flow.deadline_ns = deadline_ns;
         policy.wake(&mut flow, waker.map(CpuId::new), is_sync, &view)
     };
-    let home = Place::Queue(StripeId::default());
+    let home = Placement::Queue(StripeId::default());
     assert_eq!(
         wake(20 * MS, None, false, Latency::Usual),
-        Place::Preempt(CpuId::new(1))
+        Placement::Preempt(CpuId::new(1))
     );
     assert_eq!(
         wake(20 * MS, Some(3), false, Latency::Usual),
-        Place::Preempt(CpuId::new(3))
+        Placement::Preempt(CpuId::new(3))
     );
     assert_eq!(
         wake(20 * MS, Some(0), false, Latency::Usual),
-        Place::Preempt(CpuId::new(1))
+        Placement::Preempt(CpuId::new(1))
     );
     assert_eq!(wake(40 * MS, None, false, Latency::Usual), home);
     assert_eq!(wake(20 * MS, None, true, Latency::Usual), home);
     assert_eq!(wake(20 * MS, None, false, Latency::Batch), home);
     let mut idle_class = Entity::new(Class::Idle);
     assert_eq!(policy.wake(&mut idle_class, None, false, &view), home);
-    // Lent urgency counts as one's own.
-    idle_class.lend(Key::new(Class::Normal, TenantId::default(), 5 * MS));
+    // An inherited key counts like the flow's own.
+    idle_class.inherit(Key::new(Class::Normal, TenantId::default(), 5 * MS));
     assert_eq!(
         policy.wake(&mut idle_class, None, false, &view),
-        Place::Preempt(CpuId::new(1))
+        Placement::Preempt(CpuId::new(1))
     );
 }
 
 #[test]
-fn affinity_is_obeyed_and_an_empty_one_ignored() {
+fn affinity_is_respected_and_a_mask_without_cpus_of_the_machine_ignored() {
     let policy = Bfs::default();
-    let mut view = StillView::new(&policy, sixteen());
+    let mut view = FixedView::new(&policy, sixteen_cpus());
     let only = |cpus: &[usize]| {
         cpus.iter()
             .map(|&index| CpuId::new(index))
@@ -234,12 +235,12 @@ fn affinity_is_obeyed_and_an_empty_one_ignored() {
     let mut flow = normal(0).with_allowed(only(&[9, 11]));
     assert_eq!(
         policy.wake(&mut flow, None, false, &view),
-        Place::Idle(CpuId::new(9))
+        Placement::Idle(CpuId::new(9))
     );
     view.idle = only(&[0, 1, 2]);
     assert_eq!(
         policy.wake(&mut flow, Some(CpuId::new(1)), false, &view),
-        Place::Preempt(CpuId::new(9))
+        Placement::Preempt(CpuId::new(9))
     );
     assert!(
         policy.may_take(&flow, CpuId::new(11), &view)
@@ -248,25 +249,25 @@ fn affinity_is_obeyed_and_an_empty_one_ignored() {
     flow.allowed = only(&[100]);
     assert_eq!(
         policy.wake(&mut flow, None, false, &view),
-        Place::Idle(CpuId::FIRST)
+        Placement::Idle(CpuId::FIRST)
     );
 }
 
 #[test]
-fn who_stops_goes_on_here_unless_another_is_next_and_a_cpu_is_idle() {
+fn a_stopped_flow_moves_only_if_another_is_next_and_a_cpu_is_idle() {
     let policy = Bfs::default();
-    let mut view = StillView::new(&policy, Topology::flat(2));
+    let mut view = FixedView::new(&policy, Topology::flat(2));
     let mut flow = normal(0);
     policy.admit(&mut flow, None, &view);
-    let here = Place::Queue(StripeId::default());
-    let requeue = |flow: &mut Entity, view: &StillView| policy.requeue(flow, CpuId::FIRST, view);
+    let here = Placement::Queue(StripeId::default());
+    let requeue = |flow: &mut Entity, view: &FixedView| policy.requeue(flow, CpuId::FIRST, view);
     view.idle.remove(CpuId::FIRST);
     assert_eq!(requeue(&mut flow, &view), here, "nothing else waits");
     let key = |deadline_ns: u64| Key::new(Class::Normal, TenantId::default(), deadline_ns);
     view.queues[0] = (key(flow.deadline_ns + MS), 1);
-    assert_eq!(requeue(&mut flow, &view), here, "what waits comes later");
+    assert_eq!(requeue(&mut flow, &view), here, "the waiting flow is later");
     view.queues[0] = (key(flow.deadline_ns), 1);
-    assert_eq!(requeue(&mut flow, &view), Place::Idle(CpuId::new(1)));
+    assert_eq!(requeue(&mut flow, &view), Placement::Idle(CpuId::new(1)));
     view.idle = CpuMask::EMPTY;
     assert_eq!(requeue(&mut flow, &view), here);
 }
@@ -279,7 +280,7 @@ fn stripes_are_chosen_by_deadline_or_by_length() {
             interactive,
             ..Bfs::default()
         };
-        let mut view = StillView::new(&policy, sixteen());
+        let mut view = FixedView::new(&policy, sixteen_cpus());
         assert_eq!(view.queues.len(), 4);
         view.queues = queues
             .map(|(deadline, length)| (if length > 0 { key(deadline) } else { Key::NONE }, length))
@@ -314,11 +315,11 @@ fn stripes_are_chosen_by_deadline_or_by_length() {
         interactive: Interactive::Strict,
         ..Bfs::default()
     };
-    assert_eq!(StillView::new(&strict, sixteen()).queues.len(), 1);
+    assert_eq!(FixedView::new(&strict, sixteen_cpus()).queues.len(), 1);
 }
 
 #[test]
-fn a_preempted_flow_sticks_only_where_caches_matter_and_the_other_is_slow() {
+fn a_preempted_flow_is_sticky_only_in_throughput_mode_and_against_a_slow_cpu() {
     for (interactive, slow, may) in [
         (Interactive::Throughput, true, false),
         (Interactive::Throughput, false, true),
@@ -328,7 +329,7 @@ fn a_preempted_flow_sticks_only_where_caches_matter_and_the_other_is_slow() {
             interactive,
             ..Bfs::default()
         };
-        let mut view = StillView::new(&policy, Topology::flat(2));
+        let mut view = FixedView::new(&policy, Topology::flat(2));
         let mut flow = normal(0);
         policy.admit(&mut flow, None, &view);
         let _ = policy.stop(&mut flow, CpuId::FIRST, 1, Stop::Preempted, &view);
@@ -345,9 +346,9 @@ fn a_preempted_flow_sticks_only_where_caches_matter_and_the_other_is_slow() {
 }
 
 #[test]
-fn classes_come_before_deadlines_and_a_refractory_class_is_normal() {
+fn classes_order_before_deadlines_and_a_refractory_class_is_normal() {
     let policy = Bfs::default();
-    let view = StillView::new(&policy, Topology::flat(1));
+    let view = FixedView::new(&policy, Topology::flat(1));
     let key = |class, deadline_ms: u64| Key::new(class, TenantId::default(), deadline_ms * MS);
     let rank = |class, deadline_ms| policy.rank(key(class, deadline_ms), &view);
     assert!(rank(Class::Iso, 100) < rank(Class::Normal, 1));
@@ -362,9 +363,9 @@ fn classes_come_before_deadlines_and_a_refractory_class_is_normal() {
 }
 
 proptest! {
-    /// Whatever happens to a flow, its numbers stay usable.
+    /// No sequence of runs makes the state of a flow invalid.
     #[test]
-    fn no_history_breaks_the_books(
+    fn any_run_history_leaves_a_valid_entity(
         runs in proptest::collection::vec((any::<u64>(), 0u8..4, any::<u64>()), 1..30),
         nice in -20i32..20, latnice in 0u8..4, interval_ns: u64, is_published: bool,
     ) {
@@ -372,7 +373,7 @@ proptest! {
         if is_published {
             policy.base = Base::Now;
         }
-        let mut view = StillView::new(&policy, Topology::flat(2));
+        let mut view = FixedView::new(&policy, Topology::flat(2));
         let mut flow = normal(nice).with_latency(Latency::from_latnice(latnice));
         policy.admit(&mut flow, None, &view);
         for (ran_ns, why, now_ns) in runs {

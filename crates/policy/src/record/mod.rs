@@ -1,21 +1,28 @@
-//! Decisions written down, and taken again: the proof that two drivers use the same policy.
+//! Records decisions and replays them, to prove that two drivers use the same policy.
 //!
-//! [`Recorded`] is a policy that passes every call on to another one and keeps what it was told, what it asked, what it was
-//! answered and what it decided. [`replay`] gives the same to a policy and compares: questions in the same order, the same
-//! decision, the same changes to the flow. Since a policy keeps nothing between calls, each record stands on its own, and it
-//! does not matter which thread wrote it when.
+//! [`Recorded`] wraps a policy and records for each call the arguments, the queries to the view
+//! with their answers, and the decision. [`replay`] repeats the calls with another policy and
+//! compares: the same queries in the same order, the same decision, the same changes of the flow. A
+//! policy has no state between calls, so each record is independent of the others, and it does not
+//! matter which thread recorded it when.
 
 mod view;
 
 use std::sync::{Mutex, PoisonError};
 
-pub use view::Asked;
-use view::{Listening, Repeating};
+pub use view::Query;
+use view::{RecordingView, ReplayView};
 
-use super::{Charge, Class, Entity, Grant, Key, Ledger, Place, Policy, Rank, Stop, View};
+use crate::accounting::{Charge, Grant};
+use crate::decision::{Placement, Stop};
+use crate::entity::{Class, Entity};
+use crate::key::{Key, Rank};
+use crate::ledger::Ledger;
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
+use crate::view::View;
 
-/// What the policy was asked to decide. The flow it is about stands in [`Record::before`].
+/// A call of a policy. The flow that it is about is [`Record::before`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the arguments of Policy's methods")]
 pub enum Call {
@@ -30,36 +37,36 @@ pub enum Call {
     Stop { cpu: CpuId, ran_ns: u64, why: Stop },
 }
 
-/// What it decided.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the results of Policy's methods")]
 pub enum Decision {
     Admitted { parent: Option<Entity> },
     Key(Key),
     Rank(Rank),
-    Place(Place),
+    Placement(Placement),
     Stripe(Option<StripeId>),
     May(bool),
     Grant(Grant),
     Charge(Charge),
 }
 
-/// One call from beginning to end.
+/// One call with its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// What was asked.
+    /// The call.
     pub call: Call,
-    /// The flow before (a new one where the call is about none).
+    /// The flow before the call; a placeholder in calls without a flow.
     pub before: Entity,
-    /// What the policy asked, with the answers.
-    pub asked: Vec<Asked>,
-    /// What it decided.
+    /// The policy's queries to the view with the answers.
+    pub queries: Vec<Query>,
+    /// The result.
     pub decision: Decision,
-    /// The flow after.
+    /// The flow after the call.
     pub after: Entity,
 }
 
-/// A policy that keeps records of another one. It takes memory and a lock: for tests.
+/// Records the calls of another policy. It allocates and locks, so it is for tests.
 #[derive(Debug)]
 pub struct Recorded<P> {
     policy: P,
@@ -68,7 +75,7 @@ pub struct Recorded<P> {
 }
 
 impl<P: Policy> Recorded<P> {
-    /// Keeps the first `records_max` calls of `policy`.
+    /// Records the first `records_max` calls of `policy`.
     pub fn new(policy: P, records_max: usize) -> Recorded<P> {
         Recorded {
             policy,
@@ -77,7 +84,7 @@ impl<P: Policy> Recorded<P> {
         }
     }
 
-    /// What was kept so far.
+    /// The records so far.
     pub fn records(&self) -> Vec<Record> {
         self.records
             .lock()
@@ -85,21 +92,21 @@ impl<P: Policy> Recorded<P> {
             .clone()
     }
 
-    fn listen<V: View, R>(
+    fn record<V: View, R>(
         &self,
         call: Call,
         entity: &mut Entity,
         view: &V,
-        decide: impl FnOnce(&P, &mut Entity, &Listening<'_, V>) -> R,
+        decide: impl FnOnce(&P, &mut Entity, &RecordingView<'_, V>) -> R,
         decision: impl FnOnce(&R) -> Decision,
     ) -> R {
-        let listening = Listening::new(view);
+        let recording = RecordingView::new(view);
         let before = *entity;
-        let result = decide(&self.policy, entity, &listening);
+        let result = decide(&self.policy, entity, &recording);
         let record = Record {
             call,
             before,
-            asked: listening.heard(),
+            queries: recording.queries(),
             decision: decision(&result),
             after: *entity,
         };
@@ -111,8 +118,8 @@ impl<P: Policy> Recorded<P> {
     }
 }
 
-/// Stands for the flow in calls that are about none.
-const NOBODY: Entity = Entity::new(Class::Normal);
+/// The flow in records of calls without a flow.
+const NO_FLOW: Entity = Entity::new(Class::Normal);
 
 impl<P: Policy> Policy for Recorded<P> {
     fn ledger(&self, cpus: usize) -> Ledger {
@@ -127,7 +134,7 @@ impl<P: Policy> Policy for Recorded<P> {
         let call = Call::Admit {
             parent: parent.as_deref().copied(),
         };
-        self.listen(
+        self.record(
             call,
             entity,
             view,
@@ -148,7 +155,7 @@ impl<P: Policy> Policy for Recorded<P> {
     fn key(&self, entity: &Entity, view: &impl View) -> Key {
         let mut entity = *entity;
         let outcome = |key: &Key| Decision::Key(*key);
-        self.listen(
+        self.record(
             Call::Key,
             &mut entity,
             view,
@@ -160,9 +167,9 @@ impl<P: Policy> Policy for Recorded<P> {
     fn rank(&self, key: Key, view: &impl View) -> Rank {
         let outcome = |rank: &Rank| Decision::Rank(*rank);
         let call = Call::Rank { key };
-        self.listen(
+        self.record(
             call,
-            &mut { NOBODY },
+            &mut { NO_FLOW },
             view,
             |policy, _, view| policy.rank(key, view),
             outcome,
@@ -175,20 +182,20 @@ impl<P: Policy> Policy for Recorded<P> {
         waker: Option<CpuId>,
         is_sync: bool,
         view: &impl View,
-    ) -> Place {
-        self.listen(
+    ) -> Placement {
+        self.record(
             Call::Wake { waker, is_sync },
             entity,
             view,
             |policy, entity, view| policy.wake(entity, waker, is_sync, view),
-            |place| Decision::Place(*place),
+            |place| Decision::Placement(*place),
         )
     }
 
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
-        let outcome = |place: &Place| Decision::Place(*place);
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
+        let outcome = |place: &Placement| Decision::Placement(*place);
         let call = Call::Requeue { cpu };
-        self.listen(
+        self.record(
             call,
             entity,
             view,
@@ -200,9 +207,9 @@ impl<P: Policy> Policy for Recorded<P> {
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
         let outcome = |stripe: &Option<StripeId>| Decision::Stripe(*stripe);
         let call = Call::Pick { cpu, tried: *tried };
-        self.listen(
+        self.record(
             call,
-            &mut { NOBODY },
+            &mut { NO_FLOW },
             view,
             |policy, _, view| policy.pick(cpu, tried, view),
             outcome,
@@ -213,7 +220,7 @@ impl<P: Policy> Policy for Recorded<P> {
         let mut entity = *entity;
         let outcome = |may: &bool| Decision::May(*may);
         let call = Call::MayTake { cpu };
-        self.listen(
+        self.record(
             call,
             &mut entity,
             view,
@@ -225,7 +232,7 @@ impl<P: Policy> Policy for Recorded<P> {
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
         let outcome = |grant: &Grant| Decision::Grant(*grant);
         let call = Call::Run { cpu };
-        self.listen(
+        self.record(
             call,
             entity,
             view,
@@ -242,7 +249,7 @@ impl<P: Policy> Policy for Recorded<P> {
         why: Stop,
         view: &impl View,
     ) -> Charge {
-        self.listen(
+        self.record(
             Call::Stop { cpu, ran_ns, why },
             entity,
             view,
@@ -252,20 +259,20 @@ impl<P: Policy> Policy for Recorded<P> {
     }
 }
 
-/// Where a replay came out differently.
+/// The first difference of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// Index of the record.
+    /// The index of the record.
     pub index: usize,
-    /// What the policy decided now.
+    /// The result of the replayed call.
     pub decision: Decision,
-    /// The flow after, now.
+    /// The flow after the replayed call.
     pub after: Entity,
-    /// Whether it asked what it had asked then.
-    pub has_asked_the_same: bool,
+    /// Whether the queries were the same.
+    pub has_same_queries: bool,
 }
 
-/// Lets `policy` decide every record again, on the machine it was recorded on.
+/// Repeats every recorded call with `policy` on the machine of the recording.
 ///
 /// # Errors
 ///
@@ -276,16 +283,16 @@ pub fn replay(
     records: &[Record],
 ) -> Result<(), Box<Divergence>> {
     for (index, record) in records.iter().enumerate() {
-        let view = Repeating::new(topology, &record.asked);
+        let view = ReplayView::new(topology, &record.queries);
         let mut after = record.before;
         let decision = decide(policy, record.call, &mut after, &view);
-        let has_asked_the_same = view.is_exhausted();
-        if decision != record.decision || after != record.after || !has_asked_the_same {
+        let has_same_queries = view.is_exhausted();
+        if decision != record.decision || after != record.after || !has_same_queries {
             return Err(Box::new(Divergence {
                 index,
                 decision,
                 after,
-                has_asked_the_same,
+                has_same_queries,
             }));
         }
     }
@@ -300,8 +307,10 @@ fn decide(policy: &impl Policy, call: Call, entity: &mut Entity, view: &impl Vie
         }
         Call::Key => Decision::Key(policy.key(entity, view)),
         Call::Rank { key } => Decision::Rank(policy.rank(key, view)),
-        Call::Wake { waker, is_sync } => Decision::Place(policy.wake(entity, waker, is_sync, view)),
-        Call::Requeue { cpu } => Decision::Place(policy.requeue(entity, cpu, view)),
+        Call::Wake { waker, is_sync } => {
+            Decision::Placement(policy.wake(entity, waker, is_sync, view))
+        }
+        Call::Requeue { cpu } => Decision::Placement(policy.requeue(entity, cpu, view)),
         Call::Pick { cpu, tried } => Decision::Stripe(policy.pick(cpu, &tried, view)),
         Call::MayTake { cpu } => Decision::May(policy.may_take(entity, cpu, view)),
         Call::Run { cpu } => Decision::Grant(policy.run(entity, cpu, view)),
@@ -314,13 +323,14 @@ fn decide(policy: &impl Policy, call: Call, entity: &mut Entity, view: &impl Vie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bfs;
+    use crate::bfs::Bfs;
+    use crate::test_support::FixedView;
 
     #[test]
-    fn no_more_is_kept_than_asked_for() {
+    fn records_at_most_the_given_number_of_calls() {
         let policy = Recorded::new(Bfs::default(), 1);
-        let view = crate::tests::StillView::new(&policy, Topology::flat(1));
-        let mut flow = NOBODY;
+        let view = FixedView::new(&policy, Topology::flat(1));
+        let mut flow = NO_FLOW;
         policy.admit(&mut flow, None, &view);
         let _ = policy.key(&flow, &view);
         assert_eq!(policy.records().len(), 1);

@@ -1,15 +1,18 @@
-//! A view that listens, and one that repeats what was heard.
+//! A view that records queries, and one that replays the answers.
 
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use super::super::{Class, Key, Ledger, LedgerRules, Nice, TenantId, View};
+use crate::entity::{Class, Nice, TenantId};
+use crate::key::Key;
+use crate::ledger::{Ledger, LedgerRules};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
+use crate::view::View;
 
-/// A question to a [`View`], with its answer last.
+/// A query to a [`View`]. The last field is the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the arguments and results of View's methods")]
-pub enum Asked {
+pub enum Query {
     Now(u64),
     Idle(CpuMask),
     Running(CpuId, Key),
@@ -24,68 +27,69 @@ pub enum Asked {
     IsIsoRefractory(bool),
 }
 
-pub(super) struct Listening<'a, V> {
+/// Passes queries on to another view and records them.
+pub(super) struct RecordingView<'a, V> {
     view: &'a V,
-    heard: RefCell<Vec<Asked>>,
+    queries: RefCell<Vec<Query>>,
 }
 
-impl<'a, V> Listening<'a, V> {
+impl<'a, V> RecordingView<'a, V> {
     pub(super) fn new(view: &'a V) -> Self {
-        Listening {
+        RecordingView {
             view,
-            heard: RefCell::default(),
+            queries: RefCell::default(),
         }
     }
 
-    pub(super) fn heard(self) -> Vec<Asked> {
-        self.heard.into_inner()
+    pub(super) fn queries(self) -> Vec<Query> {
+        self.queries.into_inner()
     }
 
-    fn note<R: Copy>(&self, answer: R, asked: impl FnOnce(R) -> Asked) -> R {
-        self.heard.borrow_mut().push(asked(answer));
+    fn note<R: Copy>(&self, answer: R, query: impl FnOnce(R) -> Query) -> R {
+        self.queries.borrow_mut().push(query(answer));
         answer
     }
 }
 
-impl<V: View> View for Listening<'_, V> {
+impl<V: View> View for RecordingView<'_, V> {
     fn now_ns(&self) -> u64 {
-        self.note(self.view.now_ns(), Asked::Now)
+        self.note(self.view.now_ns(), Query::Now)
     }
     fn topology(&self) -> &Topology {
         self.view.topology()
     }
     fn idle(&self) -> CpuMask {
-        self.note(self.view.idle(), Asked::Idle)
+        self.note(self.view.idle(), Query::Idle)
     }
     fn running(&self, cpu: CpuId) -> Key {
-        self.note(self.view.running(cpu), |key| Asked::Running(cpu, key))
+        self.note(self.view.running(cpu), |key| Query::Running(cpu, key))
     }
     fn running_nice(&self, cpu: CpuId) -> Nice {
         self.note(self.view.running_nice(cpu), |nice| {
-            Asked::RunningNice(cpu, nice)
+            Query::RunningNice(cpu, nice)
         })
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         self.note(self.view.is_scaled_down(cpu), |is| {
-            Asked::IsScaledDown(cpu, is)
+            Query::IsScaledDown(cpu, is)
         })
     }
     fn stripes(&self) -> usize {
-        self.note(self.view.stripes(), Asked::Stripes)
+        self.note(self.view.stripes(), Query::Stripes)
     }
     fn stripe_of(&self, cpu: CpuId) -> StripeId {
         self.note(self.view.stripe_of(cpu), |stripe| {
-            Asked::StripeOf(cpu, stripe)
+            Query::StripeOf(cpu, stripe)
         })
     }
     fn best_key(&self, stripe: StripeId) -> Key {
         self.note(self.view.best_key(stripe), |key| {
-            Asked::BestKey(stripe, key)
+            Query::BestKey(stripe, key)
         })
     }
     fn queued(&self, stripe: StripeId) -> usize {
         self.note(self.view.queued(stripe), |length| {
-            Asked::Queued(stripe, length)
+            Query::Queued(stripe, length)
         })
     }
     fn ledger(&self) -> &Ledger {
@@ -93,59 +97,59 @@ impl<V: View> View for Listening<'_, V> {
     }
     fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
         let answer = self.view.frontier_ns(tenant, class);
-        self.note(answer, |time| Asked::Frontier(tenant, class, time))
+        self.note(answer, |time| Query::Frontier(tenant, class, time))
     }
     fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
         let answer = self.view.tenant_time_ns(tenant, class);
-        self.note(answer, |time| Asked::TenantTime(tenant, class, time))
+        self.note(answer, |time| Query::TenantTime(tenant, class, time))
     }
     fn is_iso_refractory(&self) -> bool {
-        self.note(self.view.is_iso_refractory(), Asked::IsIsoRefractory)
+        self.note(self.view.is_iso_refractory(), Query::IsIsoRefractory)
     }
 }
 
-/// Answers as before, as long as the questions are as before.
-pub(super) struct Repeating<'a> {
+/// Returns the recorded answers as long as the queries are the recorded ones.
+pub(super) struct ReplayView<'a> {
     topology: &'a Topology,
-    asked: &'a [Asked],
+    queries: &'a [Query],
     next: Cell<usize>,
     has_diverged: Cell<bool>,
-    /// Never asked by a policy that asks the view; empty accounts for one that does.
+    /// Empty accounts. A policy that queries the view instead of the ledger never reads it.
     ledger: OnceLock<Ledger>,
 }
 
-impl<'a> Repeating<'a> {
-    pub(super) fn new(topology: &'a Topology, asked: &'a [Asked]) -> Self {
-        Repeating {
+impl<'a> ReplayView<'a> {
+    pub(super) fn new(topology: &'a Topology, queries: &'a [Query]) -> Self {
+        ReplayView {
             topology,
-            asked,
+            queries,
             next: Cell::new(0),
             has_diverged: Cell::new(false),
             ledger: OnceLock::new(),
         }
     }
 
-    /// Whether all questions came again, and no others.
+    /// Whether the queries were exactly the recorded ones.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.next.get() == self.asked.len() && !self.has_diverged.get()
+        self.next.get() == self.queries.len() && !self.has_diverged.get()
     }
 
-    /// The next answer if the question fits, else `other`.
-    fn answer<R>(&self, fits: impl FnOnce(Asked) -> Option<R>, other: R) -> R {
-        let asked = self.asked.get(self.next.get());
+    /// The next recorded answer if the query matches, else `default`.
+    fn answer<R>(&self, matches: impl FnOnce(Query) -> Option<R>, default: R) -> R {
+        let query = self.queries.get(self.next.get());
         self.next.set(self.next.get() + 1);
-        asked.and_then(|asked| fits(*asked)).unwrap_or_else(|| {
+        query.and_then(|query| matches(*query)).unwrap_or_else(|| {
             self.has_diverged.set(true);
-            other
+            default
         })
     }
 }
 
-impl View for Repeating<'_> {
+impl View for ReplayView<'_> {
     fn now_ns(&self) -> u64 {
         self.answer(
-            |asked| {
-                if let Asked::Now(time) = asked {
+            |query| {
+                if let Query::Now(time) = query {
                     Some(time)
                 } else {
                     None
@@ -158,40 +162,40 @@ impl View for Repeating<'_> {
         self.topology
     }
     fn idle(&self) -> CpuMask {
-        let fits = |asked| {
-            if let Asked::Idle(mask) = asked {
+        let matches = |query| {
+            if let Query::Idle(mask) = query {
                 Some(mask)
             } else {
                 None
             }
         };
-        self.answer(fits, CpuMask::EMPTY)
+        self.answer(matches, CpuMask::EMPTY)
     }
     fn running(&self, cpu: CpuId) -> Key {
-        let fits = |asked| match asked {
-            Asked::Running(then, key) if then == cpu => Some(key),
+        let matches = |query| match query {
+            Query::Running(then, key) if then == cpu => Some(key),
             _ => None,
         };
-        self.answer(fits, Key::NONE)
+        self.answer(matches, Key::NONE)
     }
     fn running_nice(&self, cpu: CpuId) -> Nice {
-        let fits = |asked| match asked {
-            Asked::RunningNice(then, nice) if then == cpu => Some(nice),
+        let matches = |query| match query {
+            Query::RunningNice(then, nice) if then == cpu => Some(nice),
             _ => None,
         };
-        self.answer(fits, Nice::default())
+        self.answer(matches, Nice::default())
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
-        let fits = |asked| match asked {
-            Asked::IsScaledDown(then, is) if then == cpu => Some(is),
+        let matches = |query| match query {
+            Query::IsScaledDown(then, is) if then == cpu => Some(is),
             _ => None,
         };
-        self.answer(fits, false)
+        self.answer(matches, false)
     }
     fn stripes(&self) -> usize {
         self.answer(
-            |asked| {
-                if let Asked::Stripes(count) = asked {
+            |query| {
+                if let Query::Stripes(count) = query {
                     Some(count)
                 } else {
                     None
@@ -201,25 +205,25 @@ impl View for Repeating<'_> {
         )
     }
     fn stripe_of(&self, cpu: CpuId) -> StripeId {
-        let fits = |asked| match asked {
-            Asked::StripeOf(then, stripe) if then == cpu => Some(stripe),
+        let matches = |query| match query {
+            Query::StripeOf(then, stripe) if then == cpu => Some(stripe),
             _ => None,
         };
-        self.answer(fits, StripeId::default())
+        self.answer(matches, StripeId::default())
     }
     fn best_key(&self, stripe: StripeId) -> Key {
-        let fits = |asked| match asked {
-            Asked::BestKey(then, key) if then == stripe => Some(key),
+        let matches = |query| match query {
+            Query::BestKey(then, key) if then == stripe => Some(key),
             _ => None,
         };
-        self.answer(fits, Key::NONE)
+        self.answer(matches, Key::NONE)
     }
     fn queued(&self, stripe: StripeId) -> usize {
-        let fits = |asked| match asked {
-            Asked::Queued(then, length) if then == stripe => Some(length),
+        let matches = |query| match query {
+            Query::Queued(then, length) if then == stripe => Some(length),
             _ => None,
         };
-        self.answer(fits, 0)
+        self.answer(matches, 0)
     }
     fn ledger(&self) -> &Ledger {
         self.has_diverged.set(true);
@@ -233,29 +237,29 @@ impl View for Repeating<'_> {
         })
     }
     fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
-        let fits = |asked| match asked {
-            Asked::Frontier(whose, which, time) if (whose, which) == (tenant, class) => Some(time),
+        let matches = |query| match query {
+            Query::Frontier(whose, which, time) if (whose, which) == (tenant, class) => Some(time),
             _ => None,
         };
-        self.answer(fits, 0)
+        self.answer(matches, 0)
     }
     fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
-        let fits = |asked| match asked {
-            Asked::TenantTime(whose, which, time) if (whose, which) == (tenant, class) => {
+        let matches = |query| match query {
+            Query::TenantTime(whose, which, time) if (whose, which) == (tenant, class) => {
                 Some(time)
             }
             _ => None,
         };
-        self.answer(fits, 0)
+        self.answer(matches, 0)
     }
     fn is_iso_refractory(&self) -> bool {
-        let fits = |asked| {
-            if let Asked::IsIsoRefractory(is) = asked {
+        let matches = |query| {
+            if let Query::IsIsoRefractory(is) = query {
                 Some(is)
             } else {
                 None
             }
         };
-        self.answer(fits, false)
+        self.answer(matches, false)
     }
 }

@@ -1,18 +1,20 @@
-//! Limits that control groups put on this process: which CPUs, and how much of them.
+//! The CPU limits that control groups set for this process: which CPUs, and how much CPU time.
 //!
-//! Sources: `Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/cpusets.rst`, `scheduler/sched-bwc.rst`.
+//! Sources: `Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/cpusets.rst`,
+//! `scheduler/sched-bwc.rst`.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Sources;
-use super::files::{list_in, number_in, text_in};
+use super::files::{read_list, read_number, read_text};
+use super::sources::Sources;
 
-/// Depth of control groups walked up.
+/// The largest depth of control groups that is followed.
 const DEPTH_MAX: usize = 64;
 
-/// The control groups of this process, from its own up to the root.
+/// The control groups of this process, from its own group up to the root.
 pub(super) struct ControlGroups {
-    /// Folders with the version 2 files, or with those of the `cpuset` and `cpu` controllers of version 1.
+    /// Directories with the version 2 files, or with those of the `cpuset` and `cpu` controllers of
+    /// version 1.
     unified: Vec<PathBuf>,
     cpuset: Vec<PathBuf>,
     cpu: Vec<PathBuf>,
@@ -20,7 +22,7 @@ pub(super) struct ControlGroups {
 
 impl ControlGroups {
     pub(super) fn of_this_process(sources: &Sources) -> ControlGroups {
-        let text = text_in(&sources.proc.join("self/cgroup")).unwrap_or_default();
+        let text = read_text(&sources.proc.join("self/cgroup")).unwrap_or_default();
         let mount = sources.sys.join("fs/cgroup");
         let mut groups = ControlGroups {
             unified: Vec::new(),
@@ -49,32 +51,36 @@ impl ControlGroups {
         groups
     }
 
-    /// CPUs of the innermost group that says something; empty when none does.
+    /// The CPUs of the innermost group that restricts them; empty if no group does.
     pub(super) fn cpuset(&self) -> Vec<u32> {
         let unified = self
             .unified
             .iter()
-            .map(|folder| folder.join("cpuset.cpus.effective"));
-        let old = |file: &'static str| self.cpuset.iter().map(move |folder| folder.join(file));
+            .map(|directory| directory.join("cpuset.cpus.effective"));
+        let old = |file: &'static str| {
+            self.cpuset
+                .iter()
+                .map(move |directory| directory.join(file))
+        };
         let files = unified
             .chain(old("cpuset.effective_cpus"))
             .chain(old("cpuset.cpus"));
         files
-            .map(|file| list_in(&file))
+            .map(|file| read_list(&file))
             .find(|cpus| !cpus.is_empty())
             .unwrap_or_default()
     }
 
-    /// The tightest quota of all groups above this process.
+    /// The tightest quota of this process's group and all groups above it.
     pub(super) fn quota_permille(&self) -> Option<u64> {
-        let unified = self.unified.iter().filter_map(|folder| {
-            let text = text_in(&folder.join("cpu.max"))?;
+        let unified = self.unified.iter().filter_map(|directory| {
+            let text = read_text(&directory.join("cpu.max"))?;
             let (quota, period) = text.trim().split_once(' ')?;
             permille(quota.parse().ok()?, period.parse().ok()?)
         });
-        let old = self.cpu.iter().filter_map(|folder| {
-            let quota = number_in(&folder.join("cpu.cfs_quota_us"))?;
-            permille(quota, number_in(&folder.join("cpu.cfs_period_us"))?)
+        let old = self.cpu.iter().filter_map(|directory| {
+            let quota = read_number(&directory.join("cpu.cfs_quota_us"))?;
+            permille(quota, read_number(&directory.join("cpu.cfs_period_us"))?)
         });
         unified.chain(old).min()
     }
@@ -87,8 +93,8 @@ fn permille(quota_us: u64, period_us: u64) -> Option<u64> {
         .map(|permille| permille.max(1))
 }
 
-/// `path` below `mount`, and all folders between them. Steps out of `mount`, which the kernel shows for groups outside of one's
-/// own namespace, are left out.
+/// `path` below `mount`, and all directories between them. Ignores `..` components, which the
+/// kernel shows for groups outside of the process's namespace.
 fn upwards(mount: &Path, path: &str) -> Vec<PathBuf> {
     let names = Path::new(path)
         .components()
@@ -96,13 +102,13 @@ fn upwards(mount: &Path, path: &str) -> Vec<PathBuf> {
             Component::Normal(name) => Some(name),
             _ => None,
         });
-    let mut folders = vec![mount.to_path_buf()];
+    let mut directories = vec![mount.to_path_buf()];
     for name in names.take(DEPTH_MAX) {
-        let inner = folders.last().map(|folder| folder.join(name));
-        folders.extend(inner);
+        let inner = directories.last().map(|directory| directory.join(name));
+        directories.extend(inner);
     }
-    folders.reverse();
-    folders
+    directories.reverse();
+    directories
 }
 
 #[cfg(test)]
@@ -111,15 +117,15 @@ mod tests {
 
     #[test]
     fn paths_cannot_leave_the_mount() {
-        let folders = upwards(Path::new("/m"), "/../../etc/./x");
+        let directories = upwards(Path::new("/m"), "/../../etc/./x");
         assert_eq!(
-            folders,
+            directories,
             [Path::new("/m/etc/x"), Path::new("/m/etc"), Path::new("/m")]
         );
     }
 
     #[test]
-    fn a_quota_is_never_nothing() {
+    fn a_quota_is_at_least_one_permille() {
         assert_eq!(
             [permille(1, 1_000_000), permille(150, 100)],
             [Some(1), Some(1500)]

@@ -1,42 +1,37 @@
-//! The machine that this process may use, from what Linux tells about it.
+//! Discovers the CPUs that this process may use, from Linux's sysfs and procfs.
 //!
-//! Sources: `Documentation/admin-guide/cputopology.rst`, `Documentation/ABI/testing/sysfs-devices-system-cpu`. Every file may be missing, empty or wrong: containers hide
-//! them, virtual machines make them up. Then the next best source counts, in the end "as many equal CPUs as the system says".
+//! Sources: `Documentation/admin-guide/cputopology.rst`,
+//! `Documentation/ABI/testing/sysfs-devices-system-cpu`. Every file may be missing, empty or wrong,
+//! because containers hide files and virtual machines invent them. Each has a fallback; the last
+//! one is as many equal CPUs as the system reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::control_groups::ControlGroups;
-use super::files::{first_list, list_in, listed_folders, number_in, text_in};
-use super::{CAPACITY_MAX, CPUS_MAX, Cpu, CpuMask, Topology};
+use super::cpu::{CAPACITY_MAX, Cpu, CpuId};
+use super::files::{numbered_entries, read_first_list, read_list, read_number, read_text};
+use super::layout::Topology;
+use super::mask::{CPUS_MAX, CpuMask};
+use super::sources::Sources;
 
-/// Cache levels looked at per CPU.
+/// The number of cache directories read per CPU.
 const CACHE_INDICES: u32 = 16;
-/// A CPU counts as scaled down below this part of its full frequency, in 16ths.
+/// A CPU counts as scaled down below this fraction of its full frequency, in 16ths.
 const SCALED_DOWN_16THS: u64 = 12;
 
-/// Where the kernel's files are; other places in tests.
-#[derive(Debug, Clone)]
-pub struct Sources {
-    /// `/sys`.
-    pub sys: PathBuf,
-    /// `/proc`.
-    pub proc: PathBuf,
-    /// CPUs that the scheduler lets this process run on, by the operating system's number; empty: not known.
-    pub affinity: Vec<u32>,
-}
-
-/// What this process may use.
+/// The part of the machine that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The CPUs that are online and allowed by affinity and cpuset.
+    /// The CPUs that are online and allowed by affinity mask and cpuset.
     pub topology: Topology,
-    /// How much CPU time the control groups allow, in thousandths of a CPU: `cpu.max`, or `cpu.cfs_quota_us`. None: no limit.
+    /// The CPU time that the control groups allow, in thousandths of a CPU (`cpu.max` or
+    /// `cpu.cfs_quota_us`). `None` if there is no limit.
     pub quota_permille: Option<u64>,
 }
 
 impl Machine {
-    /// The machine this runs on.
+    /// Discovers the machine that this process runs on.
     pub fn discover() -> Machine {
         Machine::from_sources(&Sources {
             sys: "/sys".into(),
@@ -45,7 +40,7 @@ impl Machine {
         })
     }
 
-    /// The machine that these files describe.
+    /// Returns the machine that these files describe.
     pub fn from_sources(sources: &Sources) -> Machine {
         let groups = ControlGroups::of_this_process(sources);
         let numbers = usable_numbers(sources, &groups);
@@ -55,21 +50,22 @@ impl Machine {
         }
     }
 
-    /// Workers that make sense: one per CPU, and no more than the quota pays for; at least one.
+    /// A sensible number of workers: one per CPU, limited by the quota, at least one.
     pub fn workers(&self) -> usize {
-        let paid = self.quota_permille.map_or(usize::MAX, |permille| {
+        let by_quota = self.quota_permille.map_or(usize::MAX, |permille| {
             usize::try_from(permille.div_ceil(1000)).unwrap_or(usize::MAX)
         });
-        self.topology.len().min(paid).max(1)
+        self.topology.len().min(by_quota).max(1)
     }
 }
 
-/// CPUs of `topology` that run well below their full frequency now. Those whose frequency is not known count as fast.
+/// The CPUs of `topology` that currently run well below their full frequency. CPUs of unknown
+/// frequency are not included.
 pub fn scaled_down(sys: &Path, topology: &Topology) -> CpuMask {
     let is_slow = |cpu: &Cpu| {
-        let folder = cpu_folder(sys, cpu.os_number).join("cpufreq");
-        let now = number_in(&folder.join("scaling_cur_freq"));
-        let full = number_in(&folder.join("cpuinfo_max_freq"));
+        let directory = cpu_directory(sys, cpu.os_number).join("cpufreq");
+        let now = read_number(&directory.join("scaling_cur_freq"));
+        let full = read_number(&directory.join("cpuinfo_max_freq"));
         now.zip(full)
             .is_some_and(|(now, full)| now < full / 16 * SCALED_DOWN_16THS)
     };
@@ -78,7 +74,7 @@ pub fn scaled_down(sys: &Path, topology: &Topology) -> CpuMask {
         .iter()
         .enumerate()
         .filter(|(_, cpu)| is_slow(cpu));
-    slow.map(|(index, _)| super::CpuId::new(index)).collect()
+    slow.map(|(index, _)| CpuId::new(index)).collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -96,12 +92,13 @@ fn affinity() -> Vec<u32> {
     Vec::new()
 }
 
-/// Online CPUs within affinity and cpuset. A source that would leave none is not believed.
+/// The online CPUs within affinity mask and cpuset. A restriction that would leave no CPU is
+/// ignored.
 fn usable_numbers(sources: &Sources, groups: &ControlGroups) -> Vec<u32> {
-    let folder = sources.sys.join("devices/system/cpu");
-    let mut numbers = list_in(&folder.join("online"));
+    let directory = sources.sys.join("devices/system/cpu");
+    let mut numbers = read_list(&directory.join("online"));
     if numbers.is_empty() {
-        numbers = listed_folders(&folder, "cpu");
+        numbers = numbered_entries(&directory, "cpu");
     }
     if numbers.is_empty() {
         numbers = sources.affinity.clone();
@@ -111,36 +108,36 @@ fn usable_numbers(sources: &Sources, groups: &ControlGroups) -> Vec<u32> {
         numbers = (0..count.min(CPUS_MAX) as u32).collect();
     }
     for allowed in [&sources.affinity, &groups.cpuset()] {
-        let kept: Vec<u32> = numbers
+        let remaining: Vec<u32> = numbers
             .iter()
             .filter(|&number| allowed.contains(number))
             .copied()
             .collect();
-        if !kept.is_empty() {
-            numbers = kept;
+        if !remaining.is_empty() {
+            numbers = remaining;
         }
     }
     numbers.truncate(CPUS_MAX);
     numbers
 }
 
-/// What sysfs says about each of these CPUs.
+/// The topology of these CPUs according to sysfs.
 fn topology(sys: &Path, numbers: &[u32]) -> Topology {
     let nodes = nodes(sys);
     let capacities = capacities(sys, numbers);
-    // Groups are told apart by their members, which are unique, unlike core ids, which repeat in every package.
+    // Groups are identified by their members, because core ids repeat in every package.
     let (mut cores, mut caches) = (Groups::default(), Groups::default());
     let mut cpu = |(&number, &capacity): (&u32, &u16)| {
-        let folder = cpu_folder(sys, number);
-        let siblings = first_list(&[
-            folder.join("topology/core_cpus_list"),
-            folder.join("topology/thread_siblings_list"),
+        let directory = cpu_directory(sys, number);
+        let siblings = read_first_list(&[
+            directory.join("topology/core_cpus_list"),
+            directory.join("topology/thread_siblings_list"),
         ]);
-        let package = first_list(&[
-            folder.join("topology/package_cpus_list"),
-            folder.join("topology/core_siblings_list"),
+        let package = read_first_list(&[
+            directory.join("topology/package_cpus_list"),
+            directory.join("topology/core_siblings_list"),
         ]);
-        let cache = last_level_cache(&folder).unwrap_or(package);
+        let cache = last_level_cache(&directory).unwrap_or(package);
         Cpu {
             os_number: number,
             core: cores.number_of(number, &siblings),
@@ -150,7 +147,7 @@ fn topology(sys: &Path, numbers: &[u32]) -> Topology {
         }
     };
     let mut cpus: Vec<Cpu> = numbers.iter().zip(&capacities).map(&mut cpu).collect();
-    // A core lies behind one cache, whatever the files say.
+    // All threads of a core share one cache, even if the files contradict it.
     let mut cache_of_core = BTreeMap::new();
     for cpu in &mut cpus {
         cpu.cache = *cache_of_core.entry(cpu.core).or_insert(cpu.cache);
@@ -158,8 +155,8 @@ fn topology(sys: &Path, numbers: &[u32]) -> Topology {
     Topology::new(cpus)
 }
 
-/// Numbers sets of CPUs. A CPU belongs to the first set that names it: else odd files could make it a stranger to a CPU that
-/// calls it its sibling.
+/// Numbers sets of CPUs. A CPU belongs to the first set that contains it, so that contradictory
+/// files cannot separate a CPU from one that names it as its sibling.
 #[derive(Default)]
 struct Groups {
     group_of: BTreeMap<u32, u16>,
@@ -179,13 +176,13 @@ impl Groups {
     }
 }
 
-/// The CPUs that share the outermost cache of the CPU in `folder`.
-fn last_level_cache(folder: &Path) -> Option<Vec<u32>> {
-    let indices = (0..CACHE_INDICES).map(|index| folder.join(format!("cache/index{index}")));
-    let levels = indices.filter_map(|folder| {
-        let holds_data = text_in(&folder.join("type"))?.trim() != "Instruction";
-        let level = number_in(&folder.join("level"))?;
-        let members = list_in(&folder.join("shared_cpu_list"));
+/// The CPUs that share the last-level cache of the CPU in `directory`.
+fn last_level_cache(directory: &Path) -> Option<Vec<u32>> {
+    let indices = (0..CACHE_INDICES).map(|index| directory.join(format!("cache/index{index}")));
+    let levels = indices.filter_map(|directory| {
+        let holds_data = read_text(&directory.join("type"))?.trim() != "Instruction";
+        let level = read_number(&directory.join("level"))?;
+        let members = read_list(&directory.join("shared_cpu_list"));
         (holds_data && !members.is_empty()).then_some((level, members))
     });
     levels
@@ -194,26 +191,27 @@ fn last_level_cache(folder: &Path) -> Option<Vec<u32>> {
 }
 
 fn nodes(sys: &Path) -> BTreeMap<u32, u16> {
-    let folder = sys.join("devices/system/node");
+    let directory = sys.join("devices/system/node");
     let mut node_of = BTreeMap::new();
-    for (index, node) in listed_folders(&folder, "node")
+    for (index, node) in numbered_entries(&directory, "node")
         .into_iter()
         .take(CPUS_MAX)
         .enumerate()
     {
-        for cpu in list_in(&folder.join(format!("node{node}/cpulist"))) {
+        for cpu in read_list(&directory.join(format!("node{node}/cpulist"))) {
             node_of.entry(cpu).or_insert(index as u16);
         }
     }
     node_of
 }
 
-/// Speeds compared with the fastest: `cpu_capacity`, else the largest frequencies, else all the same.
+/// Speeds relative to the fastest CPU: from `cpu_capacity`, else from the maximum frequencies, else
+/// all equal.
 fn capacities(sys: &Path, numbers: &[u32]) -> Vec<u16> {
     let by_file = |file: &str| -> Option<Vec<u64>> {
         let speeds = numbers
             .iter()
-            .map(|&number| number_in(&cpu_folder(sys, number).join(file)));
+            .map(|&number| read_number(&cpu_directory(sys, number).join(file)));
         speeds
             .map(|speed| speed.filter(|&speed| speed > 0))
             .collect()
@@ -224,14 +222,14 @@ fn capacities(sys: &Path, numbers: &[u32]) -> Vec<u16> {
     };
     let fastest = u128::from(speeds.iter().copied().max().unwrap_or(1));
     let scaled = |speed: u64| u128::from(speed) * u128::from(CAPACITY_MAX) / fastest;
-    // At most CAPACITY_MAX, so the cast loses nothing.
+    // At most CAPACITY_MAX, so the cast does not truncate.
     speeds
         .into_iter()
         .map(|speed| scaled(speed).max(1) as u16)
         .collect()
 }
 
-fn cpu_folder(sys: &Path, number: u32) -> PathBuf {
+fn cpu_directory(sys: &Path, number: u32) -> PathBuf {
     sys.join(format!("devices/system/cpu/cpu{number}"))
 }
 

@@ -2,10 +2,10 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::{CpuId, Locality};
 use super::*;
+use crate::topology::{CpuId, Locality};
 
-/// Files of a captured or made-up machine: path below the root, content.
+/// A file tree of a captured or invented machine: paths below the root and contents.
 struct Tree {
     root: tempfile::TempDir,
 }
@@ -24,7 +24,7 @@ impl Tree {
         fs::write(file, text).unwrap();
     }
 
-    /// A CPU as sysfs shows it: siblings, CPUs behind its level-3 cache.
+    /// Writes a CPU as sysfs shows it: its siblings, and the CPUs behind its level-3 cache.
     fn write_cpu(&self, number: u32, siblings: &str, cache: &str) {
         let cpu = format!("sys/devices/system/cpu/cpu{number}");
         self.write(&format!("{cpu}/topology/core_cpus_list"), siblings);
@@ -34,10 +34,10 @@ impl Tree {
             (2, "2", "Unified", siblings),
             (3, "3", "Unified", cache),
         ] {
-            let folder = format!("{cpu}/cache/index{index}");
-            self.write(&format!("{folder}/level"), level);
-            self.write(&format!("{folder}/type"), kind);
-            self.write(&format!("{folder}/shared_cpu_list"), members);
+            let directory = format!("{cpu}/cache/index{index}");
+            self.write(&format!("{directory}/level"), level);
+            self.write(&format!("{directory}/type"), kind);
+            self.write(&format!("{directory}/shared_cpu_list"), members);
         }
     }
 
@@ -50,7 +50,8 @@ impl Tree {
     }
 }
 
-/// Two nodes of two cores of two threads, siblings numbered as Intel's servers do: thread 1 of core n is n + 4.
+/// Two nodes of two cores of two threads. Siblings are numbered as on Intel's servers: the second
+/// thread of core n is n + 4.
 fn server() -> Tree {
     let tree = Tree::new(&[
         ("sys/devices/system/cpu/online", "0-7\n"),
@@ -75,7 +76,7 @@ fn os_numbers(machine: &Machine) -> Vec<u32> {
 }
 
 #[test]
-fn a_server_is_understood() {
+fn discovers_a_two_node_server() {
     let machine = server().machine(&[]);
     let locality = |to| machine.topology.locality(CpuId::FIRST, CpuId::new(to));
     assert_eq!(
@@ -91,7 +92,7 @@ fn a_server_is_understood() {
 }
 
 #[test]
-fn affinity_and_offline_cpus_leave_a_smaller_machine() {
+fn affinity_and_offline_cpus_reduce_the_machine() {
     let tree = server();
     tree.write("sys/devices/system/cpu/online", "0,2-7");
     let machine = tree.machine(&[0, 1, 5, 6]);
@@ -104,12 +105,12 @@ fn affinity_and_offline_cpus_leave_a_smaller_machine() {
         machine.topology.locality(CpuId::new(0), CpuId::new(2)),
         Locality::Distant
     );
-    // An affinity with no CPU of this machine is not believed.
+    // An affinity mask without any CPU of this machine is ignored.
     assert_eq!(tree.machine(&[100]).topology.len(), 7);
 }
 
 #[test]
-fn cpusets_and_quotas_of_version_2_count() {
+fn applies_cpusets_and_quotas_of_control_groups_version_2() {
     let tree = server();
     tree.write("proc/self/cgroup", "0::/user/job\n");
     tree.write("sys/fs/cgroup/user/cpuset.cpus.effective", "1-3\n");
@@ -123,7 +124,7 @@ fn cpusets_and_quotas_of_version_2_count() {
 }
 
 #[test]
-fn cpusets_and_quotas_of_version_1_count() {
+fn applies_cpusets_and_quotas_of_control_groups_version_1() {
     let tree = server();
     tree.write(
         "proc/self/cgroup",
@@ -135,13 +136,13 @@ fn cpusets_and_quotas_of_version_1_count() {
     let machine = tree.machine(&[]);
     assert_eq!(os_numbers(&machine), [4, 5]);
     assert_eq!((machine.quota_permille, machine.workers()), (Some(500), 1));
-    // "No limit" is −1 here.
+    // −1 means "no limit" here.
     tree.write("sys/fs/cgroup/cpu/box/cpu.cfs_quota_us", "-1\n");
     assert_eq!(tree.machine(&[]).quota_permille, None);
 }
 
 #[test]
-fn speeds_come_from_capacity_or_frequency() {
+fn speeds_follow_capacity_or_frequency() {
     let tree = server();
     let speeds = |machine: Machine| -> Vec<u16> {
         machine
@@ -152,14 +153,14 @@ fn speeds_come_from_capacity_or_frequency() {
             .collect()
     };
     for cpu in 0..8 {
-        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
+        let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
         let (full, now) = if cpu < 4 {
             ("4000000", "1000000")
         } else {
             ("2000000", "2000000")
         };
-        tree.write(&format!("{folder}/cpuinfo_max_freq"), full);
-        tree.write(&format!("{folder}/scaling_cur_freq"), now);
+        tree.write(&format!("{directory}/cpuinfo_max_freq"), full);
+        tree.write(&format!("{directory}/scaling_cur_freq"), now);
     }
     let machine = tree.machine(&[]);
     let slow = scaled_down(&tree.root.path().join("sys"), &machine.topology);
@@ -180,16 +181,16 @@ fn speeds_come_from_capacity_or_frequency() {
     assert_eq!(
         speeds(tree.machine(&[]))[..3],
         [1024, 1024, 1024],
-        "frequencies again"
+        "falls back to frequencies"
     );
 }
 
 #[test]
-fn nothing_at_all_is_enough() {
+fn missing_files_give_a_flat_machine() {
     let tree = Tree::new(&[]);
     assert_eq!(os_numbers(&tree.machine(&[3, 9])), [3, 9]);
     assert!(!tree.machine(&[]).topology.is_empty());
-    // Folders without a list, without topology, without caches: equal CPUs, each its own core.
+    // Directories without lists, topology or caches: equal CPUs, each a core of its own.
     let tree = Tree::new(&[]);
     for cpu in [0, 2] {
         tree.write(&format!("sys/devices/system/cpu/cpu{cpu}/uevent"), "");
@@ -203,7 +204,7 @@ fn nothing_at_all_is_enough() {
 }
 
 #[test]
-fn this_machine_has_a_cpu() {
+fn this_machine_has_at_least_one_cpu() {
     let machine = Machine::discover();
     assert!((1..=CPUS_MAX).contains(&machine.topology.len()));
     assert!(machine.workers() <= machine.topology.len());
@@ -212,9 +213,9 @@ fn this_machine_has_a_cpu() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the files say: no panic, and CPUs of one core are behind one cache.
+    /// Any file contents: no panic, and the CPUs of one core share one cache.
     #[test]
-    fn odd_files_give_some_machine(
+    fn malformed_files_give_a_valid_machine(
         texts in proptest::collection::vec("[0-9,\\-x\n ]{0,12}", 24),
         affinity in proptest::collection::vec(0u32..10, 0..4),
     ) {

@@ -1,4 +1,5 @@
-//! The kernel's small files: one number, one list, one line. What cannot be read is not there.
+//! Reads small kernel files: a number, a list, a line. A file that cannot be read counts as
+//! missing.
 
 use std::fs;
 use std::io::Read;
@@ -6,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::list::parse_list;
 
-/// No file read here is longer; what is beyond is not looked at.
+/// The largest part of a file that is read.
 const FILE_LENGTH_MAX: u64 = 64 * 1024;
 
-/// Numbers of the entries of `folder` named `prefix` and a number, ascending.
-pub(super) fn listed_folders(folder: &Path, prefix: &str) -> Vec<u32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+/// The numbers of the entries of `directory` whose names are `prefix` and a number, ascending.
+pub(super) fn numbered_entries(directory: &Path, prefix: &str) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| {
         entry
             .file_name()
@@ -25,7 +26,7 @@ pub(super) fn listed_folders(folder: &Path, prefix: &str) -> Vec<u32> {
     numbers
 }
 
-pub(super) fn text_in(file: &Path) -> Option<String> {
+pub(super) fn read_text(file: &Path) -> Option<String> {
     let mut text = String::new();
     fs::File::open(file)
         .ok()?
@@ -35,16 +36,17 @@ pub(super) fn text_in(file: &Path) -> Option<String> {
     Some(text)
 }
 
-pub(super) fn number_in(file: &Path) -> Option<u64> {
-    text_in(file)?.trim().parse().ok()
+pub(super) fn read_number(file: &Path) -> Option<u64> {
+    read_text(file)?.trim().parse().ok()
 }
 
-pub(super) fn list_in(file: &Path) -> Vec<u32> {
-    text_in(file).map_or_else(Vec::new, |text| parse_list(&text))
+pub(super) fn read_list(file: &Path) -> Vec<u32> {
+    read_text(file).map_or_else(Vec::new, |text| parse_list(&text))
 }
 
-pub(super) fn first_list(files: &[PathBuf]) -> Vec<u32> {
-    let lists = files.iter().map(|file| list_in(file));
+/// The first list that is not empty.
+pub(super) fn read_first_list(files: &[PathBuf]) -> Vec<u32> {
+    let lists = files.iter().map(|file| read_list(file));
     lists
         .into_iter()
         .find(|list| !list.is_empty())

@@ -1,10 +1,10 @@
-//! Lists of CPU numbers as the kernel writes them: `0-3,8`.
+//! Parses lists of CPU numbers in the kernel's format: `0-3,8`.
 
-/// CPU numbers beyond this are not believed: the kernel's own limit is 8192.
+/// Larger CPU numbers are ignored; the kernel's own limit is 8192.
 const NUMBER_MAX: u32 = 65_535;
 
-/// The numbers of a list such as `0-3,8`, ascending. Parts that make no sense are left out, so whatever a file holds, something
-/// usable comes back; the strict reading is for people's input, which does not come here.
+/// Returns the numbers of a list such as `0-3,8`, ascending. Malformed parts are ignored, so any
+/// file content gives a usable list. Not for user input, which must be parsed strictly.
 pub fn parse_list(text: &str) -> Vec<u32> {
     let mut numbers: Vec<u32> = text.trim().split(',').flat_map(parse_range).collect();
     numbers.sort_unstable();
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_kernel_writes() {
+    fn parses_kernel_lists() {
         assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
         assert_eq!(parse_list("5"), [5]);
         assert_eq!(parse_list("\n"), [0u32; 0]);
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_what_makes_no_sense() {
+    fn ignores_malformed_parts() {
         assert_eq!(parse_list("4-2,x,1-,-,7,0-4294967295,99999"), [7]);
         assert_eq!(parse_list("-1, 2 - 3 ,18446744073709551616"), [2, 3]);
     }

@@ -1,16 +1,18 @@
 //! A set of CPUs (or of stripes) as bits.
 
-use super::CpuId;
+use super::cpu::CpuId;
 
-/// CPUs that a [`CpuMask`] can hold, and so the most that a topology has.
+/// The capacity of a [`CpuMask`], and so the largest number of CPUs of a topology.
 ///
-/// 512 is the largest single machine of today that one would pool; beyond it the pool stays on the first ones.
+/// 512 covers the largest single machine that one would run a pool on today. On a larger machine
+/// the pool uses the first 512 CPUs.
 pub const CPUS_MAX: usize = 512;
 
 const WORDS: usize = CPUS_MAX / 64;
 const _: () = assert!(WORDS * 64 == CPUS_MAX);
 
-/// A set of CPUs of a topology, by their dense index. Also used for sets of stripes, of which there are never more.
+/// A set of CPUs of a topology, by dense index. Also used for sets of stripes, which never
+/// outnumber CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CpuMask {
     words: [u64; WORDS],
@@ -19,11 +21,11 @@ pub struct CpuMask {
 impl CpuMask {
     /// No CPU.
     pub const EMPTY: CpuMask = CpuMask { words: [0; WORDS] };
-    /// Every CPU there could be.
+    /// Every CPU that a mask can hold.
     pub const ALL: CpuMask = CpuMask {
         words: [u64::MAX; WORDS],
     };
-    /// Words of 64 bits that a mask consists of.
+    /// The number of 64-bit words of a mask.
     pub const WORDS: usize = WORDS;
 
     /// The first `count` CPUs.
@@ -39,24 +41,24 @@ impl CpuMask {
         mask
     }
 
-    /// A mask from its words, CPU 0 in the lowest bit of the first.
+    /// A mask from its words; CPU 0 is the lowest bit of the first word.
     pub const fn from_words(words: [u64; WORDS]) -> CpuMask {
         CpuMask { words }
     }
 
-    /// The mask's words, CPU 0 in the lowest bit of the first.
+    /// The mask's words; CPU 0 is the lowest bit of the first word.
     pub const fn words(&self) -> &[u64; WORDS] {
         &self.words
     }
 
-    /// Adds a CPU; one beyond [`CPUS_MAX`] is left out.
+    /// Adds a CPU; ignores CPUs from [`CPUS_MAX`] on.
     pub fn insert(&mut self, cpu: CpuId) {
         if let Some(word) = self.words.get_mut(cpu.index() / 64) {
             *word |= 1 << (cpu.index() % 64);
         }
     }
 
-    /// Takes a CPU away.
+    /// Removes a CPU.
     pub fn remove(&mut self, cpu: CpuId) {
         if let Some(word) = self.words.get_mut(cpu.index() / 64) {
             *word &= !(1 << (cpu.index() % 64));
@@ -69,7 +71,7 @@ impl CpuMask {
         word >> (cpu.index() % 64) & 1 == 1
     }
 
-    /// CPUs in both.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask {
@@ -77,7 +79,7 @@ impl CpuMask {
         }
     }
 
-    /// CPUs in either.
+    /// The union.
     #[must_use]
     pub fn or(&self, other: &CpuMask) -> CpuMask {
         CpuMask {
@@ -85,7 +87,7 @@ impl CpuMask {
         }
     }
 
-    /// CPUs of this one that are not in `other`.
+    /// The CPUs of this set that are not in `other`.
     #[must_use]
     pub fn without(&self, other: &CpuMask) -> CpuMask {
         CpuMask {
@@ -93,12 +95,12 @@ impl CpuMask {
         }
     }
 
-    /// Whether there is no CPU in the set.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// How many CPUs there are in the set.
+    /// The number of CPUs in the set.
     pub fn len(&self) -> usize {
         self.words
             .iter()
@@ -111,7 +113,7 @@ impl CpuMask {
         self.without(other).is_empty()
     }
 
-    /// Whether no CPU is in both.
+    /// Whether the sets have no CPU in common.
     pub fn is_disjoint_from(&self, other: &CpuMask) -> bool {
         self.and(other).is_empty()
     }
@@ -123,7 +125,7 @@ impl CpuMask {
             let mut word = words[index];
             std::iter::from_fn(move || {
                 let bit = word.trailing_zeros() as usize;
-                // Clears the lowest set bit; none is left when the word is zero.
+                // Clears the lowest set bit; ends when the word is zero.
                 let rest = word.checked_sub(1)? & word;
                 word = rest;
                 Some(CpuId::new(index * 64 + bit))
@@ -140,7 +142,7 @@ impl FromIterator<CpuId> for CpuMask {
     }
 }
 
-/// As the kernel writes lists of CPUs: `0-3,8`.
+/// The kernel's format for lists of CPUs: `0-3,8`.
 impl std::fmt::Display for CpuMask {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut cpus = self.iter().map(CpuId::index).peekable();
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edges_hold() {
+    fn limits_are_respected() {
         assert_eq!(CpuMask::first(0), CpuMask::EMPTY);
         assert_eq!(CpuMask::first(64).len(), 64);
         assert_eq!(CpuMask::first(65).len(), 65);

@@ -1,12 +1,13 @@
-//! Topologies from a line of text, for simulation and tests.
+//! Parses topologies from a line of text, for simulation and tests.
 //!
 //! ```text
 //! SPEC   = [N "n"] [L "l"] GROUP { "+" GROUP } | COUNT ["-way"]
 //! GROUP  = C "c" [T "t"] ["@" CAPACITY]
 //! ```
 //!
-//! N memory nodes, in each L last-level caches, behind each of them the groups: C cores with T hardware threads in all (one
-//! per core when left out), of a capacity from 1 to 1024.
+//! There are N memory nodes with L last-level caches each, and the groups behind each cache. A
+//! group has C cores with T hardware threads in all (default: one per core), of a capacity from 1
+//! to 1024.
 //!
 //! | spec | machine |
 //! |---|---|
@@ -15,30 +16,32 @@
 //! | `8-way` | eight cores behind one cache |
 //! | `2n4c8t` | two nodes of one cache each, four cores with two threads each |
 //! | `2l8c16t` | one node, two caches, each with eight cores of two threads |
-//! | `4c8t+8c8t@512` | hybrid: four fast cores with two threads, eight of half the speed |
+//! | `4c8t+8c8t@512` | hybrid: four fast cores with two threads each, eight of half the speed |
 
 use std::fmt;
 
-use super::{CAPACITY_MAX, CPUS_MAX, Cpu, Topology};
+use super::cpu::{CAPACITY_MAX, Cpu};
+use super::layout::Topology;
+use super::mask::CPUS_MAX;
 
-/// Why a text is not a topology.
+/// Why a text does not describe a topology.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// Something else was expected at this place.
+    /// The text does not follow the grammar.
     Syntax {
-        /// What is left of the text there.
-        at: String,
-        /// What was expected.
+        /// The rest of the text at the error.
+        rest: String,
+        /// What was expected there.
         expected: &'static str,
     },
     /// A number is zero or too large, or the threads are not a multiple of the cores.
     Count {
         /// What is counted.
         what: &'static str,
-        /// The number given.
+        /// The given number.
         count: u64,
-        /// The largest that there may be.
+        /// The largest valid number.
         max: u64,
     },
 }
@@ -46,13 +49,13 @@ pub enum SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpecError::Syntax { at, expected } => {
-                write!(formatter, "topology: expected {expected} at '{at}'")
+            SpecError::Syntax { rest, expected } => {
+                write!(formatter, "topology: expected {expected} at '{rest}'")
             }
             SpecError::Count { what, count, max } => {
                 write!(
                     formatter,
-                    "topology: {count} {what}, possible are 1 to {max}"
+                    "topology: {count} {what}, allowed are 1 to {max}"
                 )
             }
         }
@@ -69,12 +72,13 @@ struct Group {
 }
 
 impl Topology {
-    /// The topology that a line of text describes; the grammar is at the head of `topology/spec.rs`: `2c4t`, `8-way`,
-    /// `2n4c8t`, `2l8c16t`, `4c8t+8c8t@512`.
+    /// Parses a topology such as `2c4t`, `8-way`, `2n4c8t`, `2l8c16t` or `4c8t+8c8t@512`. The
+    /// grammar is at the head of `topology/spec.rs`.
     ///
     /// # Errors
     ///
-    /// [`SpecError`] when the text is not of that form, or describes more than [`CPUS_MAX`] CPUs.
+    /// [`SpecError`] if the text does not follow the grammar or describes more than [`CPUS_MAX`]
+    /// CPUs.
     pub fn from_spec(text: &str) -> Result<Topology, SpecError> {
         let text = text.trim();
         let mut rest = text;
@@ -146,7 +150,7 @@ fn group(text: &str) -> Result<Group, SpecError> {
     })
 }
 
-/// Takes a number and `letter` off the front of `rest`, if it begins so.
+/// Takes a number followed by `letter` from the front of `rest`, if it begins with them.
 fn counted(rest: &mut &str, letter: char, what: &'static str) -> Result<Option<usize>, SpecError> {
     let Some((count, after)) = number(rest) else {
         return Ok(None);
@@ -159,7 +163,7 @@ fn counted(rest: &mut &str, letter: char, what: &'static str) -> Result<Option<u
     Ok(Some(count))
 }
 
-/// The number at the front and what follows it. One too large for the type counts as the largest.
+/// The number at the front and the rest after it. A number that overflows saturates.
 fn number(text: &str) -> Option<(u64, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -179,20 +183,20 @@ fn in_range(what: &'static str, count: u64, max: usize) -> Result<usize, SpecErr
     }
 }
 
-fn syntax(at: &str, expected: &'static str) -> SpecError {
-    // Never more than a line of it, whatever was given.
-    let at = at.chars().take(40).collect();
-    SpecError::Syntax { at, expected }
+fn syntax(rest: &str, expected: &'static str) -> SpecError {
+    // At most 40 characters, whatever the input.
+    let rest = rest.chars().take(40).collect();
+    SpecError::Syntax { rest, expected }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{CpuId, Locality, Sharing};
     use super::*;
+    use crate::topology::{CpuId, Locality, Sharing};
 
-    /// CPUs, cores, caches, nodes.
+    /// The numbers of CPUs, cores, caches and nodes.
     fn counts(spec: &str) -> [usize; 4] {
         let topology = Topology::from_spec(spec).unwrap();
         let stripes = |sharing| topology.stripes(sharing).iter().max().unwrap().index() + 1;
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_holds() {
+    fn examples_have_the_described_counts() {
         assert_eq!(counts("1c2t"), [2, 1, 1, 1]);
         assert_eq!(counts("2c4t"), [4, 2, 1, 1]);
         assert_eq!(counts("8-way"), [8, 8, 1, 1]);
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn localities_follow() {
+    fn localities_follow_from_the_description() {
         let topology = Topology::from_spec("2n2l2c4t").unwrap();
         let from_five = [5, 4, 6, 0, 8].map(|to| topology.locality(CpuId::new(5), CpuId::new(to)));
         let all = [
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_topology_is_refused() {
+    fn rejects_invalid_descriptions() {
         for text in [
             "",
             "c",
@@ -259,13 +263,13 @@ mod tests {
         let huge = Topology::from_spec("99999999999999999999c").unwrap_err();
         assert_eq!(
             huge.to_string(),
-            format!("topology: {} cores, possible are 1 to 512", u64::MAX)
+            format!("topology: {} cores, allowed are 1 to 512", u64::MAX)
         );
     }
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in "[0-9nlct@+x-]{0,12}") {
+        fn any_text_parses_or_fails_cleanly(text in "[0-9nlct@+x-]{0,12}") {
             if let Ok(topology) = Topology::from_spec(&text) {
                 prop_assert!((1..=CPUS_MAX).contains(&topology.len()));
             }

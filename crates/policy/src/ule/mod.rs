@@ -1,8 +1,10 @@
-//! FreeBSD's ULE: interactivity by observation, a queue per CPU, CPUs searched by load and cache.
+//! FreeBSD's ULE: interactivity estimated from run and sleep times, a queue per CPU, CPUs searched
+//! by load and cache.
 //!
-//! Source of the rules: Roberson, "ULE: A Modern Scheduler for FreeBSD" (BSDCon 2003), and `sched_ule(4)`'s constants as FreeBSD 9
-//! has them. Not here: the periodic balancer (it needs a clock of its own; stealing by idle CPUs is here), and random
-//! tie-breaks (the lowest number wins, so that runs can be repeated).
+//! Sources: Roberson, "ULE: A Modern Scheduler for FreeBSD" (BSDCon 2003), and the constants of
+//! `sched_ule(4)` in FreeBSD 9. Not implemented: the periodic balancer, which needs a clock of its
+//! own (idle CPUs do steal), and random tie-breaks (the lowest number wins, so that runs are
+//! reproducible).
 
 mod place;
 mod score;
@@ -11,26 +13,31 @@ mod tests;
 
 pub use score::{INTERACTIVE_BELOW, interactivity};
 
-use super::fifo::{plain_charge, plain_grant, plain_ledger};
-use super::{
-    Charge, Class, Entity, Grant, History, Key, Ledger, Place, Policy, Rank, Stop, TenantId, View,
-    is_allowed_here,
-};
+use crate::accounting::{Charge, Grant};
+use crate::affinity::is_allowed_here;
+use crate::decision::{Placement, Stop};
+use crate::entity::{Class, Entity, History, TenantId};
+use crate::fifo::{plain_charge, plain_grant, plain_ledger};
+use crate::key::{DEADLINE_STEP_NS, Key, Rank};
+use crate::ledger::Ledger;
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
+use crate::view::View;
 
 /// The policy of ULE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ule {
-    /// Full slice of a flow that has a CPU to itself, nanoseconds. FreeBSD: about 94 ms.
+    /// The full slice of a flow that is alone on its CPU, nanoseconds. FreeBSD: about 94 ms.
     pub slice_ns: u64,
-    /// One bucket of the calendar queue, nanoseconds: how far one step of priority sets a flow back. FreeBSD: a tick.
+    /// One bucket of the calendar queue, nanoseconds: how far one step of priority delays a flow.
+    /// FreeBSD: a tick.
     pub tick_ns: u64,
-    /// How long a cache is taken for warm, nanoseconds per level. FreeBSD: 1 ms.
+    /// How long a cache is assumed to be warm, nanoseconds per level. FreeBSD: 1 ms.
     pub affinity_ns: u64,
 }
 
 impl Default for Ule {
-    /// FreeBSD's numbers, at 127 statistics ticks per second.
+    /// FreeBSD's values at 127 statistics ticks per second.
     fn default() -> Ule {
         Ule {
             slice_ns: 94_000_000,
@@ -40,26 +47,29 @@ impl Default for Ule {
     }
 }
 
-/// Deadlines from here on belong to the calendar queue; below are interactive flows, by score.
+/// Deadlines from here on belong to the calendar queue; smaller ones are interactive flows ordered
+/// by score.
 const CALENDAR_FROM_NS: u64 = 1 << 60;
-/// Distance between two interactive priorities; larger than what a key rounds away.
+/// The distance between two interactive priorities; larger than the rounding of a key.
 const PRIORITY_STEP_NS: u64 = 1 << 20;
-const _: () = assert!(PRIORITY_STEP_NS > super::DEADLINE_STEP_NS);
+const _: () = assert!(PRIORITY_STEP_NS > DEADLINE_STEP_NS);
 const _: () = assert!(INTERACTIVE_BELOW as u64 * PRIORITY_STEP_NS < CALENDAR_FROM_NS);
 
-/// Most of its parent's past that a child inherits.
+/// The longest history that a child inherits from its parent.
 const INHERITED_MAX_NS: u64 = 500_000_000;
-/// From this load on a slice shrinks no more.
+/// The load above which slices do not shrink further.
 const LOAD_MAX: u64 = 6;
 
 impl Ule {
-    /// Sets where the flow stands in its queue: interactive ones by score, others by when their bucket comes round.
+    /// Sets the position in the queue: by score for interactive flows, by calendar bucket for
+    /// others.
     fn set_priority(&self, entity: &mut Entity, view: &impl View) {
         let score = score::score(entity);
         entity.deadline_ns = if score < INTERACTIVE_BELOW {
             u64::from(score) * PRIORITY_STEP_NS
         } else {
-            // 64 buckets, one per tick: the calendar never turns back, so buckets can be counted on without end.
+            // 64 buckets, one per tick. The calendar never goes back, so buckets can be numbered
+            // without wrapping.
             let steps = score::timeshare_steps(entity);
             let offset_ns = self.tick_ns.saturating_mul(steps);
             CALENDAR_FROM_NS
@@ -72,9 +82,9 @@ impl Ule {
         key.class() == Some(Class::Normal) && key.deadline_ns() < CALENDAR_FROM_NS
     }
 
-    /// The slice shrinks with the load of the CPU, so that the time until a flow's next turn does not grow as fast.
+    /// The slice shrinks with the load of the CPU, to limit the time until each flow's next turn.
     fn slice_now_ns(&self, cpu: CpuId, view: &impl View) -> u64 {
-        // The flow that is about to run counts too and is not queued any more.
+        // The flow that is about to run also counts but is not queued any more.
         let others = view.queued(view.stripe_of(cpu)) as u64;
         match others {
             0 | 1 => self.slice_ns,
@@ -105,7 +115,7 @@ impl Policy for Ule {
     }
 
     fn key(&self, entity: &Entity, _view: &impl View) -> Key {
-        Key::new(entity.class, TenantId::default(), entity.deadline_ns).min(entity.lent)
+        Key::new(entity.class, TenantId::default(), entity.deadline_ns).min(entity.inherited)
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
@@ -118,17 +128,17 @@ impl Policy for Ule {
         waker: Option<CpuId>,
         _is_sync: bool,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         let last_ran_ns = entity.history.asleep_since_ns;
         score::woke(&mut entity.history, view.now_ns());
         self.set_priority(entity, view);
         self.place(entity, waker, last_ran_ns, view)
     }
 
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Place {
+    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
         self.set_priority(entity, view);
         if is_allowed_here(entity, cpu, view) {
-            return Place::Queue(view.stripe_of(cpu));
+            return Placement::Queue(view.stripe_of(cpu));
         }
         self.place(entity, None, view.now_ns(), view)
     }
@@ -155,7 +165,7 @@ impl Policy for Ule {
         view: &impl View,
     ) -> Charge {
         score::ran(&mut entity.history, ran_ns);
-        // Sleep of its own will only; 0 means that it does not.
+        // Only voluntary sleep counts; 0 means that the flow does not sleep.
         entity.history.asleep_since_ns = if why == Stop::Blocked {
             view.now_ns().max(1)
         } else {

@@ -1,13 +1,19 @@
-//! `sched_pickcpu`, `cpu_search` and `tdq_idled`: the CPU with the least to do, the nearer the better.
+//! `sched_pickcpu`, `cpu_search` and `tdq_idled`: chooses the least loaded CPU, preferring near
+//! ones.
 
-use super::super::{Entity, Place, Policy, View, allowed_here};
 use super::Ule;
+use crate::affinity::allowed_here;
+use crate::decision::Placement;
+use crate::entity::Entity;
+use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Locality, StripeId};
+use crate::view::View;
 
-/// Weight of one queued or running flow against the preference for a CPU (FreeBSD: 256 and 64).
+/// The weight of a queued or running flow, and of the preference for a CPU (FreeBSD: 256 and 64).
 const LOAD_UNIT: usize = 256;
 const PREFERENCE: usize = 64;
-/// Waiting flows that a CPU must have before another takes one away: it needs one for itself unless they share a core.
+/// Waiting flows that a CPU must have before another CPU steals one. A CPU on another core leaves
+/// it one flow.
 const STEAL_FROM: usize = 2;
 const STEAL_FROM_SIBLING: usize = 1;
 
@@ -22,21 +28,21 @@ impl Ule {
         waker: Option<CpuId>,
         last_ran_ns: u64,
         view: &impl View,
-    ) -> Place {
+    ) -> Placement {
         let allowed = allowed_here(entity, view);
         let cpu = self.search(entity, last_ran_ns, &allowed, view);
         if view.idle().contains(cpu) {
-            return Place::Idle(cpu);
+            return Placement::Idle(cpu);
         }
         let (own, running) = (self.key(entity, view), view.running(cpu));
         let is_better = own < running;
-        // Another CPU is interrupted for an interactive flow only, and only if what runs there is not.
+        // Only an interactive flow preempts another CPU, and only a flow that is not interactive.
         let is_worth_it =
             waker == Some(cpu) || (Ule::is_interactive(own) && !Ule::is_interactive(running));
         if is_better && is_worth_it {
-            Place::Preempt(cpu)
+            Placement::Preempt(cpu)
         } else {
-            Place::Queue(view.stripe_of(cpu))
+            Placement::Queue(view.stripe_of(cpu))
         }
     }
 
@@ -86,7 +92,8 @@ impl Ule {
         if is_open(own) && view.best_key(own).is_some() {
             return Some(own);
         }
-        // Nearest first; among CPUs of a level the one with the most waiting. One pass, so no list has to be made.
+        // The nearest first; within a level the CPU with the most waiting flows. One pass, so no
+        // list is allocated.
         let topology = view.topology();
         let mut best: Option<(Locality, usize, StripeId)> = None;
         for other in topology.all().iter().filter(|other| *other != cpu) {
@@ -97,7 +104,7 @@ impl Ule {
             } else {
                 STEAL_FROM
             };
-            // A waiting flow whose CPU is idle is not that CPU's for long, but it is nobody's yet.
+            // A flow that waits at an idle CPU is about to run there, but has not been taken yet.
             let is_worth_it = waiting >= least || (waiting > 0 && load(other, view) > waiting);
             let is_better = best
                 .is_none_or(|(than, most, _)| level < than || (level == than && waiting > most));
@@ -109,7 +116,8 @@ impl Ule {
     }
 }
 
-/// The CPU of `group` with the least load in the least loaded surroundings; the preferred one among equals.
+/// The CPU of `group` with the least load and the least loaded core; among equals the preferred
+/// one.
 fn least_loaded(group: &CpuMask, preferred: CpuId, view: &impl View) -> Option<CpuId> {
     let around = |cpu: CpuId| {
         let core = view.topology().core_of(cpu);

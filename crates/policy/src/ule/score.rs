@@ -1,16 +1,16 @@
-//! Who is interactive: who sleeps more than it runs.
+//! The interactivity score: a flow is interactive if it sleeps more than it runs.
 
-use super::super::{Entity, History};
+use crate::entity::{Entity, History};
 
-/// Flows with a score below are interactive.
+/// Flows with a lower score are interactive.
 pub const INTERACTIVE_BELOW: u32 = 30;
 const SCORE_HALF: u64 = 50;
 const SCORE_MAX: u32 = 100;
 
-/// Time of running and sleeping that is remembered.
+/// The length of the run and sleep history.
 const HISTORY_MAX_NS: u64 = 5_000_000_000;
 
-/// 0 (sleeps only) to 100 (runs only), from voluntary sleep against run time.
+/// The score from 0 (only sleeps) to 100 (only runs), from voluntary sleep and run time.
 pub fn interactivity(history: &History) -> u32 {
     let (ran_ns, slept_ns) = (history.ran_ns, history.slept_ns);
     let score = if ran_ns > slept_ns {
@@ -22,31 +22,31 @@ pub fn interactivity(history: &History) -> u32 {
     } else {
         0
     };
-    score as u32 // at most 100
+    score as u32 // At most 100.
 }
 
-/// Interactivity with the nice value counted in, not below zero.
+/// The interactivity score plus the nice value, at least 0.
 pub(super) fn score(entity: &Entity) -> u32 {
     let score = i64::from(interactivity(&entity.history)) + i64::from(entity.nice.value());
     score.clamp(0, i64::from(SCORE_MAX)) as u32
 }
 
-/// How many buckets behind "now" a flow that is not interactive is queued: 0 to 63, by how much of its history it ran, and by
-/// nice.
+/// The number of buckets after the current one in which a non-interactive flow is queued: 0 to 63,
+/// from the run share of its history and its nice value.
 pub(super) fn timeshare_steps(entity: &Entity) -> u64 {
     let total_ns = entity
         .history
         .ran_ns
         .saturating_add(entity.history.slept_ns)
         .max(1);
-    // 24 buckets for running and one per step of nice fill the calendar: 24 + 39 = 63.
+    // 24 buckets for the run share and one per step of nice fill the calendar: 24 + 39 = 63.
     let by_running = u128::from(entity.history.ran_ns) * 24 / u128::from(total_ns);
     by_running as u64 + entity.nice.index() as u64
 }
 
 pub(super) fn ran(history: &mut History, ran_ns: u64) {
     history.ran_ns = history.ran_ns.saturating_add(ran_ns);
-    *history = forgotten(*history);
+    *history = decayed(*history);
 }
 
 pub(super) fn woke(history: &mut History, now_ns: u64) {
@@ -54,13 +54,14 @@ pub(super) fn woke(history: &mut History, now_ns: u64) {
         let slept_ns = now_ns.saturating_sub(history.asleep_since_ns);
         history.slept_ns = history.slept_ns.saturating_add(slept_ns);
         history.asleep_since_ns = 0;
-        *history = forgotten(*history);
+        *history = decayed(*history);
     }
 }
 
-/// Keeps the sum near [`HISTORY_MAX_NS`], so that what happened lately counts: far beyond it only the larger part stays, a
-/// fifth beyond it is halved, a little beyond it loses a fifth.
-fn forgotten(mut history: History) -> History {
+/// Limits the sum to about [`HISTORY_MAX_NS`], so that recent behaviour counts. A sum above twice
+/// the limit is reduced to the larger part, a sum up to a fifth above it loses a fifth, and one in
+/// between is halved.
+fn decayed(mut history: History) -> History {
     let sum_ns = history.ran_ns.saturating_add(history.slept_ns);
     if sum_ns < HISTORY_MAX_NS {
         return history;
@@ -83,7 +84,8 @@ fn forgotten(mut history: History) -> History {
     history
 }
 
-/// The same proportions with a sum of at most `max_ns`: what a child inherits.
+/// Scales a history to a sum of at most `max_ns` with the same proportions, for inheritance by a
+/// child.
 pub(super) fn limited(history: History, max_ns: u64) -> History {
     let sum_ns = history.ran_ns.saturating_add(history.slept_ns);
     let divisor = sum_ns.div_ceil(max_ns.max(1)).max(1);

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::Nice;
-use super::super::tests::{MS, StillView, hogs, sixteen};
 use super::*;
+use crate::entity::Nice;
+use crate::test_support::{FixedView, MS, run_cpu_bound, sixteen_cpus};
 use crate::topology::Topology;
 
 const S: u64 = 1000 * MS;
@@ -22,7 +22,7 @@ fn flow(ran_ns: u64, slept_ns: u64) -> Entity {
 }
 
 #[test]
-fn the_score_table_holds() {
+fn scores_match_the_table() {
     let table = [
         ((0, 0), 0),
         ((S, S), 50),
@@ -30,7 +30,7 @@ fn the_score_table_holds() {
         ((S, 0), 100),
         ((S, 2 * S), 25),
         ((2 * S, S), 75),
-        ((3 * S, 5 * S), 30), // sleeping 1.67 times what it runs: just not interactive
+        ((3 * S, 5 * S), 30), // sleeps 1.67 times its run time: just not interactive
         ((10 * S, 17 * S), 29),
         ((1, 0), 100),
         ((0, 1), 0),
@@ -45,9 +45,9 @@ fn the_score_table_holds() {
 }
 
 #[test]
-fn interactive_flows_come_first_and_interrupt_others() {
+fn interactive_flows_come_first_and_preempt_others() {
     let policy = Ule::default();
-    let mut view = StillView::new(&policy, Topology::flat(2));
+    let mut view = FixedView::new(&policy, Topology::flat(2));
     view.now_ns = 10 * S;
     let (mut hog, mut editor) = (flow(4 * S, 0), flow(S / 10, 4 * S));
     policy.set_priority(&mut hog, &view);
@@ -55,27 +55,28 @@ fn interactive_flows_come_first_and_interrupt_others() {
     view.running = vec![policy.key(&hog, &view); 2];
     assert_eq!(
         policy.wake(&mut editor, None, false, &view),
-        Place::Preempt(CpuId::FIRST)
+        Placement::Preempt(CpuId::FIRST)
     );
-    // Not another one like itself, and no hog any hog on another CPU.
+    // An interactive flow does not preempt another one, and a CPU-bound one does not preempt on
+    // another CPU.
     view.running = vec![policy.key(&editor, &view); 2];
     let mut other = flow(S / 10, 4 * S);
     assert!(matches!(
         policy.wake(&mut other, None, false, &view),
-        Place::Queue(_)
+        Placement::Queue(_)
     ));
     view.running = vec![Key::new(Class::Normal, TenantId::default(), u64::MAX); 2];
     assert!(matches!(
         policy.wake(&mut hog, None, false, &view),
-        Place::Queue(_)
+        Placement::Queue(_)
     ));
 }
 
 #[test]
-fn the_slice_shrinks_with_the_load() {
+fn slices_shrink_with_the_load() {
     let policy = Ule::default();
-    let mut view = StillView::new(&policy, Topology::flat(1));
-    let slice_ms = |view: &StillView| policy.run(&mut flow(0, 0), CpuId::FIRST, view).slice_ns / MS;
+    let mut view = FixedView::new(&policy, Topology::flat(1));
+    let slice_ms = |view: &FixedView| policy.run(&mut flow(0, 0), CpuId::FIRST, view).slice_ns / MS;
     let slices: Vec<u64> = [0, 1, 2, 3, 6, 60]
         .iter()
         .map(|&waiting| {
@@ -87,48 +88,49 @@ fn the_slice_shrinks_with_the_load() {
 }
 
 #[test]
-fn nice_flows_wait_longer_but_none_starves() {
+fn nice_flows_wait_longer_but_do_not_starve() {
     let mut flows = vec![Entity::new(Class::Normal); 3];
     flows.push(Entity::new(Class::Normal).with_nice(Nice::new(19)));
-    let had_ns = hogs(&Ule::default(), flows, 100 * S, 0);
-    assert!(had_ns[3] > S && had_ns[3] < had_ns[0], "{had_ns:?}");
+    let used_ns = run_cpu_bound(&Ule::default(), flows, 100 * S, 0);
+    assert!(used_ns[3] > S && used_ns[3] < used_ns[0], "{used_ns:?}");
 }
 
 #[test]
 fn cpus_are_searched_by_load_and_cache() {
     let policy = Ule::default();
-    let mut view = StillView::new(&policy, sixteen());
+    let mut view = FixedView::new(&policy, sixteen_cpus());
     view.now_ns = S;
-    let wake = |view: &StillView, last: usize, away_ns: u64| {
+    let wake = |view: &FixedView, last: usize, away_ns: u64| {
         let mut flow = flow(S, S);
         flow.last_cpu = CpuId::new(last);
         flow.history.asleep_since_ns = view.now_ns - away_ns;
         policy.wake(&mut flow, None, false, view)
     };
-    assert_eq!(wake(&view, 5, 0), Place::Idle(CpuId::new(5)));
-    // Its sibling is busy: another core of the cache while the cache is warm, later the least loaded of all.
+    assert_eq!(wake(&view, 5, 0), Placement::Idle(CpuId::new(5)));
+    // Its sibling is busy: another core of the cache while the cache is warm, afterwards the least
+    // loaded CPU.
     let hog = Key::new(Class::Normal, TenantId::default(), 0);
-    let make_busy = |view: &mut StillView, cpu: usize| {
+    let make_busy = |view: &mut FixedView, cpu: usize| {
         view.idle.remove(CpuId::new(cpu));
         view.running[cpu] = hog;
     };
     make_busy(&mut view, 4);
     make_busy(&mut view, 5);
-    assert_eq!(wake(&view, 5, MS), Place::Idle(CpuId::new(6)));
-    assert_eq!(wake(&view, 5, S / 2), Place::Idle(CpuId::new(0)));
+    assert_eq!(wake(&view, 5, MS), Placement::Idle(CpuId::new(6)));
+    assert_eq!(wake(&view, 5, S / 2), Placement::Idle(CpuId::new(0)));
     for cpu in 0..16 {
         make_busy(&mut view, cpu);
         view.queues[cpu] = (hog, if cpu == 11 { 0 } else { 1 });
     }
-    assert_eq!(wake(&view, 5, S / 2), Place::Queue(StripeId::new(11)));
+    assert_eq!(wake(&view, 5, S / 2), Placement::Queue(StripeId::new(11)));
 }
 
 #[test]
-fn idle_cpus_steal_near_first() {
+fn idle_cpus_steal_from_near_cpus_first() {
     let policy = Ule::default();
-    let mut view = StillView::new(&policy, sixteen());
+    let mut view = FixedView::new(&policy, sixteen_cpus());
     let key = Key::new(Class::Normal, TenantId::default(), 0);
-    let pick = |view: &StillView, tried: &[usize]| {
+    let pick = |view: &FixedView, tried: &[usize]| {
         let tried = tried.iter().map(|&index| CpuId::new(index)).collect();
         policy
             .pick(CpuId::new(5), &tried, view)
@@ -142,15 +144,15 @@ fn idle_cpus_steal_near_first() {
     assert_eq!(pick(&view, &[7]), Some(6));
     assert_eq!(pick(&view, &[6, 7]), Some(0));
     view.queues[4] = (key, 1);
-    assert_eq!(pick(&view, &[]), Some(4), "a sibling's only one");
+    assert_eq!(pick(&view, &[]), Some(4), "the only flow of a sibling");
     view.queues[5] = (key, 1);
     assert_eq!(pick(&view, &[]), Some(5));
 }
 
 #[test]
-fn a_child_inherits_proportions_not_weight() {
+fn a_child_inherits_proportions_of_its_parents_history() {
     let policy = Ule::default();
-    let view = StillView::new(&policy, Topology::flat(1));
+    let view = FixedView::new(&policy, Topology::flat(1));
     let (mut parent, mut child) = (flow(S, 3 * S), Entity::new(Class::Normal));
     policy.admit(&mut child, Some(&mut parent), &view);
     assert_eq!(child.history, history(S / 8, 3 * S / 8));
@@ -158,7 +160,7 @@ fn a_child_inherits_proportions_not_weight() {
 
 proptest! {
     #[test]
-    fn scores_stay_in_range_and_the_past_is_forgotten(
+    fn scores_remain_in_range_and_histories_decay(
         steps in proptest::collection::vec((any::<u64>(), any::<bool>()), 0..40), nice in -20i32..20,
     ) {
         let mut flow = Entity::new(Class::Normal).with_nice(Nice::new(nice));

@@ -1,7 +1,7 @@
 //! How a worker waits: spinning, in a light sleep, parked.
 //!
 //! The README beside this file tells states, protocol and why no wake-up is lost. [`Sleeper`] is one worker's bed,
-//! [`Habit`](refrain_policy::Habit) says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.
+//! [`SpinPolicy`](refrain_policy::SpinPolicy) says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.
 
 mod light;
 mod load;

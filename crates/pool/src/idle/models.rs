@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use refrain_policy::Patience;
+use refrain_policy::SpinLimits;
 
 use super::Sleeper;
 
@@ -16,7 +16,7 @@ fn work_off(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
     while taken < wanted {
         sleeper.lie_down();
         match work.swap(0, Ordering::Relaxed) {
-            0 => _ = sleeper.sleep(Patience::default(), u64::MAX, || 0),
+            0 => _ = sleeper.sleep(SpinLimits::default(), u64::MAX, || 0),
             found => {
                 sleeper.rise();
                 taken += found;

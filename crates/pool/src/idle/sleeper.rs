@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use refrain_policy::Patience;
+use refrain_policy::SpinLimits;
 use refrain_timer::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use refrain_timer::sync::{Mutex, lock, thread};
 
@@ -92,14 +92,14 @@ impl Sleeper {
 
     /// Sleeps until somebody wakes the worker (at once if somebody has since it lay down), or until `until_ns` by
     /// `now_ns`; [`u64::MAX`] is never. Afterwards it is awake.
-    pub fn sleep(&self, patience: Patience, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+    pub fn sleep(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
         let woken = self.wait(patience, until_ns, now_ns);
         let ends = &self.ends[woken as usize];
         ends.store(ends.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         woken
     }
 
-    fn wait(&self, patience: Patience, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+    fn wait(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
         if patience.spin_ns > 0 {
             let end_ns = now_ns().saturating_add(patience.spin_ns).min(until_ns);
             while !self.is_woken() && now_ns() < end_ns {
@@ -196,7 +196,7 @@ mod tests {
             let spin_ns = patience;
             let light_ns = patience;
             let until_ns = now_ns() + 2_000_000;
-            let woken = sleeper.sleep(Patience { spin_ns, light_ns }, until_ns, now_ns);
+            let woken = sleeper.sleep(SpinLimits { spin_ns, light_ns }, until_ns, now_ns);
             assert_eq!(woken, Woken::ByTime);
             assert!(now_ns() >= until_ns && sleeper.is_woken());
         }
@@ -209,12 +209,12 @@ mod tests {
         sleeper.move_in();
         sleeper.lie_down();
         assert!(!sleeper.wake());
-        let woken = sleeper.sleep(Patience::default(), u64::MAX, || 0);
+        let woken = sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
         assert_eq!(woken, Woken::Awake);
     }
 
     /// Two threads that wake each other `rounds` times.
-    fn ping_pong(patience: Patience, rounds: u64) -> [Wakes; 2] {
+    fn ping_pong(patience: SpinLimits, rounds: u64) -> [Wakes; 2] {
         let beds: Arc<[Sleeper; 2]> = Arc::default();
         let turn = Arc::new(AtomicU64::new(0));
         let play = |me: usize| {
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_spinning_worker_is_woken_without_the_kernel() {
         let spin_ns = 60_000_000_000; // None of the rounds takes a minute, however busy the machine is.
-        let patience = Patience {
+        let patience = SpinLimits {
             spin_ns,
             light_ns: 0,
         };
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_parked_worker_is_woken_through_the_kernel() {
-        let wakes = ping_pong(Patience::default(), 2000);
+        let wakes = ping_pong(SpinLimits::default(), 2000);
         let parked = wakes.map(|wakes| wakes.parked).iter().sum::<u64>();
         let calls = wakes.map(|wakes| wakes.system_calls).iter().sum::<u64>();
         assert!(parked > 0 && calls >= parked, "{wakes:?}");

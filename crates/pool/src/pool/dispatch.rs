@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_policy::{Key, Place, Policy, Rank, View as _};
+use refrain_policy::{Key, Placement, Policy, Rank, View as _};
 use refrain_timer::sync::atomic::Ordering;
 use refrain_timer::sync::fence;
 
@@ -60,7 +60,7 @@ impl Domain {
         self: &Arc<Self>,
         key: Key,
         entry: QueueEntry,
-        place: Place,
+        place: Placement,
         allowed: &CpuMask,
         view: &View<'_>,
     ) {
@@ -70,14 +70,14 @@ impl Domain {
         }
         fence(Ordering::SeqCst);
         match place {
-            Place::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu),
-            Place::Preempt(cpu) => {
+            Placement::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu),
+            Placement::Preempt(cpu) => {
                 if let Some(worker) = self.workers.get(cpu.index()) {
                     worker.requests.request(PREEMPT, self.now_ns());
                     self.nudge(cpu);
                 }
             }
-            Place::Idle(_) | Place::Queue(_) => {}
+            Placement::Idle(_) | Placement::Queue(_) => {}
         }
         // What the policy saw may be old: a worker may be idle by now. See `idle_set.rs`.
         match self.idle.claim_any(allowed) {
@@ -183,7 +183,7 @@ impl WorkerContext {
             return;
         };
         let view = self.domain.view_at(self.last_ns());
-        let place = Place::Queue(view.stripe_of(self.cpu));
+        let place = Placement::Queue(view.stripe_of(self.cpu));
         let mut state = flow.shared.state.lock();
         state.phase = FlowPhase::Queued;
         state.mailbox.push_front(body);

@@ -1,7 +1,7 @@
 //! What users do with a flow: submit, run, cancel. The type and its phases are in
 //! `state/domain.rs`.
 
-use refrain_policy::{Entity, Place, Policy};
+use refrain_policy::{Entity, Placement, Policy};
 
 use super::borrowed::lending;
 use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
@@ -99,7 +99,7 @@ impl Flow {
         let waker = caller.map(|(cpu, _)| cpu);
         let view = domain.view_at(caller.map_or_else(|| domain.now_ns(), |(_, last_ns)| last_ns));
         let place = domain.policy.wake(&mut state.entity, waker, is_sync, &view);
-        let may_be_next = is_sync && matches!(place, Place::Queue(_));
+        let may_be_next = is_sync && matches!(place, Placement::Queue(_));
         let next_on =
             waker.filter(|cpu| may_be_next && domain.policy.may_take(&state.entity, *cpu, &view));
         if let Some(cpu) = next_on {

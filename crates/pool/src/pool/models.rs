@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use refrain_policy::Patience;
+use refrain_policy::SpinLimits;
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::fence;
 
@@ -70,7 +70,7 @@ impl Small {
                 self.idle.insert(cpu);
                 found = self.take();
                 if !found && self.taken.load(Ordering::SeqCst) < wanted {
-                    sleeper.sleep(Patience::default(), u64::MAX, || 0);
+                    sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
                 }
                 self.idle.claim(cpu);
                 sleeper.rise();
@@ -203,7 +203,7 @@ fn wait_as_joiner(shares: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ra
         shares.add_joiner(CpuId::new(0));
         fence(Ordering::SeqCst);
         if !is_done() && shares.is_empty() {
-            sleeper.sleep(Patience::default(), u64::MAX, || 0);
+            sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
         }
         shares.remove_joiner(CpuId::new(0));
         sleeper.rise();

@@ -32,7 +32,7 @@ pub struct Options {
     pub measures_gaps: bool,
 }
 
-/// The longest spin that [`Habit`](refrain_policy::Habit) allows.
+/// The longest spin that [`SpinPolicy`](refrain_policy::SpinPolicy) allows.
 const SPIN_DEFAULT: Duration = Duration::from_micros(200);
 
 impl Options {

@@ -1,7 +1,7 @@
 //! Work arrives: flows wake and are queued, workers are told.
 
 use refrain_policy::topology::{CpuId, StripeId};
-use refrain_policy::{Place, Policy};
+use refrain_policy::{Placement, Policy};
 
 use super::{Engine, Event, Job, State};
 use crate::Arrivals;
@@ -36,7 +36,7 @@ impl<P: Policy> Engine<'_, P> {
         }
     }
 
-    pub(super) fn enqueue(&mut self, flow: usize, place: Place) {
+    pub(super) fn enqueue(&mut self, flow: usize, place: Placement) {
         let now_ns = self.machine.now_ns;
         let stripe = place.stripe(&self.machine);
         let it = &mut self.flows[flow];
@@ -48,12 +48,12 @@ impl<P: Policy> Engine<'_, P> {
         self.queued += 1;
         self.publish(stripe.index());
         match place {
-            Place::Queue(_) => {}
-            Place::Idle(cpu) => {
+            Placement::Queue(_) => {}
+            Placement::Idle(cpu) => {
                 self.machine.show(cpu, key, nice);
                 self.wake_worker(cpu);
             }
-            Place::Preempt(cpu) => {
+            Placement::Preempt(cpu) => {
                 self.machine.show(cpu, key, nice);
                 self.catch_up(cpu);
                 self.cpus[cpu.index()].must_give_way = true;

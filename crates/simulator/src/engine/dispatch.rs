@@ -12,7 +12,9 @@ impl<P: Policy> Engine<'_, P> {
     pub(super) fn ready(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].is_waking = false;
         self.waking -= 1;
-        self.cpus[cpu.index()].habit.woken(self.machine.now_ns);
+        self.cpus[cpu.index()]
+            .habit
+            .record_wake(self.machine.now_ns);
         if self.cpus[cpu.index()].running.is_none() {
             self.find_work(cpu, None);
         }
@@ -49,7 +51,7 @@ impl<P: Policy> Engine<'_, P> {
         self.machine.show(cpu, Key::NONE, Nice::default());
         let worker = &mut self.cpus[cpu.index()];
         worker.idle_since_ns = self.machine.now_ns;
-        let patience = worker.habit.patience(self.machine.now_ns, true);
+        let patience = worker.habit.limits(self.machine.now_ns, true);
         worker.spin_ns = patience.spin_ns.min(self.costs.spin_ns);
         worker.must_give_way = false;
     }

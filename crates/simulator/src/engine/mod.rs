@@ -8,7 +8,7 @@ mod progress;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use refrain_policy::Habit;
+use refrain_policy::SpinPolicy;
 use refrain_policy::topology::{CpuId, Topology};
 use refrain_policy::{Entity, Policy, View};
 
@@ -67,7 +67,7 @@ struct Cpu {
     must_give_way: bool,
     is_waking: bool,
     idle_since_ns: u64,
-    habit: Habit,
+    habit: SpinPolicy,
     /// How long it spins this time.
     spin_ns: u64,
     plan: u64,

@@ -148,7 +148,7 @@ mod tests {
             sharing: Sharing::Core,
             has_tenants: true,
             iso_limit_permille: 500,
-            ..Bfs::faithful()
+            ..Bfs::published()
         };
         assert_eq!(*bfs, expected);
         let simulation = &experiment.simulation;

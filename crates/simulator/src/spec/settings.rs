@@ -96,7 +96,7 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
 fn bfs_setting(bfs: &mut Bfs, word: &str) -> Done {
     let (key, text) = word.split_once('=').unwrap_or((word, ""));
     match key {
-        "faithful" => *bfs = Bfs::faithful(),
+        "faithful" => *bfs = Bfs::published(),
         "interval" => {
             bfs.interval_ns = value(key, text, |text| time_ns(text).filter(|&time| time > 0))?
         }

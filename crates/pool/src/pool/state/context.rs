@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use refrain_policy::topology::CpuId;
-use refrain_policy::{Charge, Habit, Key, Nice};
+use refrain_policy::{Charge, Key, Nice, SpinPolicy};
 use refrain_timer::ticks::TickClock;
 
 use super::domain::{Domain, Flow};
@@ -48,7 +48,7 @@ pub(crate) struct WorkerContext {
     pub(crate) depth: Cell<u32>,
     /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
     pub(crate) passed_ns: Cell<u64>,
-    pub(crate) habit: RefCell<Habit>,
+    pub(crate) habit: RefCell<SpinPolicy>,
     /// The flow that was handed over.
     pub(crate) next: NextFlow,
     pub(crate) handles: HandleCache,

@@ -1,6 +1,6 @@
 //! How a worker waits for tasks that it has shared.
 
-use refrain_policy::Patience;
+use refrain_policy::SpinLimits;
 use refrain_timer::sync::atomic::Ordering;
 use refrain_timer::sync::fence;
 
@@ -43,7 +43,7 @@ impl WorkerContext {
                 if !must_look() {
                     self.domain.start_watching();
                     // It has spun already.
-                    sleeper.sleep(Patience::default(), u64::MAX, || 0);
+                    sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
                 }
                 tasks.remove_joiner(self.cpu);
                 self.domain.sleeping_joiners.fetch_sub(1, Ordering::SeqCst);

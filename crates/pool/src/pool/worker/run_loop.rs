@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_policy::Patience;
+use refrain_policy::SpinLimits;
 use refrain_policy::topology::CpuId;
 use refrain_timer::sync::atomic::Ordering;
 
@@ -68,7 +68,7 @@ impl WorkerContext {
             if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == Woken::Parked {
                 self.status.counters.parks.add(1);
             }
-            self.habit.borrow_mut().woken(self.read_clock());
+            self.habit.borrow_mut().record_wake(self.read_clock());
         }
         domain.idle.claim(self.cpu);
         sleeper.rise();
@@ -81,14 +81,14 @@ impl WorkerContext {
 
     /// How long to stay awake: by how often the worker was woken lately, and not at all where
     /// another thread could use the processor.
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> SpinLimits {
         let (now_ns, spin_ns_max) = (self.last_ns(), self.domain.spin_ns);
         if spin_ns_max == 0 {
-            return Patience::default();
+            return SpinLimits::default();
         }
         let is_welcome = !self.domain.machine.is_overcommitted(now_ns);
-        let patience = self.habit.borrow_mut().patience(now_ns, is_welcome);
-        Patience {
+        let patience = self.habit.borrow_mut().limits(now_ns, is_welcome);
+        SpinLimits {
             spin_ns: patience.spin_ns.min(spin_ns_max),
             light_ns: patience.light_ns.min(spin_ns_max),
         }

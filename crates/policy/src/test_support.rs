@@ -1,12 +1,18 @@
-//! What tests of policies stand on: a view that stands still, and the plainest driver there could be.
+//! Support for tests of policies: a view of fixed answers and a minimal driver.
 
-use super::*;
-use crate::topology::{CAPACITY_MAX, Cpu, Topology};
+use crate::decision::Stop;
+use crate::entity::{Class, Entity, Nice, TenantId};
+use crate::fifo::Fifo;
+use crate::key::Key;
+use crate::ledger::Ledger;
+use crate::policy::Policy;
+use crate::topology::{CAPACITY_MAX, Cpu, CpuId, CpuMask, StripeId, Topology};
+use crate::view::{View, is_above_background};
 
 pub const MS: u64 = 1_000_000;
 
-/// A view that answers what it was told.
-pub struct StillView {
+/// A view whose answers are its fields.
+pub struct FixedView {
     pub now_ns: u64,
     pub topology: Topology,
     pub idle: CpuMask,
@@ -18,12 +24,12 @@ pub struct StillView {
     pub ledger: Ledger,
 }
 
-impl StillView {
-    /// Nothing runs, nothing waits.
-    pub fn new(policy: &impl Policy, topology: Topology) -> StillView {
+impl FixedView {
+    /// Nothing runs and nothing waits.
+    pub fn new(policy: &impl Policy, topology: Topology) -> FixedView {
         let stripes = topology.stripes(policy.sharing());
         let stripe_count = stripes.iter().max().map_or(0, |last| last.index() + 1);
-        StillView {
+        FixedView {
             now_ns: 0,
             idle: topology.all(),
             running: vec![Key::NONE; topology.len()],
@@ -37,7 +43,7 @@ impl StillView {
     }
 
     /// All CPUs run normal flows with these deadlines.
-    pub fn busy(mut self, deadlines_ns: &[u64]) -> StillView {
+    pub fn busy(mut self, deadlines_ns: &[u64]) -> FixedView {
         self.idle = CpuMask::EMPTY;
         let key = |deadline: &u64| Key::new(Class::Normal, TenantId::default(), *deadline);
         self.running = deadlines_ns.iter().map(key).collect();
@@ -45,7 +51,7 @@ impl StillView {
     }
 }
 
-impl View for StillView {
+impl View for FixedView {
     fn now_ns(&self) -> u64 {
         self.now_ns
     }
@@ -81,8 +87,9 @@ impl View for StillView {
     }
 }
 
-/// Two nodes of two caches of two cores of two threads: CPU numbers in binary are node, cache, core, thread.
-pub fn sixteen() -> Topology {
+/// Two nodes of two caches of two cores of two threads. The bits of a CPU number are node, cache,
+/// core, thread.
+pub fn sixteen_cpus() -> Topology {
     let cpu = |index: u16| Cpu {
         os_number: u32::from(index),
         core: index >> 1,
@@ -93,15 +100,20 @@ pub fn sixteen() -> Topology {
     Topology::new((0..16).map(cpu).collect())
 }
 
-/// CPU-bound flows on one CPU for `span_ns`: how long each ran. A list searched from front to back is the queue, and every
-/// slice is overrun by `overrun_ns`.
-pub fn hogs(policy: &impl Policy, flows: Vec<Entity>, span_ns: u64, overrun_ns: u64) -> Vec<u64> {
-    let mut view = StillView::new(policy, Topology::flat(1)).busy(&[0]);
+/// Runs CPU-bound flows on one CPU for `span_ns`. Returns how long each ran. The queue is a list
+/// that is searched linearly, and every slice is overrun by `overrun_ns`.
+pub fn run_cpu_bound(
+    policy: &impl Policy,
+    flows: Vec<Entity>,
+    span_ns: u64,
+    overrun_ns: u64,
+) -> Vec<u64> {
+    let mut view = FixedView::new(policy, Topology::flat(1)).busy(&[0]);
     let mut flows: Vec<(Entity, u64)> = flows.into_iter().map(|flow| (flow, 0)).collect();
     for (flow, _) in &mut flows {
         policy.admit(flow, None, &view);
     }
-    // Waiting flows, in the order they were queued.
+    // The waiting flows in the order in which they were queued.
     let mut waiting: Vec<usize> = (0..flows.len()).collect();
     while view.now_ns < span_ns {
         let rank = |index: &usize| {
@@ -114,23 +126,23 @@ pub fn hogs(policy: &impl Policy, flows: Vec<Entity>, span_ns: u64, overrun_ns: 
             .min_by_key(|(_, index)| rank(index))
             .unwrap();
         let index = waiting.remove(at);
-        let (flow, had_ns) = &mut flows[index];
+        let (flow, used_ns) = &mut flows[index];
         let grant = policy.run(flow, CpuId::FIRST, &view);
         view.ledger.dispatched(&grant);
         let ran_ns = grant.slice_ns.min(MS * 1000) + overrun_ns;
         view.now_ns += ran_ns;
-        *had_ns += ran_ns;
+        *used_ns += ran_ns;
         let charge = policy.stop(flow, CpuId::FIRST, ran_ns, Stop::Expired, &view);
         view.ledger.ran(&charge);
         let _ = policy.requeue(flow, CpuId::FIRST, &view);
         waiting.push(index);
     }
-    flows.into_iter().map(|(_, had_ns)| had_ns).collect()
+    flows.into_iter().map(|(_, used_ns)| used_ns).collect()
 }
 
 #[test]
-fn only_work_that_is_not_background_counts_as_load() {
-    let mut view = StillView::new(&Fifo, Topology::flat(2));
+fn background_work_does_not_count_as_load() {
+    let mut view = FixedView::new(&Fifo, Topology::flat(2));
     assert!(!is_above_background(&view));
     for (class, nice, is_load) in [
         (Class::Normal, 0, true),
