@@ -4,7 +4,7 @@
 //! and fills both in at the end: no byte of data is copied.
 
 use crate::bytes::Reader;
-use crate::check::{check_limit, check_positive, check_range, check_raw_length, compare_checksum};
+use crate::check::{check_checksum, check_limit, check_positive, check_range, check_raw_length};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::Result;
 use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder};
@@ -62,13 +62,13 @@ impl BlockHeader {
     /// The length or the checksum differs.
     pub fn check_raw(&self, raw: &[u8]) -> Result<()> {
         check_raw_length(raw, self.raw_bytes)?;
-        compare_checksum("block", pieces_checksum(raw), self.raw_checksum)
+        check_checksum("block", pieces_checksum(raw), self.raw_checksum)
     }
 
     /// A frame with room for this head; append the coded data with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Block, false, buffer, BLOCK_HEADER_BYTES)
+        FrameBuilder::with_header_space(FrameKind::Block, false, buffer, BLOCK_HEADER_BYTES)
     }
 
     /// Fills in the head. What is left is [`finish_header`](crate::finish_header).
@@ -77,7 +77,7 @@ impl BlockHeader {
     /// What [`parse`](Self::parse) would refuse under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
-        Ok(builder.finish_with_head(&self.to_bytes()))
+        Ok(builder.finish_with_header(&self.to_bytes()))
     }
 
     /// The frame without its data, for a stored block whose bytes need not be copied to be written after it. `sums` are the

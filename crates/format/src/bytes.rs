@@ -1,9 +1,9 @@
-//! Numbers to bytes and back: little endian, and LEB128 variable-length numbers in shortest form only (one value, one
-//! encoding: an archive has no second spelling).
+//! Converts numbers to bytes and back: little-endian numbers, and LEB128 variable-length numbers in
+//! their shortest form only (a value has one encoding).
 
 use crate::error::{FormatError, Result};
 
-/// The longest variable-length number: ceil(64 / 7) bytes.
+/// The size of the longest variable-length number: ceil(64 / 7) bytes.
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 /// A cursor over untrusted bytes.
@@ -14,17 +14,17 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start of `bytes`; `what` names them in errors.
+    /// Creates a cursor at the start of `bytes`; `what` names them in errors.
     pub(crate) fn new(what: &'static str, bytes: &'a [u8]) -> Self {
         Self { what, rest: bytes }
     }
 
-    /// Bytes not yet read.
+    /// Returns the number of bytes not yet read.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
             return Err(FormatError::Truncated {
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next `N` bytes as an array.
+    /// Reads the next `N` bytes as an array.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
@@ -64,7 +64,8 @@ impl<'a> Reader<'a> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    /// A reserved field of `count` bytes (at most 8): anything but zero is a use this version does not know.
+    /// Reads a reserved field of `count` bytes (at most 8). Any value but zero is a use that this
+    /// version does not know.
     pub(crate) fn reserved(&mut self, count: usize) -> Result<()> {
         let bytes = self.take(count)?;
         if bytes.iter().all(|&byte| byte == 0) {
@@ -97,13 +98,13 @@ impl<'a> Reader<'a> {
         let mut value = 0_u64;
         for (index, &byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit only.
+            // The tenth byte holds one bit only.
             if index == VARINT_BYTES_MAX - 1 && bits > 1 {
                 return Err(FormatError::Varint { what: self.what });
             }
             value |= bits << (7 * index);
             if byte < 0x80 {
-                // A last byte of zero adds nothing: a shorter spelling exists.
+                // A last byte of zero adds nothing, so a shorter encoding exists.
                 if byte == 0 && index > 0 {
                     return Err(FormatError::Varint { what: self.what });
                 }
@@ -121,8 +122,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A variable-length number that counts things each of which takes at least `bytes_each` of what is left: the check
-    /// that comes before memory is taken.
+    /// Reads a variable-length number that counts items of at least `bytes_each` bytes each in the
+    /// remaining bytes. Call it before allocating memory for the items.
     pub(crate) fn count(&mut self, bytes_each: usize) -> Result<usize> {
         let value = self.varint()?;
         let needed_bytes = value.saturating_mul(bytes_each as u64);
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses left-over bytes.
+    /// Checks that no bytes remain.
     pub(crate) fn finish(self) -> Result<()> {
         if self.rest.is_empty() {
             return Ok(());
@@ -158,7 +159,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Maps small differences of either sign to small numbers: 0, -1, 1, -2 … to 0, 1, 2, 3 …
+/// Maps signed numbers of small magnitude to small numbers: 0, -1, 1, -2 … to 0, 1, 2, 3 …
 #[inline]
 pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
@@ -170,7 +171,8 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// The difference `value - base` as a small number. Wrapping makes it a bijection, so there is nothing to refuse.
+/// Returns the difference `value - base`, encoded by [`zigzag`]. The subtraction wraps, so every
+/// result is valid.
 #[inline]
 pub(crate) fn difference(value: u64, base: u64) -> u64 {
     zigzag(value.wrapping_sub(base) as i64)
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_have_one_spelling() {
+    fn varints_have_one_encoding() {
         assert_eq!(read_varint(&[0]), Ok(0));
         assert_eq!(read_varint(&[0x7f]), Ok(127));
         assert_eq!(read_varint(&[0x80, 1]), Ok(128));
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_by_what_is_left() {
+    fn counts_are_bounded_by_the_remaining_bytes() {
         let mut bytes = Vec::new();
         put_varint(&mut bytes, 3);
         bytes.extend([0; 6]);
@@ -234,7 +236,7 @@ mod tests {
         }
 
         #[test]
-        fn accepted_varints_are_what_the_writer_writes(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
+        fn accepted_varints_encode_to_the_same_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
             if let Ok(value) = read_varint(&bytes) {
                 let mut again = Vec::new();
                 put_varint(&mut again, value);

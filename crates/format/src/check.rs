@@ -1,11 +1,11 @@
-//! Checks of single values, shared by all frames. Each returns the value's error, with `what` as its name.
+//! Checks of single values, shared by all frames. `what` names the value in the error.
 
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
 use refrain_protect::checksum64;
 use refrain_tree::Timestamp;
 
-/// Refuses a `value` over its `limit`.
+/// Checks that `value` is at most `limit`.
 pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
     if value > limit {
         return Err(FormatError::OverLimit { what, value, limit });
@@ -13,14 +13,14 @@ pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<
     Ok(())
 }
 
-/// `start + length`, refused when it leaves the address space.
+/// Returns `start + length` if it is inside the address space.
 pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result<u64> {
     let end = start.saturating_add(length);
     check_limit(what, end, ADDRESS_BYTES_MAX)?;
     Ok(end)
 }
 
-/// Refuses 0.
+/// Checks that `value` is at least 1.
 pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
     match value {
         0 => Err(FormatError::Value {
@@ -32,7 +32,7 @@ pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
     }
 }
 
-/// Refuses a sum that differs from the one that was stated.
+/// Checks that a value agrees with the expected one.
 pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Result<()> {
     match found == expected {
         true => Ok(()),
@@ -44,7 +44,7 @@ pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Resu
     }
 }
 
-/// Refuses text that is too long or holds a zero byte (no system can use it as a name).
+/// Checks that a text is not too long and has no zero byte, which no system accepts in a name.
 pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> Result<()> {
     check_limit(what, text.len() as u64, bytes_max as u64)?;
     match text.iter().position(|&byte| byte == 0) {
@@ -52,12 +52,12 @@ pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> R
         Some(at) => Err(FormatError::Value {
             what,
             value: at as u64,
-            rule: "free of zero bytes (value: position of the first)",
+            rule: "free of zero bytes (the value is the position of the first)",
         }),
     }
 }
 
-/// Compares what a codec gave back with what the frame says.
+/// Compares decoded data with the length and checksum that the frame states.
 pub(crate) fn check_raw(
     what: &'static str,
     raw: &[u8],
@@ -65,7 +65,7 @@ pub(crate) fn check_raw(
     raw_checksum: u64,
 ) -> Result<()> {
     check_raw_length(raw, raw_bytes)?;
-    compare_checksum(what, checksum64(raw), raw_checksum)
+    check_checksum(what, checksum64(raw), raw_checksum)
 }
 
 pub(crate) fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
@@ -79,7 +79,7 @@ pub(crate) fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
     }
 }
 
-pub(crate) fn compare_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
+pub(crate) fn check_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
     match found == expected {
         true => Ok(()),
         false => Err(FormatError::Checksum {

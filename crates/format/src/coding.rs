@@ -1,18 +1,19 @@
-//! How a run of bytes was coded: codec, filters, parameters, fallback. The same 32 bytes stand in every frame that carries
-//! coded data. This crate gives the numbers no meaning beyond codec 0; the codec crate does.
+//! How data was coded: codec, filters, parameters, fallback. The same 32 bytes are part of every
+//! frame that holds coded data. This crate interprets only codec 0; the codec crate interprets the
+//! others.
 
 use crate::bytes::Reader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX};
 
-/// Codec number of data that is stored as it is.
+/// The id of the codec for data that is stored uncoded.
 pub const CODEC_NONE: u16 = 0;
 
-/// Bytes of a coding.
+/// The size of a coding in bytes.
 pub(crate) const CODING_BYTES: usize = 32;
 
-/// Codec, filters, parameters and fallback of a run of coded bytes.
+/// Codec, filters, parameters and fallback of coded data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Coding {
     codec: u16,
@@ -24,17 +25,19 @@ pub struct Coding {
 }
 
 impl Coding {
-    /// Bytes stored as they are.
+    /// The coding of uncoded data.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// `filters` are (id, parameter) in the order in which the encoder applied them; `fallback` is 0 if the block was coded as
-    /// planned, else the codec crate's number for the reason.
+    /// Creates a coding. `filters` are (id, parameter) in the order in which the encoder applied
+    /// them. `fallback` is 0 if the block was coded as planned, else the codec crate's number for
+    /// the reason.
     ///
     /// # Errors
-    /// More than [`FILTERS_MAX`] filters, a filter with id 0, or more than [`PARAMS_BYTES_MAX`] bytes of parameters.
+    /// More than [`FILTERS_MAX`] filters, a filter with id 0, or more than [`PARAMS_BYTES_MAX`]
+    /// bytes of parameters.
     pub fn new(codec: u16, filters: &[(u8, u8)], params: &[u8], fallback: u8) -> Result<Self> {
         check_limit("filters", filters.len() as u64, FILTERS_MAX as u64)?;
         check_limit(
@@ -65,13 +68,14 @@ impl Coding {
         Ok(coding)
     }
 
-    /// The codec's number.
+    /// Returns the codec's id.
     #[must_use]
     pub fn codec(&self) -> u16 {
         self.codec
     }
 
-    /// The filters, (id, parameter), in the order in which the encoder applied them; a decoder undoes the last one first.
+    /// Returns the filters, (id, parameter), in the order in which the encoder applied them. A
+    /// decoder undoes the last one first.
     #[must_use]
     pub fn filters(&self) -> &[(u8, u8)] {
         self.filters
@@ -79,13 +83,13 @@ impl Coding {
             .unwrap_or_default()
     }
 
-    /// The ids of both filters, 0 for none.
+    /// Returns the ids of both filters, 0 for none.
     #[must_use]
     pub fn filter_ids(&self) -> [u8; FILTERS_MAX] {
         self.filters.map(|(id, _)| id)
     }
 
-    /// The codec's parameters.
+    /// Returns the codec's parameters.
     #[must_use]
     pub fn params(&self) -> &[u8] {
         self.params
@@ -93,7 +97,7 @@ impl Coding {
             .unwrap_or_default()
     }
 
-    /// Why another codec than the planned one was used; 0 if it was not.
+    /// Returns the reason why the block was not coded as planned; 0 if it was.
     #[must_use]
     pub fn fallback(&self) -> u8 {
         self.fallback
@@ -131,8 +135,9 @@ impl Coding {
         out.extend(self.params);
     }
 
-    /// Coded data is never empty and never larger than what it stands for (the encoder stores such data instead), and stored
-    /// data is exactly as long. So the raw size alone bounds the memory for a frame.
+    /// Checks the length of coded data. It is never empty and never longer than the raw data (an
+    /// encoder stores such data uncoded), and uncoded data has exactly the raw length. So the raw
+    /// length alone bounds the memory for a frame.
     pub(crate) fn check_data_bytes(&self, raw_bytes: u64, data_bytes: u64) -> Result<()> {
         if self.codec == CODEC_NONE && data_bytes != raw_bytes {
             return Err(FormatError::Mismatch {
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn data_lengths() {
+    fn checks_the_length_of_coded_data() {
         assert!(Coding::none().check_data_bytes(10, 10).is_ok());
         assert!(Coding::none().check_data_bytes(10, 9).is_err());
         let coded = Coding::new(2, &[], &[], 0).unwrap();
@@ -197,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_room_is_zero() {
+    fn unused_bytes_must_be_zero() {
         let coding = Coding::new(3, &[(1, 0)], &[5], 0).unwrap();
         for at in [6, 7, 9, 15, 17, 31] {
             let mut bytes = bytes_of(&coding);
@@ -223,7 +228,7 @@ mod tests {
         }
 
         #[test]
-        fn accepted_bytes_are_written_bytes(bytes in proptest::array::uniform32(0_u8..3)) {
+        fn accepted_codings_encode_to_the_same_bytes(bytes in proptest::array::uniform32(0_u8..3)) {
             if let Ok(coding) = parse(&bytes) {
                 prop_assert_eq!(bytes_of(&coding), bytes);
             }

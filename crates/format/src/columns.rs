@@ -1,11 +1,13 @@
-//! A packed section as columns: fields of one kind stand together, because a codec squeezes like next to like.
+//! A packed section consists of columns: fields of the same meaning are stored together, because a
+//! codec compresses similar data better.
 //!
-//! Layout: the byte lengths of all columns but the last (variable-length numbers), then the columns.
+//! Layout: the byte lengths of all columns but the last (variable-length numbers), then the
+//! columns.
 
 use crate::bytes::{Reader, put_varint};
 use crate::error::Result;
 
-/// Joins `N` columns.
+/// Joins `N` columns into a section.
 pub(crate) fn join<const N: usize>(columns: &[Vec<u8>; N]) -> Vec<u8> {
     let total: usize = columns.iter().map(Vec::len).sum();
     let mut raw = Vec::with_capacity(total + 5 * N);
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip() {
+    fn joined_columns_split_into_the_same_columns() {
         let columns = [vec![1, 2, 3], vec![], vec![4; 200], vec![9]];
         let raw = join(&columns);
         let parts = split::<4>("test", &raw).unwrap();

@@ -1,19 +1,20 @@
-//! What this crate refuses, with the values in the message.
+//! Errors, with the offending values in their messages.
 
 use crate::layout::{FrameKind, MAGIC};
 
-/// What a refusal means for the one who gave the bytes.
+/// The class of an error: what it means for the owner of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// The bytes are not what a writer of this format writes: damaged, cut off, or something else altogether.
+    /// No writer of this format writes these bytes: the archive is damaged, truncated, or something
+    /// else.
     Damaged,
-    /// The bytes may be fine, but ask for something this version does not know.
+    /// The archive may be intact, but needs a feature that this version does not have.
     Unsupported,
-    /// The bytes may be fine, but ask for more than the stated limit.
+    /// The archive may be intact, but a value exceeds the stated limit.
     Limit,
 }
 
-/// One refusal. The place (archive offset) is known to the caller, who feeds the bytes.
+/// An error. The caller, which supplies the bytes, adds the archive offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -21,31 +22,31 @@ pub enum FormatError {
     Truncated {
         /// What was being read.
         what: &'static str,
-        /// How many bytes it needs.
+        /// The number of bytes it needs.
         needed_bytes: u64,
-        /// How many there are.
+        /// The number of bytes available.
         available_bytes: u64,
     },
-    /// The file does not begin with the magic.
+    /// The file does not begin with the magic number.
     Magic {
         /// The first bytes of the file.
         found: [u8; 8],
     },
     /// A frame does not begin with the sync word.
     Sync {
-        /// The four bytes found in its place.
+        /// The four bytes found instead.
         found: [u8; 4],
     },
-    /// A checksum disagrees.
+    /// A checksum does not match.
     Checksum {
-        /// What it covers.
+        /// The data that it covers.
         what: &'static str,
-        /// The checksum of the bytes as they are.
+        /// The checksum of the data as read.
         found: u64,
-        /// The checksum as it was written.
+        /// The checksum stated in the archive.
         expected: u64,
     },
-    /// A variable-length number is longer than needed, or than 64 bits.
+    /// A variable-length number is not in its shortest form, or exceeds 64 bits.
     Varint {
         /// What was being read.
         what: &'static str,
@@ -56,30 +57,30 @@ pub enum FormatError {
         what: &'static str,
         /// Its value.
         value: u64,
-        /// What is allowed.
+        /// The allowed values.
         rule: &'static str,
     },
-    /// Two statements of the archive contradict each other.
+    /// Two values of the archive contradict each other.
     Mismatch {
-        /// What they are about.
+        /// The name of the value.
         what: &'static str,
-        /// The one found here.
+        /// The value found.
         found: u64,
-        /// The one expected from what came before.
+        /// The value expected from earlier frames.
         expected: u64,
     },
-    /// Bytes are left over.
+    /// There are unexpected bytes at the end.
     Trailing {
-        /// After what.
+        /// What they follow.
         what: &'static str,
-        /// How many.
+        /// The number of bytes.
         extra_bytes: u64,
     },
-    /// A frame stands where its kind may not stand.
+    /// A frame is in a position where its kind is not allowed.
     Order {
         /// The kind of the frame.
         kind: FrameKind,
-        /// The rule that it breaks.
+        /// The rule that it violates.
         rule: &'static str,
     },
     /// The archive was written by a later major version.
@@ -89,14 +90,14 @@ pub enum FormatError {
         /// Its minor version.
         minor: u16,
     },
-    /// The archive needs features that this version does not know.
+    /// The archive needs features that this version does not have.
     Features {
         /// The unknown bits.
         unknown_bits: u64,
     },
     /// A frame of a kind that this version cannot read and may not skip.
     Kind {
-        /// The kind's number.
+        /// The id of the kind.
         kind: u8,
     },
     /// A frame has flags that this version does not know.
@@ -108,12 +109,12 @@ pub enum FormatError {
     Reserved {
         /// The field.
         what: &'static str,
-        /// Its value; 0 is the only one known.
+        /// Its value; this version knows only 0.
         value: u64,
     },
-    /// A value is over the limit.
+    /// A value exceeds its limit.
     OverLimit {
-        /// What it is, with its unit.
+        /// The name of the value, with its unit.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -123,7 +124,7 @@ pub enum FormatError {
 }
 
 impl FormatError {
-    /// What the refusal means.
+    /// Returns the class of the error.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -163,10 +164,12 @@ impl std::fmt::Display for FormatError {
             Self::Sync { found } if MAGIC.starts_with(found) => {
                 write!(
                     out,
-                    "another archive begins here; each is read from a file or pipe of its own"
+                    "another archive begins here; give each archive as a file or pipe of its own"
                 )
             }
-            Self::Sync { found } => write!(out, "no frame begins here: found {found:02x?}"),
+            Self::Sync { found } => {
+                write!(out, "no frame begins here: found the bytes {found:02x?}")
+            }
             Self::Checksum {
                 what,
                 found,
@@ -192,29 +195,29 @@ impl std::fmt::Display for FormatError {
             Self::Trailing { what, extra_bytes } => {
                 write!(out, "{extra_bytes} unexpected bytes after {what}")
             }
-            Self::Order { kind, rule } => write!(out, "{kind} frame out of place: {rule}"),
+            Self::Order { kind, rule } => write!(out, "{kind} frame in the wrong position: {rule}"),
             Self::Version { major, minor } => write!(
                 out,
-                "archive format {major}.{minor} is newer than this reader"
+                "archive format {major}.{minor} is not supported by this version"
             ),
             Self::Features { unknown_bits } => write!(
                 out,
-                "archive needs features unknown to this reader (bits {unknown_bits:#x})"
+                "the archive needs features that this version does not have (bits {unknown_bits:#x})"
             ),
             Self::Kind { kind } => write!(
                 out,
-                "frame kind {kind} is unknown to this reader and must not be skipped"
+                "frame kind {kind} is not supported by this version and must not be skipped"
             ),
             Self::Flags { unknown_bits } => write!(
                 out,
-                "frame has flags unknown to this reader (bits {unknown_bits:#x})"
+                "a frame has flags that this version does not know (bits {unknown_bits:#x})"
             ),
             Self::Reserved { what, value } => write!(
                 out,
-                "reserved field {what} is {value}: a use unknown to this reader"
+                "reserved field {what} is {value}, but this version knows only 0"
             ),
             Self::OverLimit { what, value, limit } => {
-                write!(out, "{what} is {value}, over the limit of {limit}")
+                write!(out, "{what} is {value}, above the limit of {limit}")
             }
         }
     }
@@ -222,5 +225,5 @@ impl std::fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, FormatError>;

@@ -1,8 +1,11 @@
-//! Frames: the unit that is written. A 40-byte header, then the payload.
+//! Frames, the unit of an archive: a 40-byte header and a payload.
 //!
-//! Writing: [`FrameBuilder`] keeps room for the header (and for a block's or extents' fixed head) in front of the payload, so
-//! nothing is copied. A worker finishes the payload with its checksum; the writer, who alone knows the order, seals the
-//! header with the sequence number ([`finish_header`]). Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
+//! Writing: [`FrameBuilder`] reserves space for the frame header (and for the payload's own fixed
+//! header) before the payload, so nothing is copied. A worker completes the payload and its
+//! checksum. The thread that orders the frames writes the sequence number and the header checksum
+//! ([`finish_header`]).
+//!
+//! Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
 use crate::bytes::Reader;
 use crate::check::check_limit;
@@ -14,10 +17,10 @@ use crate::layout::{
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX};
 use refrain_protect::{Checksum64, PIECE_BYTES, checksum64};
 
-/// Where the header checksum begins; it covers everything before it.
+/// The offset of the header checksum, which covers everything before it.
 const CHECKED_BYTES: usize = 32;
 
-/// Flag bit: a reader that does not know the frame's kind may skip it.
+/// Flag bit: a reader that does not know the frame's kind may skip the frame.
 pub const FLAG_SKIPPABLE: u8 = 1;
 
 const KIND_AT: usize = 4;
@@ -29,20 +32,20 @@ const PAYLOAD_CHECKSUM_AT: usize = 24;
 const _: () = assert!(PAYLOAD_CHECKSUM_AT + 8 == CHECKED_BYTES);
 const _: () = assert!(CHECKED_BYTES + 8 == FRAME_HEADER_BYTES);
 
-/// A frame header as found: nothing in it may be used yet but [`check`](Self::check).
+/// A frame header as read: only [`check`](Self::check) gives access to its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UntrustedFrameHeader {
     bytes: [u8; FRAME_HEADER_BYTES],
 }
 
 impl UntrustedFrameHeader {
-    /// Takes the bytes; judges nothing.
+    /// Wraps the bytes without checking them.
     #[must_use]
     pub fn new(bytes: [u8; FRAME_HEADER_BYTES]) -> Self {
         Self { bytes }
     }
 
-    /// Takes the first bytes of `bytes`.
+    /// Wraps the first bytes of `bytes` without checking them.
     ///
     /// # Errors
     /// [`FormatError::Truncated`] if there are fewer than [`FRAME_HEADER_BYTES`].
@@ -50,13 +53,15 @@ impl UntrustedFrameHeader {
         Ok(Self::new(Reader::new("frame header", bytes).array()?))
     }
 
-    /// Sync word and checksum only: is this a frame header at all? (What a scan asks.)
+    /// Returns whether the sync word and the checksum are right, that is, whether this is a frame
+    /// header at all. A scan uses it.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.check_intact().is_ok()
     }
 
-    /// True if an intact header begins an appended generation, whatever else it says.
+    /// Returns whether this is an intact header that begins an appended generation; its other
+    /// fields are not checked.
     pub(crate) fn is_generation(&self) -> bool {
         let kind = self.bytes.get(KIND_AT).copied();
         self.is_intact() && kind == Some(FrameKind::Generation.id())
@@ -81,11 +86,13 @@ impl UntrustedFrameHeader {
         Ok(())
     }
 
-    /// Checks everything that can be known without the payload. `bytes_left`: how many bytes follow the header, if known.
+    /// Checks everything that does not depend on the payload. `bytes_left` is the number of bytes
+    /// that follow the header, if known.
     ///
     /// # Errors
-    /// Damaged: sync, checksum, payload size impossible for the kind or beyond `bytes_left`. Unsupported: unknown kind that is not
-    /// skippable, unknown flag, reserved field in use. Limit: payload over `limits`.
+    /// Damaged: wrong sync word or checksum, a payload size that is impossible for the kind or
+    /// beyond `bytes_left`. Unsupported: an unknown kind that is not skippable, an unknown flag, a
+    /// reserved field in use. Limit: a payload larger than `limits` allow.
     pub fn check(&self, limits: &Limits, bytes_left: Option<u64>) -> Result<FrameHeader> {
         self.check_intact()?;
         let header = self.parse_fields()?;
@@ -126,11 +133,11 @@ impl UntrustedFrameHeader {
 /// A frame header that has passed its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// What the frame holds.
+    /// The kind of the frame.
     pub kind: FrameKind,
-    /// True if the frame is to be skipped by a reader that does not know its kind.
+    /// Whether a reader that does not know the kind may skip the frame.
     pub skippable: bool,
-    /// Bytes of the payload that follows the header.
+    /// The size of the payload that follows the header, in bytes.
     pub payload_bytes: u64,
     /// 0, 1, 2 … in file order.
     pub sequence: u64,
@@ -139,19 +146,19 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Bytes of the whole frame, header included.
+    /// Returns the size of the whole frame in bytes, header included.
     #[must_use]
     pub fn frame_bytes(&self) -> u64 {
         self.payload_bytes.saturating_add(FRAME_HEADER_BYTES as u64)
     }
 
-    /// True if this version does not read the payload but may pass over it.
+    /// Returns whether this version skips the frame without reading its payload.
     #[must_use]
     pub fn is_skipped(&self) -> bool {
         !self.kind.is_known()
     }
 
-    /// Compares the payload with its checksum.
+    /// Compares the payload with its length and checksum.
     ///
     /// # Errors
     /// [`FormatError::Mismatch`] if the length differs, [`FormatError::Checksum`] if the bytes do.
@@ -166,10 +173,10 @@ impl FrameHeader {
         self.check_payload_checksum(payload_checksum(payload))
     }
 
-    /// The same for a reader that hashed the payload in parts.
+    /// Compares the checksum of the payload, for a reader that hashed the payload in parts.
     ///
     /// # Errors
-    /// [`FormatError::Checksum`] if `found` is not the checksum that was written.
+    /// [`FormatError::Checksum`] if `found` is not the checksum stated in the header.
     pub fn check_payload_checksum(&self, found: u64) -> Result<()> {
         if found != self.payload_checksum {
             return Err(FormatError::Checksum {
@@ -183,7 +190,7 @@ impl FrameHeader {
 
     fn check_kind(&self) -> Result<()> {
         if self.kind.is_known() {
-            // A frame that every reader must understand cannot be marked as one to skip.
+            // A frame that every reader must understand cannot be marked skippable.
             return match self.skippable {
                 true => Err(FormatError::Value {
                     what: "skippable flag of a frame of this version",
@@ -216,9 +223,10 @@ impl FrameHeader {
     }
 }
 
-/// The smallest and largest payload of a known kind, under `limits`; `None` if this version does not read the kind.
+/// Returns the smallest and largest payload of a kind under `limits`; `None` if this version does
+/// not read the kind.
 fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
-    let range = |head: usize, most: u64| Some((head as u64, (head as u64).saturating_add(most)));
+    let range = |fixed: usize, most: u64| Some((fixed as u64, (fixed as u64).saturating_add(most)));
     match kind {
         FrameKind::Archive => range(ARCHIVE_BYTES, 0),
         FrameKind::MemberStart => range(MEMBER_START_FIXED_BYTES, NAME_BYTES_MAX as u64),
@@ -235,7 +243,7 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
     }
 }
 
-/// Refuses anything that does not begin with [`MAGIC`].
+/// Checks that a file begins with [`MAGIC`].
 ///
 /// # Errors
 /// [`FormatError::Truncated`] or [`FormatError::Magic`].
@@ -247,13 +255,15 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
     }
 }
 
-/// First bytes of a payload that its checksum takes as they are; longer payloads' rest goes in by pieces.
+/// The number of bytes at the start of a payload that its checksum covers directly; the rest enters
+/// as the checksums of its pieces.
 pub(crate) const CHECKSUM_HEAD_BYTES: usize = 64;
 
-/// Checksum of a payload: XXH3-64 of its first 64 bytes and the XXH3-64s (little endian) of every [`PIECE_BYTES`] of the rest.
+/// Returns the checksum of a payload: the XXH3-64 of its first 64 bytes and of the XXH3-64s (little
+/// endian) of every [`PIECE_BYTES`] of the rest.
 ///
-/// By pieces, because the rest of a stored block is a block: the sums of its pieces are in its own checksum too, and the
-/// bytes are read once for both.
+/// The rest is hashed in pieces because, for an uncoded block, it is the block itself: the block's
+/// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
     let (head, rest) = payload.split_at(payload.len().min(CHECKSUM_HEAD_BYTES));
@@ -273,31 +283,31 @@ fn checksum_of_pieces(head: &[u8], sums: &[u64]) -> u64 {
 #[derive(Debug)]
 pub struct FrameBuilder {
     bytes: Vec<u8>,
-    /// Header and fixed head; the payload's variable part is appended after it.
+    /// The size of the frame header and the payload's fixed header, which are filled in at the end.
     reserved_bytes: usize,
 }
 
 impl FrameBuilder {
-    /// A frame of `kind` whose payload is yet to be appended; `buffer` is cleared and reused.
+    /// Starts a frame of `kind` without a payload; `buffer` is cleared and reused.
     #[must_use]
     pub fn with_buffer(kind: FrameKind, skippable: bool, buffer: Vec<u8>) -> Self {
-        Self::with_head(kind, skippable, buffer, 0)
+        Self::with_header_space(kind, skippable, buffer, 0)
     }
 
-    /// A frame of `kind` that must be understood.
+    /// Starts a frame of `kind` that is not skippable.
     #[must_use]
     pub fn new(kind: FrameKind) -> Self {
         Self::with_buffer(kind, false, Vec::new())
     }
 
-    /// Keeps `head_bytes` of the payload free, to be filled in at the end.
-    pub(crate) fn with_head(
+    /// Starts a frame and reserves `header_bytes` of its payload, to be filled in at the end.
+    pub(crate) fn with_header_space(
         kind: FrameKind,
         skippable: bool,
         mut buffer: Vec<u8>,
-        head_bytes: usize,
+        header_bytes: usize,
     ) -> Self {
-        let reserved_bytes = FRAME_HEADER_BYTES + head_bytes;
+        let reserved_bytes = FRAME_HEADER_BYTES + header_bytes;
         buffer.clear();
         buffer.resize(reserved_bytes, 0);
         let mut builder = Self {
@@ -310,23 +320,24 @@ impl FrameBuilder {
         builder
     }
 
-    /// The buffer: append the payload (for blocks and packed sections, the coded data) to it, and touch nothing before.
+    /// Returns the buffer. Append the payload to it (for blocks and packed sections, the coded
+    /// data), and do not change earlier bytes.
     pub fn payload(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Bytes appended so far after the reserved ones.
+    /// Returns the number of bytes appended so far.
     #[must_use]
     pub fn appended_bytes(&self) -> usize {
         self.bytes.len().saturating_sub(self.reserved_bytes)
     }
 
-    /// Drops what was appended, to try again.
+    /// Removes the appended bytes, for another attempt.
     pub fn clear_appended(&mut self) {
         self.bytes.truncate(self.reserved_bytes);
     }
 
-    /// Writes the payload's size and checksum. What is left for the writer is [`finish_header`].
+    /// Writes the payload's size and checksum. The frame then lacks only [`finish_header`].
     #[must_use]
     pub fn finish_payload(mut self) -> Vec<u8> {
         let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
@@ -337,26 +348,27 @@ impl FrameBuilder {
         self.bytes
     }
 
-    /// As [`finish_with_head`](Self::finish_with_head) for a payload that goes on with `detached_bytes` of data that are not
-    /// here; `sums` are the checksums of their pieces.
+    /// Does the same as [`finish_with_headerer`](Self::finish_with_headerer) for a payload that
+    /// continues with `detached_bytes` of data outside this buffer; `sums` are the checksums of its
+    /// pieces.
     pub(crate) fn finish_detached(
         mut self,
-        head: &[u8],
+        header: &[u8],
         detached_bytes: u64,
         sums: &[u64],
     ) -> Vec<u8> {
-        self.patch(FRAME_HEADER_BYTES, head);
-        let payload_bytes = head.len() as u64 + detached_bytes;
+        self.patch(FRAME_HEADER_BYTES, header);
+        let payload_bytes = header.len() as u64 + detached_bytes;
         self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
         self.patch(
             PAYLOAD_CHECKSUM_AT,
-            &checksum_of_pieces(head, sums).to_le_bytes(),
+            &checksum_of_pieces(header, sums).to_le_bytes(),
         );
         self.bytes
     }
 
-    pub(crate) fn finish_with_head(mut self, head: &[u8]) -> Vec<u8> {
-        self.patch(FRAME_HEADER_BYTES, head);
+    pub(crate) fn finish_with_header(mut self, header: &[u8]) -> Vec<u8> {
+        self.patch(FRAME_HEADER_BYTES, header);
         self.finish_payload()
     }
 
@@ -365,21 +377,23 @@ impl FrameBuilder {
     }
 }
 
-/// Overwrites `frame[at..]` with `value`; ranges outside the frame are left alone (such a frame fails every check).
+/// Overwrites `frame[at..]` with `value`. Ranges outside the frame are ignored (such a frame fails
+/// every check).
 fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
-    if let Some(room) = frame.get_mut(at..at + value.len()) {
-        room.copy_from_slice(value);
+    if let Some(target) = frame.get_mut(at..at + value.len()) {
+        target.copy_from_slice(value);
     }
 }
 
-/// Makes a finished frame final: writes its `sequence` number and the header checksum. Cheap, for the one who orders frames.
+/// Completes a frame: writes its `sequence` number and the header checksum. This is cheap, so the
+/// thread that orders the frames can do it.
 pub fn finish_header(frame: &mut [u8], sequence: u64) {
     patch(frame, SEQUENCE_AT, &sequence.to_le_bytes());
     let checksum = checksum64(frame.get(..CHECKED_BYTES).unwrap_or_default());
     patch(frame, CHECKED_BYTES, &checksum.to_le_bytes());
 }
 
-/// A complete small frame: payload copied, sealed.
+/// Returns a complete frame with a copy of `payload`.
 #[must_use]
 pub fn complete_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence: u64) -> Vec<u8> {
     let mut builder = FrameBuilder::with_buffer(kind, skippable, Vec::new());
@@ -389,14 +403,14 @@ pub fn complete_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence
     frame
 }
 
-/// The next position at or after `from` whose bytes are an intact frame header: how salvage finds frames when a part of the
-/// archive, or its index, is gone.
+/// Returns the next position, at or after `from`, of an intact frame header. Salvage uses it to
+/// find frames when a part of the archive or its index is damaged.
 #[must_use]
 pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
     let last = bytes.len().checked_sub(FRAME_HEADER_BYTES)?;
     let mut at = from;
     while at <= last {
-        // The search for one rare byte is what the standard library does fastest.
+        // Searching for one rare byte is the fastest search of the standard library.
         let window = bytes.get(at..=last)?;
         at += window.iter().position(|&byte| byte == SYNC[0])?;
         let header = UntrustedFrameHeader::parse(bytes.get(at..)?).ok()?;
@@ -423,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_reads_back() {
+    fn a_frame_parses_as_written() {
         let header = check(&padding(b"nothing", 9)).unwrap();
         assert_eq!(header.kind, FrameKind::Padding);
         assert!(header.skippable && header.is_skipped());
@@ -433,17 +447,17 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_is_seen() {
+    fn any_flipped_bit_is_detected() {
         let frame = padding(b"some payload bytes", 3);
         for bit in 0..frame.len() * 8 {
-            let mut bent = frame.clone();
-            bent[bit / 8] ^= 1 << (bit % 8);
-            assert!(check(&bent).is_err(), "bit {bit}");
+            let mut flipped = frame.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(&flipped).is_err(), "bit {bit}");
         }
     }
 
     #[test]
-    fn the_future_is_skipped_or_named() {
+    fn unknown_kinds_and_flags_are_skipped_or_unsupported() {
         let skipped = complete_frame(FrameKind::Recovery, true, b"parity", 0);
         assert!(check(&skipped).unwrap().is_skipped());
         let needed = complete_frame(FrameKind::Envelope, false, b"secret", 0);
@@ -462,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_payload_sizes_meet_the_limit_before_memory() {
+    fn forged_payload_sizes_are_rejected_before_allocation() {
         let mut frame = complete_frame(FrameKind::Block, false, &[0; 200], 0);
         patch(&mut frame, PAYLOAD_BYTES_AT, &(1_u64 << 40).to_le_bytes());
         finish_header(&mut frame, 0);
@@ -480,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn scanning_finds_frames_among_noise() {
+    fn scanning_finds_frames_among_other_bytes() {
         let mut bytes = vec![SYNC[0]; 100];
         bytes.extend(SYNC);
         let first = bytes.len();
@@ -496,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_magic_is_checked() {
+    fn checks_the_magic() {
         assert!(check_magic(&MAGIC).is_ok());
         assert!(matches!(
             check_magic(b"\x89PNG\r\n\x1a\n"),

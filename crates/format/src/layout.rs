@@ -1,77 +1,78 @@
-//! The fixed numbers of the format that more than one file uses: the magic, the sync word, the kinds of
-//! frames, and the sizes of the frame header and of the fixed part of each payload.
+//! The fixed numbers of the format that several files use: the magic number, the sync word, the
+//! kinds of frames, and the sizes of the frame header and of the fixed part of each payload.
 //!
-//! This file imports nothing of the crate, so error messages can name what is defined here.
+//! This file imports nothing of the crate, so error messages can name what it defines.
 
-/// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in any encoding, and the
-/// line ends and ^Z show at once whether a transfer "converted" the file.
+/// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in
+/// any encoding, and the line ends and ^Z reveal a transfer that converted the file.
 pub const MAGIC: [u8; 8] = [0xd2, b'R', b'F', b'N', b'\r', b'\n', 0x1a, b'\n'];
 
-/// The first bytes of every frame: never part of UTF-8 text, so a scan rarely stops in vain.
+/// The first bytes of every frame. They never occur in UTF-8 text, so a scan rarely stops at a
+/// false position.
 pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
 
-/// Bytes of a frame header.
+/// The size of a frame header in bytes.
 pub const FRAME_HEADER_BYTES: usize = 40;
 
-/// Bytes of the payload of an Archive frame.
+/// The size of the payload of an Archive frame in bytes.
 pub(crate) const ARCHIVE_BYTES: usize = 56;
 
-/// Bytes of the payload of a MemberStart frame without the name.
+/// The size of the payload of a MemberStart frame in bytes, without the name.
 pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;
 
-/// Bytes of the payload of a MemberEnd frame without the further digests.
+/// The size of the payload of a MemberEnd frame in bytes, without the further digests.
 pub(crate) const MEMBER_END_FIXED_BYTES: usize = 3 * 8 + 32 + 1;
 
-/// Bytes of the head of a Block frame; the coded data follows.
+/// The size of the header of a Block frame's payload in bytes; the coded data follows.
 pub const BLOCK_HEADER_BYTES: usize = 64;
 
-/// Bytes of the head of an Extents frame; the coded section follows.
+/// The size of the header of an Extents frame's payload in bytes; the coded section follows.
 pub const EXTENTS_HEADER_BYTES: usize = 96;
 
-/// Bytes of the head of an Entries frame; the coded section follows.
+/// The size of the header of an Entries frame's payload in bytes; the coded section follows.
 pub const ENTRIES_HEADER_BYTES: usize = 72;
 
-/// Bytes of the payload of an End frame.
+/// The size of the payload of an End frame in bytes.
 pub(crate) const END_BYTES: usize = 56;
 
-/// Bytes of the whole End frame: a reader reads this many from the end of the file.
+/// The size of a whole End frame in bytes: a reader reads this many from the end of the file.
 pub const END_FRAME_BYTES: usize = FRAME_HEADER_BYTES + END_BYTES;
 
-/// What a frame holds. The numbers are the format's and never move.
+/// The kind of a frame. The ids are part of the format and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
-    /// 1: version, features and settings of the archive; always first.
+    /// 1: version, features and settings of the archive; always the first frame.
     Archive,
-    /// 2: a member begins.
+    /// 2: the start of a member.
     MemberStart,
-    /// 3: a range of the store, coded.
+    /// 3: a coded range of the store.
     Block,
     /// 4: the map from an epoch of content to the store.
     Extents,
-    /// 5: a member is complete.
+    /// 5: the end of a member.
     MemberEnd,
-    /// 6: a batch of a tree member's entries.
+    /// 6: a batch of the entries of a tree member.
     Entries,
-    /// 7: where everything is.
+    /// 7: the locations of all frames.
     Index,
-    /// 8: where the index is; the last frame.
+    /// 8: the location of the index; always the last frame.
     End,
-    /// 16, reserved: encrypted frames, with their headers.
+    /// 16, reserved: an encrypted frame, header included.
     Envelope,
     /// 17, reserved: recovery data over physical ranges.
     Recovery,
     /// 18, reserved: a decoder carried in the archive.
     Decoder,
-    /// 19, reserved: an appended generation begins (after an End frame).
+    /// 19, reserved: the start of an appended generation (after an End frame).
     Generation,
-    /// 20: bytes that mean nothing; always skippable.
+    /// 20: bytes without a meaning; always skippable.
     Padding,
-    /// Any other number.
+    /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
-    /// Every kind that has a name.
+    /// All kinds that have a name.
     pub const NAMED: [Self; 13] = [
         Self::Archive,
         Self::MemberStart,
@@ -88,7 +89,7 @@ impl FrameKind {
         Self::Padding,
     ];
 
-    /// The number on disk.
+    /// Returns the id in the archive.
     #[must_use]
     pub fn id(self) -> u8 {
         match self {
@@ -109,7 +110,7 @@ impl FrameKind {
         }
     }
 
-    /// The kind with this number.
+    /// Returns the kind with this id.
     #[must_use]
     pub fn from_id(id: u8) -> Self {
         Self::NAMED
@@ -118,7 +119,7 @@ impl FrameKind {
             .unwrap_or(Self::Unknown(id))
     }
 
-    /// True for the kinds that this version reads.
+    /// Returns whether this version reads the kind.
     #[must_use]
     pub fn is_known(self) -> bool {
         self.id() >= 1 && self.id() <= Self::End.id()
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_one_number_each() {
+    fn ids_and_kinds_match_one_to_one() {
         for id in 0..=u8::MAX {
             assert_eq!(FrameKind::from_id(id).id(), id);
         }

@@ -1,22 +1,53 @@
-//! What the bytes of an archive mean: the native container, version 1.
+//! The meaning of the bytes of an archive: the native container, version 1, and lrzip's dialect
+//! ([`lrzip`]).
 //!
-//! An archive is a magic and a sequence of frames, written strictly forward. The members' *content space* is mapped by
-//! extents to the *store* of unique bytes, which is cut into blocks. The bytes are described for a stranger in
-//! `docs/format.md`; the code follows it file by file:
+//! An archive is a magic number and a sequence of frames, written strictly forward. Extents map the
+//! members' *content space* to the *store* of unique bytes, and the store is cut into blocks.
+//! `docs/format.md` specifies the bytes for authors of other implementations; the code is organised
+//! like that document:
 //!
 //! | file | what |
 //! |---|---|
-//! | [`frame`] | header, checksum, sequence; building, sealing, scanning |
-//! | [`archive`], [`end`] | first and last frame |
-//! | [`member`], [`entries`] | named contents, and what a tree holds |
-//! | [`block`], [`extents`] | the store, and the map from content to it |
-//! | [`index`] | where everything is |
+//! | [`layout`] | magic, sync word, kinds of frames, fixed sizes |
+//! | [`limits`] | the largest sizes and counts |
+//! | [`frame`] | the frame header: building, checking, scanning |
+//! | [`archive`], [`end`] | the first and the last frame |
+//! | [`member`], [`entries`] | named contents, and the entries of a tree |
+//! | [`coding`], [`block`], [`extents`] | the store, and the map from content to it |
+//! | [`index`] | the locations of all frames |
 //! | [`order`] | which frame may follow which |
-//! | [`assemble`] | the writer's side of that: numbers, seals, keeps the index |
-//! | [`limits`] | every size and count |
+//! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
+//! | [`sealed`], [`generation`] | seams for encryption and for appending; nothing is behind them yet |
 //!
-//! Reading: [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] → [`FrameHeader::check_payload`] →
-//! [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a pure function of bytes; nothing here decodes.
+//! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
+//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
+//! pure function of bytes; nothing here decodes blocks. The crate depends on `protect` for
+//! checksums and on `tree` for the type of an entry.
+//!
+//! ```
+//! use refrain_format::*;
+//!
+//! let header = ArchiveHeader {
+//!     version: (FORMAT_MAJOR, FORMAT_MINOR),
+//!     required_features: 0,
+//!     level: 1,
+//!     segment_bytes: 1 << 20,
+//!     epoch_bytes: 1 << 24,
+//!     block_bytes_max: 1 << 22,
+//!     memory_budget_bytes: 1 << 30,
+//!     reach_bytes: REACH_UNLIMITED,
+//! };
+//! let (assembler, mut archive) = ArchiveAssembler::new(&header)?;
+//! let (end, _index) = assembler.finish()?;
+//! archive.extend(end);
+//! let mut kinds = vec![];
+//! walk_archive(&archive, &Limits::default(), |_, frame, _| {
+//!     kinds.push(frame.kind);
+//!     Ok(())
+//! })?;
+//! assert_eq!(kinds, [FrameKind::Archive, FrameKind::Index, FrameKind::End]);
+//! # Ok::<(), FormatError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -70,7 +101,7 @@ pub use limits::Limits;
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame};
-/// What the checksum and hash fields hold.
+/// The functions behind the checksum and hash fields.
 pub use refrain_protect::{checksum64, content_hash, pieces_checksum};
 pub use refrain_tree::{Entry, EntryKind, Timestamp};
 pub use walk::walk_archive;

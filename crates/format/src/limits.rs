@@ -1,31 +1,36 @@
-//! Every size and count that an archive may state, and why it stops there.
+//! The largest sizes and counts of an archive, and the reasons for them.
 //!
-//! The constants are the format's own limits: no version 1 archive goes over them. A reader that has less memory passes
-//! smaller ones in [`Limits`]; it can never pass larger ones, because checks take the smaller of the two.
+//! The constants are the format's own limits: no archive of version 1 exceeds them. A reader with
+//! less memory passes smaller ones in [`Limits`]. It cannot raise them, because checks take the
+//! smaller of the two.
 
-/// Content and store addresses stay below this, so that the sum of any two fits in 63 bits and a difference in an `i64`.
+/// The end of any range of content, store or archive: the sum of two addresses fits in 63 bits, and
+/// a difference in an `i64`.
 pub const ADDRESS_BYTES_MAX: u64 = 1 << 61;
 
-/// Raw bytes of a block. A block is decoded in one piece, so this bounds what a reader must hold; 1 GiB still fits a
-/// 32-bit address space and is beyond the context that any codec here can use.
+/// Raw bytes of a block. A block is decoded as a whole, so this bounds the reader's memory. 1 GiB
+/// fits a 32-bit address space and exceeds the window of every codec here.
 pub const BLOCK_RAW_BYTES_MAX: u64 = 1 << 30;
 
-/// Raw bytes of a packed section (the extents of an epoch, a batch of entries). Sixteen million extents take about 80 MB.
+/// Raw bytes of a packed section (the extents of an epoch, a batch of entries). Sixteen million
+/// extents take about 80 MB.
 pub const PACKED_RAW_BYTES_MAX: u64 = 1 << 28;
 
 /// Extents in one frame.
 pub const EXTENTS_PER_FRAME_MAX: u64 = 1 << 24;
 
-/// Content bytes of an epoch. The length of a hole costs nothing, so this is far above what memory could hold.
+/// Content bytes of an epoch. A hole costs nothing, whatever its length, so this is far above what
+/// memory could hold.
 pub const EPOCH_BYTES_MAX: u64 = 1 << 50;
 
-/// Bytes of a repeated pattern: longer periods are copies of their first round.
+/// Bytes of a repeated pattern. Longer periods are stored as copies of their first repetition.
 pub const PATTERN_BYTES_MAX: usize = 64;
 
-/// Bytes of a member's name: the longest path that common systems open.
+/// Bytes of a member's name: the longest path that common systems accept.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Members of an archive. A million small files belong in one tree member, where a name costs a few bytes.
+/// Members of an archive. A million small files belong into one tree member, where a name costs a
+/// few bytes.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
 /// Further digests of one member, besides BLAKE3.
@@ -34,20 +39,21 @@ pub const DIGESTS_MAX: usize = 8;
 /// Bytes of one further digest (SHA-512 and BLAKE2b have 64).
 pub const DIGEST_BYTES_MAX: usize = 64;
 
-/// Entries in one frame: bounds what listing must hold at a time.
+/// Entries in one frame. It bounds the memory for listing.
 pub const ENTRIES_PER_FRAME_MAX: u64 = 65_536;
 
-/// Bytes of an entry's path or link target. Tar has no limit; this is 16 times what Linux opens.
+/// Bytes of an entry's path or link target. Tar has no limit; this is 16 times the limit of Linux.
 pub const PATH_BYTES_MAX: usize = 65_535;
 
-/// Bytes of all paths and link targets of one frame together. Paths are stored as differences, so without this limit a
-/// frame of one megabyte could unpack to four gigabytes.
+/// Bytes of all paths and link targets of one frame together. Paths share prefixes, so without this
+/// limit a frame of one megabyte could unpack to four gigabytes.
 pub const PATHS_PER_FRAME_BYTES_MAX: usize = 1 << 26;
 
-/// Bytes of the index frame's payload. At five bytes per block and blocks of 4 MiB, 256 MiB index 200 TiB of store.
+/// Bytes of the payload of the Index frame. At five bytes per block and blocks of 4 MiB, 256 MiB
+/// index 200 TiB of store.
 pub const INDEX_BYTES_MAX: u64 = 1 << 28;
 
-/// Filters in front of a codec.
+/// Filters before a codec.
 pub const FILTERS_MAX: usize = 2;
 
 /// Bytes of a codec's parameters.
@@ -62,19 +68,20 @@ const _: () = assert!(NAME_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(PATTERN_BYTES_MAX <= u8::MAX as usize);
 const _: () = assert!(DIGEST_BYTES_MAX <= u8::MAX as usize);
-// A frame's worth of the longest path must still be possible.
+// A frame must have room for an entry with the longest path and link target.
 const _: () = assert!(PATHS_PER_FRAME_BYTES_MAX > 2 * PATH_BYTES_MAX);
 
-/// What a reader is willing to take; by default the format's own limits.
+/// The limits of a reader; by default the format's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Raw bytes of a block.
     pub block_raw_bytes_max: u64,
     /// Raw (and coded) bytes of a packed section: extents or entries.
     pub packed_raw_bytes_max: u64,
-    /// Extents in one frame; in memory each takes `size_of::<Extent>()` bytes (80 on 64-bit machines).
+    /// Extents in one frame. In memory each takes `size_of::<Extent>()` bytes (80 on 64-bit
+    /// machines).
     pub extents_per_frame_max: u64,
-    /// Payload bytes of the index frame; in memory it takes at most about ten times as many.
+    /// Payload bytes of the Index frame. In memory the index takes at most about ten times as many.
     pub index_bytes_max: u64,
     /// Members of the archive.
     pub members_max: u64,
@@ -93,7 +100,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits as they apply: never above the format's own.
+    /// Returns these limits, lowered to the format's own where they exceed them.
     #[must_use]
     pub fn capped(self) -> Self {
         let cap = Self::default();
@@ -113,12 +120,12 @@ mod tests {
 
     #[test]
     fn a_reader_cannot_raise_the_limits() {
-        let greedy = Limits {
+        let raised = Limits {
             block_raw_bytes_max: u64::MAX,
             packed_raw_bytes_max: 7,
             ..Limits::default()
         };
-        assert_eq!(greedy.capped().block_raw_bytes_max, BLOCK_RAW_BYTES_MAX);
-        assert_eq!(greedy.capped().packed_raw_bytes_max, 7);
+        assert_eq!(raised.capped().block_raw_bytes_max, BLOCK_RAW_BYTES_MAX);
+        assert_eq!(raised.capped().packed_raw_bytes_max, 7);
     }
 }

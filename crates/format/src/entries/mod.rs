@@ -2,8 +2,8 @@
 //! needs neither the content nor the tar stream.
 
 mod entry;
-mod head;
+mod header;
 mod pack;
 
-pub use head::EntriesHeader;
+pub use header::EntriesHeader;
 pub use pack::{PackedEntries, entry_batches, pack_entries, unpack_entries};

@@ -6,7 +6,7 @@
 //! link target.
 
 use super::entry::{check_entry, entry_kind_from_id, entry_kind_id, text_bytes};
-use super::head::EntriesHeader;
+use super::header::EntriesHeader;
 use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
 use crate::check::{check_limit, check_positive};
 use crate::columns;

@@ -4,9 +4,9 @@
 //! or a repeated pattern. A copy names store bytes, never another extent: one look-up gives any byte.
 
 mod extent;
-mod head;
+mod header;
 mod pack;
 
 pub use extent::{Extent, Pattern};
-pub use head::ExtentsHeader;
+pub use header::ExtentsHeader;
 pub use pack::{ExtentPacker, ExtentReader, PackedExtents, pack_extents, unpack_extents};

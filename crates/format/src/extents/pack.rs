@@ -6,7 +6,7 @@
 //! difference is 0. Where `Fresh` bytes lie needs no number at all.
 
 use super::extent::{Extent, Pattern};
-use super::head::ExtentsHeader;
+use super::header::ExtentsHeader;
 use crate::bytes::{Reader, add_difference, difference, put_varint};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
 use crate::columns;

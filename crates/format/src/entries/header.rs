@@ -62,7 +62,7 @@ impl EntriesHeader {
     /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Entries, false, buffer, ENTRIES_HEADER_BYTES)
+        FrameBuilder::with_header_space(FrameKind::Entries, false, buffer, ENTRIES_HEADER_BYTES)
     }
 
     /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
@@ -80,7 +80,7 @@ impl EntriesHeader {
         ];
         let mut head: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
         self.coding.write(&mut head);
-        Ok(builder.finish_with_head(&head))
+        Ok(builder.finish_with_header(&head))
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {

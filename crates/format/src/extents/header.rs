@@ -82,7 +82,7 @@ impl ExtentsHeader {
     /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_head(FrameKind::Extents, false, buffer, EXTENTS_HEADER_BYTES)
+        FrameBuilder::with_header_space(FrameKind::Extents, false, buffer, EXTENTS_HEADER_BYTES)
     }
 
     /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
@@ -103,7 +103,7 @@ impl ExtentsHeader {
         ];
         let mut head: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
         self.coding.write(&mut head);
-        Ok(builder.finish_with_head(&head))
+        Ok(builder.finish_with_header(&head))
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
