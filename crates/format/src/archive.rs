@@ -1,4 +1,4 @@
-//! The Archive frame: version, features and settings. Always the first frame.
+//! The Archive frame: version, features and settings. It is always the first frame.
 
 use crate::bytes::Reader;
 use crate::check::{check_limit, check_positive};
@@ -7,54 +7,56 @@ use crate::frame::complete_frame;
 use crate::layout::{ARCHIVE_BYTES, FrameKind};
 use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX};
 
-/// Major version written and read. A reader refuses any other.
+/// The major version that is written and read. A reader rejects any other.
 pub const FORMAT_MAJOR: u16 = 1;
 
-/// Minor version written. A reader accepts a later one: what it may not ignore is announced by a feature bit.
+/// The minor version that is written. A reader accepts later ones: what it must not ignore is
+/// announced by a feature bit.
 pub const FORMAT_MINOR: u16 = 0;
 
-/// Required-feature bits that this version knows: none yet.
+/// The required-feature bits that this version knows: none yet.
 pub const KNOWN_FEATURES: u64 = 0;
 
-/// `reach_bytes` of an archive that promises nothing: a copy may refer to any earlier byte.
+/// The `reach_bytes` of an archive that promises no reach: a copy may refer to any earlier byte.
 pub const REACH_UNLIMITED: u64 = u64::MAX;
 
-/// Payload of the Archive frame.
+/// The payload of an Archive frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveHeader {
-    /// Version of the format, major and minor.
+    /// The version of the format, major and minor.
     pub version: (u16, u16),
-    /// Feature bits that a reader must know.
+    /// The features that a reader must know, as bits.
     pub required_features: u64,
-    /// The level that was asked for, for information; 0 if none of the table.
+    /// The level that was requested, for information; 0 if it is none of the predefined levels.
     pub level: u8,
-    /// Content bytes of a segment of the match stage, for information.
+    /// The size of a segment of the match stage in content bytes, for information.
     pub segment_bytes: u64,
-    /// No epoch holds more content bytes than this.
+    /// The largest number of content bytes in an epoch.
     pub epoch_bytes: u64,
-    /// No block holds more raw bytes than this.
+    /// The largest number of raw bytes in a block.
     pub block_bytes_max: u64,
-    /// The memory that the writer was allowed, for information: it may change the bytes of an archive.
+    /// The memory budget of the writer, for information: it may change the bytes of an archive.
     pub memory_budget_bytes: u64,
-    /// A decoder that cannot seek must keep this many of the archive's latest bytes ([`REACH_UNLIMITED`]: all).
+    /// The number of the archive's latest bytes that a decoder that cannot seek must retain
+    /// ([`REACH_UNLIMITED`]: all).
     pub reach_bytes: u64,
 }
 
 impl ArchiveHeader {
-    /// Reads the payload of an Archive frame.
+    /// Parses the payload of an Archive frame.
     ///
     /// # Errors
-    /// Unsupported version or feature; impossible or too large settings.
+    /// An unsupported version or feature; settings that are impossible or above the limits.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new("archive head", payload);
+        let mut reader = Reader::new("archive header", payload);
         let version = (reader.u16()?, reader.u16()?);
         let required_features = reader.u64()?;
-        // Version and features come first: a later version may mean anything by the rest.
+        // Version and features are checked first: a later version may use the rest differently.
         check_version(version)?;
         check_features(required_features)?;
         let level = reader.u8()?;
         reader.reserved(3)?;
-        let head = Self {
+        let header = Self {
             version,
             required_features,
             level,
@@ -65,14 +67,14 @@ impl ArchiveHeader {
             reach_bytes: reader.u64()?,
         };
         reader.finish()?;
-        head.check_settings()?;
-        Ok(head)
+        header.check_settings()?;
+        Ok(header)
     }
 
-    /// The sealed frame; its sequence number is always 0.
+    /// Returns the complete frame; its sequence number is always 0.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_frame(&self) -> Result<Vec<u8>> {
         let mut payload = Vec::with_capacity(ARCHIVE_BYTES);
         payload.extend(self.version.0.to_le_bytes());
@@ -124,7 +126,7 @@ mod tests {
     use crate::layout::FRAME_HEADER_BYTES;
     use crate::limits::Limits;
 
-    fn head() -> ArchiveHeader {
+    fn sample() -> ArchiveHeader {
         ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
@@ -138,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn round_trip() {
-        let frame = head().to_frame().unwrap();
+    fn parses_what_it_wrote() {
+        let frame = sample().to_frame().unwrap();
         let header: FrameHeader = UntrustedFrameHeader::parse(&frame)
             .unwrap()
             .check(&Limits::default(), None)
@@ -147,38 +149,38 @@ mod tests {
         assert_eq!(header.sequence, 0);
         assert_eq!(
             ArchiveHeader::parse(&frame[FRAME_HEADER_BYTES..]),
-            Ok(head())
+            Ok(sample())
         );
     }
 
     #[test]
-    fn the_future_is_unsupported_not_damaged() {
-        let bent = |change: fn(&mut ArchiveHeader)| {
-            let mut head = head();
-            change(&mut head);
-            head.to_frame().unwrap_err()
+    fn later_versions_and_features_are_unsupported_not_damaged() {
+        let changed = |change: fn(&mut ArchiveHeader)| {
+            let mut header = sample();
+            change(&mut header);
+            header.to_frame().unwrap_err()
         };
         assert!(matches!(
-            bent(|head| head.version.0 = 2),
+            changed(|header| header.version.0 = 2),
             FormatError::Version { major: 2, .. }
         ));
         assert!(matches!(
-            bent(|head| head.required_features = 8),
+            changed(|header| header.required_features = 8),
             FormatError::Features { unknown_bits: 8 }
         ));
         assert!(matches!(
-            bent(|head| head.block_bytes_max = 1 << 40),
+            changed(|header| header.block_bytes_max = 1 << 40),
             FormatError::OverLimit { .. }
         ));
         assert!(matches!(
-            bent(|head| head.epoch_bytes = 0),
+            changed(|header| header.epoch_bytes = 0),
             FormatError::Value { .. }
         ));
     }
 
     #[test]
-    fn a_later_minor_version_is_read() {
-        let mut later = head();
+    fn accepts_a_later_minor_version() {
+        let mut later = sample();
         later.version.1 = 7;
         assert!(later.to_frame().is_ok());
     }

@@ -1,7 +1,7 @@
 //! The Block frame: a range of the store, coded on its own.
 //!
-//! The head has a fixed size, so an encoder reserves it and the frame header, lets the codec append its output behind them,
-//! and fills both in at the end: no byte of data is copied.
+//! Its header has a fixed size. An encoder reserves space for it and for the frame header, lets the
+//! codec append its output after them, and fills both in at the end, so no data is copied.
 
 use crate::bytes::Reader;
 use crate::check::{check_checksum, check_limit, check_positive, check_range, check_raw_length};
@@ -13,32 +13,33 @@ use crate::limits::Limits;
 use refrain_protect::pieces_checksum;
 
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 * 8 + CODING_BYTES);
-// The sums of a stored block's pieces are also those of its payload's.
+// The checksums of an uncoded block's pieces are also those of its payload's pieces.
 const _: () = assert!(BLOCK_HEADER_BYTES == CHECKSUM_HEAD_BYTES);
 
-/// Head of a Block frame.
+/// The header of a Block frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
     /// 0, 1, 2 … in file order.
     pub block_id: u64,
-    /// Where the block begins in the store.
+    /// The offset of the block in the store.
     pub store_start: u64,
-    /// Bytes of the block in the store.
+    /// The number of bytes of the block in the store.
     pub raw_bytes: u64,
-    /// [`pieces_checksum`] of the raw bytes: what the codec gives back is checked too, not only what it is given.
+    /// The [`pieces_checksum`] of the raw bytes. It also covers errors of the codec, which the
+    /// payload's checksum does not.
     pub raw_checksum: u64,
     /// How the data is coded.
     pub coding: Coding,
 }
 
 impl BlockHeader {
-    /// Reads the payload of a Block frame: the head and the coded data.
+    /// Parses the payload of a Block frame: the header and the coded data.
     ///
     /// # Errors
-    /// Damaged lengths or coding; raw bytes over the limit.
+    /// Damaged lengths or coding; more raw bytes than the limit.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("block head", payload);
-        let head = Self {
+        let mut reader = Reader::new("block header", payload);
+        let header = Self {
             block_id: reader.u64()?,
             store_start: reader.u64()?,
             raw_bytes: reader.u64()?,
@@ -46,17 +47,17 @@ impl BlockHeader {
             coding: Coding::parse(&mut reader)?,
         };
         let data = reader.take(reader.remaining())?;
-        head.check(data.len(), &limits.capped())?;
-        Ok((head, data))
+        header.check(data.len(), &limits.capped())?;
+        Ok((header, data))
     }
 
-    /// Where the block ends in the store. Never overflows for a head that was parsed.
+    /// Returns the end of the block in the store. It does not overflow for a parsed header.
     #[must_use]
     pub fn store_end(&self) -> u64 {
         self.store_start.saturating_add(self.raw_bytes)
     }
 
-    /// Compares decoded bytes with the head.
+    /// Compares decoded bytes with the header.
     ///
     /// # Errors
     /// The length or the checksum differs.
@@ -65,26 +66,29 @@ impl BlockHeader {
         check_checksum("block", pieces_checksum(raw), self.raw_checksum)
     }
 
-    /// A frame with room for this head; append the coded data with [`FrameBuilder::payload`].
+    /// Starts a frame with space for this header. Append the coded data with
+    /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
         FrameBuilder::with_header_space(FrameKind::Block, false, buffer, BLOCK_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`finish_header`](crate::finish_header).
+    /// Fills in the header. The frame then lacks only
+    /// [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse under the format's own limits.
+    /// Values that [`parse`](Self::parse) rejects under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
         Ok(builder.finish_with_header(&self.to_bytes()))
     }
 
-    /// The frame without its data, for a stored block whose bytes need not be copied to be written after it. `sums` are the
-    /// checksums of its pieces, those that [`raw_checksum`](Self::raw_checksum) is made of.
+    /// Returns the frame without its data, for an uncoded block whose bytes the writer writes after
+    /// it without copying. `sums` are the checksums of its pieces, from which
+    /// [`raw_checksum`](Self::raw_checksum) is computed.
     ///
     /// # Errors
-    /// As [`finish`](Self::finish).
+    /// The same as [`finish`](Self::finish).
     pub fn finish_detached(&self, sums: &[u64]) -> Result<Vec<u8>> {
         let length = usize::try_from(self.raw_bytes).unwrap_or(usize::MAX);
         self.check(length, &Limits::default())?;
@@ -92,13 +96,13 @@ impl BlockHeader {
     }
 
     fn to_bytes(self) -> Vec<u8> {
-        let mut head = Vec::with_capacity(BLOCK_HEADER_BYTES);
-        head.extend(self.block_id.to_le_bytes());
-        head.extend(self.store_start.to_le_bytes());
-        head.extend(self.raw_bytes.to_le_bytes());
-        head.extend(self.raw_checksum.to_le_bytes());
-        self.coding.write(&mut head);
-        head
+        let mut bytes = Vec::with_capacity(BLOCK_HEADER_BYTES);
+        bytes.extend(self.block_id.to_le_bytes());
+        bytes.extend(self.store_start.to_le_bytes());
+        bytes.extend(self.raw_bytes.to_le_bytes());
+        bytes.extend(self.raw_checksum.to_le_bytes());
+        self.coding.write(&mut bytes);
+        bytes
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
@@ -122,7 +126,7 @@ mod tests {
     use crate::layout::FRAME_HEADER_BYTES;
     use refrain_protect::checksum64;
 
-    fn head(raw: &[u8], coding: Coding) -> BlockHeader {
+    fn header_of(raw: &[u8], coding: Coding) -> BlockHeader {
         BlockHeader {
             block_id: 3,
             store_start: 1000,
@@ -135,13 +139,13 @@ mod tests {
     fn frame(raw: &[u8]) -> Vec<u8> {
         let mut builder = BlockHeader::builder(Vec::new());
         builder.payload().extend_from_slice(raw);
-        let mut frame = head(raw, Coding::none()).finish(builder).unwrap();
+        let mut frame = header_of(raw, Coding::none()).finish(builder).unwrap();
         finish_header(&mut frame, 4);
         frame
     }
 
     #[test]
-    fn round_trip_without_a_copy() {
+    fn parses_what_it_wrote() {
         let raw = b"the unique bytes";
         let frame = frame(raw);
         let header = UntrustedFrameHeader::parse(&frame)
@@ -151,7 +155,7 @@ mod tests {
         let payload = &frame[FRAME_HEADER_BYTES..];
         header.check_payload(payload).unwrap();
         let (parsed, data) = BlockHeader::parse(payload, &Limits::default()).unwrap();
-        assert_eq!(parsed, head(raw, Coding::none()));
+        assert_eq!(parsed, header_of(raw, Coding::none()));
         assert_eq!(data, raw);
         assert_eq!(parsed.store_end(), 1016);
         parsed.check_raw(data).unwrap();
@@ -160,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_frame_and_its_data_are_the_frame() {
+    fn a_detached_frame_followed_by_its_data_is_the_frame() {
         let raw = b"the unique bytes";
-        let mut detached = head(raw, Coding::none())
+        let mut detached = header_of(raw, Coding::none())
             .finish_detached(&[checksum64(raw)])
             .unwrap();
         finish_header(&mut detached, 4);
@@ -171,29 +175,29 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_buffer_gives_the_same_frame() {
+    fn a_reused_buffer_produces_the_same_frame() {
         let fresh = frame(b"abc");
         let mut builder = BlockHeader::builder(vec![0xee; 5000]);
         builder.payload().extend_from_slice(b"first try");
         builder.clear_appended();
         builder.payload().extend_from_slice(b"abc");
-        let mut again = head(b"abc", Coding::none()).finish(builder).unwrap();
+        let mut again = header_of(b"abc", Coding::none()).finish(builder).unwrap();
         finish_header(&mut again, 4);
         assert_eq!(again, fresh);
     }
 
     #[test]
-    fn limits_hold() {
+    fn rejects_blocks_above_the_limit_and_empty_blocks() {
         let frame = frame(&[1; 100]);
         let small = Limits {
             block_raw_bytes_max: 99,
             ..Limits::default()
         };
-        let refusal = BlockHeader::parse(&frame[FRAME_HEADER_BYTES..], &small).unwrap_err();
-        assert_eq!(refusal.class(), ErrorClass::Limit);
+        let error = BlockHeader::parse(&frame[FRAME_HEADER_BYTES..], &small).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Limit);
         let empty = BlockHeader::builder(Vec::new());
         assert!(matches!(
-            head(b"", Coding::none()).finish(empty),
+            header_of(b"", Coding::none()).finish(empty),
             Err(FormatError::Value { .. })
         ));
     }

@@ -1,4 +1,5 @@
-//! The End frame: the last one, of a fixed size, so that a reader that can seek finds the index from the end of the file.
+//! The End frame: the last frame, of a fixed size, so that a reader that can seek finds the index
+//! from the end of the file.
 
 use crate::bytes::Reader;
 use crate::check::check_range;
@@ -7,33 +8,34 @@ use crate::frame::{UntrustedFrameHeader, complete_frame};
 use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 
-/// Payload of the End frame.
+/// The payload of an End frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveEnd {
-    /// Where the Index frame begins in the archive.
+    /// The offset of the Index frame in the archive.
     pub index_frame_offset: u64,
-    /// Bytes of the Index frame, header included.
+    /// The size of the Index frame in bytes, header included.
     pub index_frame_bytes: u64,
-    /// Frames of the archive, this one included.
+    /// The number of frames of the archive, this one included.
     pub frame_count: u64,
-    /// Content bytes of all members.
+    /// The number of content bytes of all members.
     pub content_bytes: u64,
-    /// Raw bytes of all blocks.
+    /// The number of raw bytes of all blocks.
     pub store_bytes: u64,
-    /// Bytes of the archive up to and including this frame.
+    /// The number of bytes of the archive up to and including this frame.
     pub archive_bytes: u64,
-    /// Number of this generation; the first and, so far, only one is 0.
+    /// The number of this generation. Version 1 reads and writes only generation 0; see
+    /// [`generation`](crate::generation).
     pub generation: u64,
 }
 
 impl ArchiveEnd {
-    /// Reads the payload of an End frame.
+    /// Parses the payload of an End frame.
     ///
     /// # Errors
-    /// Offsets that point outside the archive; a generation that this version does not know.
+    /// Offsets outside the archive; a generation that this version does not know.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut reader = Reader::new("end", payload);
-        let head = Self {
+        let end = Self {
             index_frame_offset: reader.u64()?,
             index_frame_bytes: reader.u64()?,
             frame_count: reader.u64()?,
@@ -43,14 +45,14 @@ impl ArchiveEnd {
             generation: reader.u64()?,
         };
         reader.finish()?;
-        head.check()?;
-        Ok(head)
+        end.check()?;
+        Ok(end)
     }
 
-    /// The sealed frame.
+    /// Returns the complete frame.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
         let fields = [
             self.index_frame_offset,
@@ -66,10 +68,11 @@ impl ArchiveEnd {
         Ok(complete_frame(FrameKind::End, false, &payload, sequence))
     }
 
-    /// Reads the last [`END_FRAME_BYTES`] bytes of a file of `file_bytes` bytes.
+    /// Parses the last [`END_FRAME_BYTES`] bytes of a file of `file_bytes` bytes.
     ///
     /// # Errors
-    /// They are not an End frame (the file was cut off, or something was appended), or the archive is not as long as the file.
+    /// They are not an End frame (the file was truncated, or something was appended), or the
+    /// archive's length is not the file's.
     pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<Self> {
         let header = UntrustedFrameHeader::parse(last_bytes)?.check(&Limits::default(), None)?;
         if header.kind != FrameKind::End {
@@ -80,22 +83,22 @@ impl ArchiveEnd {
         }
         let payload = last_bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(payload)?;
-        let head = Self::parse(payload)?;
-        if head.archive_bytes != file_bytes {
+        let end = Self::parse(payload)?;
+        if end.archive_bytes != file_bytes {
             return Err(FormatError::Mismatch {
                 what: "archive length in bytes",
                 found: file_bytes,
-                expected: head.archive_bytes,
+                expected: end.archive_bytes,
             });
         }
-        if header.sequence.checked_add(1) != Some(head.frame_count) {
+        if header.sequence.checked_add(1) != Some(end.frame_count) {
             return Err(FormatError::Mismatch {
                 what: "frame count",
-                found: head.frame_count,
+                found: end.frame_count,
                 expected: header.sequence.saturating_add(1),
             });
         }
-        Ok(head)
+        Ok(end)
     }
 
     fn check(&self) -> Result<()> {
@@ -137,7 +140,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorClass;
 
-    fn head() -> ArchiveEnd {
+    fn sample() -> ArchiveEnd {
         ArchiveEnd {
             index_frame_offset: 100,
             index_frame_bytes: 50,
@@ -150,33 +153,36 @@ mod tests {
     }
 
     #[test]
-    fn found_from_the_end_of_the_file() {
-        let frame = head().to_frame(5).unwrap();
+    fn parses_from_the_end_of_the_file() {
+        let frame = sample().to_frame(5).unwrap();
         assert_eq!(frame.len(), END_FRAME_BYTES);
-        let file_bytes = head().archive_bytes;
-        assert_eq!(ArchiveEnd::from_end_of_file(&frame, file_bytes), Ok(head()));
+        let file_bytes = sample().archive_bytes;
+        assert_eq!(
+            ArchiveEnd::from_end_of_file(&frame, file_bytes),
+            Ok(sample())
+        );
         assert!(ArchiveEnd::from_end_of_file(&frame, file_bytes + 1).is_err());
         assert!(ArchiveEnd::from_end_of_file(&frame[1..], file_bytes).is_err());
-        let wrong_count = head().to_frame(4).unwrap();
+        let wrong_count = sample().to_frame(4).unwrap();
         assert!(ArchiveEnd::from_end_of_file(&wrong_count, file_bytes).is_err());
     }
 
     #[test]
-    fn impossible_ends_are_refused() {
-        let bent = |change: fn(&mut ArchiveEnd)| {
-            let mut head = head();
-            change(&mut head);
-            head.to_frame(5).unwrap_err().class()
+    fn rejects_impossible_values() {
+        let changed = |change: fn(&mut ArchiveEnd)| {
+            let mut end = sample();
+            change(&mut end);
+            end.to_frame(5).unwrap_err().class()
         };
-        assert_eq!(bent(|head| head.generation = 1), ErrorClass::Unsupported);
+        assert_eq!(changed(|end| end.generation = 1), ErrorClass::Unsupported);
         assert_eq!(
-            bent(|head| head.index_frame_offset = 101),
+            changed(|end| end.index_frame_offset = 101),
             ErrorClass::Damaged
         );
         assert_eq!(
-            bent(|head| head.index_frame_offset = u64::MAX),
+            changed(|end| end.index_frame_offset = u64::MAX),
             ErrorClass::Limit
         );
-        assert_eq!(bent(|head| head.store_bytes = 1001), ErrorClass::Damaged);
+        assert_eq!(changed(|end| end.store_bytes = 1001), ErrorClass::Damaged);
     }
 }

@@ -1,4 +1,4 @@
-//! The MemberStart and MemberEnd frames: a named byte sequence begins, and is complete.
+//! The MemberStart and MemberEnd frames: the start and the end of a named byte sequence.
 
 use refrain_tree::Timestamp;
 
@@ -13,12 +13,12 @@ const HAS_MODE: u8 = 1;
 const HAS_MODIFIED: u8 = 2;
 const HAS_CONTENT_BYTES: u8 = 4;
 
-/// What a member's content is.
+/// The type of a member's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberKind {
     /// 1: a file.
     File,
-    /// 2: what came through a pipe.
+    /// 2: the content of a non-seekable stream, such as a pipe.
     Stream,
     /// 3: a directory tree as a tar stream, with a list of entries.
     Tree,
@@ -47,31 +47,32 @@ impl MemberKind {
     }
 }
 
-/// Payload of a MemberStart frame.
+/// The payload of a MemberStart frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberStart {
     /// 0, 1, 2 … in file order.
     pub member_id: u64,
-    /// Where the member begins in the content space.
+    /// The offset of the member in the content space.
     pub content_start: u64,
-    /// What its content is.
+    /// The type of its content.
     pub kind: MemberKind,
-    /// Its name as bytes, by custom UTF-8; empty if it has none. No zero byte. It is a name, not a promise: a reader that makes
-    /// files of it must refuse what leads out of the place it was told to write to.
+    /// The name as bytes, by custom UTF-8, without zero bytes; empty if there is none. It is not
+    /// trusted: a reader that creates files by it must reject names that lead out of the output
+    /// directory.
     pub name: Vec<u8>,
     /// Permission bits, as in `st_mode & 0o7777`.
     pub mode: Option<u32>,
-    /// When the content was last modified.
+    /// The time of the last modification of the content.
     pub modified: Option<Timestamp>,
-    /// The expected length, when it was known beforehand; MemberEnd has the true one.
+    /// The expected length, if it was known in advance; MemberEnd states the true one.
     pub content_bytes_hint: Option<u64>,
 }
 
 impl MemberStart {
-    /// Reads the payload of a MemberStart frame.
+    /// Parses the payload of a MemberStart frame.
     ///
     /// # Errors
-    /// Any field out of its range.
+    /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut reader = Reader::new("member start", payload);
         let member_id = reader.u64()?;
@@ -104,10 +105,10 @@ impl MemberStart {
         Ok(start)
     }
 
-    /// The payload.
+    /// Returns the payload.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
         self.check()?;
         let time = self.modified.unwrap_or_default();
@@ -126,10 +127,10 @@ impl MemberStart {
         Ok(payload)
     }
 
-    /// The sealed frame.
+    /// Returns the complete frame.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
         Ok(complete_frame(
             FrameKind::MemberStart,
@@ -156,12 +157,12 @@ impl MemberStart {
     }
 }
 
-/// A further digest of a member's content, made on request.
+/// A further digest of a member's content, computed on request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Which function: [`DIGEST_MD5`], …; a reader ignores the ones it does not know.
+    /// The hash function: [`DIGEST_MD5`] and so on; a reader ignores unknown ids.
     pub id: u8,
-    /// Its value.
+    /// The digest.
     pub bytes: Vec<u8>,
 }
 
@@ -177,7 +178,7 @@ pub const DIGEST_SHA512: u8 = 4;
 pub const DIGEST_CRC32: u8 = 5;
 
 impl Digest {
-    /// How long the digest must be, if the function is known.
+    /// Returns the length of the digest, if the function is known.
     fn known_bytes(&self) -> Option<usize> {
         match self.id {
             DIGEST_MD5 => Some(16),
@@ -203,26 +204,26 @@ impl Digest {
     }
 }
 
-/// Payload of a MemberEnd frame.
+/// The payload of a MemberEnd frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberEnd {
     /// The id of its MemberStart.
     pub member_id: u64,
-    /// Content bytes of the member.
+    /// The number of content bytes of the member.
     pub content_bytes: u64,
-    /// Entries in all Entries frames of the member.
+    /// The number of entries in all Entries frames of the member.
     pub entry_count: u64,
     /// BLAKE3 of the content.
     pub blake3: [u8; 32],
-    /// Further digests, ids ascending.
+    /// Further digests by ascending id.
     pub digests: Vec<Digest>,
 }
 
 impl MemberEnd {
-    /// Reads the payload of a MemberEnd frame.
+    /// Parses the payload of a MemberEnd frame.
     ///
     /// # Errors
-    /// Any field out of its range.
+    /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut reader = Reader::new("member end", payload);
         let mut end = Self {
@@ -245,10 +246,10 @@ impl MemberEnd {
         Ok(end)
     }
 
-    /// The payload.
+    /// Returns the payload.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
         self.check()?;
         let mut payload = Vec::with_capacity(MEMBER_END_FIXED_BYTES);
@@ -265,10 +266,10 @@ impl MemberEnd {
         Ok(payload)
     }
 
-    /// The sealed frame.
+    /// Returns the complete frame.
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse.
+    /// Values that [`parse`](Self::parse) rejects.
     pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
         Ok(complete_frame(
             FrameKind::MemberEnd,
@@ -288,7 +289,7 @@ impl MemberEnd {
                 return Err(FormatError::Value {
                     what: "digest id",
                     value: u64::from(digest.id),
-                    rule: "above 0 and above the one before it",
+                    rule: "above 0 and above the previous id",
                 });
             }
             previous_id = digest.id;
@@ -307,7 +308,7 @@ fn check_present(present: u8) -> Result<()> {
     }
 }
 
-/// A field that is there, or absent and then zero.
+/// Returns the value of a field if it is present. An absent field must be zero.
 fn optional(present: u8, bit: u8, what: &'static str, value: u64) -> Result<Option<u64>> {
     match (present & bit != 0, value) {
         (true, value) => Ok(Some(value)),
@@ -372,23 +373,23 @@ mod tests {
     }
 
     #[test]
-    fn starts_round_trip() {
+    fn a_start_parses_as_written() {
         let payload = start().to_payload().unwrap();
         assert_eq!(payload.len(), MEMBER_START_FIXED_BYTES + 7);
         assert_eq!(MemberStart::parse(&payload), Ok(start()));
     }
 
     #[test]
-    fn bad_starts_are_refused() {
-        let refused = |change: fn(&mut MemberStart)| {
+    fn rejects_invalid_starts() {
+        let is_rejected = |change: fn(&mut MemberStart)| {
             let mut start = start();
             change(&mut start);
             start.to_payload().is_err()
         };
-        assert!(refused(|start| start.name.push(0)));
-        assert!(refused(|start| start.name = vec![b'x'; 4097]));
-        assert!(refused(|start| start.content_start = u64::MAX));
-        assert!(refused(|start| {
+        assert!(is_rejected(|start| start.name.push(0)));
+        assert!(is_rejected(|start| start.name = vec![b'x'; 4097]));
+        assert!(is_rejected(|start| start.content_start = u64::MAX));
+        assert!(is_rejected(|start| {
             start.modified = Some(Timestamp {
                 seconds: 0,
                 nanoseconds: 1_000_000_000,
@@ -402,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn ends_round_trip() {
+    fn an_end_parses_as_written() {
         let payload = end().to_payload().unwrap();
         assert_eq!(MemberEnd::parse(&payload), Ok(end()));
     }
 
     #[test]
-    fn bad_ends_are_refused() {
+    fn rejects_invalid_ends() {
         let mut wrong_length = end();
         wrong_length.digests[0].bytes.pop();
         assert!(wrong_length.to_payload().is_err());
@@ -424,7 +425,7 @@ mod tests {
     proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
-        fn accepted_bytes_are_written_bytes(flips in proptest::collection::vec((0_usize..60, any::<u8>()), 0..4)) {
+        fn accepted_starts_encode_to_the_same_bytes(flips in proptest::collection::vec((0_usize..60, any::<u8>()), 0..4)) {
             let mut payload = start().to_payload().unwrap();
             for (at, value) in flips {
                 if let Some(byte) = payload.get_mut(at) {

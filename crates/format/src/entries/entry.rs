@@ -1,4 +1,4 @@
-//! What the format adds to an entry: the ids of the kinds, and the checks.
+//! The format's part of an entry: the ids of the kinds, and the checks.
 
 use refrain_tree::{Entry, EntryKind};
 
@@ -54,7 +54,7 @@ pub(super) fn check_entry(entry: &Entry) -> Result<()> {
         (target, _) => Err(FormatError::Value {
             what: "link target bytes",
             value: target.as_ref().map_or(0, |target| target.len() as u64),
-            rule: "there for links and only for links",
+            rule: "present for links only",
         }),
     }
 }

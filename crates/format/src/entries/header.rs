@@ -1,4 +1,4 @@
-//! The head of an Entries frame.
+//! The header of an Entries frame's payload.
 
 use crate::bytes::Reader;
 use crate::check::{check_limit, check_positive, check_range, check_raw};
@@ -10,35 +10,35 @@ use crate::limits::{ENTRIES_PER_FRAME_MAX, Limits};
 
 const _: () = assert!(ENTRIES_HEADER_BYTES == 5 * 8 + CODING_BYTES);
 
-/// Bytes that an entry takes in a packed section at least: kind, shared and own path length, mode, seconds, nanoseconds,
-/// size, place. (A path may share everything with the one before it.)
+/// The smallest size of an entry in a packed section: kind, shared and own path length, mode,
+/// seconds, nanoseconds, size, offset. (A path may be equal to the one before.)
 const ENTRY_PACKED_BYTES_MIN: u64 = 8;
 
-/// Head of an Entries frame.
+/// The header of an Entries frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntriesHeader {
-    /// The member that the entries belong to.
+    /// The id of the member to which the entries belong.
     pub member_id: u64,
-    /// How many entries of this member stand in earlier frames.
+    /// The number of entries of this member in earlier frames.
     pub first_entry: u64,
-    /// Entries in this frame.
+    /// The number of entries in this frame.
     pub entry_count: u64,
-    /// Bytes of the packed section before coding.
+    /// The size of the packed section before coding, in bytes.
     pub packed_raw_bytes: u64,
-    /// XXH3-64 of the packed section before coding.
+    /// The XXH3-64 of the packed section before coding.
     pub packed_checksum: u64,
     /// How the packed section is coded.
     pub coding: Coding,
 }
 
 impl EntriesHeader {
-    /// Reads the payload of an Entries frame: the head and the coded section.
+    /// Parses the payload of an Entries frame: the header and the coded section.
     ///
     /// # Errors
-    /// Damaged lengths, counts or coding; anything over the limits.
+    /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("entries head", payload);
-        let head = Self {
+        let mut reader = Reader::new("entries header", payload);
+        let header = Self {
             member_id: reader.u64()?,
             first_entry: reader.u64()?,
             entry_count: reader.u64()?,
@@ -47,11 +47,12 @@ impl EntriesHeader {
             coding: Coding::parse(&mut reader)?,
         };
         let data = reader.take(reader.remaining())?;
-        head.check(data.len(), &limits.capped())?;
-        Ok((head, data))
+        header.check(data.len(), &limits.capped())?;
+        Ok((header, data))
     }
 
-    /// Compares the decoded section with the head; part of [`unpack_entries`](super::unpack_entries).
+    /// Compares the decoded section with the header; part of
+    /// [`unpack_entries`](super::unpack_entries).
     ///
     /// # Errors
     /// The length or the checksum differs.
@@ -59,16 +60,18 @@ impl EntriesHeader {
         check_raw("entries", raw, self.packed_raw_bytes, self.packed_checksum)
     }
 
-    /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
+    /// Starts a frame with space for this header. Append the coded section with
+    /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
         FrameBuilder::with_header_space(FrameKind::Entries, false, buffer, ENTRIES_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
+    /// Fills in the header. The frame then lacks only
+    /// [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse under the format's own limits.
+    /// Values that [`parse`](Self::parse) rejects under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
         let fields = [
@@ -78,9 +81,9 @@ impl EntriesHeader {
             self.packed_raw_bytes,
             self.packed_checksum,
         ];
-        let mut head: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
-        self.coding.write(&mut head);
-        Ok(builder.finish_with_header(&head))
+        let mut header: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
+        self.coding.write(&mut header);
+        Ok(builder.finish_with_header(&header))
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {

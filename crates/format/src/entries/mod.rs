@@ -1,5 +1,5 @@
-//! The Entries frame: a batch of the files and folders inside a tree member, so that listing and reaching one of them
-//! needs neither the content nor the tar stream.
+//! The Entries frame: a batch of the files, directories and links of a tree member, so that a
+//! reader can list them and locate one without the content or the tar stream.
 
 mod entry;
 mod header;

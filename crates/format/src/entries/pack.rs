@@ -1,9 +1,10 @@
 //! The packed section of an Entries frame.
 //!
-//! Nine columns: kinds, shared path lengths, own path lengths, own path bytes, modes, times, sizes, places, links. A path is
-//! front-coded: the length that it shares with the path before it, then the rest. A place is written as its difference
-//! from where tar would put it: after the data before it, rounded up to 512, and one header of 512. Only links have a
-//! link target.
+//! It has nine columns: kinds, shared path lengths, own path lengths, own path bytes, modes, times,
+//! sizes, offsets, links. A path is front-coded: the length of the prefix that it shares with the
+//! path previous, then the rest. An offset is written as its difference from the offset that tar
+//! would give: the end of the data previous, rounded up to 512, plus one header of 512 bytes. Only
+//! links have a link target.
 
 use super::entry::{check_entry, entry_kind_from_id, entry_kind_id, text_bytes};
 use super::header::EntriesHeader;
@@ -19,30 +20,31 @@ use refrain_tree::{Entry, Timestamp};
 
 const COLUMN_COUNT: usize = 9;
 
-/// Tar's unit (POSIX.1-2017, pax, "ustar interchange format").
+/// The size of tar's unit in bytes (POSIX.1-2017, pax, "ustar interchange format").
 const TAR_BLOCK_BYTES: u64 = 512;
 
-/// A packed section with what the head says about it.
+/// A packed section with the values that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedEntries {
-    /// Number of entries.
+    /// The number of entries.
     pub entry_count: u64,
-    /// The section, before coding.
+    /// The section, previous coding.
     pub raw: Vec<u8>,
-    /// XXH3-64 of `raw`.
+    /// The XXH3-64 of `raw`.
     pub checksum: u64,
 }
 
-/// What the entry before leaves for the next one; shared by both directions.
+/// The values of the previous entry, from which the next one is coded; the encoder and the decoder
+/// share it.
 #[derive(Debug, Default)]
-struct Before {
+struct PreviousEntry {
     path: Vec<u8>,
     seconds: i64,
     expected_offset: u64,
     text_bytes: usize,
 }
 
-impl Before {
+impl PreviousEntry {
     fn step(&mut self, entry: &Entry) -> Result<()> {
         check_entry(entry)?;
         self.text_bytes = self.text_bytes.saturating_add(text_bytes(entry));
@@ -53,7 +55,7 @@ impl Before {
         )?;
         self.path.clone_from(&entry.path);
         self.seconds = entry.modified.seconds;
-        // No overflow: `check` has bounded the end of the entry.
+        // No overflow: the check has bounded the end of the entry.
         self.expected_offset = (entry.content_offset + entry.size_bytes)
             .next_multiple_of(TAR_BLOCK_BYTES)
             + TAR_BLOCK_BYTES;
@@ -80,22 +82,22 @@ fn batch_count(entries: &[Entry]) -> usize {
             sum_bytes <= PATHS_PER_FRAME_BYTES_MAX
         })
         .count()
-        // An entry that is too long for any frame is refused when it is packed.
+        // `pack_entries` rejects an entry that is too long for any frame.
         .max(usize::from(!entries.is_empty()))
 }
 
 /// Packs a batch of entries.
 ///
 /// # Errors
-/// What [`unpack_entries`] would refuse.
+/// Entries that [`unpack_entries`] rejects.
 pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
     check_positive("entries", entries.len() as u64)?;
     check_limit("entries", entries.len() as u64, ENTRIES_PER_FRAME_MAX)?;
     let mut columns: [Vec<u8>; COLUMN_COUNT] = Default::default();
-    let mut before = Before::default();
+    let mut previous = PreviousEntry::default();
     for entry in entries {
-        put_entry(&mut columns, &before, entry);
-        before.step(entry)?;
+        put_entry(&mut columns, &previous, entry);
+        previous.step(entry)?;
     }
     let raw = columns::join(&columns);
     check_limit(
@@ -110,7 +112,7 @@ pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
     })
 }
 
-fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], before: &Before, entry: &Entry) {
+fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], previous: &PreviousEntry, entry: &Entry) {
     let [
         kinds,
         shared,
@@ -119,10 +121,10 @@ fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], before: &Before, entry: &Ent
         modes,
         times,
         sizes,
-        places,
+        offsets,
         links,
     ] = columns;
-    let shared_bytes = shared_prefix(&before.path, &entry.path);
+    let shared_bytes = shared_prefix(&previous.path, &entry.path);
     let rest = entry.path.get(shared_bytes..).unwrap_or_default();
     kinds.push(entry_kind_id(entry.kind));
     put_varint(shared, shared_bytes as u64);
@@ -131,13 +133,13 @@ fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], before: &Before, entry: &Ent
     put_varint(modes, u64::from(entry.mode));
     put_varint(
         times,
-        zigzag(entry.modified.seconds.wrapping_sub(before.seconds)),
+        zigzag(entry.modified.seconds.wrapping_sub(previous.seconds)),
     );
     put_varint(times, u64::from(entry.modified.nanoseconds));
     put_varint(sizes, entry.size_bytes);
     put_varint(
-        places,
-        difference(entry.content_offset, before.expected_offset),
+        offsets,
+        difference(entry.content_offset, previous.expected_offset),
     );
     if let Some(target) = &entry.link_target {
         put_varint(links, target.len() as u64);
@@ -149,28 +151,29 @@ fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(a, b)| a == b).count()
 }
 
-/// Unpacks the decoded section `raw` of the frame with this (checked) head.
+/// Unpacks the decoded section `raw` of the frame with this (checked) header.
 ///
 /// # Errors
-/// A wrong length or checksum; any entry or count that contradicts the head; left-over bytes; paths over the limit.
-pub fn unpack_entries(head: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
-    head.check_raw(raw)?;
+/// A wrong length or checksum; an entry or count that contradicts the header; bytes at the end;
+/// paths above the limit.
+pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
+    header.check_raw(raw)?;
     let mut columns = columns::split::<COLUMN_COUNT>("entries", raw)?;
     let [kinds, ..] = &columns;
     let count = kinds.remaining();
-    if count as u64 != head.entry_count {
+    if count as u64 != header.entry_count {
         return Err(FormatError::Mismatch {
             what: "number of entries",
             found: count as u64,
-            expected: head.entry_count,
+            expected: header.entry_count,
         });
     }
     check_limit("entries", count as u64, ENTRIES_PER_FRAME_MAX)?;
     let mut entries = Vec::with_capacity(count);
-    let mut before = Before::default();
+    let mut previous = PreviousEntry::default();
     for _ in 0..count {
-        let entry = take_entry(&mut columns, &before)?;
-        before.step(&entry)?;
+        let entry = take_entry(&mut columns, &previous)?;
+        previous.step(&entry)?;
         entries.push(entry);
     }
     for column in columns {
@@ -179,7 +182,7 @@ pub fn unpack_entries(head: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], before: &Before) -> Result<Entry> {
+fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], previous: &PreviousEntry) -> Result<Entry> {
     let [
         kinds,
         shared,
@@ -188,20 +191,20 @@ fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], before: &Before) -> Resu
         modes,
         times,
         sizes,
-        places,
+        offsets,
         links,
     ] = columns;
     let kind = entry_kind_from_id(kinds.u8()?)?;
     Ok(Entry {
-        path: take_path(shared.varint()?, own.varint()?, paths, &before.path)?,
+        path: take_path(shared.varint()?, own.varint()?, paths, &previous.path)?,
         kind,
         mode: take_u32("entry mode", modes)?,
         modified: Timestamp {
-            seconds: before.seconds.wrapping_add(unzigzag(times.varint()?)),
+            seconds: previous.seconds.wrapping_add(unzigzag(times.varint()?)),
             nanoseconds: take_u32("nanoseconds of a time", times)?,
         },
         size_bytes: sizes.varint()?,
-        content_offset: add_difference(before.expected_offset, places.varint()?),
+        content_offset: add_difference(previous.expected_offset, offsets.varint()?),
         link_target: match kind.is_link() {
             true => Some(take_text(links)?),
             false => None,
@@ -213,29 +216,29 @@ fn take_path(
     shared_bytes: u64,
     own_bytes: u64,
     paths: &mut Reader<'_>,
-    before: &[u8],
+    previous: &[u8],
 ) -> Result<Vec<u8>> {
     check_limit(
         "entry path bytes",
         shared_bytes.saturating_add(own_bytes),
         PATH_BYTES_MAX as u64,
     )?;
-    let shared = before
+    let shared = previous
         .get(..shared_bytes as usize)
         .ok_or(FormatError::Value {
             what: "shared bytes of a path",
             value: shared_bytes,
-            rule: "at most the path before it",
+            rule: "at most the length of the previous path",
         })?;
     let own = paths.take(own_bytes as usize)?;
     let mut path = shared.to_vec();
     path.extend_from_slice(own);
-    // One spelling only: all that is shared is written as shared.
-    if shared_prefix(before, &path) != shared.len() {
+    // Each path has one encoding: the whole common prefix must be marked as shared.
+    if shared_prefix(previous, &path) != shared.len() {
         return Err(FormatError::Value {
             what: "shared bytes of a path",
             value: shared_bytes,
-            rule: "as many as there are",
+            rule: "the length of the whole common prefix",
         });
     }
     Ok(path)
@@ -265,7 +268,7 @@ mod tests {
     use crate::property::{entries_from_seed, entries_round_trip};
     use refrain_tree::EntryKind;
 
-    fn head_for(packed: &PackedEntries) -> EntriesHeader {
+    fn header_for(packed: &PackedEntries) -> EntriesHeader {
         EntriesHeader {
             member_id: 0,
             first_entry: 0,
@@ -297,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_frame_round_trips() {
+    fn a_frame_parses_as_written() {
         let entries = entries_from_seed(5, 300);
         let packed = pack_entries(&entries).unwrap();
-        let head = head_for(&packed);
+        let head = header_for(&packed);
         let mut builder = EntriesHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let frame = head.finish(builder).unwrap();
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_entries_are_refused() {
+    fn rejects_invalid_entries() {
         assert!(pack_entries(&[]).is_err());
         assert!(pack_entries(&[entry(b"")]).is_err());
         assert!(pack_entries(&[entry(b"a\0b")]).is_err());
@@ -326,9 +329,10 @@ mod tests {
         assert!(pack_entries(&[far]).is_err());
     }
 
-    /// Front coding could blow one megabyte up to gigabytes; the sum of all paths is limited in both directions.
+    /// Front coding could expand one megabyte to gigabytes; the sum of all paths is limited in both
+    /// directions.
     #[test]
-    fn paths_do_not_explode() {
+    fn rejects_batches_whose_paths_exceed_the_limit() {
         let count = PATHS_PER_FRAME_BYTES_MAX / PATH_BYTES_MAX + 2;
         let entries: Vec<Entry> = (0..count)
             .map(|index| {
@@ -361,13 +365,13 @@ mod tests {
     }
 
     #[test]
-    fn forged_sections_never_pass_wrongly() {
+    fn accepted_sections_pack_to_the_same_bytes() {
         let packed = pack_entries(&entries_from_seed(3, 12)).unwrap();
         for at in 0..packed.raw.len() {
             for value in [0, 1, 5, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
                 raw[at] = value;
-                let mut head = head_for(&packed);
+                let mut head = header_for(&packed);
                 head.packed_checksum = checksum64(&raw);
                 if let Ok(entries) = unpack_entries(&head, &raw) {
                     assert_eq!(pack_entries(&entries).unwrap().raw, raw);

@@ -4,24 +4,24 @@ use crate::check::{check_limit, check_positive};
 use crate::error::Result;
 use crate::limits::PATTERN_BYTES_MAX;
 
-/// One piece of content. Lengths are in bytes and at least 1.
+/// A range of content. Lengths are in bytes and at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// The next `length` bytes of the store that no extent has shown yet.
+    /// The next `length` bytes of the store that no earlier extent has introduced.
     Fresh {
-        /// Bytes of content.
+        /// The number of bytes of content.
         length: u64,
     },
-    /// Store bytes that an earlier extent has shown.
+    /// Store bytes that an earlier extent has introduced.
     Copy {
-        /// Bytes of content.
+        /// The number of bytes of content.
         length: u64,
-        /// Where they begin in the store.
+        /// Their offset in the store.
         offset_in_store: u64,
     },
-    /// A pattern, repeated; byte i of the extent is byte `i % period` of the pattern.
+    /// A pattern, repeated: byte i of the extent is byte `i % period` of the pattern.
     Fill {
-        /// Bytes of content.
+        /// The number of bytes of content.
         length: u64,
         /// The pattern.
         pattern: Pattern,
@@ -29,7 +29,7 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// Bytes of content.
+    /// Returns the number of bytes of content.
     #[must_use]
     pub fn length(&self) -> u64 {
         match self {
@@ -44,7 +44,7 @@ impl Extent {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pattern {
     period_bytes: u8,
-    /// Zero behind the period, so that equal patterns compare equal.
+    /// Zero after the period, so that equal patterns compare equal.
     bytes: [u8; PATTERN_BYTES_MAX],
 }
 
@@ -55,10 +55,12 @@ impl Pattern {
         bytes: [0; PATTERN_BYTES_MAX],
     };
 
-    /// A pattern of these bytes.
+    /// Creates a pattern of these bytes.
     ///
     /// # Errors
-    /// [`FormatError::Value`] if there are none, [`FormatError::OverLimit`] if there are more than [`PATTERN_BYTES_MAX`].
+    /// [`FormatError::Value`](crate::error::FormatError::Value) if there are none,
+    /// [`FormatError::OverLimit`](crate::error::FormatError::OverLimit) if there are more than
+    /// [`PATTERN_BYTES_MAX`].
     pub fn new(period: &[u8]) -> Result<Self> {
         check_positive("pattern bytes", period.len() as u64)?;
         check_limit(
@@ -76,7 +78,7 @@ impl Pattern {
         })
     }
 
-    /// The bytes that repeat.
+    /// Returns the bytes that repeat.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes
@@ -84,13 +86,13 @@ impl Pattern {
             .unwrap_or_default()
     }
 
-    /// True if every byte is zero: a hole.
+    /// Returns whether every byte is zero, that is, whether the extent is a hole.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.bytes.iter().all(|&byte| byte == 0)
     }
 
-    /// Writes the extent's bytes from position `phase` of the extent on into `out`.
+    /// Fills `out` with the extent's bytes from its position `phase` on.
     pub fn fill(&self, phase: u64, out: &mut [u8]) {
         let period = self.as_bytes();
         if let [byte] = period {

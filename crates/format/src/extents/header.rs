@@ -1,4 +1,4 @@
-//! The head of an Extents frame.
+//! The header of an Extents frame's payload.
 
 use crate::bytes::Reader;
 use crate::check::{check_limit, check_range, check_raw};
@@ -10,40 +10,41 @@ use crate::limits::{EPOCH_BYTES_MAX, Limits};
 
 const _: () = assert!(EXTENTS_HEADER_BYTES == 8 * 8 + CODING_BYTES);
 
-/// Bytes that an extent takes in a packed section at least: its kind and its length.
+/// The smallest size of an extent in a packed section: its kind and its length.
 const EXTENT_PACKED_BYTES_MIN: u64 = 2;
 
-/// Head of an Extents frame.
+/// The header of an Extents frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtentsHeader {
     /// 0, 1, 2 … in file order.
     pub epoch_id: u64,
-    /// Where the epoch begins in the content space.
+    /// The offset of the epoch in the content space.
     pub content_start: u64,
-    /// Content bytes of the epoch: the sum of all lengths.
+    /// The number of content bytes of the epoch: the sum of the lengths of its extents.
     pub content_bytes: u64,
-    /// How many store bytes all earlier epochs have shown: where the first `Fresh` extent begins.
+    /// The number of store bytes that all earlier epochs have introduced: the offset of this
+    /// epoch's first `Fresh` extent.
     pub store_start: u64,
-    /// Store bytes that this epoch shows for the first time: the sum of all `Fresh` lengths.
+    /// The number of store bytes that this epoch introduces: the sum of its `Fresh` lengths.
     pub fresh_bytes: u64,
-    /// Number of extents.
+    /// The number of extents.
     pub extent_count: u64,
-    /// Bytes of the packed section before coding.
+    /// The size of the packed section before coding, in bytes.
     pub packed_raw_bytes: u64,
-    /// XXH3-64 of the packed section before coding.
+    /// The XXH3-64 of the packed section before coding.
     pub packed_checksum: u64,
     /// How the packed section is coded.
     pub coding: Coding,
 }
 
 impl ExtentsHeader {
-    /// Reads the payload of an Extents frame: the head and the coded section.
+    /// Parses the payload of an Extents frame: the header and the coded section.
     ///
     /// # Errors
-    /// Damaged lengths, counts or coding; anything over the limits.
+    /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("extents head", payload);
-        let head = Self {
+        let mut reader = Reader::new("extents header", payload);
+        let header = Self {
             epoch_id: reader.u64()?,
             content_start: reader.u64()?,
             content_bytes: reader.u64()?,
@@ -55,23 +56,24 @@ impl ExtentsHeader {
             coding: Coding::parse(&mut reader)?,
         };
         let data = reader.take(reader.remaining())?;
-        head.check(data.len(), &limits.capped())?;
-        Ok((head, data))
+        header.check(data.len(), &limits.capped())?;
+        Ok((header, data))
     }
 
-    /// Where the epoch ends in the content space.
+    /// Returns the end of the epoch in the content space.
     #[must_use]
     pub fn content_end(&self) -> u64 {
         self.content_start.saturating_add(self.content_bytes)
     }
 
-    /// How many store bytes have been shown when the epoch is over.
+    /// Returns the number of store bytes that this epoch and all earlier ones have introduced.
     #[must_use]
     pub fn store_end(&self) -> u64 {
         self.store_start.saturating_add(self.fresh_bytes)
     }
 
-    /// Compares the decoded section with the head; part of [`unpack_extents`](super::unpack_extents).
+    /// Compares the decoded section with the header; part of
+    /// [`unpack_extents`](super::unpack_extents).
     ///
     /// # Errors
     /// The length or the checksum differs.
@@ -79,16 +81,18 @@ impl ExtentsHeader {
         check_raw("extents", raw, self.packed_raw_bytes, self.packed_checksum)
     }
 
-    /// A frame with room for this head; append the coded section with [`FrameBuilder::payload`].
+    /// Starts a frame with space for this header. Append the coded section with
+    /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
         FrameBuilder::with_header_space(FrameKind::Extents, false, buffer, EXTENTS_HEADER_BYTES)
     }
 
-    /// Fills in the head. What is left is [`finish_header`](crate::frame::finish_header).
+    /// Fills in the header. The frame then lacks only
+    /// [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
-    /// What [`parse`](Self::parse) would refuse under the format's own limits.
+    /// Values that [`parse`](Self::parse) rejects under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
         let fields = [
@@ -101,9 +105,9 @@ impl ExtentsHeader {
             self.packed_raw_bytes,
             self.packed_checksum,
         ];
-        let mut head: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
-        self.coding.write(&mut head);
-        Ok(builder.finish_with_header(&head))
+        let mut header: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
+        self.coding.write(&mut header);
+        Ok(builder.finish_with_header(&header))
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {
@@ -124,13 +128,13 @@ impl ExtentsHeader {
     fn check_counts(&self) -> Result<()> {
         let rules = [
             ("extents", self.extent_count, self.extent_count >= 1),
-            // Every extent has at least one byte of content,
+            // Every extent has at least one byte of content.
             (
                 "extents",
                 self.extent_count,
                 self.extent_count <= self.content_bytes,
             ),
-            // and at least its kind and length in the section.
+            // The section holds at least the kind and the length of every extent.
             (
                 "extents",
                 self.extent_count,
@@ -147,7 +151,7 @@ impl ExtentsHeader {
                 return Err(FormatError::Value {
                     what,
                     value,
-                    rule: "in keeping with the epoch's other counts",
+                    rule: "consistent with the other counts of the epoch",
                 });
             }
         }

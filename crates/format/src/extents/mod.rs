@@ -1,7 +1,8 @@
-//! The Extents frame: how an epoch of content is put together from the store.
+//! The Extents frame: how an epoch of content is assembled from the store.
 //!
-//! An extent says "the next so many bytes of content are" the next fresh bytes of the store, a copy of earlier store bytes,
-//! or a repeated pattern. A copy names store bytes, never another extent: one look-up gives any byte.
+//! An extent states that the next bytes of content are the next fresh bytes of the store, a copy of
+//! earlier store bytes, or a repeated pattern. A copy refers to store bytes, never to another
+//! extent, so one lookup locates any byte.
 
 mod extent;
 mod header;

@@ -1,9 +1,10 @@
 //! The packed section of an Extents frame.
 //!
-//! Six columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Fill` lengths, patterns. A copy's source is
-//! written as its difference from the *expected* source: where the previous copy's source ended, moved on by the fresh and
-//! filled bytes since. After an edit in the middle of a repeat the source goes on at the same displacement, so the commonest
-//! difference is 0. Where `Fresh` bytes lie needs no number at all.
+//! It has six columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Fill` lengths,
+//! patterns. A copy's source is written as its difference from the *expected* source: the end of
+//! the previous copy's source, plus the fresh and filled bytes since. After an edit in the middle
+//! of a repeat the source continues at the same distance, so the most frequent difference is 0. The
+//! offset of `Fresh` bytes needs no number at all.
 
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
@@ -20,42 +21,42 @@ const KIND_FILL: u8 = 2;
 
 const COLUMN_COUNT: usize = 6;
 
-/// A packed section with what the head says about it.
+/// A packed section with the values that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedExtents {
-    /// Sum of all lengths.
+    /// The sum of all lengths.
     pub content_bytes: u64,
-    /// Sum of the `Fresh` lengths.
+    /// The sum of the `Fresh` lengths.
     pub fresh_bytes: u64,
-    /// Number of extents.
+    /// The number of extents.
     pub extent_count: u64,
     /// The section, before coding.
     pub raw: Vec<u8>,
-    /// XXH3-64 of `raw`.
+    /// The XXH3-64 of `raw`.
     pub checksum: u64,
 }
 
-/// Follows the pointers that the extents imply; encoder and decoder share it, so they cannot drift apart.
+/// The pointers that extents move; the encoder and the decoder share it, so they agree.
 #[derive(Debug, Clone)]
-struct Walk {
-    store_shown: u64,
+struct StorePointers {
+    introduced_end: u64,
     expected_source: u64,
     content_bytes: u64,
     fresh_bytes: u64,
 }
 
-impl Walk {
+impl StorePointers {
     fn new(store_start: u64) -> Self {
         Self {
-            store_shown: store_start,
-            // Any start would do; 0 needs no explanation.
+            introduced_end: store_start,
+            // Any initial value would do.
             expected_source: 0,
             content_bytes: 0,
             fresh_bytes: 0,
         }
     }
 
-    /// Checks `extent` against what has been shown so far and moves on.
+    /// Checks `extent` against the store bytes introduced so far, and moves the pointers.
     fn step(&mut self, extent: &Extent) -> Result<()> {
         let length = extent.length();
         check_positive("extent length in bytes", length)?;
@@ -63,7 +64,7 @@ impl Walk {
         match extent {
             Extent::Fresh { .. } => {
                 self.fresh_bytes += length;
-                self.store_shown = check_range("end of the store", self.store_shown, length)?;
+                self.introduced_end = check_range("end of the store", self.introduced_end, length)?;
                 self.expected_source = self.expected_source.wrapping_add(length);
             }
             Extent::Fill { .. } => {
@@ -78,41 +79,44 @@ impl Walk {
         Ok(())
     }
 
-    /// A copy may only refer to store bytes that earlier extents have shown. Returns the end of the source.
+    /// Checks that a copy refers only to store bytes that earlier extents have introduced. Returns
+    /// the end of its source.
     fn check_source(&self, offset_in_store: u64, length: u64) -> Result<u64> {
         let end = check_range("end of a copy's source", offset_in_store, length)?;
-        match end <= self.store_shown {
+        match end <= self.introduced_end {
             true => Ok(end),
             false => Err(FormatError::Value {
                 what: "end of a copy's source",
                 value: end,
-                rule: "in the part of the store that earlier extents have shown",
+                rule: "in the part of the store that earlier extents have introduced",
             }),
         }
     }
 }
 
-/// Packs the extents of an epoch, one after the other.
+/// Packs the extents of an epoch one by one.
 #[derive(Debug, Clone)]
 pub struct ExtentPacker {
-    walk: Walk,
+    pointers: StorePointers,
     columns: [Vec<u8>; COLUMN_COUNT],
 }
 
 impl ExtentPacker {
-    /// For an epoch before which all others have shown `store_start` bytes of the store.
+    /// Creates a packer for an epoch; all earlier epochs have introduced `store_start` bytes of the
+    /// store.
     #[must_use]
     pub fn new(store_start: u64) -> Self {
         Self {
-            walk: Walk::new(store_start),
+            pointers: StorePointers::new(store_start),
             columns: Default::default(),
         }
     }
 
-    /// The next extent.
+    /// Appends an extent.
     ///
     /// # Errors
-    /// If it is empty, or refers to what the store has not shown; what was packed is then void.
+    /// The extent is empty or refers to store bytes that are not introduced. The packed bytes are
+    /// then invalid.
     pub fn push(&mut self, extent: &Extent) -> Result<()> {
         let [kinds, fresh, copies, sources, fills, patterns] = &mut self.columns;
         match extent {
@@ -126,7 +130,7 @@ impl ExtentPacker {
             } => {
                 kinds.push(KIND_COPY);
                 put_varint(copies, *length);
-                let difference = difference(*offset_in_store, self.walk.expected_source);
+                let difference = difference(*offset_in_store, self.pointers.expected_source);
                 put_varint(sources, difference);
             }
             Extent::Fill { length, pattern } => {
@@ -136,19 +140,19 @@ impl ExtentPacker {
                 patterns.extend_from_slice(pattern.as_bytes());
             }
         }
-        self.walk.step(extent)
+        self.pointers.step(extent)
     }
 
-    /// The section of all extents.
+    /// Returns the section of all extents.
     ///
     /// # Errors
-    /// If there are none, or more than [`unpack_extents`] accepts of them or of anything in them.
+    /// There are none, or a count or size is larger than [`unpack_extents`] accepts.
     pub fn finish(self) -> Result<PackedExtents> {
-        let Walk {
+        let StorePointers {
             content_bytes,
             fresh_bytes,
             ..
-        } = self.walk;
+        } = self.pointers;
         let extent_count = self.columns[0].len() as u64;
         check_positive("extents", extent_count)?;
         check_limit("extents", extent_count, EXTENTS_PER_FRAME_MAX)?;
@@ -166,28 +170,30 @@ impl ExtentPacker {
     }
 }
 
-/// Packs the extents of an epoch. `store_start`: how many store bytes all earlier epochs have shown.
+/// Packs the extents of an epoch; all earlier epochs have introduced `store_start` bytes of the
+/// store.
 ///
 /// # Errors
-/// What [`unpack_extents`] would refuse.
+/// Extents that [`unpack_extents`] rejects.
 pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtents> {
     let mut packer = ExtentPacker::new(store_start);
     extents.iter().try_for_each(|extent| packer.push(extent))?;
     packer.finish()
 }
 
-/// Unpacks the decoded section `raw` of the frame with this (checked) head.
+/// Unpacks the decoded section `raw` of the frame with this (checked) header.
 ///
 /// # Errors
-/// A wrong length or checksum; any extent, sum or count that contradicts the head; left-over bytes; counts over `limits`.
-pub fn unpack_extents(head: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Result<Vec<Extent>> {
+/// A wrong length or checksum; an extent, sum or count that contradicts the header; bytes at the
+/// end; counts above `limits`.
+pub fn unpack_extents(header: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Result<Vec<Extent>> {
     check_limit(
         "extents",
-        head.extent_count,
+        header.extent_count,
         limits.capped().extents_per_frame_max,
     )?;
-    let reader = ExtentReader::new(head, raw)?;
-    // The reader has seen that the section holds this many kinds.
+    let reader = ExtentReader::new(header, raw)?;
+    // The reader has checked that the section holds this many kinds.
     let mut extents = Vec::with_capacity(reader.kinds.remaining());
     for extent in reader {
         extents.push(extent?);
@@ -195,13 +201,14 @@ pub fn unpack_extents(head: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Resu
     Ok(extents)
 }
 
-/// Gives the extents of a section one by one, for a reader that keeps them in a form of its own.
+/// Iterates over the extents of a section, for a reader that stores them in a form of its own.
 ///
-/// The last item is an error if the sums contradict the head; what came before it is then void.
+/// The last item is an error if the sums contradict the header; the items before it are then
+/// invalid.
 #[derive(Debug, Clone)]
 pub struct ExtentReader<'a> {
-    head: ExtentsHeader,
-    walk: Walk,
+    header: ExtentsHeader,
+    pointers: StorePointers,
     kinds: Reader<'a>,
     fresh: Reader<'a>,
     copies: Reader<'a>,
@@ -216,19 +223,19 @@ impl<'a> ExtentReader<'a> {
     ///
     /// # Errors
     /// One of them is wrong.
-    pub fn new(head: &ExtentsHeader, raw: &'a [u8]) -> Result<Self> {
-        head.check_raw(raw)?;
+    pub fn new(header: &ExtentsHeader, raw: &'a [u8]) -> Result<Self> {
+        header.check_raw(raw)?;
         let [kinds, fresh, copies, sources, fills, patterns] = columns::split("extents", raw)?;
-        if kinds.remaining() as u64 != head.extent_count {
+        if kinds.remaining() as u64 != header.extent_count {
             return Err(FormatError::Mismatch {
                 what: "number of extents",
                 found: kinds.remaining() as u64,
-                expected: head.extent_count,
+                expected: header.extent_count,
             });
         }
         Ok(Self {
-            head: *head,
-            walk: Walk::new(head.store_start),
+            header: *header,
+            pointers: StorePointers::new(header.store_start),
             kinds,
             fresh,
             copies,
@@ -246,7 +253,10 @@ impl<'a> ExtentReader<'a> {
             },
             KIND_COPY => Extent::Copy {
                 length: self.copies.varint()?,
-                offset_in_store: add_difference(self.walk.expected_source, self.sources.varint()?),
+                offset_in_store: add_difference(
+                    self.pointers.expected_source,
+                    self.sources.varint()?,
+                ),
             },
             KIND_FILL => Extent::Fill {
                 length: self.fills.varint()?,
@@ -260,7 +270,7 @@ impl<'a> ExtentReader<'a> {
                 });
             }
         };
-        self.walk.step(&extent)?;
+        self.pointers.step(&extent)?;
         Ok(extent)
     }
 
@@ -281,13 +291,13 @@ impl<'a> ExtentReader<'a> {
         }
         check_equal(
             "content bytes of the extents",
-            self.walk.content_bytes,
-            self.head.content_bytes,
+            self.pointers.content_bytes,
+            self.header.content_bytes,
         )?;
         check_equal(
             "fresh bytes of the extents",
-            self.walk.fresh_bytes,
-            self.head.fresh_bytes,
+            self.pointers.fresh_bytes,
+            self.header.fresh_bytes,
         )
     }
 }
@@ -319,7 +329,7 @@ mod tests {
     use crate::coding::Coding;
     use crate::property::{extents_from_seed, extents_round_trip};
 
-    fn head_for(store_start: u64, packed: &PackedExtents) -> ExtentsHeader {
+    fn header_for(store_start: u64, packed: &PackedExtents) -> ExtentsHeader {
         ExtentsHeader {
             epoch_id: 0,
             content_start: 0,
@@ -358,11 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_and_exact_bytes() {
+    fn packs_to_the_documented_bytes_and_unpacks() {
         let packed = pack_extents(0, &sample()).unwrap();
         assert_eq!(packed.fresh_bytes, 1010);
         assert_eq!(packed.content_bytes, 1000 + 100 + 10 + 50 + (1 << 40) + 7);
-        let head = head_for(0, &packed);
+        let head = header_for(0, &packed);
         assert_eq!(
             unpack_extents(&head, &packed.raw, &Limits::default()),
             Ok(sample())
@@ -382,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_stay_in_what_has_been_shown() {
+    fn copies_refer_only_to_introduced_bytes() {
         let beyond = [
             Extent::Fresh { length: 10 },
             Extent::Copy {
@@ -394,24 +404,24 @@ mod tests {
         // The same source is fine when an earlier epoch has shown it.
         assert!(pack_extents(1, &beyond).is_ok());
         let packed = pack_extents(1, &beyond).unwrap();
-        let forged = head_for(0, &packed);
+        let forged = header_for(0, &packed);
         assert!(unpack_extents(&forged, &packed.raw, &Limits::default()).is_err());
     }
 
     #[test]
-    fn sums_and_counts_are_checked() {
+    fn rejects_wrong_sums_and_counts() {
         let packed = pack_extents(0, &sample()).unwrap();
-        let head = head_for(0, &packed);
-        let refused = |change: fn(&mut ExtentsHeader)| {
+        let head = header_for(0, &packed);
+        let is_rejected = |change: fn(&mut ExtentsHeader)| {
             let mut forged = head;
             change(&mut forged);
             unpack_extents(&forged, &packed.raw, &Limits::default()).is_err()
         };
-        assert!(refused(|head| head.content_bytes += 1));
-        assert!(refused(|head| head.fresh_bytes -= 1));
-        assert!(refused(|head| head.extent_count -= 1));
-        assert!(refused(|head| head.packed_raw_bytes += 1));
-        assert!(refused(|head| head.packed_checksum ^= 1));
+        assert!(is_rejected(|head| head.content_bytes += 1));
+        assert!(is_rejected(|head| head.fresh_bytes -= 1));
+        assert!(is_rejected(|head| head.extent_count -= 1));
+        assert!(is_rejected(|head| head.packed_raw_bytes += 1));
+        assert!(is_rejected(|head| head.packed_checksum ^= 1));
         let few = Limits {
             extents_per_frame_max: 5,
             ..Limits::default()
@@ -423,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_length_zero() {
+    fn rejects_empty_extents_and_overflow() {
         assert!(pack_extents(0, &[]).is_err());
         assert!(pack_extents(0, &[Extent::Fresh { length: 0 }]).is_err());
         let overflow = [
@@ -433,16 +443,16 @@ mod tests {
         assert!(pack_extents(0, &overflow).is_err());
     }
 
-    /// Whatever the section holds, with its checksum made right: an answer or an error, and what is accepted packs to the
-    /// same bytes again.
+    /// Any accepted section packs to the same bytes, even if its checksum was recomputed after a
+    /// change.
     #[test]
-    fn forged_sections_never_pass_wrongly() {
+    fn accepted_sections_pack_to_the_same_bytes() {
         let packed = pack_extents(5000, &sample()).unwrap();
         for at in 0..packed.raw.len() {
             for value in [0, 1, 2, 3, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
                 raw[at] = value;
-                let mut head = head_for(5000, &packed);
+                let mut head = header_for(5000, &packed);
                 head.packed_checksum = checksum64(&raw);
                 if let Ok(extents) = unpack_extents(&head, &raw, &Limits::default()) {
                     assert_eq!(pack_extents(5000, &extents).unwrap().raw, raw);
