@@ -1,6 +1,8 @@
-//! Puts finished frames in order: numbers and seals them, keeps the index, and refuses what a reader would refuse.
+//! Puts frames in order for a writer: sets their sequence numbers, collects the index, and rejects
+//! what a reader would reject.
 //!
-//! It moves no bytes anywhere: every call gives back (or seals in place) the bytes to write next, strictly forward.
+//! It does no input or output: every call returns, or completes in place, the bytes to write next,
+//! strictly forward.
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
@@ -16,7 +18,7 @@ use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};
 use crate::payload::Payload;
 
-/// A member that has begun and not ended.
+/// A member that has started and not ended.
 #[derive(Debug, Clone)]
 struct OpenMember {
     start_frame_offset: u64,
@@ -24,7 +26,8 @@ struct OpenMember {
     entries: Vec<IndexEntries>,
 }
 
-/// Orders the frames of one archive. Memory: the index to be written (some 40 bytes per block, 56 per epoch).
+/// Orders the frames of one archive. Memory: the index to be written (some 40 bytes per block, 56
+/// per epoch).
 #[derive(Debug, Clone)]
 pub struct ArchiveAssembler {
     checker: StreamChecker,
@@ -33,39 +36,40 @@ pub struct ArchiveAssembler {
 }
 
 impl ArchiveAssembler {
-    /// Begins an archive. Gives the assembler and the first bytes of the file: magic and Archive frame.
+    /// Starts an archive. Returns the assembler and the first bytes of the file: magic number and
+    /// Archive frame.
     ///
     /// # Errors
-    /// Settings that a reader would refuse.
-    pub fn new(head: &ArchiveHeader) -> Result<(Self, Vec<u8>)> {
+    /// Settings that a reader rejects.
+    pub fn new(header: &ArchiveHeader) -> Result<(Self, Vec<u8>)> {
         let mut assembler = Self {
             checker: StreamChecker::new(&Limits::default()),
             index: Index::default(),
             open_members: std::collections::VecDeque::new(),
         };
-        let frame = head.to_frame()?;
-        assembler.feed(&frame, &Payload::Archive(*head))?;
+        let frame = header.to_frame()?;
+        assembler.feed(&frame, &Payload::Archive(*header))?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&frame);
         Ok((assembler, bytes))
     }
 
-    /// Bytes of the archive so far: where the next frame begins.
+    /// Returns the number of bytes of the archive so far, which is the offset of the next frame.
     #[must_use]
     pub fn archive_bytes(&self) -> u64 {
         self.checker.offset()
     }
 
-    /// The index so far.
+    /// Returns the index so far.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// A member begins. Gives the frame.
+    /// Starts a member. Returns the frame.
     ///
     /// # Errors
-    /// It may not stand here, or a field is out of its range.
+    /// The frame is not allowed here, or a field is out of its range.
     pub fn member_start(&mut self, start: &MemberStart) -> Result<Vec<u8>> {
         let start_frame_offset = self.archive_bytes();
         let frame = start.to_frame(self.checker.frame_count())?;
@@ -78,54 +82,55 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Seals a frame that [`BlockHeader::finish`] has made of `head`; or, with `detached_bytes` of data to be written after
-    /// it, [`BlockHeader::finish_detached`].
+    /// Completes a frame that [`BlockHeader::finish`] has made of `header`; or one of
+    /// [`BlockHeader::finish_detached`], with `detached_bytes` of data to be written after it.
     ///
     /// # Errors
-    /// It may not stand here.
+    /// The frame is not allowed here.
     pub fn block(
         &mut self,
-        head: &BlockHeader,
+        header: &BlockHeader,
         frame: &mut [u8],
         detached_bytes: u64,
     ) -> Result<()> {
-        let (frame_offset, head_bytes) = self.number_frame(frame);
-        let place = (frame_offset, head_bytes.saturating_add(detached_bytes));
+        let (frame_offset, frame_bytes) = self.number_frame(frame);
+        let span = (frame_offset, frame_bytes.saturating_add(detached_bytes));
         let payload = Payload::Block {
-            head: *head,
+            header: *header,
             data: &[],
         };
         self.feed_detached(frame, detached_bytes, &payload)?;
-        let coding = &head.coding;
+        let coding = &header.coding;
         self.index
-            .push_block(place, head.raw_bytes, coding.codec(), coding.filter_ids());
+            .push_block(span, header.raw_bytes, coding.codec(), coding.filter_ids());
         self.index.totals.fallback_count += u64::from(coding.fallback() != 0);
         Ok(())
     }
 
-    /// Seals a frame that [`ExtentsHeader::finish`] has made of `head`, whose extents add up to `sums`.
+    /// Completes a frame that [`ExtentsHeader::finish`] has made of `header`. `sums` are the sums
+    /// of its extents.
     ///
     /// # Errors
-    /// It may not stand here, or leaves the promised reach.
+    /// The frame is not allowed here, or exceeds the promised reach.
     pub fn extents(
         &mut self,
-        head: &ExtentsHeader,
+        header: &ExtentsHeader,
         sums: &EpochSums,
         frame: &mut [u8],
     ) -> Result<()> {
-        let place = self.number_frame(frame);
+        let span = self.number_frame(frame);
         let payload = Payload::Extents {
-            head: *head,
+            header: *header,
             data: &[],
         };
         self.feed(frame, &payload)?;
         self.checker.observe_epoch(sums)?;
-        let reach_bytes = self.reach_bytes(head, sums);
+        let reach_bytes = self.reach_bytes(header, sums);
         self.index.push_epoch(
-            place,
-            head.content_bytes,
-            head.fresh_bytes,
-            head.extent_count,
+            span,
+            header.content_bytes,
+            header.fresh_bytes,
+            header.extent_count,
         );
         let totals = &mut self.index.totals;
         totals.matched_bytes += sums.matched_bytes;
@@ -134,37 +139,37 @@ impl ArchiveAssembler {
         Ok(())
     }
 
-    /// Seals a frame that [`EntriesHeader::finish`] has made of `head`.
+    /// Completes a frame that [`EntriesHeader::finish`] has made of `header`.
     ///
     /// # Errors
-    /// It may not stand here.
-    pub fn entries(&mut self, head: &EntriesHeader, frame: &mut [u8]) -> Result<()> {
+    /// The frame is not allowed here.
+    pub fn entries(&mut self, header: &EntriesHeader, frame: &mut [u8]) -> Result<()> {
         let (frame_offset, frame_bytes) = self.number_frame(frame);
         let payload = Payload::Entries {
-            head: *head,
+            header: *header,
             data: &[],
         };
         self.feed(frame, &payload)?;
         let member = self
             .open_members
             .iter_mut()
-            .find(|member| member.start.member_id == head.member_id);
-        // The checker has made sure that it is there.
+            .find(|member| member.start.member_id == header.member_id);
+        // The checker has made sure that it exists.
         if let Some(member) = member {
             member.entries.push(IndexEntries {
                 frame_offset,
                 frame_bytes,
-                entry_count: head.entry_count,
-                packed_checksum: head.packed_checksum,
+                entry_count: header.entry_count,
+                packed_checksum: header.packed_checksum,
             });
         }
         Ok(())
     }
 
-    /// The oldest open member is complete. Gives the frame.
+    /// Ends the oldest open member. Returns the frame.
     ///
     /// # Errors
-    /// It may not stand here, or a field is out of its range.
+    /// The frame is not allowed here, or a field is out of its range.
     pub fn member_end(&mut self, end: &MemberEnd) -> Result<Vec<u8>> {
         let end_frame_offset = self.archive_bytes();
         let frame = end.to_frame(self.checker.frame_count())?;
@@ -181,20 +186,20 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// A frame that readers pass over: padding, or a reserved kind.
+    /// Returns a frame that readers skip: padding, or a reserved kind.
     ///
     /// # Errors
-    /// A kind that readers do not pass over.
+    /// A kind that readers do not skip.
     pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
         let frame = complete_frame(kind, true, payload, self.checker.frame_count());
         self.feed(&frame, &Payload::Skipped)?;
         Ok(frame)
     }
 
-    /// Ends the archive. Gives its last bytes, Index and End frame, and the index.
+    /// Ends the archive. Returns its last bytes, the Index and End frames, and the index.
     ///
     /// # Errors
-    /// A member has not ended, or the index is over its limit.
+    /// A member has not ended, or the index is above its limit.
     pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
         let index_frame_offset = self.archive_bytes();
         let mut bytes = self.index.to_frame(self.checker.frame_count())?;
@@ -222,7 +227,7 @@ impl ArchiveAssembler {
         }
     }
 
-    /// Seals the frame that comes next and gives its place.
+    /// Completes the next frame and returns its location.
     fn number_frame(&self, frame: &mut [u8]) -> (u64, u64) {
         finish_header(frame, self.checker.frame_count());
         (self.archive_bytes(), frame.len() as u64)
@@ -238,20 +243,23 @@ impl ArchiveAssembler {
         detached_bytes: u64,
         payload: &Payload<'_>,
     ) -> Result<()> {
-        let left = (frame.len() as u64 + detached_bytes).saturating_sub(FRAME_HEADER_BYTES as u64);
-        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), Some(left))?;
-        if header.payload_bytes != left {
+        let remaining =
+            (frame.len() as u64 + detached_bytes).saturating_sub(FRAME_HEADER_BYTES as u64);
+        let header =
+            UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), Some(remaining))?;
+        if header.payload_bytes != remaining {
             return Err(FormatError::Trailing {
-                what: "a finished frame",
-                extra_bytes: left.saturating_sub(header.payload_bytes),
+                what: "a complete frame",
+                extra_bytes: remaining.saturating_sub(header.payload_bytes),
             });
         }
         self.checker.feed(&header, payload)
     }
 
-    /// From the oldest block that the epoch needs to the end of its own frame (which was just fed).
-    fn reach_bytes(&self, head: &ExtentsHeader, sums: &EpochSums) -> u64 {
-        let first_fresh = (head.fresh_bytes > 0).then_some(head.store_start);
+    /// Returns the distance from the oldest block that the epoch needs to the end of its own frame,
+    /// which was just fed.
+    fn reach_bytes(&self, header: &ExtentsHeader, sums: &EpochSums) -> u64 {
+        let first_fresh = (header.fresh_bytes > 0).then_some(header.store_start);
         [sums.lowest_source, first_fresh]
             .into_iter()
             .flatten()

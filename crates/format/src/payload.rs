@@ -1,4 +1,4 @@
-//! One parsed payload of any kind.
+//! A parsed payload of any kind.
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
@@ -17,42 +17,43 @@ use crate::member::{MemberEnd, MemberStart};
 pub enum Payload<'a> {
     /// The archive's version and settings.
     Archive(ArchiveHeader),
-    /// A member begins.
+    /// The start of a member.
     MemberStart(MemberStart),
     /// A range of the store.
     Block {
-        /// Its head.
-        head: BlockHeader,
+        /// Its header.
+        header: BlockHeader,
         /// Its coded bytes.
         data: &'a [u8],
     },
     /// The map of an epoch.
     Extents {
-        /// Its head.
-        head: ExtentsHeader,
+        /// Its header.
+        header: ExtentsHeader,
         /// Its coded section.
         data: &'a [u8],
     },
-    /// A member is complete.
+    /// The end of a member.
     MemberEnd(MemberEnd),
     /// A batch of entries.
     Entries {
-        /// Its head.
-        head: EntriesHeader,
+        /// Its header.
+        header: EntriesHeader,
         /// Its coded section.
         data: &'a [u8],
     },
-    /// Where everything is.
+    /// The locations of all frames.
     Index(Box<Index>),
-    /// Where the index is.
+    /// The location of the index.
     End(ArchiveEnd),
-    /// A frame that this version passes over.
+    /// A frame that this version skips.
     Skipped,
 }
 
 impl<'a> Payload<'a> {
-    /// Reads the payload of a frame of `kind`, whose checksum was compared. Kinds that this version does not read are
-    /// [`Payload::Skipped`]: whether they may be, [`UntrustedFrameHeader::check`] has decided.
+    /// Parses the payload of a frame of `kind`, whose checksum was compared. Kinds that this
+    /// version does not read give [`Payload::Skipped`]: [`UntrustedFrameHeader::check`] has already
+    /// rejected those that must not be skipped.
     ///
     /// # Errors
     /// Those of the kind's own `parse`.
@@ -61,17 +62,17 @@ impl<'a> Payload<'a> {
             FrameKind::Archive => Self::Archive(ArchiveHeader::parse(payload)?),
             FrameKind::MemberStart => Self::MemberStart(MemberStart::parse(payload)?),
             FrameKind::Block => {
-                let (head, data) = BlockHeader::parse(payload, limits)?;
-                Self::Block { head, data }
+                let (header, data) = BlockHeader::parse(payload, limits)?;
+                Self::Block { header, data }
             }
             FrameKind::Extents => {
-                let (head, data) = ExtentsHeader::parse(payload, limits)?;
-                Self::Extents { head, data }
+                let (header, data) = ExtentsHeader::parse(payload, limits)?;
+                Self::Extents { header, data }
             }
             FrameKind::MemberEnd => Self::MemberEnd(MemberEnd::parse(payload)?),
             FrameKind::Entries => {
-                let (head, data) = EntriesHeader::parse(payload, limits)?;
-                Self::Entries { head, data }
+                let (header, data) = EntriesHeader::parse(payload, limits)?;
+                Self::Entries { header, data }
             }
             FrameKind::Index => Self::Index(Box::new(Index::parse(payload, limits)?)),
             FrameKind::End => Self::End(ArchiveEnd::parse(payload)?),
@@ -80,7 +81,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Reads the frame that begins at `offset` of `archive` and checks it as far as one frame can be checked alone.
+/// Reads the frame at `offset` of `archive` and checks it as far as possible without other frames.
 ///
 /// # Errors
 /// Those of the header, the payload checksum and the payload.
@@ -93,7 +94,7 @@ pub fn read_frame<'a>(
     let untrusted = UntrustedFrameHeader::parse(frame)?;
     let rest = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
     let header = untrusted.check(limits, Some(rest.len() as u64))?;
-    // `check` has compared the size with what is left, so it fits a `usize`.
+    // `check` has compared the size with the remaining bytes, so it fits a `usize`.
     let payload = rest
         .get(..header.payload_bytes as usize)
         .unwrap_or_default();

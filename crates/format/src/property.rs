@@ -1,5 +1,5 @@
-//! Statements about this crate that hold for any input; shared by the tests here and the fuzz targets.
-//! Each function panics (fails) when its statement does not hold.
+//! Properties that hold for any input, shared by the tests here and the fuzz targets. Each function
+//! panics if its property does not hold.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::coding::Coding;
@@ -15,16 +15,16 @@ use refrain_tree::{Entry, EntryKind, Timestamp};
 
 /// A small generator of test values (splitmix64, Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
-pub struct Numbers(u64);
+pub struct Rng(u64);
 
-impl Numbers {
-    /// The same numbers for the same seed.
+impl Rng {
+    /// Creates a generator; the same seed gives the same rng.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, any 64 bits.
+    /// Returns the next number, any 64 bits.
     pub fn any(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -33,37 +33,37 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    /// The next number below `bound` (at least 1).
+    /// Returns the next number below `bound` (at least 1).
     pub fn below(&mut self, bound: u64) -> u64 {
         self.any() % bound.max(1)
     }
 }
 
-/// Valid extents as an edited repeat gives them: mostly fresh and copy in turn at a displacement that seldom changes.
-/// Returns the store start and the extents.
+/// Returns valid extents as an edited repeat produces them: mostly fresh and copy alternately, at a
+/// distance that seldom changes. Also returns the store start.
 #[must_use]
 pub fn extents_from_seed(seed: u64, count: usize) -> (u64, Vec<Extent>) {
-    let mut numbers = Numbers::new(seed);
-    let store_start = 100_000 + numbers.below(1 << 40);
-    let mut shown = store_start;
-    let mut source = numbers.below(store_start);
+    let mut rng = Rng::new(seed);
+    let store_start = 100_000 + rng.below(1 << 40);
+    let mut introduced = store_start;
+    let mut source = rng.below(store_start);
     let mut extents = Vec::with_capacity(count);
     for index in 0..count {
-        let size_class = 4 + numbers.below(8);
-        let length = 1 + numbers.below(1 << size_class);
-        let extent = match numbers.below(64) {
+        let size_class = 4 + rng.below(8);
+        let length = 1 + rng.below(1 << size_class);
+        let extent = match rng.below(64) {
             0 => Extent::Fill {
                 length,
-                pattern: pattern_from(&mut numbers),
+                pattern: pattern_from(&mut rng),
             },
             _ if index % 2 == 0 => Extent::Fresh { length },
             choice => {
                 if choice < 8 {
-                    source = numbers.below(store_start);
+                    source = rng.below(store_start);
                 }
                 Extent::Copy {
                     length,
-                    offset_in_store: source.min(shown - length.min(shown)),
+                    offset_in_store: source.min(introduced - length.min(introduced)),
                 }
             }
         };
@@ -74,28 +74,26 @@ pub fn extents_from_seed(seed: u64, count: usize) -> (u64, Vec<Extent>) {
             _ => source + length,
         };
         if matches!(extent, Extent::Fresh { .. }) {
-            shown += length;
+            introduced += length;
         }
         extents.push(extent);
     }
     (store_start, extents)
 }
 
-fn pattern_from(numbers: &mut Numbers) -> Pattern {
-    let period: Vec<u8> = (0..=numbers.below(64))
-        .map(|_| numbers.any() as u8)
-        .collect();
+fn pattern_from(rng: &mut Rng) -> Pattern {
+    let period: Vec<u8> = (0..=rng.below(64)).map(|_| rng.any() as u8).collect();
     Pattern::new(&period).unwrap()
 }
 
-/// What is packed unpacks to the same extents.
+/// Packed extents unpack to the same extents.
 ///
 /// # Panics
-/// When it does not.
+/// If they do not.
 pub fn extents_round_trip(seed: u64, count: usize) {
     let (store_start, extents) = extents_from_seed(seed, count);
     let packed = pack_extents(store_start, &extents).unwrap();
-    let head = ExtentsHeader {
+    let header = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes: packed.content_bytes,
@@ -106,48 +104,50 @@ pub fn extents_round_trip(seed: u64, count: usize) {
         packed_checksum: packed.checksum,
         coding: Coding::none(),
     };
-    let again = unpack_extents(&head, &packed.raw, &Limits::default()).unwrap();
+    let again = unpack_extents(&header, &packed.raw, &Limits::default()).unwrap();
     assert_eq!(again, extents);
 }
 
-/// Valid entries of a made-up tree.
+/// Returns valid entries of a random tree.
 #[must_use]
 pub fn entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
-    let mut numbers = Numbers::new(seed);
+    let mut rng = Rng::new(seed);
     (0..count)
         .map(|index| {
-            let kind = match numbers.below(12) {
+            let kind = match rng.below(12) {
                 0 => EntryKind::Directory,
                 1 => EntryKind::Symlink,
                 2 => EntryKind::Hardlink,
                 3 => EntryKind::Fifo,
                 _ => EntryKind::File,
             };
-            let folder = numbers.below(5);
+            let directory = rng.below(5);
             Entry {
-                path: format!("root/folder-{folder}/entry-{index}").into_bytes(),
+                path: format!("root/folder-{directory}/entry-{index}").into_bytes(),
                 kind,
-                mode: numbers.below(0o10000) as u32,
+                mode: rng.below(0o10000) as u32,
                 modified: Timestamp {
-                    seconds: numbers.any() as i64 >> 20,
-                    nanoseconds: numbers.below(1_000_000_000) as u32,
+                    seconds: rng.any() as i64 >> 20,
+                    nanoseconds: rng.below(1_000_000_000) as u32,
                 },
-                size_bytes: numbers.below(100_000),
-                content_offset: numbers.below(1 << 40),
-                link_target: kind.is_link().then(|| format!("../{folder}").into_bytes()),
+                size_bytes: rng.below(100_000),
+                content_offset: rng.below(1 << 40),
+                link_target: kind
+                    .is_link()
+                    .then(|| format!("../{directory}").into_bytes()),
             }
         })
         .collect()
 }
 
-/// What is packed unpacks to the same entries.
+/// Packed entries unpack to the same entries.
 ///
 /// # Panics
-/// When it does not.
+/// If they do not.
 pub fn entries_round_trip(seed: u64, count: usize) {
     let entries = entries_from_seed(seed, count);
     let packed = pack_entries(&entries).unwrap();
-    let head = EntriesHeader {
+    let header = EntriesHeader {
         member_id: 0,
         first_entry: 0,
         entry_count: packed.entry_count,
@@ -155,15 +155,16 @@ pub fn entries_round_trip(seed: u64, count: usize) {
         packed_checksum: packed.checksum,
         coding: Coding::none(),
     };
-    assert_eq!(unpack_entries(&head, &packed.raw).unwrap(), entries);
+    assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
 }
 
-/// Any bytes, taken for anything that this crate reads, give an answer or an error: no panic, no endless loop, no memory
-/// beyond a small multiple of the input. What is accepted and has a writer writes back to the same bytes.
+/// Parsing any bytes as anything that this crate reads returns a value or an error: no panic, no
+/// endless loop, no memory beyond a small multiple of the input. Accepted bytes of a kind that has
+/// a writer encode to the same bytes.
 ///
 /// # Panics
-/// When that does not hold.
-pub fn parse_anything(bytes: &[u8]) {
+/// If that does not hold.
+pub fn parse_any_bytes(bytes: &[u8]) {
     let limits = Limits::default();
     if let Ok(header) = UntrustedFrameHeader::parse(bytes) {
         let _ = header.check(&limits, Some(bytes.len() as u64));
@@ -175,7 +176,7 @@ pub fn parse_anything(bytes: &[u8]) {
     }
     for kind in FrameKind::NAMED {
         if let Ok(payload) = Payload::parse(kind, bytes, &limits) {
-            section_is_harmless(&payload, &limits);
+            unpack_any_section(&payload, &limits);
         }
     }
     if let Ok(index) = Index::parse(bytes, &limits) {
@@ -184,13 +185,13 @@ pub fn parse_anything(bytes: &[u8]) {
     let _ = walk_archive(bytes, &limits, |_, _, _| Ok(()));
 }
 
-fn section_is_harmless(payload: &Payload<'_>, limits: &Limits) {
+fn unpack_any_section(payload: &Payload<'_>, limits: &Limits) {
     match payload {
-        Payload::Extents { head, data } => {
-            let _ = unpack_extents(head, data, limits);
+        Payload::Extents { header, data } => {
+            let _ = unpack_extents(header, data, limits);
         }
-        Payload::Entries { head, data } => {
-            let _ = unpack_entries(head, data);
+        Payload::Entries { header, data } => {
+            let _ = unpack_entries(header, data);
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! A walk over an archive that is all in memory.
+//! Walks an archive that is all in memory.
 
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, check_magic};
@@ -7,11 +7,12 @@ use crate::limits::Limits;
 use crate::order::StreamChecker;
 use crate::payload::{Payload, read_frame};
 
-/// Walks an archive from front to back and checks everything that can be checked without decoding: every frame, their
-/// order, the index and the end. `visit` gets the offset of each frame, its header and its payload.
+/// Walks an archive from front to back and checks everything that can be checked without decoding:
+/// every frame, their order, the index and the end. `visit` is called with the offset, the header
+/// and the payload of each frame.
 ///
 /// # Errors
-/// The first thing that is wrong, or what `visit` returns.
+/// The first error found, or the error that `visit` returns.
 pub fn walk_archive<'a>(
     archive: &'a [u8],
     limits: &Limits,
@@ -30,7 +31,7 @@ pub fn walk_archive<'a>(
     match checker.is_complete() {
         true => Ok(checker),
         false => Err(FormatError::Truncated {
-            what: "archive (no End frame yet)",
+            what: "archive without an End frame",
             needed_bytes: (offset as u64).saturating_add(1),
             available_bytes: archive.len() as u64,
         }),

@@ -55,12 +55,12 @@ fn step(
     let (header, payload) = read_frame(archive, offset, limits)?;
     checker.feed(&header, &payload)?;
     match payload {
-        Payload::Block { head, data } => {
+        Payload::Block { header: head, data } => {
             uncoded(&head.coding)?;
             head.check_raw(data)?;
             state.store.extend_from_slice(data);
         }
-        Payload::Extents { head, data } => {
+        Payload::Extents { header: head, data } => {
             uncoded(&head.coding)?;
             let extents = unpack_extents(&head, data, limits)?;
             checker.observe_epoch(&EpochSums::of(&extents))?;
@@ -73,7 +73,7 @@ fn step(
             state.starts.push((start.name, start.content_start));
             state.entries.push(Vec::new());
         }
-        Payload::Entries { head, data } => {
+        Payload::Entries { header: head, data } => {
             uncoded(&head.coding)?;
             state.entries[head.member_id as usize].extend(unpack_entries(&head, data)?);
         }
@@ -161,7 +161,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error:
     let mut state = State::default();
     for (id, row) in index.blocks.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
-        let Payload::Block { head, data } = payload else {
+        let Payload::Block { header: head, data } = payload else {
             return Err("the index names something else a block".into());
         };
         index.check_block(id, &header, &head)?;
@@ -171,7 +171,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error:
     }
     for (id, row) in index.epochs.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
-        let Payload::Extents { head, data } = payload else {
+        let Payload::Extents { header: head, data } = payload else {
             return Err("the index names something else an epoch".into());
         };
         index.check_epoch(id, &header, &head)?;
@@ -199,7 +199,7 @@ fn member_by_index(
     let mut entries = Vec::new();
     for (batch, row) in member.entries.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
-        let Payload::Entries { head, data } = payload else {
+        let Payload::Entries { header: head, data } = payload else {
             return Err("the index names something else a batch of entries".into());
         };
         index.check_entries(id, batch, &header, &head)?;

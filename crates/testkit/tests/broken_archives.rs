@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use refrain_format::property::parse_anything;
+use refrain_format::property::parse_any_bytes;
 use refrain_format::{ErrorClass, Limits, find_frame, walk_archive};
 use refrain_testkit::{
     Expectation, Mutation, decode_model, decode_model_by_index, every_bit_flip, every_truncation,
@@ -151,10 +151,10 @@ fn broken_bytes_are_harmless_as_anything() {
     for seed in 0..seeds(6) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed).step_by(7) {
-            parse_anything(&mutation.bytes);
+            parse_any_bytes(&mutation.bytes);
         }
         for frame in frames_of(&sample.bytes) {
-            parse_anything(
+            parse_any_bytes(
                 &sample.bytes[frame.start + refrain_format::FRAME_HEADER_BYTES..frame.end],
             );
         }
@@ -165,6 +165,6 @@ proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
     #[test]
     fn random_bytes_are_harmless(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
-        parse_anything(&bytes);
+        parse_any_bytes(&bytes);
     }
 }

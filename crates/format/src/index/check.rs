@@ -1,6 +1,6 @@
-//! Is the index in agreement with itself and with the End frame?
+//! Checks the index against itself and the End frame.
 
-use super::rows::Place;
+use super::rows::FrameSpan;
 use super::table::Index;
 use crate::check::{check_equal, check_limit, check_range};
 use crate::end::ArchiveEnd;
@@ -8,13 +8,14 @@ use crate::error::{FormatError, Result};
 use crate::layout::{FRAME_HEADER_BYTES, MAGIC};
 
 impl Index {
-    /// Compares the index with itself and with the End frame: frames lie in the archive, before the index, and do not
-    /// overlap; members and epochs follow one another without a gap; all sums are what the End frame says.
+    /// Compares the index with itself and with the End frame: frames are in the archive before the
+    /// index and do not overlap; members and epochs follow one another without a gap; all sums are
+    /// those of the End frame.
     ///
     /// # Errors
     /// The first contradiction.
     pub fn check(&self, end: &ArchiveEnd) -> Result<()> {
-        self.check_places(end)?;
+        self.check_frame_spans(end)?;
         check_equal(
             "store bytes of the index",
             self.store_bytes(),
@@ -34,51 +35,51 @@ impl Index {
         self.check_totals(end)
     }
 
-    fn check_places(&self, end: &ArchiveEnd) -> Result<()> {
-        let mut places: Vec<Place> = Vec::with_capacity(self.frame_count());
-        places.extend(
+    fn check_frame_spans(&self, end: &ArchiveEnd) -> Result<()> {
+        let mut spans: Vec<FrameSpan> = Vec::with_capacity(self.frame_count());
+        spans.extend(
             self.blocks
                 .iter()
                 .map(|row| (row.frame_offset, row.frame_bytes)),
         );
-        places.extend(
+        spans.extend(
             self.epochs
                 .iter()
                 .map(|row| (row.frame_offset, row.frame_bytes)),
         );
         for member in &self.members {
-            places.push((
+            spans.push((
                 member.start_frame_offset,
                 frame_bytes_of(member.start.to_payload()?.len()),
             ));
-            places.push((
+            spans.push((
                 member.end_frame_offset,
                 frame_bytes_of(member.end.to_payload()?.len()),
             ));
-            places.extend(
+            spans.extend(
                 member
                     .entries
                     .iter()
                     .map(|row| (row.frame_offset, row.frame_bytes)),
             );
         }
-        places.sort_unstable();
-        let mut free_from = MAGIC.len() as u64;
-        for (offset, bytes) in places {
-            if offset < free_from {
+        spans.sort_unstable();
+        let mut previous_end = MAGIC.len() as u64;
+        for (offset, bytes) in spans {
+            if offset < previous_end {
                 return Err(FormatError::Value {
                     what: "frame offset in the index",
                     value: offset,
-                    rule: "after the frame before it",
+                    rule: "after the end of the previous frame",
                 });
             }
-            free_from = check_range("end of a frame", offset, bytes)?;
+            previous_end = check_range("end of a frame", offset, bytes)?;
         }
-        match free_from <= end.index_frame_offset {
+        match previous_end <= end.index_frame_offset {
             true => Ok(()),
             false => Err(FormatError::Value {
                 what: "end of a frame in the index",
-                value: free_from,
+                value: previous_end,
                 rule: "before the index frame",
             }),
         }
@@ -115,14 +116,14 @@ impl Index {
     }
 
     fn check_totals(&self, end: &ArchiveEnd) -> Result<()> {
-        let shown = self
+        let sum = self
             .totals
             .matched_bytes
             .saturating_add(self.totals.run_bytes)
             .saturating_add(end.store_bytes);
         check_equal(
             "fresh, matched and run bytes together",
-            shown,
+            sum,
             end.content_bytes,
         )?;
         check_limit(

@@ -1,5 +1,5 @@
-//! From an address to a frame, and from the frame back to the index: what is read through the index must be what the
-//! index says it is, or two archives could be mixed without a checksum noticing.
+//! Finds the frame that holds an address, and compares a frame that was read through the index with
+//! its row. Without the comparison two archives could be mixed without a checksum noticing.
 
 use super::table::Index;
 use crate::block::BlockHeader;
@@ -11,7 +11,7 @@ use crate::frame::FrameHeader;
 use crate::layout::FrameKind;
 
 impl Index {
-    /// The block that holds the byte at `offset_in_store`.
+    /// Returns the number of the block that holds the byte at `offset_in_store`.
     #[must_use]
     pub fn block_at(&self, offset_in_store: u64) -> Option<usize> {
         let after = self
@@ -22,7 +22,8 @@ impl Index {
         (offset_in_store - block.store_start < block.raw_bytes).then_some(id)
     }
 
-    /// The epoch that holds the byte at `offset_in_content` of the content space.
+    /// Returns the number of the epoch that holds the byte at `offset_in_content` of the content
+    /// space.
     #[must_use]
     pub fn epoch_at(&self, offset_in_content: u64) -> Option<usize> {
         let after = self
@@ -33,51 +34,65 @@ impl Index {
         (offset_in_content - epoch.content_start < epoch.content_bytes).then_some(id)
     }
 
-    /// Compares a frame that was read at the place of block `id` with its row.
+    /// Compares a frame that was read at the location of block `id` with its row.
     ///
     /// # Errors
     /// It is another frame.
-    pub fn check_block(&self, id: usize, header: &FrameHeader, head: &BlockHeader) -> Result<()> {
+    pub fn check_block(
+        &self,
+        id: usize,
+        header: &FrameHeader,
+        payload: &BlockHeader,
+    ) -> Result<()> {
         let row = self.blocks.get(id).ok_or_else(|| missing("block", id))?;
         check_frame(header, FrameKind::Block, row.frame_bytes)?;
-        check_equal("block id", head.block_id, id as u64)?;
+        check_equal("block id", payload.block_id, id as u64)?;
         check_equal(
             "start of a block in the store",
-            head.store_start,
+            payload.store_start,
             row.store_start,
         )?;
-        check_equal("raw bytes of a block", head.raw_bytes, row.raw_bytes)?;
+        check_equal("raw bytes of a block", payload.raw_bytes, row.raw_bytes)?;
         check_equal(
             "codec of a block",
-            u64::from(head.coding.codec()),
+            u64::from(payload.coding.codec()),
             u64::from(row.codec),
         )
     }
 
-    /// Compares a frame that was read at the place of epoch `id` with its row.
+    /// Compares a frame that was read at the location of epoch `id` with its row.
     ///
     /// # Errors
     /// It is another frame.
-    pub fn check_epoch(&self, id: usize, header: &FrameHeader, head: &ExtentsHeader) -> Result<()> {
+    pub fn check_epoch(
+        &self,
+        id: usize,
+        header: &FrameHeader,
+        payload: &ExtentsHeader,
+    ) -> Result<()> {
         let row = self.epochs.get(id).ok_or_else(|| missing("epoch", id))?;
         check_frame(header, FrameKind::Extents, row.frame_bytes)?;
-        check_equal("epoch id", head.epoch_id, id as u64)?;
+        check_equal("epoch id", payload.epoch_id, id as u64)?;
         check_equal(
             "start of an epoch in the content",
-            head.content_start,
+            payload.content_start,
             row.content_start,
         )?;
-        check_equal("epoch bytes", head.content_bytes, row.content_bytes)?;
+        check_equal("epoch bytes", payload.content_bytes, row.content_bytes)?;
         check_equal(
-            "store bytes shown before an epoch",
-            head.store_start,
+            "store bytes introduced before an epoch",
+            payload.store_start,
             row.store_start,
         )?;
-        check_equal("fresh bytes of an epoch", head.fresh_bytes, row.fresh_bytes)?;
-        check_equal("number of extents", head.extent_count, row.extent_count)
+        check_equal(
+            "fresh bytes of an epoch",
+            payload.fresh_bytes,
+            row.fresh_bytes,
+        )?;
+        check_equal("number of extents", payload.extent_count, row.extent_count)
     }
 
-    /// Compares a frame that was read at the place of batch `batch` of member `id` with its row.
+    /// Compares a frame that was read at the location of batch `batch` of member `id` with its row.
     ///
     /// # Errors
     /// It is another frame.
@@ -86,7 +101,7 @@ impl Index {
         id: usize,
         batch: usize,
         header: &FrameHeader,
-        head: &EntriesHeader,
+        payload: &EntriesHeader,
     ) -> Result<()> {
         let member = self.members.get(id).ok_or_else(|| missing("member", id))?;
         let row = member
@@ -96,14 +111,14 @@ impl Index {
         let before = member.entries.iter().take(batch);
         let first_entry = before.fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
         check_frame(header, FrameKind::Entries, row.frame_bytes)?;
-        check_equal("member id", head.member_id, id as u64)?;
-        check_equal("first entry of a batch", head.first_entry, first_entry)?;
-        check_equal("number of entries", head.entry_count, row.entry_count)?;
-        match head.packed_checksum == row.packed_checksum {
+        check_equal("member id", payload.member_id, id as u64)?;
+        check_equal("first entry of a batch", payload.first_entry, first_entry)?;
+        check_equal("number of entries", payload.entry_count, row.entry_count)?;
+        match payload.packed_checksum == row.packed_checksum {
             true => Ok(()),
             false => Err(FormatError::Checksum {
                 what: "entries (compared with the index)",
-                found: head.packed_checksum,
+                found: payload.packed_checksum,
                 expected: row.packed_checksum,
             }),
         }
@@ -114,7 +129,7 @@ fn check_frame(header: &FrameHeader, kind: FrameKind, frame_bytes: u64) -> Resul
     if header.kind != kind {
         return Err(FormatError::Order {
             kind: header.kind,
-            rule: "the index says that another kind stands here",
+            rule: "the index names another kind at this offset",
         });
     }
     check_equal("frame bytes", header.frame_bytes(), frame_bytes)

@@ -1,6 +1,8 @@
-//! The Index frame: where everything is, so that opening an archive takes two reads from its end and any byte one more.
+//! The Index frame: the locations of all frames, so that opening an archive takes two reads from
+//! its end, and any byte one more.
 //!
-//! Everything in it repeats what the frames say; `StreamChecker` compares the two for a reader that sees both.
+//! The index repeats what the frames state; [`StreamChecker`](crate::order::StreamChecker) compares
+//! the two for a reader that reads both.
 
 mod check;
 mod lookup;

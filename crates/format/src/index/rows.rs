@@ -2,82 +2,85 @@
 
 use crate::member::{MemberEnd, MemberStart};
 
-/// A frame's place.
-pub(super) type Place = (u64, u64);
+/// The location of a frame in the archive: its offset and its length in bytes, header included.
+pub(super) type FrameSpan = (u64, u64);
 
-/// Where a block is. Its id is its position in the list.
+/// The location of a block. Its id is its position in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBlock {
-    /// Where the frame begins in the archive.
+    /// The offset of the frame in the archive.
     pub frame_offset: u64,
-    /// Bytes of the frame, header included.
+    /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
-    /// Where the block begins in the store. Not written: the sum of the raw bytes before it.
+    /// The offset of the block in the store. It is not written: it is the sum of the raw bytes
+    /// before it.
     pub store_start: u64,
-    /// Bytes of the block in the store.
+    /// The number of bytes of the block in the store.
     pub raw_bytes: u64,
-    /// Its codec's number.
+    /// The id of its codec.
     pub codec: u16,
-    /// Its filters' ids, 0 for none.
+    /// The ids of its filters, 0 for none.
     pub filter_ids: [u8; 2],
 }
 
-/// Where an epoch's extents are. Its id is its position in the list.
+/// The location of an epoch's Extents frame. The epoch's id is its position in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEpoch {
-    /// Where the frame begins in the archive.
+    /// The offset of the frame in the archive.
     pub frame_offset: u64,
-    /// Bytes of the frame, header included.
+    /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
-    /// Where the epoch begins in the content space. Not written: the sum before it.
+    /// The offset of the epoch in the content space. It is not written: it is the sum before it.
     pub content_start: u64,
-    /// Content bytes of the epoch.
+    /// The number of content bytes of the epoch.
     pub content_bytes: u64,
-    /// Store bytes that earlier epochs have shown. Not written: the sum before it.
+    /// The number of store bytes that earlier epochs have introduced. It is not written: it is the
+    /// sum before it.
     pub store_start: u64,
-    /// Store bytes that the epoch shows for the first time.
+    /// The number of store bytes that the epoch introduces.
     pub fresh_bytes: u64,
-    /// Its number of extents.
+    /// The number of its extents.
     pub extent_count: u64,
 }
 
-/// Where a batch of entries is.
+/// The location of a batch of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEntries {
-    /// Where the frame begins in the archive.
+    /// The offset of the frame in the archive.
     pub frame_offset: u64,
-    /// Bytes of the frame, header included.
+    /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
-    /// Entries in the frame.
+    /// The number of entries in the frame.
     pub entry_count: u64,
-    /// XXH3-64 of the packed section, as in the frame: no other hash of the archive covers entries.
+    /// The XXH3-64 of the packed section, as in the frame. No other hash of the archive covers
+    /// entries.
     pub packed_checksum: u64,
 }
 
-/// A member, whole. Its id is its position in the list.
+/// A complete member. Its id is its position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexMember {
-    /// Where its MemberStart frame begins in the archive.
+    /// The offset of its MemberStart frame in the archive.
     pub start_frame_offset: u64,
-    /// Where its MemberEnd frame begins in the archive.
+    /// The offset of its MemberEnd frame in the archive.
     pub end_frame_offset: u64,
-    /// The same as in its MemberStart frame.
+    /// The payload of its MemberStart frame.
     pub start: MemberStart,
-    /// The same as in its MemberEnd frame.
+    /// The payload of its MemberEnd frame.
     pub end: MemberEnd,
     /// Its Entries frames, in file order.
     pub entries: Vec<IndexEntries>,
 }
 
-/// Sums that say what the archive is like without reading it.
+/// Sums that describe the archive without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexTotals {
-    /// Content bytes of all copies.
+    /// The number of content bytes of all copies.
     pub matched_bytes: u64,
-    /// Content bytes of all fills.
+    /// The number of content bytes of all fills.
     pub run_bytes: u64,
-    /// Blocks that were not coded as planned.
+    /// The number of blocks that were not coded as planned.
     pub fallback_count: u64,
-    /// How many of the archive's latest bytes a decoder that cannot seek really needs.
+    /// The number of the archive's latest bytes that a decoder that cannot seek really needs.
     pub reach_bytes: u64,
 }

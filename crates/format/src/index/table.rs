@@ -1,6 +1,6 @@
 //! The index as a table: appending, parsing, writing.
 
-use super::rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals, Place};
+use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
 use crate::bytes::{Reader, add_difference, difference, put_varint};
 use crate::check::{check_limit, check_positive, check_range};
 use crate::error::{FormatError, Result};
@@ -11,14 +11,14 @@ use crate::layout::{
 use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, INDEX_BYTES_MAX, Limits};
 use crate::member::{MemberEnd, MemberStart};
 
-/// Bytes that a row takes at least: one for each number in it.
+/// The smallest sizes of a row: one byte for each number in it.
 const BLOCK_ROW_BYTES_MIN: usize = 5;
 const EPOCH_ROW_BYTES_MIN: usize = 5;
 const ENTRIES_ROW_BYTES_MIN: usize = 3 + 8;
 /// Two offsets, two lengths, a count, and the two payloads.
 const MEMBER_ROW_BYTES_MIN: usize = 5 + MEMBER_START_FIXED_BYTES + MEMBER_END_FIXED_BYTES;
 
-/// Payload of the Index frame.
+/// The payload of an Index frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// All blocks, in store order.
@@ -32,11 +32,11 @@ pub struct Index {
 }
 
 impl Index {
-    /// Appends a block; its place in the store follows from the ones before it.
-    pub fn push_block(&mut self, place: Place, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
+    /// Appends a block. Its store offset follows from the blocks before it.
+    pub fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
         self.blocks.push(IndexBlock {
-            frame_offset: place.0,
-            frame_bytes: place.1,
+            frame_offset: span.0,
+            frame_bytes: span.1,
             store_start: self.store_bytes(),
             raw_bytes,
             codec,
@@ -44,17 +44,17 @@ impl Index {
         });
     }
 
-    /// Appends an epoch; its places in content and store follow from the ones before it.
+    /// Appends an epoch. Its offsets in content and store follow from the epochs before it.
     pub fn push_epoch(
         &mut self,
-        place: Place,
+        span: FrameSpan,
         content_bytes: u64,
         fresh_bytes: u64,
         extent_count: u64,
     ) {
         self.epochs.push(IndexEpoch {
-            frame_offset: place.0,
-            frame_bytes: place.1,
+            frame_offset: span.0,
+            frame_bytes: span.1,
             content_start: self.content_bytes(),
             content_bytes,
             store_start: self.fresh_bytes(),
@@ -63,7 +63,7 @@ impl Index {
         });
     }
 
-    /// Raw bytes of all blocks.
+    /// Returns the number of raw bytes of all blocks.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         self.blocks
@@ -71,7 +71,7 @@ impl Index {
             .map_or(0, |last| last.store_start.saturating_add(last.raw_bytes))
     }
 
-    /// Content bytes of all epochs.
+    /// Returns the number of content bytes of all epochs.
     #[must_use]
     pub fn content_bytes(&self) -> u64 {
         self.epochs.last().map_or(0, |last| {
@@ -85,10 +85,10 @@ impl Index {
             .map_or(0, |last| last.store_start.saturating_add(last.fresh_bytes))
     }
 
-    /// Reads the payload of an Index frame.
+    /// Parses the payload of an Index frame.
     ///
     /// # Errors
-    /// Counts that the payload cannot hold, values out of their range, left-over bytes.
+    /// Counts that the payload cannot hold, values out of their range, bytes at the end.
     pub fn parse(payload: &[u8], limits: &Limits) -> Result<Self> {
         let limits = limits.capped();
         check_limit("index bytes", payload.len() as u64, limits.index_bytes_max)?;
@@ -107,10 +107,10 @@ impl Index {
         Ok(index)
     }
 
-    /// The payload.
+    /// Returns the payload.
     ///
     /// # Errors
-    /// Frames that are not in file order, or anything else that [`parse`](Self::parse) would refuse.
+    /// Frames that are not in file order, or other values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(16 + 8 * (self.blocks.len() + self.epochs.len()));
         self.put_blocks(&mut out)?;
@@ -124,7 +124,7 @@ impl Index {
         Ok(out)
     }
 
-    /// The sealed frame.
+    /// Returns the complete frame.
     ///
     /// # Errors
     /// Those of [`to_payload`](Self::to_payload).
@@ -140,14 +140,14 @@ impl Index {
     fn parse_blocks(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let count = reader.count(BLOCK_ROW_BYTES_MIN)?;
         self.blocks.reserve_exact(count);
-        let mut places = Places::new();
-        let mut raw_before = 0;
+        let mut spans = SpanCoder::new();
+        let mut previous_raw_bytes = 0;
         let mut store_start = 0;
         for _ in 0..count {
-            let (frame_offset, frame_bytes) = places.take(reader)?;
-            let raw_bytes = add_difference(raw_before, reader.varint()?);
-            raw_before = raw_bytes;
-            check_between("raw bytes of a block", raw_bytes, BLOCK_RAW_BYTES_MAX)?;
+            let (frame_offset, frame_bytes) = spans.take(reader)?;
+            let raw_bytes = add_difference(previous_raw_bytes, reader.varint()?);
+            previous_raw_bytes = raw_bytes;
+            check_in_range("raw bytes of a block", raw_bytes, BLOCK_RAW_BYTES_MAX)?;
             let codec = take_u16("codec", reader)?;
             let filter_ids = take_u16("filters", reader)?.to_le_bytes();
             self.blocks.push(IndexBlock {
@@ -165,13 +165,13 @@ impl Index {
 
     fn put_blocks(&self, out: &mut Vec<u8>) -> Result<()> {
         put_varint(out, self.blocks.len() as u64);
-        let mut places = Places::new();
-        let mut raw_before = 0;
+        let mut spans = SpanCoder::new();
+        let mut previous_raw_bytes = 0;
         for block in &self.blocks {
-            places.put(out, (block.frame_offset, block.frame_bytes))?;
-            check_between("raw bytes of a block", block.raw_bytes, BLOCK_RAW_BYTES_MAX)?;
-            put_varint(out, difference(block.raw_bytes, raw_before));
-            raw_before = block.raw_bytes;
+            spans.put(out, (block.frame_offset, block.frame_bytes))?;
+            check_in_range("raw bytes of a block", block.raw_bytes, BLOCK_RAW_BYTES_MAX)?;
+            put_varint(out, difference(block.raw_bytes, previous_raw_bytes));
+            previous_raw_bytes = block.raw_bytes;
             put_varint(out, u64::from(block.codec));
             put_varint(out, u64::from(u16::from_le_bytes(block.filter_ids)));
         }
@@ -182,10 +182,10 @@ impl Index {
     fn parse_epochs(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let count = reader.count(EPOCH_ROW_BYTES_MIN)?;
         self.epochs.reserve_exact(count);
-        let mut places = Places::new();
+        let mut spans = SpanCoder::new();
         let (mut content_start, mut store_start) = (0, 0);
         for _ in 0..count {
-            let (frame_offset, frame_bytes) = places.take(reader)?;
+            let (frame_offset, frame_bytes) = spans.take(reader)?;
             let epoch = IndexEpoch {
                 frame_offset,
                 frame_bytes,
@@ -195,7 +195,7 @@ impl Index {
                 fresh_bytes: reader.varint()?,
                 extent_count: reader.varint()?,
             };
-            check_between("epoch bytes", epoch.content_bytes, EPOCH_BYTES_MAX)?;
+            check_in_range("epoch bytes", epoch.content_bytes, EPOCH_BYTES_MAX)?;
             content_start = check_range("end of content", content_start, epoch.content_bytes)?;
             store_start = check_range("end of the store", store_start, epoch.fresh_bytes)?;
             self.epochs.push(epoch);
@@ -205,10 +205,10 @@ impl Index {
 
     fn put_epochs(&self, out: &mut Vec<u8>) -> Result<()> {
         put_varint(out, self.epochs.len() as u64);
-        let mut places = Places::new();
+        let mut spans = SpanCoder::new();
         for epoch in &self.epochs {
-            places.put(out, (epoch.frame_offset, epoch.frame_bytes))?;
-            check_between("epoch bytes", epoch.content_bytes, EPOCH_BYTES_MAX)?;
+            spans.put(out, (epoch.frame_offset, epoch.frame_bytes))?;
+            check_in_range("epoch bytes", epoch.content_bytes, EPOCH_BYTES_MAX)?;
             put_varint(out, epoch.content_bytes);
             put_varint(out, epoch.fresh_bytes);
             put_varint(out, epoch.extent_count);
@@ -258,9 +258,9 @@ impl Index {
                 out.extend_from_slice(&payload);
             }
             put_varint(out, member.entries.len() as u64);
-            let mut places = Places::new();
+            let mut spans = SpanCoder::new();
             for row in &member.entries {
-                places.put(out, (row.frame_offset, row.frame_bytes))?;
+                spans.put(out, (row.frame_offset, row.frame_bytes))?;
                 put_varint(out, row.entry_count);
                 out.extend(row.packed_checksum.to_le_bytes());
             }
@@ -272,9 +272,9 @@ impl Index {
 fn parse_entries(reader: &mut Reader<'_>) -> Result<Vec<IndexEntries>> {
     let count = reader.count(ENTRIES_ROW_BYTES_MIN)?;
     let mut rows = Vec::with_capacity(count);
-    let mut places = Places::new();
+    let mut spans = SpanCoder::new();
     for _ in 0..count {
-        let (frame_offset, frame_bytes) = places.take(reader)?;
+        let (frame_offset, frame_bytes) = spans.take(reader)?;
         rows.push(IndexEntries {
             frame_offset,
             frame_bytes,
@@ -285,40 +285,40 @@ fn parse_entries(reader: &mut Reader<'_>) -> Result<Vec<IndexEntries>> {
     Ok(rows)
 }
 
-/// Frame places as gaps: frames of one list stand in file order, mostly close together.
-struct Places {
-    free_from: u64,
+/// Codes frame locations as gaps: the frames of a list are in file order, mostly close together.
+struct SpanCoder {
+    previous_end: u64,
 }
 
-impl Places {
+impl SpanCoder {
     fn new() -> Self {
         Self {
-            free_from: MAGIC.len() as u64,
+            previous_end: MAGIC.len() as u64,
         }
     }
 
-    fn take(&mut self, reader: &mut Reader<'_>) -> Result<Place> {
+    fn take(&mut self, reader: &mut Reader<'_>) -> Result<FrameSpan> {
         let gap = reader.varint()?;
-        let offset = check_range("frame offset", self.free_from, gap)?;
+        let offset = check_range("frame offset", self.previous_end, gap)?;
         let bytes = reader.varint()?;
         self.step((offset, bytes))?;
         Ok((offset, bytes))
     }
 
-    fn put(&mut self, out: &mut Vec<u8>, (offset, bytes): Place) -> Result<()> {
+    fn put(&mut self, out: &mut Vec<u8>, (offset, bytes): FrameSpan) -> Result<()> {
         let gap = offset
-            .checked_sub(self.free_from)
+            .checked_sub(self.previous_end)
             .ok_or(FormatError::Value {
                 what: "frame offset in the index",
                 value: offset,
-                rule: "after the frame before it",
+                rule: "after the end of the previous frame",
             })?;
         put_varint(out, gap);
         put_varint(out, bytes);
         self.step((offset, bytes))
     }
 
-    fn step(&mut self, (offset, bytes): Place) -> Result<()> {
+    fn step(&mut self, (offset, bytes): FrameSpan) -> Result<()> {
         if bytes < FRAME_HEADER_BYTES as u64 {
             return Err(FormatError::Value {
                 what: "frame bytes in the index",
@@ -326,12 +326,12 @@ impl Places {
                 rule: "at least a frame header",
             });
         }
-        self.free_from = check_range("end of a frame", offset, bytes)?;
+        self.previous_end = check_range("end of a frame", offset, bytes)?;
         Ok(())
     }
 }
 
-fn check_between(what: &'static str, value: u64, limit: u64) -> Result<()> {
+fn check_in_range(what: &'static str, value: u64, limit: u64) -> Result<()> {
     check_positive(what, value)?;
     check_limit(what, value, limit)
 }
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Two members of 100 and 50 bytes, store of 120, copies of 20, fills of 10.
+    /// Two members of 100 and 50 bytes, a store of 120, copies of 20, fills of 10.
     fn sample() -> (Index, ArchiveEnd) {
         let mut index = Index::default();
         index.push_block((250, 150), 70, 2, [1, 0]);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trip() {
+    fn parses_what_it_wrote() {
         let (index, end) = sample();
         index.check(&end).unwrap();
         let payload = index.to_payload().unwrap();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_found() {
+    fn finds_the_block_and_the_epoch_of_a_byte() {
         let (index, _) = sample();
         assert_eq!(index.block_at(0), Some(0));
         assert_eq!(index.block_at(69), Some(0));
@@ -429,27 +429,27 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_found() {
-        let refused = |change: fn(&mut Index, &mut ArchiveEnd)| {
+    fn check_finds_contradictions() {
+        let assert_rejected = |change: fn(&mut Index, &mut ArchiveEnd)| {
             let (mut index, mut end) = sample();
             change(&mut index, &mut end);
             assert!(index.check(&end).is_err());
         };
-        refused(|_, end| end.content_bytes += 1);
-        refused(|_, end| end.store_bytes -= 1);
-        refused(|_, end| end.index_frame_offset = 1900);
-        refused(|index, _| index.totals.run_bytes += 1);
-        refused(|index, _| index.totals.fallback_count = 3);
-        refused(|index, _| index.blocks[1].frame_offset = 399);
-        refused(|index, _| index.epochs[0].frame_bytes = 801);
-        refused(|index, _| index.members[1].start.content_start = 99);
-        refused(|index, _| index.members[1].end.entry_count = 6);
-        refused(|index, _| index.members.truncate(1));
-        refused(|index, _| index.members.swap(0, 1));
+        assert_rejected(|_, end| end.content_bytes += 1);
+        assert_rejected(|_, end| end.store_bytes -= 1);
+        assert_rejected(|_, end| end.index_frame_offset = 1900);
+        assert_rejected(|index, _| index.totals.run_bytes += 1);
+        assert_rejected(|index, _| index.totals.fallback_count = 3);
+        assert_rejected(|index, _| index.blocks[1].frame_offset = 399);
+        assert_rejected(|index, _| index.epochs[0].frame_bytes = 801);
+        assert_rejected(|index, _| index.members[1].start.content_start = 99);
+        assert_rejected(|index, _| index.members[1].end.entry_count = 6);
+        assert_rejected(|index, _| index.members.truncate(1));
+        assert_rejected(|index, _| index.members.swap(0, 1));
     }
 
     #[test]
-    fn every_truncation_is_refused() {
+    fn rejects_every_truncation() {
         let (index, _) = sample();
         let payload = index.to_payload().unwrap();
         for length in 0..payload.len() {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_cost_nothing_before_they_are_checked() {
+    fn rejects_forged_counts_before_allocation() {
         let mut payload = Vec::new();
         put_varint(&mut payload, u64::MAX / 8);
         payload.extend([0; 100]);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_keep_file_order() {
+    fn rejects_frames_out_of_file_order() {
         let (mut index, _) = sample();
         index.blocks.swap(0, 1);
         assert!(index.to_payload().is_err());
@@ -487,7 +487,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
-        fn accepted_bytes_are_written_bytes(flips in proptest::collection::vec((0_usize..500, proptest::num::u8::ANY), 0..3)) {
+        fn accepted_payloads_encode_to_the_same_bytes(flips in proptest::collection::vec((0_usize..500, proptest::num::u8::ANY), 0..3)) {
             let (index, _) = sample();
             let mut payload = index.to_payload().unwrap();
             for (at, value) in flips {

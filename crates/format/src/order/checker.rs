@@ -1,7 +1,7 @@
 //! [`StreamChecker`]: the state machine.
 
 use super::epoch_sums::EpochSums;
-use super::row_checksum::RowSum;
+use super::row_checksum::RowChecksum;
 use std::collections::VecDeque;
 
 use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberKind, MemberStart};
 use crate::payload::Payload;
 
-/// A member that has begun and not ended.
+/// A member that has started and not ended.
 #[derive(Debug, Clone, Copy)]
 struct OpenMember {
     content_start: u64,
@@ -26,14 +26,14 @@ struct OpenMember {
     start_frame_offset: u64,
     start_checksum: u64,
     entry_count: u64,
-    entry_rows: RowSum,
+    entry_rows: RowChecksum,
 }
 
-/// Checks that the frames of an archive stand in order and agree with one another.
+/// Checks that the frames of an archive are in order and agree with one another.
 #[derive(Debug, Clone)]
 pub struct StreamChecker {
     limits: Limits,
-    /// Where the next frame begins in the archive.
+    /// The offset of the next frame in the archive.
     offset: u64,
     next_sequence: u64,
     archive: Option<ArchiveHeader>,
@@ -43,29 +43,30 @@ pub struct StreamChecker {
     fallback_count: u64,
     epoch_count: u64,
     content_bytes: u64,
-    shown_bytes: u64,
+    introduced_bytes: u64,
     members_started: u64,
     members_ended: u64,
-    /// Where the latest ended member ends in the content space.
-    ended_at: u64,
+    /// The end of the last ended member in the content space.
+    last_member_end: u64,
     open_members: VecDeque<OpenMember>,
 
-    /// (store start, frame offset) of the blocks within reach; empty if the archive promises none.
-    places: VecDeque<(u64, u64)>,
+    /// (store start, frame offset) of the blocks within reach; empty if the archive promises no
+    /// reach.
+    blocks_in_reach: VecDeque<(u64, u64)>,
     last_epoch: Option<(ExtentsHeader, u64)>,
     observed_epochs: u64,
     observed: EpochSums,
     reach_needed_bytes: u64,
 
-    block_rows: RowSum,
-    epoch_rows: RowSum,
-    member_rows: RowSum,
-    index_place: Option<(u64, u64)>,
+    block_rows: RowChecksum,
+    epoch_rows: RowChecksum,
+    member_rows: RowChecksum,
+    index_span: Option<(u64, u64)>,
     complete: bool,
 }
 
 impl StreamChecker {
-    /// A checker that waits for the first frame, right after the magic.
+    /// Creates a checker for the first frame, which follows the magic number.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -78,71 +79,73 @@ impl StreamChecker {
             fallback_count: 0,
             epoch_count: 0,
             content_bytes: 0,
-            shown_bytes: 0,
+            introduced_bytes: 0,
             members_started: 0,
             members_ended: 0,
-            ended_at: 0,
+            last_member_end: 0,
             open_members: VecDeque::new(),
-            places: VecDeque::new(),
+            blocks_in_reach: VecDeque::new(),
             last_epoch: None,
             observed_epochs: 0,
             observed: EpochSums::default(),
             reach_needed_bytes: 0,
-            block_rows: RowSum::default(),
-            epoch_rows: RowSum::default(),
-            member_rows: RowSum::default(),
-            index_place: None,
+            block_rows: RowChecksum::default(),
+            epoch_rows: RowChecksum::default(),
+            member_rows: RowChecksum::default(),
+            index_span: None,
             complete: false,
         }
     }
 
-    /// Where the next frame begins in the archive.
+    /// Returns the offset of the next frame in the archive.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The archive's settings, once its first frame was fed.
+    /// Returns the archive's settings, after its first frame was fed.
     #[must_use]
     pub fn archive(&self) -> Option<&ArchiveHeader> {
         self.archive.as_ref()
     }
 
-    /// Content bytes that the extents so far cover.
+    /// Returns the number of content bytes that the extents so far cover.
     #[must_use]
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
 
-    /// Raw bytes of the blocks so far.
+    /// Returns the number of raw bytes of the blocks so far.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         self.store_bytes
     }
 
-    /// Frames so far.
+    /// Returns the number of frames so far.
     #[must_use]
     pub fn frame_count(&self) -> u64 {
         self.next_sequence
     }
 
-    /// The reach that the observed epochs needed, if the archive promises a limited one (else 0).
+    /// Returns the reach that the observed epochs needed, if the archive promises a limited one
+    /// (else 0).
     #[must_use]
     pub fn reach_needed_bytes(&self) -> u64 {
         self.reach_needed_bytes
     }
 
-    /// True after the End frame.
+    /// Returns whether the End frame was fed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Refuses bytes after the End frame: `rest` is what follows the frames fed so far, as much of it as was read.
+    /// Checks that no bytes follow the End frame. `rest` is what follows the frames fed so far, as
+    /// far as it was read.
     ///
     /// # Errors
-    /// [`FormatError::Kind`] if an appended generation follows (a later version reads it), [`FormatError::Trailing`] if
-    /// anything else does.
+    /// [`FormatError::Kind`] if an appended generation follows (a later version reads it),
+    /// [`FormatError::Trailing`] if anything else does.
     pub fn check_nothing_follows(&self, rest: &[u8]) -> Result<()> {
         if !self.complete || rest.is_empty() {
             return Ok(());
@@ -158,26 +161,26 @@ impl StreamChecker {
         }
     }
 
-    /// Takes the next frame in file order.
+    /// Checks the next frame in file order.
     ///
     /// # Errors
-    /// It may not stand here, or contradicts an earlier one.
+    /// Its kind is not allowed here, or it contradicts an earlier frame.
     pub fn feed(&mut self, header: &FrameHeader, payload: &Payload<'_>) -> Result<()> {
         if self.complete {
-            return Err(order(header.kind, "nothing follows the End frame"));
+            return Err(order(header.kind, "nothing may follow the End frame"));
         }
         check_equal("frame sequence number", header.sequence, self.next_sequence)?;
         self.check_stage(header.kind, payload)?;
         let frame_end = self.offset.saturating_add(header.frame_bytes());
         match payload {
-            Payload::Archive(head) => self.archive = Some(*head),
+            Payload::Archive(settings) => self.archive = Some(*settings),
             Payload::MemberStart(start) => self.member_start(header, start)?,
-            Payload::Block { head, .. } => self.block(header, head)?,
-            Payload::Extents { head, .. } => self.extents(header, head)?,
+            Payload::Block { header: block, .. } => self.block(header, block)?,
+            Payload::Extents { header: epoch, .. } => self.extents(header, epoch)?,
             Payload::MemberEnd(end) => self.member_end(header, end)?,
-            Payload::Entries { head, .. } => self.entries(header, head)?,
+            Payload::Entries { header: batch, .. } => self.entries(header, batch)?,
             Payload::Index(index) => self.index(header, index)?,
-            Payload::End(head) => self.end(head, frame_end)?,
+            Payload::End(end) => self.end(end, frame_end)?,
             Payload::Skipped => {}
         }
         self.offset = frame_end;
@@ -185,7 +188,8 @@ impl StreamChecker {
         Ok(())
     }
 
-    /// Archive first and once; after the index only what may be skipped, and End.
+    /// Archive is the first frame and the only one of its kind. After the index only skippable
+    /// frames and End are allowed.
     fn check_stage(&self, kind: FrameKind, payload: &Payload<'_>) -> Result<()> {
         match (payload, &self.archive) {
             (Payload::Archive(_), Some(_)) => {
@@ -194,123 +198,124 @@ impl StreamChecker {
             (Payload::Archive(_), None) | (_, Some(_)) => {}
             (_, None) => return Err(order(kind, "the first frame must be Archive")),
         }
-        match (payload, self.index_place) {
+        match (payload, self.index_span) {
             (Payload::Skipped, _) | (Payload::End(_), Some(_)) => Ok(()),
-            (Payload::End(_), None) => Err(order(kind, "End follows the index")),
-            (_, Some(_)) => Err(order(kind, "only End follows the index")),
+            (Payload::End(_), None) => Err(order(kind, "End must follow the index")),
+            (_, Some(_)) => Err(order(kind, "only End may follow the index")),
             (_, None) => Ok(()),
         }
     }
 
-    fn block(&mut self, header: &FrameHeader, head: &BlockHeader) -> Result<()> {
-        check_equal("block id", head.block_id, self.block_count)?;
+    fn block(&mut self, header: &FrameHeader, block: &BlockHeader) -> Result<()> {
+        check_equal("block id", block.block_id, self.block_count)?;
         check_equal(
             "start of a block in the store",
-            head.store_start,
+            block.store_start,
             self.store_bytes,
         )?;
         if let Some(archive) = &self.archive {
             check_limit(
                 "raw bytes of a block (by the archive's own settings)",
-                head.raw_bytes,
+                block.raw_bytes,
                 archive.block_bytes_max,
             )?;
-            self.keep_place(archive.reach_bytes, head.store_start);
+            self.add_block_in_reach(archive.reach_bytes, block.store_start);
         }
         self.block_rows.add_block(&IndexBlock {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
-            store_start: head.store_start,
-            raw_bytes: head.raw_bytes,
-            codec: head.coding.codec(),
-            filter_ids: head.coding.filter_ids(),
+            store_start: block.store_start,
+            raw_bytes: block.raw_bytes,
+            codec: block.coding.codec(),
+            filter_ids: block.coding.filter_ids(),
         });
         self.block_count += 1;
-        self.store_bytes = head.store_end();
-        self.fallback_count += u64::from(head.coding.fallback() != 0);
+        self.store_bytes = block.store_end();
+        self.fallback_count += u64::from(block.coding.fallback() != 0);
         Ok(())
     }
 
-    fn keep_place(&mut self, reach_bytes: u64, store_start: u64) {
+    fn add_block_in_reach(&mut self, reach_bytes: u64, store_start: u64) {
         if reach_bytes == REACH_UNLIMITED {
             return;
         }
-        // An epoch to come ends behind this frame, so what is out of reach now stays so.
+        // Later epochs end after this frame, so a block that is out of reach now remains so.
         let oldest = self.offset.saturating_sub(reach_bytes);
-        while let Some(&(_, frame_offset)) = self.places.front()
+        while let Some(&(_, frame_offset)) = self.blocks_in_reach.front()
             && frame_offset < oldest
         {
-            self.places.pop_front();
+            self.blocks_in_reach.pop_front();
         }
-        self.places.push_back((store_start, self.offset));
+        self.blocks_in_reach.push_back((store_start, self.offset));
     }
 
-    fn extents(&mut self, header: &FrameHeader, head: &ExtentsHeader) -> Result<()> {
-        check_equal("epoch id", head.epoch_id, self.epoch_count)?;
+    fn extents(&mut self, header: &FrameHeader, epoch: &ExtentsHeader) -> Result<()> {
+        check_equal("epoch id", epoch.epoch_id, self.epoch_count)?;
         check_equal(
             "start of an epoch in the content",
-            head.content_start,
+            epoch.content_start,
             self.content_bytes,
         )?;
         check_equal(
-            "store bytes shown before an epoch",
-            head.store_start,
-            self.shown_bytes,
+            "store bytes introduced before an epoch",
+            epoch.store_start,
+            self.introduced_bytes,
         )?;
         if let Some(archive) = &self.archive {
             check_limit(
                 "epoch bytes (by the archive's own settings)",
-                head.content_bytes,
+                epoch.content_bytes,
                 archive.epoch_bytes,
             )?;
         }
-        if head.store_end() > self.store_bytes {
+        if epoch.store_end() > self.store_bytes {
             return Err(order(
                 header.kind,
-                "the blocks of an epoch's fresh bytes come before it",
+                "the blocks of an epoch's fresh bytes must come before it",
             ));
         }
         if self.open_members.is_empty() {
             return Err(order(
                 header.kind,
-                "content belongs to a member that has begun",
+                "content must belong to a member that has started",
             ));
         }
         self.epoch_rows.add_epoch(&IndexEpoch {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
-            content_start: head.content_start,
-            content_bytes: head.content_bytes,
-            store_start: head.store_start,
-            fresh_bytes: head.fresh_bytes,
-            extent_count: head.extent_count,
+            content_start: epoch.content_start,
+            content_bytes: epoch.content_bytes,
+            store_start: epoch.store_start,
+            fresh_bytes: epoch.fresh_bytes,
+            extent_count: epoch.extent_count,
         });
         self.epoch_count += 1;
-        self.content_bytes = head.content_end();
-        self.shown_bytes = head.store_end();
-        self.last_epoch = Some((*head, self.offset.saturating_add(header.frame_bytes())));
+        self.content_bytes = epoch.content_end();
+        self.introduced_bytes = epoch.store_end();
+        self.last_epoch = Some((*epoch, self.offset.saturating_add(header.frame_bytes())));
         Ok(())
     }
 
-    /// Takes the sums of the extents of the epoch that was fed last: checks the promised reach, and lets the index's
-    /// totals be checked. Optional, for a reader that unpacks them anyway; at most once per epoch.
+    /// Checks the sums of the extents of the epoch that was fed last against the promised reach,
+    /// and adds them to the totals that the index is compared with. Optional, for a reader that
+    /// unpacks the extents anyway; at most once per epoch.
     ///
     /// # Errors
-    /// The epoch refers to bytes out of the promised reach, or its sums contradict its head.
+    /// The epoch refers to bytes out of the promised reach, or its sums contradict its header.
     pub fn observe_epoch(&mut self, sums: &EpochSums) -> Result<()> {
-        let Some((head, frame_end)) = self.last_epoch.take() else {
+        let Some((epoch, frame_end)) = self.last_epoch.take() else {
             return Ok(());
         };
-        let shown = sums
+        let sum = sums
             .matched_bytes
             .saturating_add(sums.run_bytes)
-            .saturating_add(head.fresh_bytes);
+            .saturating_add(epoch.fresh_bytes);
         check_equal(
             "fresh, matched and run bytes of an epoch",
-            shown,
-            head.content_bytes,
+            sum,
+            epoch.content_bytes,
         )?;
-        self.check_reach(&head, frame_end, sums)?;
+        self.check_reach(&epoch, frame_end, sums)?;
         self.observed_epochs += 1;
         self.observed.matched_bytes += sums.matched_bytes;
         self.observed.run_bytes += sums.run_bytes;
@@ -319,7 +324,7 @@ impl StreamChecker {
 
     fn check_reach(
         &mut self,
-        head: &ExtentsHeader,
+        epoch: &ExtentsHeader,
         frame_end: u64,
         sums: &EpochSums,
     ) -> Result<()> {
@@ -327,7 +332,7 @@ impl StreamChecker {
             .archive
             .as_ref()
             .map_or(REACH_UNLIMITED, |archive| archive.reach_bytes);
-        let first_fresh = (head.fresh_bytes > 0).then_some(head.store_start);
+        let first_fresh = (epoch.fresh_bytes > 0).then_some(epoch.store_start);
         let lowest = [sums.lowest_source, first_fresh]
             .into_iter()
             .flatten()
@@ -336,11 +341,14 @@ impl StreamChecker {
             return Ok(());
         };
         let after = self
-            .places
+            .blocks_in_reach
             .partition_point(|&(store_start, _)| store_start <= lowest);
-        let place = after.checked_sub(1).and_then(|at| self.places.get(at));
-        // A block whose place is forgotten is out of reach: the distance to the archive's start is a safe overstatement.
-        let needed = frame_end - place.map_or(0, |&(_, frame_offset)| frame_offset);
+        let block = after
+            .checked_sub(1)
+            .and_then(|at| self.blocks_in_reach.get(at));
+        // A block that was evicted is out of reach: the distance to the archive's start is a safe
+        // overestimate.
+        let needed = frame_end - block.map_or(0, |&(_, frame_offset)| frame_offset);
         if needed > promised {
             return Err(FormatError::Value {
                 what: "reach needed by an epoch in bytes",
@@ -356,17 +364,21 @@ impl StreamChecker {
         check_equal("member id", start.member_id, self.members_started)?;
         check_limit("members", self.members_started + 1, self.limits.members_max)?;
         match self.open_members.back() {
-            // Its end is not known yet; when it comes, it is compared with this start.
+            // Its end is not known yet; it is compared with this start later.
             Some(before) if start.content_start < before.content_start => {
-                return Err(order(header.kind, "members begin in content order"));
+                return Err(order(header.kind, "members must start in content order"));
             }
             Some(_) => {}
-            None => check_equal("start of a member", start.content_start, self.ended_at)?,
+            None => check_equal(
+                "start of a member",
+                start.content_start,
+                self.last_member_end,
+            )?,
         }
         if start.content_start < self.content_bytes {
             return Err(order(
                 header.kind,
-                "a member's start comes before the extents of its content",
+                "a member must start before the extents of its content",
             ));
         }
         self.open_members.push_back(OpenMember {
@@ -375,7 +387,7 @@ impl StreamChecker {
             start_frame_offset: self.offset,
             start_checksum: header.payload_checksum,
             entry_count: 0,
-            entry_rows: RowSum::default(),
+            entry_rows: RowChecksum::default(),
         });
         self.members_started += 1;
         Ok(())
@@ -384,10 +396,10 @@ impl StreamChecker {
     fn member_end(&mut self, header: &FrameHeader, end: &MemberEnd) -> Result<()> {
         check_equal("member id", end.member_id, self.members_ended)?;
         let Some(member) = self.open_members.pop_front() else {
-            return Err(order(header.kind, "a member ends after it has begun"));
+            return Err(order(header.kind, "a member must start before it ends"));
         };
         let content_end = member.content_start.saturating_add(end.content_bytes);
-        // The member ends where the next one begins, or where the content so far ends.
+        // The member ends where the next one starts, or where the content so far ends.
         let expected = self
             .open_members
             .front()
@@ -396,7 +408,7 @@ impl StreamChecker {
         if content_end > self.content_bytes {
             return Err(order(
                 header.kind,
-                "a member ends after the extents of its content",
+                "a member must end after the extents of its content",
             ));
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
@@ -408,18 +420,18 @@ impl StreamChecker {
             member.entry_rows.value(),
         ]);
         self.members_ended += 1;
-        self.ended_at = content_end;
+        self.last_member_end = content_end;
         Ok(())
     }
 
-    fn entries(&mut self, header: &FrameHeader, head: &EntriesHeader) -> Result<()> {
+    fn entries(&mut self, header: &FrameHeader, batch: &EntriesHeader) -> Result<()> {
         let row = IndexEntries {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
-            entry_count: head.entry_count,
-            packed_checksum: head.packed_checksum,
+            entry_count: batch.entry_count,
+            packed_checksum: batch.packed_checksum,
         };
-        let member = head
+        let member = batch
             .member_id
             .checked_sub(self.members_ended)
             .and_then(|at| usize::try_from(at).ok())
@@ -427,44 +439,44 @@ impl StreamChecker {
             .filter(|member| member.is_tree)
             .ok_or(order(
                 header.kind,
-                "entries stand between the start and the end of their tree member",
+                "entries must be between the start and the end of their tree member",
             ))?;
         check_equal(
             "first entry of a batch",
-            head.first_entry,
+            batch.first_entry,
             member.entry_count,
         )?;
-        member.entry_count = member.entry_count.saturating_add(head.entry_count);
+        member.entry_count = member.entry_count.saturating_add(batch.entry_count);
         member.entry_rows.add_entries(&row);
         Ok(())
     }
 
     fn index(&mut self, header: &FrameHeader, index: &Index) -> Result<()> {
         if !self.open_members.is_empty() {
-            return Err(order(header.kind, "all members end before the index"));
+            return Err(order(header.kind, "all members must end before the index"));
         }
         check_equal(
-            "store bytes shown by all epochs",
-            self.shown_bytes,
+            "store bytes introduced by all epochs",
+            self.introduced_bytes,
             self.store_bytes,
         )?;
         check_equal(
             "content bytes of all members",
-            self.ended_at,
+            self.last_member_end,
             self.content_bytes,
         )?;
         self.check_index_rows(index)?;
         self.check_index_totals(index)?;
-        self.index_place = Some((self.offset, header.frame_bytes()));
+        self.index_span = Some((self.offset, header.frame_bytes()));
         Ok(())
     }
 
     fn check_index_rows(&self, index: &Index) -> Result<()> {
-        let mut blocks = RowSum::default();
+        let mut blocks = RowChecksum::default();
         index.blocks.iter().for_each(|row| blocks.add_block(row));
-        let mut epochs = RowSum::default();
+        let mut epochs = RowChecksum::default();
         index.epochs.iter().for_each(|row| epochs.add_epoch(row));
-        let mut members = RowSum::default();
+        let mut members = RowChecksum::default();
         for row in &index.members {
             members.add_member(row)?;
         }
@@ -511,13 +523,13 @@ impl StreamChecker {
             totals.fallback_count,
             self.fallback_count,
         )?;
-        let shown = totals
+        let sum = totals
             .matched_bytes
             .saturating_add(totals.run_bytes)
             .saturating_add(self.store_bytes);
         check_equal(
             "fresh, matched and run bytes together",
-            shown,
+            sum,
             self.content_bytes,
         )?;
         if let Some(archive) = &self.archive {
@@ -527,7 +539,7 @@ impl StreamChecker {
                 archive.reach_bytes,
             )?;
         }
-        // Only a reader that has looked into every epoch can know more.
+        // Only a reader that observed every epoch knows these sums.
         if self.observed_epochs == self.epoch_count {
             check_equal(
                 "matched bytes in the index",
@@ -543,19 +555,19 @@ impl StreamChecker {
         Ok(())
     }
 
-    fn end(&mut self, head: &ArchiveEnd, frame_end: u64) -> Result<()> {
-        let (index_offset, index_bytes) = self.index_place.unwrap_or_default();
+    fn end(&mut self, end: &ArchiveEnd, frame_end: u64) -> Result<()> {
+        let (index_offset, index_bytes) = self.index_span.unwrap_or_default();
         let sums = [
-            ("index frame offset", head.index_frame_offset, index_offset),
-            ("index frame bytes", head.index_frame_bytes, index_bytes),
+            ("index frame offset", end.index_frame_offset, index_offset),
+            ("index frame bytes", end.index_frame_bytes, index_bytes),
             (
                 "frame count",
-                head.frame_count,
+                end.frame_count,
                 self.next_sequence.saturating_add(1),
             ),
-            ("content bytes", head.content_bytes, self.content_bytes),
-            ("store bytes", head.store_bytes, self.store_bytes),
-            ("archive bytes", head.archive_bytes, frame_end),
+            ("content bytes", end.content_bytes, self.content_bytes),
+            ("store bytes", end.store_bytes, self.store_bytes),
+            ("archive bytes", end.archive_bytes, frame_end),
         ];
         for (what, found, expected) in sums {
             check_equal(what, found, expected)?;

@@ -1,20 +1,21 @@
-//! What a reader or writer knows of an epoch once it has looked at its extents.
+//! The sums of an epoch's extents.
 
 use crate::extents::Extent;
 
-/// What the extents of one epoch add up to; see [`StreamChecker::observe_epoch`](crate::order::StreamChecker::observe_epoch).
+/// The sums of the extents of one epoch; see
+/// [`StreamChecker::observe_epoch`](crate::order::StreamChecker::observe_epoch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpochSums {
     /// The lowest store offset that a copy refers to.
     pub lowest_source: Option<u64>,
-    /// Content bytes of the copies.
+    /// The number of content bytes of the copies.
     pub matched_bytes: u64,
-    /// Content bytes of the fills.
+    /// The number of content bytes of the fills.
     pub run_bytes: u64,
 }
 
 impl EpochSums {
-    /// The sums of these extents.
+    /// Returns the sums of these extents.
     #[must_use]
     pub fn of(extents: &[Extent]) -> Self {
         let mut sums = Self::default();

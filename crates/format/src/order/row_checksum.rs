@@ -1,16 +1,17 @@
-//! Running checksums over the rows of the index: what was seen and what the index says are compared without keeping either.
+//! Running checksums over the rows of the index. They compare the frames read with the index
+//! without storing either.
 
 use crate::error::Result;
 use crate::frame::payload_checksum;
 use crate::index::{IndexBlock, IndexEntries, IndexEpoch, IndexMember};
 use refrain_protect::checksum64;
 
-/// A running checksum over rows of numbers: the same for the same rows in the same order.
+/// A running checksum over rows of numbers: equal for equal rows in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct RowSum(u64);
+pub(super) struct RowChecksum(u64);
 
-impl RowSum {
-    /// The checksum of all rows so far.
+impl RowChecksum {
+    /// Returns the checksum of all rows so far.
     pub(super) fn value(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Tests of the order rules, on heads alone.
+//! Tests of the order rules, on headers alone.
 
 use super::*;
 use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
@@ -6,13 +6,13 @@ use crate::coding::Coding;
 use crate::frame::complete_frame;
 use crate::layout::FRAME_HEADER_BYTES;
 
-/// Feeds heads whose frames have only the fields that the checker looks at.
+/// Feeds headers whose frames have only the fields that the checker reads.
 struct Feeder(StreamChecker);
 
 impl Feeder {
     fn new(reach_bytes: u64) -> Self {
         let mut feeder = Self(StreamChecker::new(&Limits::default()));
-        let head = ArchiveHeader {
+        let header = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: 1,
@@ -23,7 +23,7 @@ impl Feeder {
             reach_bytes,
         };
         feeder
-            .feed(FrameKind::Archive, &Payload::Archive(head))
+            .feed(FrameKind::Archive, &Payload::Archive(header))
             .unwrap();
         feeder
     }
@@ -63,32 +63,32 @@ impl Feeder {
         self.feed(FrameKind::MemberEnd, &Payload::MemberEnd(end))
     }
 
-    /// The next block, of `raw_bytes` bytes.
+    /// Feeds the next block, of `raw_bytes` bytes.
     fn block(&mut self, raw_bytes: u64) -> Result<()> {
-        let head = BlockHeader {
+        let header = BlockHeader {
             block_id: self.0.block_count,
             store_start: self.0.store_bytes,
             raw_bytes,
             raw_checksum: 0,
             coding: Coding::none(),
         };
-        self.feed(FrameKind::Block, &Payload::Block { head, data: &[] })
+        self.feed(FrameKind::Block, &Payload::Block { header, data: &[] })
     }
 
-    /// The next epoch; what is not fresh in it is copied from `source` on.
+    /// Feeds the next epoch; its bytes that are not fresh are copied from `source` on.
     fn epoch(&mut self, content_bytes: u64, fresh_bytes: u64, source: Option<u64>) -> Result<()> {
-        let head = ExtentsHeader {
+        let header = ExtentsHeader {
             epoch_id: self.0.epoch_count,
             content_start: self.0.content_bytes,
             content_bytes,
-            store_start: self.0.shown_bytes,
+            store_start: self.0.introduced_bytes,
             fresh_bytes,
             extent_count: 1,
             packed_raw_bytes: 2,
             packed_checksum: 0,
             coding: Coding::none(),
         };
-        self.feed(FrameKind::Extents, &Payload::Extents { head, data: &[] })?;
+        self.feed(FrameKind::Extents, &Payload::Extents { header, data: &[] })?;
         self.0.observe_epoch(&EpochSums {
             lowest_source: source,
             matched_bytes: content_bytes - fresh_bytes,
@@ -105,7 +105,7 @@ fn rule_of(result: Result<()>) -> &'static str {
 }
 
 #[test]
-fn the_archive_frame_is_first_and_alone() {
+fn the_archive_frame_is_first_and_unique() {
     let mut empty = Feeder(StreamChecker::new(&Limits::default()));
     assert!(rule_of(empty.block(1)).contains("first frame"));
     let mut feeder = Feeder::new(REACH_UNLIMITED);
@@ -127,12 +127,12 @@ fn sequence_numbers_have_no_gap() {
 }
 
 #[test]
-fn content_belongs_to_members() {
+fn content_belongs_to_started_members() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
     feeder.block(50).unwrap();
-    assert!(rule_of(feeder.epoch(50, 50, None)).contains("has begun"));
+    assert!(rule_of(feeder.epoch(50, 50, None)).contains("has started"));
 
-    // Two members in one epoch: both begin before it.
+    // Two members in one epoch: both start before it.
     let mut feeder = Feeder::new(REACH_UNLIMITED);
     feeder.start(0, 0).unwrap();
     feeder.start(1, 30).unwrap();
@@ -172,17 +172,17 @@ fn blocks_come_before_their_extents() {
     assert!(rule_of(feeder.clone_of().epoch(51, 51, None)).contains("before it"));
     assert!(
         feeder.clone_of().block(101).is_err(),
-        "over the archive's own setting"
+        "above the archive's own setting"
     );
     assert!(
         feeder.epoch(1001, 1, Some(0)).is_err(),
-        "over the archive's own setting"
+        "above the archive's own setting"
     );
 }
 
 #[test]
-fn the_promised_reach_is_kept() {
-    // Every frame here has 100 bytes. From the start of a block to the end of an epoch right after it: 200.
+fn rejects_epochs_beyond_the_promised_reach() {
+    // Every frame here has 100 bytes. A block and the epoch right after it take 200.
     const FRAME: u64 = FRAME_HEADER_BYTES as u64 + 60;
     let mut feeder = Feeder::new(2 * FRAME);
     feeder.start(0, 0).unwrap();
@@ -192,8 +192,8 @@ fn the_promised_reach_is_kept() {
     }
     assert_eq!(feeder.0.reach_needed_bytes(), 2 * FRAME);
     assert!(
-        feeder.0.places.len() <= 2,
-        "what is out of reach is forgotten"
+        feeder.0.blocks_in_reach.len() <= 2,
+        "blocks out of reach are evicted"
     );
     assert!(feeder.clone_of().epoch(10, 0, Some(0)).is_err());
     assert!(feeder.clone_of().epoch(10, 0, Some(20)).is_err());

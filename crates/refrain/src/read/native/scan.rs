@@ -86,7 +86,7 @@ impl Found {
             Ok(Payload::Archive(head)) => self.head = self.head.or(Some(head)),
             Ok(Payload::MemberStart(start)) => self.starts.push((frame_offset, start)),
             Ok(Payload::MemberEnd(end)) => self.ends.push((frame_offset, end)),
-            Ok(Payload::Block { head, .. }) => {
+            Ok(Payload::Block { header: head, .. }) => {
                 let block = IndexBlock {
                     frame_offset,
                     frame_bytes,
@@ -97,7 +97,7 @@ impl Found {
                 };
                 self.blocks.push((block, head.block_id));
             }
-            Ok(Payload::Extents { head, .. }) => self.epochs.push(IndexEpoch {
+            Ok(Payload::Extents { header: head, .. }) => self.epochs.push(IndexEpoch {
                 frame_offset,
                 frame_bytes,
                 content_start: head.content_start,
@@ -106,7 +106,7 @@ impl Found {
                 fresh_bytes: head.fresh_bytes,
                 extent_count: head.extent_count,
             }),
-            Ok(Payload::Entries { head, .. }) => self.entries.push((
+            Ok(Payload::Entries { header: head, .. }) => self.entries.push((
                 head.member_id,
                 IndexEntries {
                     frame_offset,

@@ -470,15 +470,15 @@ impl Walk<'_, '_, '_> {
         match payload {
             Payload::Archive(head) => self.reach_bytes = head.reach_bytes,
             Payload::MemberStart(start) => self.member_start(start)?,
-            Payload::Block { head, .. } => self.block(&frame, &head)?,
-            Payload::Extents { head, data } => {
+            Payload::Block { header: head, .. } => self.block(&frame, &head)?,
+            Payload::Extents { header: head, data } => {
                 let (map, sums) = EpochMap::open(&mut self.workspace, &head, data)?;
                 self.checker.observe_epoch(&sums)?;
                 let frame_end = frame.offset + frame.header.frame_bytes();
                 self.epoch(Arc::new(map), frame_end)?;
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
-            Payload::Entries { head, data } => {
+            Payload::Entries { header: head, data } => {
                 let raw = decode_section(
                     &mut self.workspace,
                     &head.coding,
