@@ -1,10 +1,10 @@
-//! Door: any bytes as a block that another program coded, whatever the pieces that it is given in.
+//! Decodes arbitrary bytes as a block of an lrzip archive, in one step and in chunks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_lrzip_codec::property::blocks::survives;
+use refrain_lrzip_codec::property::blocks::decodes_arbitrary_bytes;
 
 fuzz_target!(|input: (u8, u16, &[u8])| {
     let (codec, raw_length_bytes, data) = input;
-    survives(codec, data, usize::from(raw_length_bytes));
+    decodes_arbitrary_bytes(codec, data, usize::from(raw_length_bytes));
 });

@@ -1,4 +1,4 @@
-//! Any bytes as a block for another program come back from it.
+//! Encodes arbitrary bytes as a block of an lrzip archive and decodes it again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -5,32 +5,32 @@ use refrain_codec::{CodecId, Result};
 use crate::filter::LrzipFilter;
 use crate::zpaq;
 
-/// How a foreign block was coded.
+/// The encoding of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LrzipCodec {
-    /// The bytes as they are.
+    /// The raw bytes, stored.
     Stored,
     /// One bzip2 stream.
     Bzip2,
     /// One zlib stream (RFC 1950).
     Zlib,
-    /// LZMA without a header; it may have an end marker.
+    /// LZMA without a header, with or without an end marker.
     Lzma {
         /// `(pb * 5 + lp) * 9 + lc`.
         properties: u8,
-        /// Bytes of the dictionary.
+        /// The size of the dictionary in bytes.
         dictionary_bytes: u32,
-        /// What was done to the bytes before.
+        /// The filter that was applied before LZMA.
         filter: Option<LrzipFilter>,
     },
-    /// LZO1X with its end marker.
+    /// LZO1X with an end marker.
     Lzo,
     /// ZPAQ blocks, with or without locator tags.
     Zpaq,
 }
 
 impl LrzipCodec {
-    /// Our number of the codec.
+    /// Returns the id of the codec.
     #[must_use]
     pub fn id(self) -> CodecId {
         match self {
@@ -43,12 +43,13 @@ impl LrzipCodec {
         }
     }
 
-    /// Working memory of a decoder in bytes. `head` is the beginning of the coded bytes, [`HEADER_BYTES_MAX`] of them if there are so many:
-    /// some codecs say only there what they need.
+    /// Returns the working memory of a decoder in bytes. `start` is the beginning of the encoded
+    /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: a ZPAQ block states
+    /// its memory in its header.
     ///
     /// # Errors
-    /// `Damaged` when the beginning makes no sense.
-    pub fn memory_bytes(self, head: &[u8]) -> Result<u64> {
+    /// `Damaged` if the header is invalid.
+    pub fn memory_bytes(self, start: &[u8]) -> Result<u64> {
         Ok(match self {
             Self::Stored => 0,
             Self::Bzip2 => 4 << 20,
@@ -56,10 +57,11 @@ impl LrzipCodec {
             Self::Lzma {
                 dictionary_bytes, ..
             } => u64::from(dictionary_bytes) + (256 << 10),
-            Self::Zpaq => zpaq::decoder::memory_bytes(head)?,
+            Self::Zpaq => zpaq::decoder::memory_bytes(start)?,
         })
     }
 }
 
-/// Coded bytes that tell how much memory a decoder needs: the longest header of a ZPAQ block and its tag.
+/// The number of encoded bytes that suffice to compute the memory of a decoder: the longest header
+/// of a ZPAQ block with its tag.
 pub const HEADER_BYTES_MAX: usize = (64 << 10) + 32;

@@ -6,7 +6,7 @@ use crate::codec::LrzipCodec;
 use crate::stage::{Progress, Stage, damaged};
 use crate::{filter, libraries, lzo, zpaq};
 
-/// Opens one foreign block, from front to back.
+/// Decodes one block from front to back.
 pub struct LrzipDecoder {
     stage: Box<dyn Stage>,
     codec: LrzipCodec,
@@ -25,34 +25,38 @@ impl std::fmt::Debug for LrzipDecoder {
 }
 
 impl LrzipDecoder {
-    /// A decoder for a block of `raw_length_bytes`, which may not use more memory than `memory_bytes_max` where the data decides how much it needs.
+    /// Creates a decoder for a block of `raw_length_bytes`. Where the encoded data states how much
+    /// memory its decoder needs (ZPAQ), the decoder refuses to use more than `memory_bytes_max`.
     ///
     /// # Errors
-    /// `Description` for properties that no library takes; `OutOfMemory`.
+    /// `Description` for properties that the library does not accept; `OutOfMemory`.
     pub fn new(
         codec: LrzipCodec,
         raw_length_bytes: u64,
         memory_bytes_max: u64,
     ) -> Result<LrzipDecoder> {
         let stage: Box<dyn Stage> = match codec {
-            LrzipCodec::Stored => Box::new(Copy),
-            LrzipCodec::Bzip2 => Box::new(libraries::Bzip2::new()),
-            LrzipCodec::Zlib => Box::new(libraries::Zlib::new()),
+            LrzipCodec::Stored => Box::new(StoredStage),
+            LrzipCodec::Bzip2 => Box::new(libraries::Bzip2Stage::new()),
+            LrzipCodec::Zlib => Box::new(libraries::ZlibStage::new()),
             LrzipCodec::Lzma {
                 properties,
                 dictionary_bytes,
                 filter,
             } => {
-                let lzma = libraries::Lzma::new(properties, dictionary_bytes)?;
+                let lzma = libraries::LzmaStage::new(properties, dictionary_bytes)?;
                 match filter {
                     None => Box::new(lzma),
-                    Some(filter) => Box::new(filter::Filtered::new(lzma, filter, raw_length_bytes)),
+                    Some(filter) => {
+                        Box::new(filter::FilteredStage::new(lzma, filter, raw_length_bytes))
+                    }
                 }
             }
-            LrzipCodec::Lzo => Box::new(lzo::decode::Lzo::new()),
-            LrzipCodec::Zpaq => {
-                Box::new(zpaq::decoder::Zpaq::new(raw_length_bytes, memory_bytes_max))
-            }
+            LrzipCodec::Lzo => Box::new(lzo::decode::LzoStage::new()),
+            LrzipCodec::Zpaq => Box::new(zpaq::decoder::ZpaqStage::new(
+                raw_length_bytes,
+                memory_bytes_max,
+            )),
         };
         Ok(LrzipDecoder {
             stage,
@@ -62,30 +66,35 @@ impl LrzipDecoder {
         })
     }
 
-    /// Raw bytes that were made so far.
+    /// Returns the number of raw bytes produced so far.
     #[must_use]
     pub fn produced_bytes(&self) -> u64 {
         self.produced_bytes
     }
 
-    /// Takes coded bytes and fills `out` as far as they and the block reach. `is_last`: no more input will come.
+    /// Consumes encoded bytes and fills `out` as far as they and the block reach. `is_last` states
+    /// that no input follows.
     ///
     /// # Errors
-    /// `Damaged` for bytes that the codec does not write, and when the input is over before the block is; `OutOfMemory`.
+    /// `Damaged` for bytes that are not valid, and if the input ends before the block does;
+    /// `OutOfMemory`.
     pub fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
-        let left = self.raw_length_bytes - self.produced_bytes;
-        let wanted = usize::try_from(left).unwrap_or(out.len()).min(out.len());
-        let out = &mut out[..wanted];
+        let remaining = self.raw_length_bytes - self.produced_bytes;
+        let count = usize::try_from(remaining)
+            .unwrap_or(out.len())
+            .min(out.len());
+        let out = &mut out[..count];
         if out.is_empty() {
             return Ok(Progress::default());
         }
         let progress = self.stage.step(input, is_last, out)?;
         self.produced_bytes += progress.produced_bytes as u64;
-        let stands_still = progress == Progress::default();
-        let all_taken =
+        let makes_no_progress = progress == Progress::default();
+        let is_exhausted =
             is_last && progress.consumed_bytes == input.len() && progress.produced_bytes == 0;
-        // Who neither takes nor makes anything with input and room will not do so later: the stream ended early.
-        if (stands_still && (is_last || !input.is_empty())) || all_taken {
+        // A stage that makes no progress with input and space available has reached the end of its
+        // stream.
+        if (makes_no_progress && (is_last || !input.is_empty())) || is_exhausted {
             return Err(damaged(
                 self.codec.id(),
                 "the data ends before the block does",
@@ -95,10 +104,10 @@ impl LrzipDecoder {
     }
 }
 
-/// Bytes as they are.
-struct Copy;
+/// Copies stored bytes.
+struct StoredStage;
 
-impl Stage for Copy {
+impl Stage for StoredStage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let count = input.len().min(out.len());
         out[..count].copy_from_slice(&input[..count]);

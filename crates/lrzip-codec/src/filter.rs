@@ -1,21 +1,21 @@
-//! Filters of foreign blocks, as streams: branch converters and delta.
+//! The inverse filters as streams: branch converters and delta.
 //!
-//! The x86 converter is the one of 7z and xz (the LZMA SDK's "BCJ"), which keeps track of opcodes that it passed; ours in
-//! `filter/x86.rs` is a simpler one and does not know its output.
+//! The x86 converter is that of 7z and xz ("BCJ" of the LZMA SDK), which keeps track of the opcodes
+//! that it has skipped. The x86 filter of `refrain-codec` is a simpler one with a different format.
 
 use crate::stage::{Progress, Stage, damaged};
 use refrain_codec::CodecId;
 use refrain_codec::Result;
 use refrain_codec::arm64_decode_at;
 
-/// What was done to bytes before they were squeezed.
+/// A filter that was applied before compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LrzipFilter {
-    /// Targets of x86 calls and jumps made absolute.
+    /// The targets of x86 calls and jumps were made absolute.
     X86,
-    /// Targets of ARM64 branches and pages of addresses made absolute.
+    /// The targets of ARM64 branches and the pages of addresses were made absolute.
     Arm64,
-    /// Each byte less the one so many bytes before.
+    /// From each byte, the one `distance_bytes` before it was subtracted.
     Delta {
         /// 1 to 255.
         distance_bytes: u8,
@@ -32,29 +32,30 @@ impl std::fmt::Display for LrzipFilter {
     }
 }
 
-/// Takes a filter back, from front to back.
+/// Inverts a filter, from front to back.
 #[derive(Debug, Clone)]
 pub struct StreamFilter {
     filter: LrzipFilter,
     position: u32,
-    x86: X86,
+    x86: X86Decoder,
     delta: [u8; 256],
 }
 
 impl StreamFilter {
-    /// At the beginning of the filtered bytes.
+    /// Starts at the beginning of the filtered bytes.
     #[must_use]
     pub fn new(filter: LrzipFilter) -> StreamFilter {
         StreamFilter {
             filter,
             position: 0,
-            x86: X86::default(),
+            x86: X86Decoder::default(),
             delta: [0; 256],
         }
     }
 
-    /// Takes the filter back from the beginning of `bytes`, and returns how many are done. The rest, a few bytes, belongs
-    /// before what comes next; at the end of all bytes it stays as it is.
+    /// Inverts the filter from the beginning of `bytes` and returns the number of bytes that are
+    /// final. The caller passes the rest, a few bytes, again in front of the bytes that follow. At
+    /// the end of the data the rest is final as it is.
     pub fn apply(&mut self, bytes: &mut [u8]) -> usize {
         let done = match self.filter {
             LrzipFilter::X86 => self.x86.decode(self.position, bytes),
@@ -79,38 +80,39 @@ impl StreamFilter {
     }
 }
 
-/// The state of the x86 converter between two pieces.
+/// The state of the x86 converter between two calls.
 #[derive(Debug, Clone, Copy)]
-struct X86 {
-    /// Which of the last bytes were opcodes that were passed, and bit 4: the top byte of the last one was plausible.
+struct X86Decoder {
+    /// Which of the last bytes were opcodes that were skipped. Bit 4 is set if the top byte of the
+    /// last operand was plausible.
     mask: u32,
-    /// Where the last opcode was.
-    opcode_at: u32,
+    /// The position of the last opcode.
+    opcode_position: u32,
 }
 
-impl Default for X86 {
-    fn default() -> X86 {
-        X86 {
+impl Default for X86Decoder {
+    fn default() -> X86Decoder {
+        X86Decoder {
             mask: 0,
-            opcode_at: 0u32.wrapping_sub(INSTRUCTION_BYTES),
+            opcode_position: 0u32.wrapping_sub(INSTRUCTION_BYTES),
         }
     }
 }
 
-/// Opcode and operand.
+/// The size of an opcode with its operand.
 const INSTRUCTION_BYTES: u32 = 5;
 
-/// By the opcodes among the three bytes before: whether this one may be converted.
+/// Whether an instruction may be converted, indexed by the opcodes among the three preceding bytes.
 const MAY_CONVERT: [bool; 8] = [true, true, true, false, true, false, false, false];
 
-/// By the mask: how many bytes of the operand belong to an instruction that was passed.
+/// The number of operand bytes that overlap a skipped instruction, indexed by the mask.
 const SHARED_BYTES: [u32; 8] = [0, 1, 2, 2, 3, 3, 3, 3];
 
-impl X86 {
+impl X86Decoder {
     fn decode(&mut self, position: u32, bytes: &mut [u8]) -> usize {
         let mut at = 0;
-        if position.wrapping_sub(self.opcode_at) > INSTRUCTION_BYTES {
-            self.opcode_at = position.wrapping_sub(INSTRUCTION_BYTES);
+        if position.wrapping_sub(self.opcode_position) > INSTRUCTION_BYTES {
+            self.opcode_position = position.wrapping_sub(INSTRUCTION_BYTES);
         }
         while let Some(instruction) = bytes.get_mut(at..at + INSTRUCTION_BYTES as usize) {
             let [opcode, operand @ ..] = instruction else {
@@ -121,13 +123,13 @@ impl X86 {
                 continue;
             }
             let here = position.wrapping_add(at as u32);
-            self.pass_to(here);
+            self.advance_to(here);
             let is_plausible = is_sign(operand[3]);
             let history = self.mask >> 1;
             if is_plausible && history < 0x10 && MAY_CONVERT[(history & 7) as usize] {
                 let value = operand.try_into().map_or(0, u32::from_le_bytes);
                 let value = self.relative(value, here.wrapping_add(INSTRUCTION_BYTES));
-                // 25 bits; the highest of them fills the top byte.
+                // The value has 25 bits; the highest one is extended over the top byte.
                 let top = if value & 1 << 24 == 0 { 0 } else { 0xFF << 24 };
                 operand.copy_from_slice(&(value & 0x00FF_FFFF | top).to_le_bytes());
                 at += INSTRUCTION_BYTES as usize;
@@ -140,18 +142,18 @@ impl X86 {
         at
     }
 
-    /// Moves on to the opcode at `here`.
-    fn pass_to(&mut self, here: u32) {
-        let passed = here.wrapping_sub(self.opcode_at);
-        self.opcode_at = here;
-        self.mask = match passed {
-            0..=INSTRUCTION_BYTES => (0..passed).fold(self.mask, |mask, _| (mask & 0x77) << 1),
+    /// Advances to the opcode at `here`.
+    fn advance_to(&mut self, here: u32) {
+        let distance = here.wrapping_sub(self.opcode_position);
+        self.opcode_position = here;
+        self.mask = match distance {
+            0..=INSTRUCTION_BYTES => (0..distance).fold(self.mask, |mask, _| (mask & 0x77) << 1),
             _ => 0,
         };
     }
 
-    /// The operand, relative to `next` again. Bytes shared with an instruction that was passed must not look like a target, or the
-    /// encoder would have turned them.
+    /// Converts an operand back to be relative to `next`. The bytes that overlap a skipped
+    /// instruction must not look like a target, because the encoder would have inverted them.
     fn relative(&self, mut value: u32, next: u32) -> u32 {
         loop {
             let relative = value.wrapping_sub(next);
@@ -167,67 +169,67 @@ impl X86 {
     }
 }
 
-/// The top byte of a plausible target.
+/// Whether this is the top byte of a plausible target.
 fn is_sign(byte: u8) -> bool {
     byte == 0 || byte == 0xFF
 }
 
-/// A stage with a filter behind it.
-pub(crate) struct Filtered<S> {
+/// A stage followed by a filter.
+pub(crate) struct FilteredStage<S> {
     stage: S,
     filter: StreamFilter,
-    /// Raw bytes: first those that are filtered and wait, then those that are not filtered yet.
-    held: Vec<u8>,
-    /// Of the former, how many were given and how many there are.
-    given: usize,
+    /// The output of the stage: first `ready` bytes that are filtered, of which `delivered` have
+    /// been returned, then bytes that are not filtered yet.
+    buffer: Vec<u8>,
+    delivered: usize,
     ready: usize,
-    left_bytes: u64,
+    remaining_bytes: u64,
 }
 
-/// Bytes that are taken from the stage at a time.
-const HELD_BYTES: usize = 64 << 10;
+/// The number of bytes that the stage produces at a time.
+const BUFFER_BYTES: usize = 64 << 10;
 
-impl<S: Stage> Filtered<S> {
-    pub(crate) fn new(stage: S, filter: LrzipFilter, raw_length_bytes: u64) -> Filtered<S> {
-        Filtered {
+impl<S: Stage> FilteredStage<S> {
+    pub(crate) fn new(stage: S, filter: LrzipFilter, raw_length_bytes: u64) -> FilteredStage<S> {
+        FilteredStage {
             stage,
             filter: StreamFilter::new(filter),
-            held: Vec::with_capacity(HELD_BYTES),
-            given: 0,
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            delivered: 0,
             ready: 0,
-            left_bytes: raw_length_bytes,
+            remaining_bytes: raw_length_bytes,
         }
     }
 }
 
-impl<S: Stage> Stage for Filtered<S> {
+impl<S: Stage> Stage for FilteredStage<S> {
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let mut progress = Progress::default();
         loop {
-            let count = (self.ready - self.given).min(out.len() - progress.produced_bytes);
-            let (from, to) = (self.given, progress.produced_bytes);
-            out[to..to + count].copy_from_slice(&self.held[from..from + count]);
-            self.given += count;
+            let count = (self.ready - self.delivered).min(out.len() - progress.produced_bytes);
+            let (from, to) = (self.delivered, progress.produced_bytes);
+            out[to..to + count].copy_from_slice(&self.buffer[from..from + count]);
+            self.delivered += count;
             progress.produced_bytes += count;
-            if self.given < self.ready || progress.produced_bytes == out.len() {
+            if self.delivered < self.ready || progress.produced_bytes == out.len() {
                 return Ok(progress);
             }
-            self.held.drain(..self.ready);
-            let before = self.held.len();
-            let room =
-                (HELD_BYTES - before).min(usize::try_from(self.left_bytes).unwrap_or(HELD_BYTES));
-            self.held.resize(before + room, 0);
+            self.buffer.drain(..self.ready);
+            let before = self.buffer.len();
+            let room = (BUFFER_BYTES - before)
+                .min(usize::try_from(self.remaining_bytes).unwrap_or(BUFFER_BYTES));
+            self.buffer.resize(before + room, 0);
             let rest = &input[progress.consumed_bytes..];
-            let made = self.stage.step(rest, is_last, &mut self.held[before..])?;
-            self.held.truncate(before + made.produced_bytes);
+            let made = self.stage.step(rest, is_last, &mut self.buffer[before..])?;
+            self.buffer.truncate(before + made.produced_bytes);
             progress.consumed_bytes += made.consumed_bytes;
-            self.left_bytes -= made.produced_bytes as u64;
-            (self.given, self.ready) = (0, self.filter.apply(&mut self.held));
-            if self.left_bytes == 0 {
-                self.ready = self.held.len();
+            self.remaining_bytes -= made.produced_bytes as u64;
+            (self.delivered, self.ready) = (0, self.filter.apply(&mut self.buffer));
+            if self.remaining_bytes == 0 {
+                self.ready = self.buffer.len();
             }
             if self.ready == 0 && made == Progress::default() {
-                if self.left_bytes == 0 {
+                if self.remaining_bytes == 0 {
                     return Err(damaged(CodecId::LZMA, "no bytes are left"));
                 }
                 return Ok(progress);
@@ -242,7 +244,8 @@ mod tests {
     use liblzma::stream::{Action, Filters, LzmaOptions, Status, Stream};
     use refrain_codec::property::{noise, x86_code};
 
-    /// What liblzma makes of `raw` with a filter alone: it is squeezed behind the filter, and opened without it.
+    /// Returns the output of one of liblzma's filters: compresses `raw` with the filter and
+    /// decompresses the result without it.
     fn filtered_by_liblzma(raw: &[u8], add: impl Fn(&mut Filters)) -> Vec<u8> {
         let mut options = LzmaOptions::new_preset(0).unwrap();
         options.dict_size(1 << 20);
@@ -260,35 +263,35 @@ mod tests {
         add(&mut both);
         both.lzma2(&options);
         plain.lzma2(&options);
-        let packed = run(Stream::new_raw_encoder(&both).unwrap(), raw);
-        run(Stream::new_raw_decoder(&plain).unwrap(), &packed)
+        let compressed = run(Stream::new_raw_encoder(&both).unwrap(), raw);
+        run(Stream::new_raw_decoder(&plain).unwrap(), &compressed)
     }
 
-    fn undone_in_pieces(filter: LrzipFilter, filtered: &[u8], piece: usize) -> Vec<u8> {
+    fn inverted_in_chunks(filter: LrzipFilter, filtered: &[u8], chunk: usize) -> Vec<u8> {
         let mut stream = StreamFilter::new(filter);
-        let (mut held, mut out) = (Vec::new(), Vec::new());
-        for part in filtered.chunks(piece) {
-            held.extend_from_slice(part);
-            let done = stream.apply(&mut held);
-            out.extend(held.drain(..done));
+        let (mut buffer, mut out) = (Vec::new(), Vec::new());
+        for part in filtered.chunks(chunk) {
+            buffer.extend_from_slice(part);
+            let done = stream.apply(&mut buffer);
+            out.extend(buffer.drain(..done));
         }
-        out.extend(held);
+        out.extend(buffer);
         out
     }
 
-    /// Bytes full of opcodes and plausible operands, in which conversions overlap.
-    fn opcode_soup() -> Vec<u8> {
-        let words = [0xE8, 0xE9, 0x00, 0xFF, 0x01, 0x94, 0x90, 0xB0];
-        let picks = noise(300_000, 5);
-        picks
+    /// Returns bytes dense in opcodes and plausible operands, in which conversions overlap.
+    fn dense_opcodes() -> Vec<u8> {
+        let alphabet = [0xE8, 0xE9, 0x00, 0xFF, 0x01, 0x94, 0x90, 0xB0];
+        let random_bytes = noise(300_000, 5);
+        random_bytes
             .iter()
-            .map(|&pick| words[usize::from(pick & 7)])
+            .map(|&random| alphabet[usize::from(random & 7)])
             .collect()
     }
 
     #[test]
-    fn liblzmas_filters_are_taken_back_whatever_the_pieces() {
-        for raw in [opcode_soup(), x86_code(200_000, 1), noise(100_003, 2)] {
+    fn inverts_liblzmas_filters_in_chunks_of_any_size() {
+        for raw in [dense_opcodes(), x86_code(200_000, 1), noise(100_003, 2)] {
             let cases: [(LrzipFilter, Vec<u8>); 3] = [
                 (
                     LrzipFilter::X86,
@@ -310,11 +313,11 @@ mod tests {
                 ),
             ];
             for (filter, filtered) in cases {
-                assert!(filtered != raw, "{filter}: nothing to undo");
-                for piece in [1, 7, 4096, raw.len()] {
+                assert!(filtered != raw, "{filter}: the filter changes nothing");
+                for chunk in [1, 7, 4096, raw.len()] {
                     assert!(
-                        undone_in_pieces(filter, &filtered, piece) == raw,
-                        "{filter} in {piece}"
+                        inverted_in_chunks(filter, &filtered, chunk) == raw,
+                        "{filter} in {chunk}"
                     );
                 }
             }

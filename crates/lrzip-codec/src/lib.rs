@@ -1,9 +1,9 @@
 //! Encodes and decodes the blocks of lrzip's archives.
 //!
-//! Such blocks may be larger than memory, so [`LrzipDecoder`] decodes them as a stream: encoded bytes
-//! in, raw bytes out, in chunks of any size. [`encode_lrzip_block`] encodes a block that is in memory. The
-//! crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives the libraries
-//! for bzip2, zlib and LZMA in the form in which lrzip stores them.
+//! Such blocks may be larger than memory, so [`LrzipDecoder`] decodes them as a stream: encoded
+//! bytes in, raw bytes out, in chunks of any size. [`encode_lrzip_block`] encodes a block that is
+//! in memory. The crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives
+//! the libraries for bzip2, zlib and LZMA in the form in which lrzip stores them.
 //!
 //! Bytes after the last raw byte of a block are not examined, and nothing here detects damage that
 //! decodes: the archives around these blocks have digests of their own.

@@ -1,7 +1,7 @@
-//! Stages around libraries: bzip2, zlib, LZMA.
+//! Decoder stages that wrap libraries: bzip2, zlib and LZMA.
 
-use bzip2::Decompress as Bunzip;
-use flate2::{Decompress as Inflate, FlushDecompress};
+use bzip2::Decompress as Bzip2Decompress;
+use flate2::{Decompress as ZlibDecompress, FlushDecompress};
 use liblzma::stream::{Action, Filters, Stream};
 
 use crate::stage::{Progress, Stage, damaged};
@@ -9,23 +9,23 @@ use refrain_codec::CodecId;
 use refrain_codec::{Error, Result};
 
 /// One bzip2 stream.
-pub(crate) struct Bzip2 {
-    stream: Bunzip,
+pub(crate) struct Bzip2Stage {
+    stream: Bzip2Decompress,
 }
 
-impl Bzip2 {
-    pub(crate) fn new() -> Bzip2 {
-        Bzip2 {
-            stream: Bunzip::new(false),
+impl Bzip2Stage {
+    pub(crate) fn new() -> Bzip2Stage {
+        Bzip2Stage {
+            stream: Bzip2Decompress::new(false),
         }
     }
 }
 
-impl Stage for Bzip2 {
+impl Stage for Bzip2Stage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
         let status = match self.stream.decompress(input, out) {
-            Ok(bzip2::Status::MemNeeded) => Err(no_memory(CodecId::BZIP2, 4 << 20)),
+            Ok(bzip2::Status::MemNeeded) => Err(out_of_memory(CodecId::BZIP2, 4 << 20)),
             Ok(_) => Ok(()),
             Err(_) => Err(damaged(CodecId::BZIP2, "not a bzip2 stream")),
         };
@@ -35,19 +35,19 @@ impl Stage for Bzip2 {
 }
 
 /// One zlib stream.
-pub(crate) struct Zlib {
-    stream: Inflate,
+pub(crate) struct ZlibStage {
+    stream: ZlibDecompress,
 }
 
-impl Zlib {
-    pub(crate) fn new() -> Zlib {
-        Zlib {
-            stream: Inflate::new(true),
+impl ZlibStage {
+    pub(crate) fn new() -> ZlibStage {
+        ZlibStage {
+            stream: ZlibDecompress::new(true),
         }
     }
 }
 
-impl Stage for Zlib {
+impl Stage for ZlibStage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
         let status = self.stream.decompress(input, out, FlushDecompress::None);
@@ -60,13 +60,13 @@ impl Stage for Zlib {
 }
 
 /// LZMA without a header.
-pub(crate) struct Lzma {
+pub(crate) struct LzmaStage {
     stream: Stream,
 }
 
-impl Lzma {
+impl LzmaStage {
     /// `properties` is `(pb * 5 + lp) * 9 + lc`.
-    pub(crate) fn new(properties: u8, dictionary_bytes: u32) -> Result<Lzma> {
+    pub(crate) fn new(properties: u8, dictionary_bytes: u32) -> Result<LzmaStage> {
         let [a, b, c, d] = dictionary_bytes.to_le_bytes();
         let mut filters = Filters::new();
         filters
@@ -76,17 +76,17 @@ impl Lzma {
                 value: u64::from(properties),
             })?;
         let stream = Stream::new_raw_decoder(&filters)
-            .map_err(|_| no_memory(CodecId::LZMA, u64::from(dictionary_bytes)))?;
-        Ok(Lzma { stream })
+            .map_err(|_| out_of_memory(CodecId::LZMA, u64::from(dictionary_bytes)))?;
+        Ok(LzmaStage { stream })
     }
 }
 
-impl Stage for Lzma {
+impl Stage for LzmaStage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let before = (self.stream.total_in(), self.stream.total_out());
         let status = self.stream.process(input, out, Action::Run);
         let status = status.map(drop).map_err(|error| match error {
-            liblzma::stream::Error::Mem => no_memory(CodecId::LZMA, 0),
+            liblzma::stream::Error::Mem => out_of_memory(CodecId::LZMA, 0),
             _ => damaged(CodecId::LZMA, "not LZMA data, or not for this dictionary"),
         });
         let after = (self.stream.total_in(), self.stream.total_out());
@@ -94,17 +94,19 @@ impl Stage for Lzma {
     }
 }
 
-fn no_memory(codec: CodecId, wanted_bytes: u64) -> Error {
+fn out_of_memory(codec: CodecId, wanted_bytes: u64) -> Error {
     Error::OutOfMemory {
         codec,
         wanted_bytes,
     }
 }
 
-/// From totals before and after; one step is at most one buffer, so the differences fit.
+/// Computes the progress of a step from the totals before and after it. One step processes at most
+/// one buffer, so the differences fit in `usize`.
 ///
-/// A library may look behind the bytes that it made, and find fault there. What was made counts; if more is wanted, the next step tells
-/// the fault. (Else a block would open or not by how its input is cut.)
+/// A library may read beyond the bytes that it has produced and report an error there. The bytes
+/// produced count nevertheless, and if more are needed, the next step returns the error. Otherwise
+/// the result would depend on how the input is split.
 fn progress(before: (u64, u64), after: (u64, u64), status: Result<()>) -> Result<Progress> {
     let difference = |a: u64, b: u64| usize::try_from(b - a).unwrap_or(usize::MAX);
     let progress = Progress {

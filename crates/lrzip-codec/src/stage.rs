@@ -14,7 +14,8 @@ pub struct Progress {
 /// One stage of a decoder.
 pub(crate) trait Stage: Send {
     /// Consumes encoded bytes and fills `out` as far as they reach. `is_last` states that no input
-    /// follows. A step that consumes and produces nothing needs more input, or the stream has ended.
+    /// follows. A step that consumes and produces nothing needs more input, or the stream has
+    /// ended.
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress>;
 }
 

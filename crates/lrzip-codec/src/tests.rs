@@ -5,27 +5,27 @@ use proptest::prelude::*;
 
 use crate::codec::LrzipCodec;
 use crate::encoder::encode_lrzip_block;
-use crate::property::blocks::{plan, round_trips, survives};
-use crate::property::decode::{codec, opened};
+use crate::property::blocks::{decodes_arbitrary_bytes, plan, round_trips};
+use crate::property::decode::{codec, decode_in_chunks};
 use refrain_codec::property::{noise, text};
 
-/// Every way of cutting input and output.
-const PIECES: [usize; 4] = [1, 13, 5000, 1 << 30];
+/// The sizes of the chunks of input and output.
+const CHUNK_BYTES: [usize; 4] = [1, 13, 5000, 1 << 30];
 
-fn comes_back(codec: LrzipCodec, data: &[u8], raw: &[u8]) {
-    for input in PIECES {
-        for output in PIECES {
-            // Single bytes take their time.
+fn assert_decodes(codec: LrzipCodec, data: &[u8], raw: &[u8]) {
+    for input in CHUNK_BYTES {
+        for output in CHUNK_BYTES {
+            // Chunks of one byte are slow.
             let raw = match input.min(output) {
                 1 => &raw[..raw.len().min(20_000)],
                 _ => raw,
             };
-            let found = opened(codec, data, raw.len(), input, output).expect("opens");
-            assert!(found == raw, "{codec:?} in pieces of {input} and {output}");
+            let found = decode_in_chunks(codec, data, raw.len(), input, output).expect("decodes");
+            assert!(found == raw, "{codec:?} in chunks of {input} and {output}");
         }
     }
-    let cut = opened(codec, &data[..data.len() / 2], raw.len(), 4096, 4096);
-    assert!(cut.is_err(), "{codec:?}: half of the data");
+    let truncated = decode_in_chunks(codec, &data[..data.len() / 2], raw.len(), 4096, 4096);
+    assert!(truncated.is_err(), "{codec:?}: half of the data");
 }
 
 fn contents() -> [Vec<u8>; 3] {
@@ -33,15 +33,15 @@ fn contents() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn stored_and_bzip2_and_zlib_come_back() {
+fn decodes_stored_bzip2_and_zlib_blocks() {
     for raw in contents() {
-        comes_back(LrzipCodec::Stored, &raw, &raw);
+        assert_decodes(LrzipCodec::Stored, &raw, &raw);
         let mut bzip2 = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::new(1));
         bzip2.write_all(&raw).unwrap();
-        comes_back(LrzipCodec::Bzip2, &bzip2.finish().unwrap(), &raw);
+        assert_decodes(LrzipCodec::Bzip2, &bzip2.finish().unwrap(), &raw);
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
         zlib.write_all(&raw).unwrap();
-        comes_back(LrzipCodec::Zlib, &zlib.finish().unwrap(), &raw);
+        assert_decodes(LrzipCodec::Zlib, &zlib.finish().unwrap(), &raw);
     }
 }
 
@@ -53,8 +53,8 @@ fn lzma(raw: &[u8], dictionary_bytes: u32) -> Vec<u8> {
     let mut stream = Stream::new_raw_encoder(&filters).unwrap();
     let mut out = Vec::with_capacity(raw.len() * 2 + 1000);
     loop {
-        let taken = stream.total_in() as usize;
-        let status = stream.process_vec(&raw[taken..], &mut out, Action::Finish);
+        let consumed = stream.total_in() as usize;
+        let status = stream.process_vec(&raw[consumed..], &mut out, Action::Finish);
         if status.unwrap() == Status::StreamEnd {
             return out;
         }
@@ -62,23 +62,23 @@ fn lzma(raw: &[u8], dictionary_bytes: u32) -> Vec<u8> {
 }
 
 #[test]
-fn lzma_comes_back_and_needs_its_dictionary() {
+fn decodes_lzma_and_needs_its_dictionary() {
     let lzma_codec = |dictionary_bytes| LrzipCodec::Lzma {
         properties: 0x5D,
         dictionary_bytes,
         filter: None,
     };
     for raw in contents() {
-        comes_back(lzma_codec(1 << 20), &lzma(&raw, 1 << 20), &raw);
+        assert_decodes(lzma_codec(1 << 20), &lzma(&raw, 1 << 20), &raw);
     }
     let far = [noise(40_000, 1), noise(40_000, 1)].concat();
     let data = lzma(&far, 1 << 20);
-    assert!(opened(lzma_codec(4096), &data, far.len(), 4096, 4096).is_err());
-    assert!(opened(lzma_codec(1 << 17), &data, far.len(), 4096, 4096).is_ok());
+    assert!(decode_in_chunks(lzma_codec(4096), &data, far.len(), 4096, 4096).is_err());
+    assert!(decode_in_chunks(lzma_codec(1 << 17), &data, far.len(), 4096, 4096).is_ok());
 }
 
 #[test]
-fn what_is_encoded_opens() {
+fn decodes_what_the_encoders_produce() {
     for choice in (0..72).filter(|choice| choice % 6 != 5 || *choice < 32) {
         for raw in [
             &[][..],
@@ -90,7 +90,7 @@ fn what_is_encoded_opens() {
             round_trips(choice, raw);
         }
     }
-    // Far matches and long runs of LZO: distances up to and beyond what its instructions hold.
+    // Far matches and long runs of LZO: distances up to and beyond the limits of its instructions.
     for distance in [
         2047, 2048, 2049, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 49_151, 49_152,
     ] {
@@ -113,34 +113,34 @@ fn what_is_encoded_opens() {
 }
 
 #[test]
-fn zpaq_squeezes_and_keeps_to_its_memory() {
+fn higher_zpaq_levels_compress_better() {
     let raw = text(60_000, 9);
     let mut sizes = Vec::new();
     for choice in [5, 5 + 24] {
-        let mut coded = Vec::new();
-        encode_lrzip_block(plan(choice), &raw, &mut coded).unwrap();
-        sizes.push(coded.len());
+        let mut encoded = Vec::new();
+        encode_lrzip_block(plan(choice), &raw, &mut encoded).unwrap();
+        sizes.push(encoded.len());
     }
     assert!(sizes[1] < sizes[0] && sizes[0] < raw.len() / 2, "{sizes:?}");
 }
 
 proptest! {
     #[test]
-    fn any_content_comes_back(choice: u8, raw in prop::collection::vec(any::<u8>(), 0..2000), copies in 0..3_usize) {
+    fn any_content_round_trips(choice: u8, raw in prop::collection::vec(any::<u8>(), 0..2000), copies in 0..3_usize) {
         let raw = raw.repeat(1 + copies);
-        // Models of ZPAQ take some ten megabytes, to be made anew for each block.
+        // The larger models of ZPAQ allocate tens of megabytes for each block.
         if choice % 6 != 5 || choice < 32 {
             round_trips(choice, &raw);
         }
     }
 
     #[test]
-    fn any_bytes_are_survived(choice: u8, data in prop::collection::vec(any::<u8>(), 0..3000), length in 0..20_000_usize) {
-        survives(choice, &data, length);
+    fn arbitrary_bytes_decode_or_fail(choice: u8, data in prop::collection::vec(any::<u8>(), 0..3000), length in 0..20_000_usize) {
+        decodes_arbitrary_bytes(choice, &data, length);
     }
 
     #[test]
-    fn damaged_blocks_are_survived(choice in 1..6_u8, at: prop::sample::Index, bit in 0..8_u32, seed: u64) {
+    fn damaged_blocks_decode_or_fail(choice in 1..6_u8, at: prop::sample::Index, bit in 0..8_u32, seed: u64) {
         let raw = text(3000, seed);
         let mut data = match codec(choice) {
             LrzipCodec::Lzma { .. } => lzma(&raw, 1 << 20),
@@ -148,16 +148,17 @@ proptest! {
         };
         let at = at.index(data.len());
         data[at] ^= 1_u8 << bit;
-        survives(choice, &data, 3000);
+        decodes_arbitrary_bytes(choice, &data, 3000);
     }
 }
 
-/// Found by the fuzz target: with all of the input at hand liblzma looked behind the last byte of the block, and so did our LZO.
+/// Found by the fuzz target: with all of the input available, liblzma read beyond the last byte of
+/// the block, and so did the LZO decoder.
 #[test]
-fn what_lies_behind_the_block_is_not_looked_at() {
-    survives(240, &[0, 0, 78, 255, 255, 255, 0, 16, 0, 0], 1);
+fn bytes_after_the_block_do_not_affect_decoding() {
+    decodes_arbitrary_bytes(240, &[0, 0, 78, 255, 255, 255, 0, 16, 0, 0], 1);
     let lzo = [
         2, 255, 233, 0, 0, 255, 120, 5, 0, 2, 255, 233, 0, 0, 255, 252,
     ];
-    survives(120, &lzo, 5);
+    decodes_arbitrary_bytes(120, &lzo, 5);
 }

@@ -1,4 +1,5 @@
-//! Digests that people compare: which functions there are, one hasher for all of them, and the value.
+//! Digests that people compare: which functions there are, one hasher for all of them, and the
+//! value.
 //!
 //! MD5 is ours ([`crate::md5`]); SHA-256 (FIPS 180-4) and BLAKE3 come from libraries.
 
@@ -200,7 +201,8 @@ pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
 mod tests {
     use super::*;
 
-    /// The digests of "abc": RFC 1321 (A.5), FIPS 180-2 (B.1), and the BLAKE3 project's own program.
+    /// The digests of "abc": RFC 1321 (A.5), FIPS 180-2 (B.1), and the BLAKE3 project's own
+    /// program.
     const ABC: [(DigestAlgorithm, &str); 3] = [
         (DigestAlgorithm::Md5, "900150983cd24fb0d6963f7d28e17f72"),
         (

@@ -1,8 +1,9 @@
-//! The two ciphers of lrzip's archives: keys from a password, and items (heads of blocks, blocks, the digest) that are encrypted
-//! one by one.
+//! The two ciphers of lrzip's archives: keys from a password, and items (heads of blocks, blocks,
+//! the digest) that are encrypted one by one.
 //!
-//! Neither is a model. The first one does not notice that bytes were changed, and its key derivation is a single hash over
-//! some hundred megabytes. The second one authenticates each item, but not their order.
+//! Neither is a model. The first one does not notice that bytes were changed, and its key
+//! derivation is a single hash over some hundred megabytes. The second one authenticates each item,
+//! but not their order.
 
 mod seal;
 
@@ -67,13 +68,15 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Keys of the first cipher: SHA-512 over as many numbered copies of salt and password as make `loops` times 64 bytes.
+    /// Keys of the first cipher: SHA-512 over as many numbered copies of salt and password as make
+    /// `loops` times 64 bytes.
     #[must_use]
     pub fn cbc(salt: [u8; SALT_BYTES], loops: u64, password: &[u8]) -> Keys {
         let salted_password = [&salt[..], password].concat();
         let copies = loops.saturating_mul(64) / (salted_password.len() as u64 + 8);
         let mut hash = Sha512::new();
-        // Many copies at once: a call of the hash for each of some ten bytes takes longer than hashing them.
+        // Many copies at once: a call of the hash for each of some ten bytes takes longer than
+        // hashing them.
         let mut batch = Vec::with_capacity(BATCH_BYTES + 1024);
         for number in 0..copies {
             batch.extend_from_slice(&number.to_le_bytes());
@@ -89,7 +92,8 @@ impl Keys {
         }
     }
 
-    /// Keys of the second cipher: PBKDF2-HMAC-SHA512, and HKDF-Expand for each kind of item. `version` is the archive's.
+    /// Keys of the second cipher: PBKDF2-HMAC-SHA512, and HKDF-Expand for each kind of item.
+    /// `version` is the archive's.
     #[must_use]
     pub fn gcm(salt: [u8; 16], iterations: u32, version: [u8; 2], password: &[u8]) -> Option<Keys> {
         let master: [u8; 64] = pbkdf2::pbkdf2_hmac_array::<Sha512, 64>(password, &salt, iterations);
@@ -106,8 +110,9 @@ impl Keys {
         })
     }
 
-    /// Opens an item as it is stored, in its place. `None` if it is too short, or (the second cipher) not authentic. Of the first
-    /// cipher short blocks come back with the random bytes that fill them up.
+    /// Opens an item as it is stored, in its place. `None` if it is too short, or (the second
+    /// cipher) not authentic. Of the first cipher short blocks come back with the random bytes that
+    /// fill them up.
     #[must_use]
     pub fn open(&self, item: Item, mut stored: Vec<u8>) -> Option<Vec<u8>> {
         match self {
@@ -160,7 +165,8 @@ impl Keys {
     }
 }
 
-/// One step from the archive's hash to the key of an item, and from there to what its first block is combined with.
+/// One step from the archive's hash to the key of an item, and from there to what its first block
+/// is combined with.
 fn chain(first: &[u8], salt: &[u8], salted_password: &[u8]) -> [u8; 64] {
     let mut hash = Sha512::new();
     for part in [first, salt, salted_password] {
@@ -169,7 +175,8 @@ fn chain(first: &[u8], salt: &[u8], salted_password: &[u8]) -> [u8; 64] {
     hash.finalize().into()
 }
 
-/// CBC; a last block that is not whole has stolen the end of the one before, and the two have changed places.
+/// CBC; a last block that is not whole has stolen the end of the one before, and the two have
+/// changed places.
 fn open_cbc(hash: &[u8; 64], salt: &[u8], salted_password: &[u8], coded: &mut [u8]) -> Option<()> {
     let key = chain(hash, salt, salted_password);
     let initial = chain(&key, salt, salted_password);

@@ -1,5 +1,5 @@
-//! Statements about this crate that hold for any input; shared by the tests here and the fuzz targets.
-//! Each function panics (fails) when its statement does not hold.
+//! Statements about this crate that hold for any input; shared by the tests here and the fuzz
+//! targets. Each function panics (fails) when its statement does not hold.
 #![allow(clippy::expect_used, clippy::panic)]
 
 use crate::md5::plain::md5_plain;
@@ -37,8 +37,9 @@ pub fn segmented_hash_is_blake3(content: &[u8]) {
     );
 }
 
-/// Hashing by segment gives the standard BLAKE3 hash also where segments come in pieces: `cuts` says how long each piece is, and
-/// what starts at a segment and holds a whole one is hashed as such.
+/// Hashing by segment gives the standard BLAKE3 hash also where segments come in pieces: `cuts`
+/// says how long each piece is, and what starts at a segment and holds a whole one is hashed as
+/// such.
 ///
 /// # Panics
 /// When it does not.
@@ -86,8 +87,8 @@ pub fn md5_in_pieces(bytes: &[u8], cuts: &[u16]) {
     );
 }
 
-/// MD5 of many inputs, each in two pieces, side by side, is that of each alone; and that of the RFC's plain form for
-/// the first few (it is slow).
+/// MD5 of many inputs, each in two pieces, side by side, is that of each alone; and that of the
+/// RFC's plain form for the first few (it is slow).
 ///
 /// # Panics
 /// When it is not.

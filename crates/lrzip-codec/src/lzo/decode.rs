@@ -1,8 +1,10 @@
-//! LZO1X, as described in the Linux kernel's documentation ("LZO stream format as understood by Linux' LZO decompressor",
-//! Documentation/staging/lzo.rst; the first byte 17, which marks a newer dialect there, is an ordinary instruction here).
+//! The decoder of LZO1X, after the Linux kernel's documentation ("LZO stream format as understood
+//! by Linux' LZO decompressor", Documentation/staging/lzo.rst). A first byte of 17, which marks a
+//! newer dialect there, is an ordinary instruction here.
 //!
-//! An instruction copies from at most 48 KiB back and is followed by up to three literal bytes; what an instruction below 16
-//! means depends on how many literals came before it. Lengths go on in further bytes, 255 for each zero.
+//! An instruction copies from at most 48 KiB back and is followed by up to three literal bytes. The
+//! meaning of an instruction below 16 depends on the number of literals before it. Lengths continue
+//! in further bytes, of which each zero adds 255.
 
 use crate::stage::{Progress, Stage, damaged};
 use refrain_codec::CodecId;
@@ -12,24 +14,24 @@ use refrain_codec::Result;
 const WINDOW_BYTES: usize = 1 << 16;
 const WINDOW_MASK: usize = WINDOW_BYTES - 1;
 
-/// Lengths stop here: no length that fits in memory goes beyond.
+/// Longer lengths are refused: none that fits in memory exceeds this.
 const LENGTH_MAX: u64 = 1 << 40;
 
-/// What the instruction before copied as literals.
+/// The number of literals that the previous instruction copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Literals {
+enum LiteralCount {
     None,
-    /// One to three, or none after a match that names none: then the next instruction is a run of literals.
+    /// One to three.
     Few,
     /// Four or more.
     Many,
 }
 
-/// A match whose distance is not known yet.
+/// A match whose distance has not been read yet.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     length: u64,
-    /// Added to the distance that follows.
+    /// The value that is added to the distance that follows.
     base: usize,
 }
 
@@ -37,64 +39,65 @@ struct Match {
 enum State {
     First,
     Instruction,
-    /// The length of a run of literals goes on.
+    /// The length of a run of literals continues.
     LiteralLength(u64),
-    /// The length of a match goes on; two bytes of distance follow.
+    /// The length of a match continues; two bytes of distance follow.
     MatchLength(Match),
-    /// One byte of distance follows: its bits begin at `shift`; with the number of literals after the match.
+    /// One byte of distance follows, whose bits begin at `shift`. `literals` follow the match.
     NearDistance {
         found: Match,
         shift: u32,
         literals: u8,
     },
-    /// Two bytes of distance follow; the first one is known.
+    /// Two bytes of distance follow, of which `low` is the first if it has been read.
     FarDistance {
         found: Match,
         low: Option<u8>,
     },
     Copy {
         distance: usize,
-        left: u64,
+        remaining: u64,
         literals: u8,
     },
     Literals {
-        left: u64,
-        before: Literals,
+        remaining: u64,
+        before: LiteralCount,
     },
     End,
 }
 
-pub(crate) struct Lzo {
+/// A streaming decoder.
+pub(crate) struct LzoStage {
     state: State,
-    before: Literals,
+    before: LiteralCount,
     window: Box<[u8]>,
-    /// Bytes made, of which the window holds the last.
-    made: u64,
+    /// The number of bytes produced, of which the window holds the last.
+    produced_bytes: u64,
 }
 
-impl Lzo {
-    pub(crate) fn new() -> Lzo {
-        Lzo {
+impl LzoStage {
+    pub(crate) fn new() -> LzoStage {
+        LzoStage {
             state: State::First,
-            before: Literals::None,
+            before: LiteralCount::None,
             window: vec![0; WINDOW_BYTES].into_boxed_slice(),
-            made: 0,
+            produced_bytes: 0,
         }
     }
 
-    /// One byte of an instruction.
-    fn take(&mut self, byte: u8) -> Result<State> {
+    /// Parses one byte of an instruction and returns the next state.
+    fn parse_byte(&mut self, byte: u8) -> Result<State> {
         let value = u64::from(byte);
         Ok(match self.state {
             State::First if byte > 17 => literal_run(value - 17),
             State::First | State::Instruction => self.instruction(byte),
             State::LiteralLength(length) => match byte {
-                0 => State::LiteralLength(longer(length)?),
+                0 => State::LiteralLength(extended(length)?),
                 _ => literal_run(length + value),
             },
             State::MatchLength(found) => match byte {
                 0 => State::MatchLength(Match {
-                    length: longer(found.length)?,
+                    length: extended(found.length)?,
                     ..found
                 }),
                 _ => State::FarDistance {
@@ -142,10 +145,10 @@ impl Lzo {
             literals,
         };
         match (byte, self.before) {
-            (0, Literals::None) => State::LiteralLength(3 + 15),
-            (..16, Literals::None) => literal_run(3 + wide),
-            (..16, Literals::Few) => near(2, (low >> 2) + 1, 2),
-            (..16, Literals::Many) => near(3, (low >> 2) + 2049, 2),
+            (0, LiteralCount::None) => State::LiteralLength(3 + 15),
+            (..16, LiteralCount::None) => literal_run(3 + wide),
+            (..16, LiteralCount::Few) => near(2, (low >> 2) + 1, 2),
+            (..16, LiteralCount::Many) => near(3, (low >> 2) + 2049, 2),
             (16..32, _) => far(wide & 7, 7, FAR_BASE + ((low & 8) << 11)),
             (32..64, _) => far(wide & 31, 31, 1),
             (64..128, _) => near(3 + (wide >> 5 & 1), (low >> 2 & 7) + 1, 3),
@@ -153,23 +156,26 @@ impl Lzo {
         }
     }
 
-    fn copy(&self, distance: usize, left: u64, literals: u8) -> Result<State> {
-        if distance as u64 > self.made {
-            return Err(damaged(CodecId::LZO, "a copy from before the beginning"));
+    fn copy(&self, distance: usize, remaining: u64, literals: u8) -> Result<State> {
+        if distance as u64 > self.produced_bytes {
+            return Err(damaged(
+                CodecId::LZO,
+                "a match reaches back before the beginning",
+            ));
         }
         Ok(State::Copy {
             distance,
-            left,
+            remaining,
             literals,
         })
     }
 
-    /// Makes one byte.
+    /// Produces one byte.
     #[inline]
-    fn put(&mut self, byte: u8, out: &mut u8) {
+    fn emit(&mut self, byte: u8, out: &mut u8) {
         *out = byte;
-        self.window[self.made as usize & WINDOW_MASK] = byte;
-        self.made += 1;
+        self.window[self.produced_bytes as usize & WINDOW_MASK] = byte;
+        self.produced_bytes += 1;
     }
 }
 
@@ -192,78 +198,83 @@ fn far(length: u64, all: u64, base: usize) -> State {
     }
 }
 
-fn literal_run(left: u64) -> State {
-    let before = match left {
-        0 => Literals::None,
-        1..4 => Literals::Few,
-        _ => Literals::Many,
+fn literal_run(remaining: u64) -> State {
+    let before = match remaining {
+        0 => LiteralCount::None,
+        1..4 => LiteralCount::Few,
+        _ => LiteralCount::Many,
     };
-    State::Literals { left, before }
+    State::Literals { remaining, before }
 }
 
-fn longer(length: u64) -> Result<u64> {
+fn extended(length: u64) -> Result<u64> {
     match length {
-        LENGTH_MAX.. => Err(damaged(CodecId::LZO, "an endless length")),
+        LENGTH_MAX.. => Err(damaged(CodecId::LZO, "a length exceeds the limit")),
         _ => Ok(length + 255),
     }
 }
 
-impl Stage for Lzo {
+impl Stage for LzoStage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
-        let (mut taken, mut made) = (0, 0);
-        // With no room left the next instruction is not looked at: it may lie behind the block, and be anything.
-        while made < out.len() {
+        let (mut consumed, mut produced) = (0, 0);
+        // Without space in `out`, the next instruction is not parsed: it may follow the block and
+        // be anything.
+        while produced < out.len() {
             match self.state {
                 State::End => break,
                 State::Copy {
                     distance,
-                    left,
+                    remaining,
                     literals,
                 } => {
-                    let count = left.min((out.len() - made) as u64);
-                    for to in &mut out[made..made + count as usize] {
-                        let from =
-                            self.window[(self.made as usize).wrapping_sub(distance) & WINDOW_MASK];
-                        self.put(from, to);
+                    let count = remaining.min((out.len() - produced) as u64);
+                    for to in &mut out[produced..produced + count as usize] {
+                        let from = self.window
+                            [(self.produced_bytes as usize).wrapping_sub(distance) & WINDOW_MASK];
+                        self.emit(from, to);
                     }
-                    made += count as usize;
-                    self.state = match left - count {
+                    produced += count as usize;
+                    self.state = match remaining - count {
                         0 => literal_run(u64::from(literals)),
-                        left => State::Copy {
+                        remaining => State::Copy {
                             distance,
-                            left,
+                            remaining,
                             literals,
                         },
                     };
                 }
-                State::Literals { left, before } => {
-                    let count = left
-                        .min((out.len() - made) as u64)
-                        .min((input.len() - taken) as u64) as usize;
-                    for (to, &from) in out[made..made + count].iter_mut().zip(&input[taken..]) {
-                        self.put(from, to);
+                State::Literals { remaining, before } => {
+                    let count = remaining
+                        .min((out.len() - produced) as u64)
+                        .min((input.len() - consumed) as u64)
+                        as usize;
+                    for (to, &from) in out[produced..produced + count]
+                        .iter_mut()
+                        .zip(&input[consumed..])
+                    {
+                        self.emit(from, to);
                     }
-                    (made, taken) = (made + count, taken + count);
-                    let left = left - count as u64;
-                    if left > 0 {
-                        self.state = State::Literals { left, before };
+                    (produced, consumed) = (produced + count, consumed + count);
+                    let remaining = remaining - count as u64;
+                    if remaining > 0 {
+                        self.state = State::Literals { remaining, before };
                         break;
                     }
                     self.before = before;
                     self.state = State::Instruction;
                 }
                 _ => {
-                    let Some(&byte) = input.get(taken) else {
+                    let Some(&byte) = input.get(consumed) else {
                         break;
                     };
-                    taken += 1;
-                    self.state = self.take(byte)?;
+                    consumed += 1;
+                    self.state = self.parse_byte(byte)?;
                 }
             }
         }
         Ok(Progress {
-            consumed_bytes: taken,
-            produced_bytes: made,
+            consumed_bytes: consumed,
+            produced_bytes: produced,
         })
     }
 }

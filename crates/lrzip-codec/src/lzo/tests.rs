@@ -1,50 +1,51 @@
-//! Streams made instruction by instruction, and what each of them says, written down at the same time: the slow twin.
+//! The decoder against streams that are built instruction by instruction together with their
+//! content.
 
 use crate::codec::LrzipCodec;
-use crate::property::decode::opened;
+use crate::property::decode::decode_in_chunks;
 use crate::stage::damaged;
 use refrain_codec::CodecId;
 use refrain_codec::property::noise;
 
-/// A stream and its content so far.
-struct Maker {
+/// Builds a stream and its content.
+struct StreamBuilder {
     stream: Vec<u8>,
     content: Vec<u8>,
-    /// Random bytes, and how many were used.
-    dice: Vec<u8>,
+    /// Random bytes, and the number of them that were used.
+    random_bytes: Vec<u8>,
     used: usize,
-    /// Literals that the last instruction copied; 4 for four or more.
+    /// The number of literals that the last instruction copied; 4 means four or more.
     literals_before: usize,
 }
 
-impl Maker {
-    fn new(seed: u64) -> Maker {
-        Maker {
+impl StreamBuilder {
+    fn new(seed: u64) -> StreamBuilder {
+        StreamBuilder {
             stream: Vec::new(),
             content: Vec::new(),
-            dice: noise(200_000, seed),
+            random_bytes: noise(200_000, seed),
             used: 0,
             literals_before: 0,
         }
     }
 
-    /// A number below `end`.
-    fn below(&mut self, end: usize) -> usize {
-        let byte = |at: usize| usize::from(self.dice[at % self.dice.len()]);
-        let number = byte(self.used) | byte(self.used + 1) << 8 | byte(self.used + 2) << 16;
+    /// Returns a random number below `end`.
+    fn random_below(&mut self, end: usize) -> usize {
+        let byte = |at: usize| usize::from(self.random_bytes[at % self.random_bytes.len()]);
+        let value = byte(self.used) | byte(self.used + 1) << 8 | byte(self.used + 2) << 16;
         self.used += 3;
-        number % end
+        value % end
     }
 
     fn literals(&mut self, count: usize) {
         for _ in 0..count {
-            let byte = self.below(256) as u8;
+            let byte = self.random_below(256) as u8;
             self.stream.push(byte);
             self.content.push(byte);
         }
     }
 
-    /// What is left of a length that did not fit in its instruction.
+    /// Writes the part of a length that does not fit in its instruction.
     fn long_length(&mut self, mut rest: usize) {
         while rest > 255 {
             self.stream.push(0);
@@ -53,7 +54,7 @@ impl Maker {
         self.stream.push(rest as u8);
     }
 
-    /// A run of literals where an instruction may stand that follows none.
+    /// Writes a run of literals. The previous instruction must not have literals.
     fn literal_run(&mut self, count: usize) {
         match count {
             4..=18 => self.stream.push(count as u8 - 3),
@@ -66,8 +67,8 @@ impl Maker {
         self.literals_before = 4;
     }
 
-    /// Copies as a match does, byte by byte, and the literals behind it.
-    fn copied(&mut self, distance: usize, length: usize, literals: usize) {
+    /// Appends the content of a match, byte by byte, and the literals that follow it.
+    fn match_content(&mut self, distance: usize, length: usize, literals: usize) {
         for _ in 0..length {
             self.content
                 .push(self.content[self.content.len() - distance]);
@@ -77,22 +78,22 @@ impl Maker {
     }
 
     fn length(&mut self, in_instruction: usize) -> usize {
-        match self.below(3) {
-            0 => 3 + self.below(in_instruction - 2),
-            1 => 3 + self.below(300),
-            _ => 3 + self.below(3000),
+        match self.random_below(3) {
+            0 => 3 + self.random_below(in_instruction - 2),
+            1 => 3 + self.random_below(300),
+            _ => 3 + self.random_below(3000),
         }
     }
 
-    /// One match of a kind that can stand here.
-    fn matched(&mut self) {
-        let (behind, reach) = (self.below(4), self.content.len());
-        let tail = behind as u8;
-        let within = |this: &mut Maker, first: usize, last: usize| {
-            (reach >= first).then(|| first + this.below(last.min(reach) - first + 1))
+    /// Writes a match of a kind that is valid here.
+    fn add_match(&mut self) {
+        let (literals, reach) = (self.random_below(4), self.content.len());
+        let tail = literals as u8;
+        let within = |this: &mut StreamBuilder, first: usize, last: usize| {
+            (reach >= first).then(|| first + this.random_below(last.min(reach) - first + 1))
         };
-        match self.below(5) {
-            // 1 to 48 KiB back; a distance of just 16 KiB would end the stream.
+        match self.random_below(5) {
+            // 16 to 48 KiB back. A distance of exactly 16 KiB would end the stream.
             0 => {
                 let Some(distance) = within(self, 16_385, 16_384 + 32_767) else {
                     return;
@@ -103,8 +104,8 @@ impl Maker {
                     return;
                 }
                 self.far(16 | (above >> 14 << 3) as u8, length, 7);
-                self.distance((above % 16_384) << 2 | behind);
-                self.copied(distance, length, behind);
+                self.distance((above % 16_384) << 2 | literals);
+                self.match_content(distance, length, literals);
             }
             1 => {
                 let Some(distance) = within(self, 1, 16_384) else {
@@ -112,21 +113,21 @@ impl Maker {
                 };
                 let length = self.length(33);
                 self.far(32, length, 31);
-                self.distance((distance - 1) << 2 | behind);
-                self.copied(distance, length, behind);
+                self.distance((distance - 1) << 2 | literals);
+                self.match_content(distance, length, literals);
             }
             2 => {
                 let Some(distance) = within(self, 1, 2048) else {
                     return;
                 };
-                let length = 3 + self.below(6);
+                let length = 3 + self.random_below(6);
                 let (low, high) = ((distance - 1) % 8, (distance - 1) / 8);
                 self.stream
                     .push((length as u8 - 1) << 5 | (low as u8) << 2 | tail);
                 self.stream.push(high as u8);
-                self.copied(distance, length, behind);
+                self.match_content(distance, length, literals);
             }
-            // What a small instruction means depends on the literals before it.
+            // The meaning of a small instruction depends on the literals before it.
             _ => {
                 let (first, length) = match self.literals_before {
                     0 => return,
@@ -139,7 +140,7 @@ impl Maker {
                 let (low, high) = ((distance - first) % 4, (distance - first) / 4);
                 self.stream.push((low as u8) << 2 | tail);
                 self.stream.push(high as u8);
-                self.copied(distance, length, behind);
+                self.match_content(distance, length, literals);
             }
         }
     }
@@ -164,44 +165,45 @@ impl Maker {
     }
 }
 
-/// Begins as lzo1x_1 does (a first byte above 17 is a run of literals) or with an ordinary instruction.
-fn made(seed: u64, instructions: usize) -> (Vec<u8>, Vec<u8>) {
-    let mut maker = Maker::new(seed);
-    let first = maker.below(300);
+/// Builds a stream that begins as those of lzo1x_1 do (a first byte above 17 is a run of literals)
+/// or with an ordinary instruction.
+fn random_stream(seed: u64, instructions: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut builder = StreamBuilder::new(seed);
+    let first = builder.random_below(300);
     match first {
         1..=238 => {
-            maker.stream.push(first as u8 + 17);
-            maker.literals(first);
-            maker.literals_before = first.min(4);
+            builder.stream.push(first as u8 + 17);
+            builder.literals(first);
+            builder.literals_before = first.min(4);
         }
-        _ => maker.literal_run(first.max(4)),
+        _ => builder.literal_run(first.max(4)),
     }
     for _ in 0..instructions {
-        if maker.literals_before == 0 && maker.below(2) == 0 {
-            let count = match maker.below(3) {
-                0 => 4 + maker.below(15),
-                1 => 4 + maker.below(600),
+        if builder.literals_before == 0 && builder.random_below(2) == 0 {
+            let count = match builder.random_below(3) {
+                0 => 4 + builder.random_below(15),
+                1 => 4 + builder.random_below(600),
                 _ => 274,
             };
-            maker.literal_run(count);
+            builder.literal_run(count);
         } else {
-            maker.matched();
+            builder.add_match();
         }
     }
-    maker.finish()
+    builder.finish()
 }
 
 #[test]
-fn every_instruction_does_what_it_says() {
+fn decodes_every_instruction() {
     let mut longest = 0;
     for seed in 0..60 {
-        let (stream, content) = made(seed, 10 + 10 * seed as usize);
+        let (stream, content) = random_stream(seed, 10 + 10 * seed as usize);
         longest = longest.max(content.len());
         for (input, output) in [(usize::MAX / 2, usize::MAX / 2), (1, 999), (777, 1)] {
-            let found = opened(LrzipCodec::Lzo, &stream, content.len(), input, output);
-            assert!(found.unwrap() == content, "seed {seed}, pieces of {input}");
+            let found = decode_in_chunks(LrzipCodec::Lzo, &stream, content.len(), input, output);
+            assert!(found.unwrap() == content, "seed {seed}, chunks of {input}");
         }
-        let more = opened(LrzipCodec::Lzo, &stream, content.len() + 1, 4096, 4096);
+        let more = decode_in_chunks(LrzipCodec::Lzo, &stream, content.len() + 1, 4096, 4096);
         let cause = "the data ends before the block does";
         assert_eq!(more, Err(damaged(CodecId::LZO, cause)), "seed {seed}");
     }
@@ -209,11 +211,11 @@ fn every_instruction_does_what_it_says() {
 }
 
 #[test]
-fn copies_from_before_the_beginning_are_refused() {
-    // Four literals, then a match of three from five bytes back.
+fn rejects_matches_that_reach_back_before_the_beginning() {
+    // Four literals, then a match of three bytes from five bytes back.
     let stream = [21, 1, 2, 3, 4, 0x50, 0, 17, 0, 0];
-    assert!(opened(LrzipCodec::Lzo, &stream, 7, 100, 100).is_err());
+    assert!(decode_in_chunks(LrzipCodec::Lzo, &stream, 7, 100, 100).is_err());
     let stream = [21, 1, 2, 3, 4, 0x4C, 0, 17, 0, 0];
-    let found = opened(LrzipCodec::Lzo, &stream, 7, 100, 100);
+    let found = decode_in_chunks(LrzipCodec::Lzo, &stream, 7, 100, 100);
     assert_eq!(found.unwrap(), [1, 2, 3, 4, 1, 2, 3]);
 }

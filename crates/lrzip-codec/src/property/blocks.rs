@@ -1,38 +1,39 @@
-//! What must hold for all foreign blocks; shared by proptest and the fuzz target.
+//! Properties of all codecs.
 
-use super::decode::{codec, opened, opened_within};
+use super::decode::{codec, decode_in_chunks, decode_in_chunks_within};
 use super::zpaq;
 use crate::codec::LrzipCodec;
 use crate::encoder::{LrzipPlan, encode_lrzip_block};
 
-/// Arbitrary bytes as a block: no panic, no endless loop, and the same whatever the pieces. ZPAQ opens them as its slow twin does, and
-/// does so with what they say of a model.
-pub fn survives(choice: u8, data: &[u8], raw_length_bytes: usize) {
-    let whole = opened(
+/// Decoding arbitrary bytes does not panic and terminates, and its result does not depend on the
+/// size of the chunks. ZPAQ decodes them as its reference implementation does, also in a model
+/// derived from them.
+pub fn decodes_arbitrary_bytes(choice: u8, data: &[u8], raw_length_bytes: usize) {
+    let whole = decode_in_chunks(
         codec(choice),
         data,
         raw_length_bytes,
         usize::MAX / 2,
         usize::MAX / 2,
     );
-    let pieces = opened(
+    let chunked = decode_in_chunks(
         codec(choice),
         data,
         raw_length_bytes,
         1 + data.len() / 7,
         1000,
     );
-    assert_eq!(whole.is_ok(), pieces.is_ok());
-    if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
-        assert!(whole == pieces, "pieces change what comes out");
+    assert_eq!(whole.is_ok(), chunked.is_ok());
+    if let (Ok(whole), Ok(chunked)) = (whole, chunked) {
+        assert!(whole == chunked, "the chunk size changes the output");
     }
     if codec(choice) == LrzipCodec::Zpaq {
-        zpaq::same_as_the_twin(data, raw_length_bytes);
-        zpaq::models_agree(data);
+        zpaq::matches_reference(data, raw_length_bytes);
+        zpaq::models_match_reference(data);
     }
 }
 
-/// How `choice` says to code a block.
+/// Selects a plan.
 #[must_use]
 pub fn plan(choice: u8) -> LrzipPlan {
     let level = 1 + choice / 8 % 9;
@@ -45,35 +46,35 @@ pub fn plan(choice: u8) -> LrzipPlan {
             level,
             dictionary_bytes: 1 << 20,
         },
-        // Models of the highest levels take hundreds of megabytes.
+        // The models of the highest levels use hundreds of megabytes.
         _ => LrzipPlan::Zpaq {
             level: 1 + choice / 8 % 7,
         },
     }
 }
 
-/// Any bytes as a block come back, in pieces too.
+/// Any block decodes to its content, in one step and in chunks.
 pub fn round_trips(choice: u8, raw: &[u8]) {
     let plan = plan(choice);
-    let mut coded = vec![7];
-    let encoded = encode_lrzip_block(plan, raw, &mut coded);
-    assert!(encoded.is_ok(), "{plan:?}: {encoded:?}");
-    assert_eq!(coded.first(), Some(&7), "what stood before is kept");
-    let data = coded.get(1..).unwrap_or_default();
-    for piece in [usize::MAX / 2, 1000] {
-        let opened = opened_within(
+    let mut encoded = vec![7];
+    let result = encode_lrzip_block(plan, raw, &mut encoded);
+    assert!(result.is_ok(), "{plan:?}: {result:?}");
+    assert_eq!(encoded.first(), Some(&7), "the encoder appends");
+    let data = encoded.get(1..).unwrap_or_default();
+    for chunk_bytes in [usize::MAX / 2, 1000] {
+        let decoded = decode_in_chunks_within(
             plan.memory_bytes(),
             plan.codec(),
             data,
             raw.len(),
-            (piece, piece),
+            (chunk_bytes, chunk_bytes),
         );
         assert!(
-            opened.is_ok_and(|opened| opened == raw),
-            "{plan:?} in pieces of {piece}"
+            decoded.is_ok_and(|decoded| decoded == raw),
+            "{plan:?} in chunks of {chunk_bytes}"
         );
     }
     if plan.codec() == LrzipCodec::Zpaq {
-        zpaq::twin_opens(data, raw);
+        zpaq::reference_decodes(data, raw);
     }
 }

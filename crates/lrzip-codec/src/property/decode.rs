@@ -1,4 +1,4 @@
-//! Decoding a block in chunks of given sizes.
+//! Decodes blocks in chunks of given sizes.
 
 use refrain_codec::Result;
 
@@ -6,10 +6,10 @@ use crate::codec::LrzipCodec;
 use crate::decoder::LrzipDecoder;
 use crate::filter::LrzipFilter;
 
-/// Memory that a forged block may ask for.
-pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 20;
+/// The memory that a forged block may request, in bytes.
+const MEMORY_BYTES_MAX: u64 = 32 << 20;
 
-/// The codec that `choice` stands for.
+/// Selects a codec.
 #[must_use]
 pub fn codec(choice: u8) -> LrzipCodec {
     let lzma = |filter| LrzipCodec::Lzma {
@@ -30,39 +30,42 @@ pub fn codec(choice: u8) -> LrzipCodec {
     }
 }
 
-/// Opens a block with pieces of these sizes; `None` stands for a piece as large as there is.
+/// Decodes a block in chunks of these sizes.
 ///
 /// # Errors
-/// What the decoder says.
-pub fn opened(
+/// Those of the decoder.
+pub fn decode_in_chunks(
     codec: LrzipCodec,
     data: &[u8],
     raw_length_bytes: usize,
-    input_piece: usize,
-    output_piece: usize,
+    input_chunk_bytes: usize,
+    output_chunk_bytes: usize,
 ) -> Result<Vec<u8>> {
-    let pieces = (input_piece, output_piece);
-    opened_within(MEMORY_BYTES_MAX, codec, data, raw_length_bytes, pieces)
+    let chunk_bytes = (input_chunk_bytes, output_chunk_bytes);
+    decode_in_chunks_within(MEMORY_BYTES_MAX, codec, data, raw_length_bytes, chunk_bytes)
 }
 
-pub(crate) fn opened_within(
+pub(crate) fn decode_in_chunks_within(
     memory_bytes: u64,
     codec: LrzipCodec,
     data: &[u8],
     raw_length_bytes: usize,
-    (input_piece, output_piece): (usize, usize),
+    (input_chunk_bytes, output_chunk_bytes): (usize, usize),
 ) -> Result<Vec<u8>> {
     let mut decoder = LrzipDecoder::new(codec, raw_length_bytes as u64, memory_bytes)?;
     let mut raw = vec![0; raw_length_bytes];
-    let (mut taken, mut made) = (0, 0);
-    while made < raw.len() {
-        let input_end = data.len().min(taken + input_piece);
-        let output_end = raw.len().min(made + output_piece);
+    let (mut consumed, mut produced) = (0, 0);
+    while produced < raw.len() {
+        let input_end = data.len().min(consumed + input_chunk_bytes);
+        let output_end = raw.len().min(produced + output_chunk_bytes);
         let is_last = input_end == data.len();
-        let progress =
-            decoder.step(&data[taken..input_end], is_last, &mut raw[made..output_end])?;
-        taken += progress.consumed_bytes;
-        made += progress.produced_bytes;
+        let progress = decoder.step(
+            &data[consumed..input_end],
+            is_last,
+            &mut raw[produced..output_end],
+        )?;
+        consumed += progress.consumed_bytes;
+        produced += progress.produced_bytes;
     }
     Ok(raw)
 }

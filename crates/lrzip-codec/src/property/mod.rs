@@ -1,4 +1,4 @@
-//! What must hold for all blocks; shared by proptest and the fuzz targets.
+//! Properties that hold for all blocks; shared by proptest and the fuzz targets.
 
 pub mod blocks;
 pub mod decode;

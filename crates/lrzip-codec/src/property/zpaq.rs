@@ -1,45 +1,53 @@
-//! The decoder and its slow twin (`tests/twin/zpaq.rs`) are the same, whatever the model and the data.
+//! The decoder and the encoder of ZPAQ match their reference implementation
+//! (`tests/reference/zpaq.rs`) for any model and data.
 
 #[path = "../../tests/reference/zpaq.rs"]
-mod twin;
+mod reference;
 
-use super::decode::opened;
+use super::decode::decode_in_chunks;
 use crate::codec::LrzipCodec;
 use refrain_codec::{Error, Result};
 
-/// Raw bytes of a block that the twin opens: it takes some ten microseconds for each.
-const TWIN_BYTES_MAX: usize = 4000;
+/// The number of raw bytes that the reference implementation decodes, which takes about ten
+/// microseconds for each.
+const REFERENCE_BYTES_MAX: usize = 4000;
 
-/// Any bytes: both make the same of them, or both refuse them.
-pub(crate) fn same_as_the_twin(data: &[u8], raw_length_bytes: usize) {
-    let wanted = raw_length_bytes.min(TWIN_BYTES_MAX);
-    let whole = opened(LrzipCodec::Zpaq, data, wanted, data.len(), wanted);
-    compare(data, whole, wanted);
+/// Both decode any bytes to the same output, or both refuse them.
+pub(crate) fn matches_reference(data: &[u8], raw_length_bytes: usize) {
+    let length = raw_length_bytes.min(REFERENCE_BYTES_MAX);
+    let whole = decode_in_chunks(LrzipCodec::Zpaq, data, length, data.len(), length);
+    compare(data, whole, length);
 }
 
-fn compare(data: &[u8], opened: Result<Vec<u8>>, wanted: usize) {
-    if matches!(opened, Err(Error::OutOfMemory { .. })) {
+fn compare(data: &[u8], decoded: Result<Vec<u8>>, length_bytes: usize) {
+    if matches!(decoded, Err(Error::OutOfMemory { .. })) {
         return;
     }
-    let twin = twin::open(data, wanted);
-    match (opened, twin) {
-        (Ok(opened), Ok(twin)) => assert!(opened == twin, "other bytes than the twin's"),
-        (opened, twin) => assert_eq!(opened.is_ok(), twin.is_ok(), "{opened:?}, {twin:?}"),
+    let expected = reference::decode(data, length_bytes);
+    match (decoded, expected) {
+        (Ok(decoded), Ok(expected)) => assert!(decoded == expected, "the output differs"),
+        (decoded, expected) => {
+            assert_eq!(
+                decoded.is_ok(),
+                expected.is_ok(),
+                "{decoded:?}, {expected:?}"
+            );
+        }
     }
 }
 
-/// What was encoded opens by the twin as well.
-pub(crate) fn twin_opens(data: &[u8], raw: &[u8]) {
-    let wanted = raw.len().min(TWIN_BYTES_MAX);
-    let twin = twin::open(data, wanted);
+/// The reference implementation decodes an encoded block.
+pub(crate) fn reference_decodes(data: &[u8], raw: &[u8]) {
+    let length = raw.len().min(REFERENCE_BYTES_MAX);
+    let decoded = reference::decode(data, length);
     assert!(
-        twin.as_deref() == Ok(&raw[..wanted]),
+        decoded.as_deref() == Ok(&raw[..length]),
         "{:?}",
-        twin.map(drop)
+        decoded.map(drop)
     );
 }
 
-/// Bytes that decide.
+/// Bytes from which a model is derived.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -57,13 +65,13 @@ impl Choices<'_> {
         self.byte() % end
     }
 
-    /// Component number `index` with what the standard lets it have.
+    /// Returns component number `index` with arguments that the standard allows.
     fn component(&mut self, index: u8) -> Vec<u8> {
         let kind = match 1 + self.below(9) {
             kind @ 5..=9 if index == 0 => 1 + kind % 4,
             kind => kind,
         };
-        // The last component as often as any other: chains are like this.
+        // The previous component in half of the cases, as in chains.
         let input = |this: &mut Self| match this.byte() {
             choice if choice < 128 => index - 1,
             choice => choice % index,
@@ -96,7 +104,7 @@ impl Choices<'_> {
         }
     }
 
-    /// A program of valid instructions; jumps lead anywhere.
+    /// Returns a program of valid instructions. Its jumps lead anywhere.
     fn program(&mut self) -> Vec<u8> {
         let mut program = Vec::new();
         for _ in 0..self.below(40) {
@@ -115,7 +123,8 @@ impl Choices<'_> {
                 program.extend((0..arguments).map(|_| self.byte()));
             }
         }
-        // Contexts that depend on the last bytes: *C = A, C++, B = C, A = 0, and for each of eight D: hash, *D = A, B--.
+        // Contexts that depend on the last bytes: *C = A, C++, B = C, A = 0, and for each of eight
+        // values of D: hash, *D = A, B--.
         if self.below(4) > 0 {
             program.extend([104, 17, 74, 10, 4, 28]);
             program.extend([59, 112, 25, 10].repeat(8));
@@ -124,7 +133,7 @@ impl Choices<'_> {
         program
     }
 
-    /// The header of a block with any model.
+    /// Returns the header of a block with a random model.
     fn header(&mut self) -> Vec<u8> {
         let sizes: [u8; 4] = std::array::from_fn(|_| self.below(9));
         let count = 1 + self.below(24);
@@ -136,9 +145,9 @@ impl Choices<'_> {
     }
 }
 
-/// `choices` say which model a block has, and what is coded with it: the twin encodes, and both decode the same. Then what they say
-/// is coded data itself.
-pub(crate) fn models_agree(choices: &[u8]) {
+/// The decoder matches the reference implementation in a model derived from `choices`, on a block
+/// that the reference implementation encodes, and on arbitrary bytes after the same header.
+pub(crate) fn models_match_reference(choices: &[u8]) {
     let mut choices = Choices(choices);
     let repeats = 1 + usize::from(choices.below(4));
     let header = choices.header();
@@ -150,20 +159,24 @@ pub(crate) fn models_agree(choices: &[u8]) {
         _ => vec![0],
     };
     let is_plain = start == [0];
-    let content = &choices.0[..choices.0.len().min(TWIN_BYTES_MAX / 4)];
+    let content = &choices.0[..choices.0.len().min(REFERENCE_BYTES_MAX / 4)];
     let raw = content.repeat(repeats);
-    // A program that never ends, or leaves itself, cannot be encoded with.
-    if let Ok(coded) = twin::encode(&header, &[&start[..], &raw].concat()) {
-        let open = |input, output| opened(LrzipCodec::Zpaq, &coded, raw.len(), input, output);
-        let whole = open(coded.len(), raw.len());
+    // Encoding fails if a program does not terminate or jumps out of itself.
+    if let Ok(encoded) = reference::encode(&header, &[&start[..], &raw].concat()) {
+        let decode =
+            |input, output| decode_in_chunks(LrzipCodec::Zpaq, &encoded, raw.len(), input, output);
+        let whole = decode(encoded.len(), raw.len());
         if is_plain {
-            assert!(whole.as_ref() == Ok(&raw), "what was encoded does not open");
+            assert!(
+                whole.as_ref() == Ok(&raw),
+                "the encoded block does not decode"
+            );
         }
-        compare(&coded, whole, raw.len());
-        compare(&coded, open(7, 5), raw.len());
+        compare(&encoded, whole, raw.len());
+        compare(&encoded, decode(7, 5), raw.len());
     }
-    let coded = [&header, &[1, 0, 0, 0, 1, 2, 3, 4][..], content].concat();
-    same_as_the_twin(&coded, TWIN_BYTES_MAX);
+    let data = [&header, &[1, 0, 0, 0, 1, 2, 3, 4][..], content].concat();
+    matches_reference(&data, REFERENCE_BYTES_MAX);
 }
 
 #[cfg(test)]
@@ -177,30 +190,30 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_model_decodes_as_its_twin(model in prop::collection::vec(any::<u8>(), 200..400), seed: u64, is_text: bool) {
+        fn any_model_matches_the_reference(model in prop::collection::vec(any::<u8>(), 200..400), seed: u64, is_text: bool) {
             let content = if is_text { text(600, seed) } else { noise(300, seed) };
-            models_agree(&[model, content].concat());
+            models_match_reference(&[model, content].concat());
         }
     }
 
-    /// A, B, C, D and *B go out at the end of the program.
-    const SHOW: [u8; 53] = {
+    /// The end of each program, which outputs A, B, C, D and *B.
+    const OUTPUT_STATE: [u8; 53] = {
         let out_all = [57, 215, 8, 57, 215, 8, 57, 215, 8, 57];
-        let mut show = [57; 53];
+        let mut program = [57; 53];
         let mut at = 0;
         while at < 52 {
-            show[at] = match at % 11 {
+            program[at] = match at % 11 {
                 0 => 64 + (at / 11) as u8,
-                place => out_all[place - 1],
+                index => out_all[index - 1],
             };
             at += 1;
         }
-        show[52] = 56;
-        show
+        program[52] = 56;
+        program
     };
 
     #[test]
-    fn every_instruction_does_what_the_twins_does() {
+    fn every_instruction_matches_the_reference() {
         let is_straight = |opcode: &u8| match opcode {
             0 | 39 | 47 | 56 | 58 | 61..=63 | 120..=127 | 240..=255 => false,
             ..64 => opcode % 8 < 5 || opcode % 8 == 7,
@@ -208,39 +221,43 @@ mod tests {
         };
         let seeds = (0..16_u64).flat_map(|seed| (0..=255).map(move |opcode| (seed, opcode)));
         for (seed, opcode) in seeds.filter(|(_, opcode)| is_straight(opcode)) {
-            let dice = noise(80, seed << 8 | u64::from(opcode));
-            let before = dice.iter().copied().filter(is_straight).take(20);
+            let random_bytes = noise(80, seed << 8 | u64::from(opcode));
+            let before = random_bytes.iter().copied().filter(is_straight).take(20);
             let arguments = |opcode: u8| {
                 if opcode % 8 == 7 {
-                    vec![opcode, dice[0]]
+                    vec![opcode, random_bytes[0]]
                 } else {
                     vec![opcode]
                 }
             };
             let mut program: Vec<u8> = before.chain([opcode]).flat_map(arguments).collect();
-            program.extend(SHOW);
+            program.extend(OUTPUT_STATE);
             let mut machine = Machine::new(&program, 3, 4).unwrap();
-            let mut twin = twin::zpaql::Zpaql::new(&program, 3, 4);
-            machine.allow(1000);
-            twin.steps = 1000;
+            let mut expected_machine = reference::zpaql::Zpaql::new(&program, 3, 4);
+            machine.allow_steps(1000);
+            expected_machine.steps = 1000;
             for input in [7, 0xFFFF_FFFF, 0x8123_4567] {
                 let (mut out, mut expected) = (Vec::new(), Vec::new());
                 machine.start(input, &mut out, usize::MAX).unwrap();
-                twin.run(input, &mut expected, usize::MAX).unwrap();
+                expected_machine
+                    .run(input, &mut expected, usize::MAX)
+                    .unwrap();
                 assert_eq!(out, expected, "{opcode} in {program:?}");
-                assert!((0..8).all(|index| machine.hash(index) == *twin.h(index as u32)));
+                assert!(
+                    (0..8).all(|index| machine.hash(index) == *expected_machine.h(index as u32))
+                );
             }
         }
     }
 
     #[test]
-    fn the_twin_encodes_what_the_encoder_does() {
+    fn the_encoder_matches_the_reference() {
         let raw = [text(2000, 1), noise(300, 2), text(1000, 1)].concat();
         for level in [1, 5] {
-            let mut coded = Vec::new();
-            crate::zpaq::encoder::encode(level, &raw, &mut coded).unwrap();
-            let twin = twin::encode(&block_header(level), &[&[0], &raw[..]].concat());
-            assert_eq!(twin, Ok(coded));
+            let mut encoded = Vec::new();
+            crate::zpaq::encoder::encode(level, &raw, &mut encoded).unwrap();
+            let expected = reference::encode(&block_header(level), &[&[0], &raw[..]].concat());
+            assert_eq!(expected, Ok(encoded));
         }
     }
 }

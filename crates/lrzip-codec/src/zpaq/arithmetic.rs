@@ -1,51 +1,51 @@
-//! Arithmetic decoding, and the coded bytes that wait for it.
+//! Arithmetic decoding, and the buffer of encoded bytes.
 
 use super::error::damaged;
 use super::predictor::{BitCoder, Predictor};
 use refrain_codec::Result;
 
-/// Coded bytes that wait.
+/// A buffer of encoded bytes.
 #[derive(Default)]
-pub(crate) struct Input {
+pub(crate) struct InputBuffer {
     bytes: Vec<u8>,
-    /// The first one that waits.
-    at: usize,
+    /// The number of bytes that have been read.
+    read_bytes: usize,
 }
 
-impl Input {
-    /// Those that wait.
-    pub(crate) fn waiting(&self) -> &[u8] {
-        &self.bytes[self.at..]
+impl InputBuffer {
+    /// Returns the bytes that have not been read.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.bytes[self.read_bytes..]
     }
 
-    /// Appends as many of `bytes` as there is room for, if `most` may wait; how many those are.
-    pub(crate) fn gather(&mut self, bytes: &[u8], most: usize) -> usize {
-        let room = most.saturating_sub(self.waiting().len());
+    /// Appends bytes up to `capacity` unread ones. Returns the number of bytes appended.
+    pub(crate) fn fill(&mut self, bytes: &[u8], capacity: usize) -> usize {
+        let room = capacity.saturating_sub(self.unread().len());
         let count = bytes.len().min(room);
         if count > 0 {
-            self.bytes.drain(..self.at);
-            self.at = 0;
+            self.bytes.drain(..self.read_bytes);
+            self.read_bytes = 0;
             self.bytes.extend_from_slice(&bytes[..count]);
         }
         count
     }
 
-    /// Passes over `count` bytes, of those that wait.
+    /// Skips `count` unread bytes.
     pub(crate) fn skip(&mut self, count: usize) {
-        self.at = self.bytes.len().min(self.at + count);
+        self.read_bytes = self.bytes.len().min(self.read_bytes + count);
     }
 
     #[inline(always)]
     pub(crate) fn byte(&mut self) -> Result<u8> {
-        let byte = self.bytes.get(self.at).copied();
-        self.at += usize::from(byte.is_some());
+        let byte = self.bytes.get(self.read_bytes).copied();
+        self.read_bytes += usize::from(byte.is_some());
         byte.ok_or_else(|| damaged("the data ends inside a block"))
     }
 }
 
-/// What the decoder knows of the number that all bits are coded as.
+/// The interval of the arithmetic decoder and its position in it.
 pub(crate) struct ArithmeticDecoder {
-    pub(crate) input: Input,
+    pub(crate) input: InputBuffer,
     low: u32,
     high: u32,
     pub(crate) code: u32,
@@ -54,19 +54,19 @@ pub(crate) struct ArithmeticDecoder {
 impl ArithmeticDecoder {
     pub(crate) fn new() -> ArithmeticDecoder {
         ArithmeticDecoder {
-            input: Input::default(),
+            input: InputBuffer::default(),
             low: 1,
             high: u32::MAX,
             code: 0,
         }
     }
 
-    /// Begins a segment, but for the code.
+    /// Resets the interval for a new segment. [`read_code`](Self::read_code) must follow.
     pub(crate) fn reset(&mut self) {
         (self.low, self.high) = (1, u32::MAX);
     }
 
-    /// The first four bytes of coded data; of stored data the next length.
+    /// Reads the first four bytes of encoded data, or the next length of stored data.
     pub(crate) fn read_code(&mut self) -> Result<u32> {
         let mut code = [0; 4];
         for byte in &mut code {
@@ -76,14 +76,14 @@ impl ArithmeticDecoder {
         Ok(self.code)
     }
 
-    /// The next byte of a segment; `None` at its end.
+    /// Decodes the next byte of a segment; `None` at its end.
     pub(crate) fn decode_byte(&mut self, predictor: &mut Predictor) -> Result<Option<u8>> {
         if self.code(0)? == 0 {
             return predictor.code_byte(self).map(Some);
         }
         match self.code {
             0 => Ok(None),
-            _ => Err(damaged("a segment does not end where it says")),
+            _ => Err(damaged("a segment ends without its marker")),
         }
     }
 }
@@ -92,7 +92,9 @@ impl BitCoder for ArithmeticDecoder {
     #[inline(always)]
     fn code(&mut self, probability: u32) -> Result<usize> {
         if !(self.low..=self.high).contains(&self.code) {
-            return Err(damaged("not what an arithmetic coder writes"));
+            return Err(damaged(
+                "the code is outside of the interval of the arithmetic decoder",
+            ));
         }
         let range = u64::from(self.high - self.low);
         let middle = self.low + ((range * u64::from(probability)) >> 16) as u32;

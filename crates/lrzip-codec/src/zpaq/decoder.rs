@@ -1,160 +1,163 @@
-//! What lies around coded bytes: tags, blocks, segments, and the program that undoes what was done to the data.
+//! The structure around the encoded bytes: tags, blocks, segments and postprocessing.
 
 use super::arithmetic::ArithmeticDecoder;
 use super::error::damaged;
 use super::header::Header;
-use super::machine::{Machine, Run};
+use super::machine::{Machine, RunEnd};
 use super::predictor::Predictor;
 use crate::stage::{Progress, Stage};
 use refrain_codec::CodecId;
 use refrain_codec::{Error, Result};
 
-/// Thirteen bytes by which a block is found in other data.
+/// The thirteen bytes that mark a block in other data.
 const TAG: [u8; 13] = [
     0x37, 0x6B, 0x53, 0x74, 0xA0, 0x31, 0x83, 0xD3, 0x8C, 0xB2, 0x28, 0xB0, 0xD3,
 ];
 
-/// `bytes` without a tag in front.
-pub(crate) fn after_tag(bytes: &[u8]) -> &[u8] {
+/// Returns `bytes` without a leading tag.
+pub(crate) fn without_tag(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(&TAG).unwrap_or(bytes)
 }
 
-/// The memory of a decoder for the block that begins with `header_bytes`, in bytes.
+/// Returns the memory in bytes of a decoder for the block that begins with `start`.
 ///
 /// # Errors
-/// `Damaged` if no complete block header is there.
-pub(crate) fn memory_bytes(header_bytes: &[u8]) -> Result<u64> {
-    match Header::parse(after_tag(header_bytes))? {
+/// `Damaged` if `start` does not contain a complete block header.
+pub(crate) fn memory_bytes(start: &[u8]) -> Result<u64> {
+    match Header::parse(without_tag(start))? {
         Some((header, _)) => Ok(header.memory_bytes()),
-        None => Err(damaged("the block header is cut short")),
+        None => Err(damaged("a truncated block header")),
     }
 }
 
-/// Input that is gathered: the longest header.
-const GATHER_BYTES: usize = (64 << 10) + 64;
-/// A byte takes at most this much input: nine decisions of at most four bytes.
+/// The capacity of the input buffer, which holds the longest header.
+const INPUT_BUFFER_BYTES: usize = (64 << 10) + 64;
+/// The largest input of one decoded byte: nine decisions of at most four bytes.
 const INPUT_PER_BYTE: usize = 36;
-/// Bytes of a file name or comment; nobody reads them.
+/// The longest file name or comment. Both are skipped.
 const TEXT_BYTES_MAX: u32 = 1 << 20;
-/// Instructions that PCOMP may execute for each byte it is given, and for each raw byte of the block: it may do all of its work at
-/// the end (an inverse Burrows-Wheeler transform takes some 20 for each byte).
+/// The number of instructions that PCOMP may execute for each byte of its input, and for each raw
+/// byte of the block, because it may do all of its work at the end. An inverse Burrows-Wheeler
+/// transform takes about 20 per byte.
 const POST_STEPS_PER_BYTE: u64 = 512;
 
-/// What comes next.
+/// What the decoder reads next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NextPart {
     /// A block, or the end of the data.
     Block,
     /// A segment of the block, or the end of the block.
     Segment,
-    /// A text that ends with a zero, of which so much was read; `is_name`: another one follows.
+    /// A text that ends with a zero, of which `length` bytes have been read. After a name, a
+    /// comment follows.
     Text {
         is_name: bool,
         length: u32,
     },
-    /// The first four bytes of coded data.
+    /// The first four bytes of encoded data.
     Begin,
     Data,
-    /// The end of the segment: its checksum may be there.
+    /// The end of the segment, with or without a checksum.
     SegmentEnd,
 }
 
-/// What is done with decoded bytes.
-enum Post {
-    /// The first one says it.
+/// The processing of decoded bytes.
+enum Postprocessing {
+    /// The first decoded byte selects it.
     Unknown,
-    /// Nothing.
-    Pass,
-    /// The program comes first: its length, as far as it came, then the program.
+    /// Decoded bytes are raw bytes.
+    None,
+    /// The program is being read: the bytes of its length and itself that have been decoded.
     Loading(Vec<u8>),
     Run(Box<Machine>),
 }
 
-/// Decodes one block of bits.
-struct Model {
-    /// `None`: the bytes are stored.
+/// The decoder of one block.
+struct BlockDecoder {
+    /// `None` if the bytes are stored.
     predictor: Option<Box<Predictor>>,
-    post: Post,
+    post: Postprocessing,
     post_hash_bits: u8,
     post_memory_bits: u8,
 }
 
-/// One or more ZPAQ blocks, one after the other.
-pub(crate) struct Zpaq {
+/// A streaming decoder of one or more successive ZPAQ blocks.
+pub(crate) struct ZpaqStage {
     coder: ArithmeticDecoder,
-    place: Place,
-    model: Option<Model>,
-    /// Stored bytes until the next length.
-    stored_left: u32,
-    /// Raw bytes that are made and wait, the first of them at `given`.
-    made: Vec<u8>,
-    given: usize,
-    /// A program waits for room.
-    is_full: bool,
+    next: NextPart,
+    block: Option<BlockDecoder>,
+    /// The number of stored bytes before the next length.
+    stored_remaining: u32,
+    /// Raw bytes that are produced, of which `delivered` have been returned.
+    produced: Vec<u8>,
+    delivered: usize,
+    /// Whether a program is suspended until there is space for its output.
+    is_suspended: bool,
     raw_length_bytes: u64,
     memory_bytes_max: u64,
 }
 
-impl Zpaq {
-    pub(crate) fn new(raw_length_bytes: u64, memory_bytes_max: u64) -> Zpaq {
-        Zpaq {
+impl ZpaqStage {
+    pub(crate) fn new(raw_length_bytes: u64, memory_bytes_max: u64) -> ZpaqStage {
+        ZpaqStage {
             coder: ArithmeticDecoder::new(),
-            place: Place::Block,
-            model: None,
-            stored_left: 0,
-            made: Vec::new(),
-            given: 0,
-            is_full: false,
+            next: NextPart::Block,
+            block: None,
+            stored_remaining: 0,
+            produced: Vec::new(),
+            delivered: 0,
+            is_suspended: false,
             raw_length_bytes,
             memory_bytes_max,
         }
     }
 
-    /// Whether enough input is there for whatever comes.
-    fn has_input(&self, is_last: bool) -> bool {
-        let needed = match self.place {
-            Place::Block => GATHER_BYTES,
+    /// Whether there is enough input for any next part.
+    fn has_enough_input(&self, is_last: bool) -> bool {
+        let needed = match self.next {
+            NextPart::Block => INPUT_BUFFER_BYTES,
             _ => INPUT_PER_BYTE,
         };
-        is_last || self.coder.input.waiting().len() >= needed
+        is_last || self.coder.input.unread().len() >= needed
     }
 
     fn byte(&mut self) -> Result<u8> {
         self.coder.input.byte()
     }
 
-    /// One step of what comes next. `room`: how many raw bytes may wait. False when all blocks are decoded.
-    fn go_on(&mut self, room: usize) -> Result<bool> {
-        match self.place {
-            Place::Block if self.coder.input.waiting().is_empty() => return Ok(false),
-            Place::Block => self.begin_block()?,
-            Place::Segment => {
-                self.place = match self.byte()? {
-                    1 => Place::Text {
+    /// Reads one part. At most `room` raw bytes may be pending. Returns false when all blocks are
+    /// decoded.
+    fn advance(&mut self, room: usize) -> Result<bool> {
+        match self.next {
+            NextPart::Block if self.coder.input.unread().is_empty() => return Ok(false),
+            NextPart::Block => self.begin_block()?,
+            NextPart::Segment => {
+                self.next = match self.byte()? {
+                    1 => NextPart::Text {
                         is_name: true,
                         length: 0,
                     },
-                    255 => Place::Block,
+                    255 => NextPart::Block,
                     _ => return Err(damaged("neither a segment nor the end of a block")),
                 };
             }
-            Place::Text { is_name, length } => self.skip_text(is_name, length)?,
-            Place::Begin => {
+            NextPart::Text { is_name, length } => self.skip_text(is_name, length)?,
+            NextPart::Begin => {
                 let code = self.coder.read_code()?;
-                let model = self.model.as_ref();
-                if model.is_some_and(|model| model.predictor.is_none()) {
-                    self.stored_left = code;
+                let block = self.block.as_ref();
+                if block.is_some_and(|block| block.predictor.is_none()) {
+                    self.stored_remaining = code;
                 }
-                self.place = Place::Data;
+                self.next = NextPart::Data;
             }
-            Place::Data => {
+            NextPart::Data => {
                 let decoded = self.decode_byte()?;
                 if decoded.is_none() {
-                    self.place = Place::SegmentEnd;
+                    self.next = NextPart::SegmentEnd;
                 }
-                self.give(decoded, room)?;
+                self.postprocess(decoded, room)?;
             }
-            Place::SegmentEnd => {
+            NextPart::SegmentEnd => {
                 match self.byte()? {
                     254 => {}
                     253 => {
@@ -162,19 +165,19 @@ impl Zpaq {
                             self.byte()?;
                         }
                     }
-                    _ => return Err(damaged("a segment without its end")),
+                    _ => return Err(damaged("a segment without its end marker")),
                 }
-                self.place = Place::Segment;
+                self.next = NextPart::Segment;
             }
         }
         Ok(true)
     }
 
     fn begin_block(&mut self) -> Result<()> {
-        let bytes = self.coder.input.waiting();
-        let tag_bytes = bytes.len() - after_tag(bytes).len();
-        let parsed = Header::parse(after_tag(bytes))?;
-        let (header, length) = parsed.ok_or_else(|| damaged("the block header is cut short"))?;
+        let bytes = self.coder.input.unread();
+        let tag_bytes = bytes.len() - without_tag(bytes).len();
+        let parsed = Header::parse(without_tag(bytes))?;
+        let (header, length) = parsed.ok_or_else(|| damaged("a truncated block header"))?;
         self.coder.input.skip(tag_bytes + length);
         let wanted_bytes = header.memory_bytes();
         if wanted_bytes > self.memory_bytes_max {
@@ -183,39 +186,39 @@ impl Zpaq {
                 wanted_bytes,
             });
         }
-        // The memory of the block before goes first.
-        self.model = None;
+        // Frees the memory of the previous block first.
+        self.block = None;
         let predictor = match header.components.is_empty() {
             true => None,
             false => Some(Box::new(Predictor::new(&header)?)),
         };
-        self.model = Some(Model {
+        self.block = Some(BlockDecoder {
             predictor,
-            post: Post::Unknown,
+            post: Postprocessing::Unknown,
             post_hash_bits: header.post_hash_bits,
             post_memory_bits: header.post_memory_bits,
         });
-        self.place = Place::Segment;
+        self.next = NextPart::Segment;
         Ok(())
     }
 
     fn skip_text(&mut self, is_name: bool, length: u32) -> Result<()> {
         if length > TEXT_BYTES_MAX {
-            return Err(damaged("a name or comment without an end"));
+            return Err(damaged("a name or comment exceeds the limit"));
         }
-        self.place = match (self.byte()?, is_name) {
-            (0, true) => Place::Text {
+        self.next = match (self.byte()?, is_name) {
+            (0, true) => NextPart::Text {
                 is_name: false,
                 length: 0,
             },
             (0, false) => {
                 if self.byte()? != 0 {
-                    return Err(damaged("a reserved byte is in use"));
+                    return Err(damaged("a reserved byte is not zero"));
                 }
                 self.coder.reset();
-                Place::Begin
+                NextPart::Begin
             }
-            (_, is_name) => Place::Text {
+            (_, is_name) => NextPart::Text {
                 is_name,
                 length: length + 1,
             },
@@ -223,99 +226,101 @@ impl Zpaq {
         Ok(())
     }
 
-    /// The next byte of a segment; `None` at its end.
+    /// Decodes the next byte of a segment; `None` at its end.
     fn decode_byte(&mut self) -> Result<Option<u8>> {
-        let Some(model) = &mut self.model else {
+        let Some(block) = &mut self.block else {
             return Err(damaged("data without a block"));
         };
-        match &mut model.predictor {
+        match &mut block.predictor {
             Some(predictor) => self.coder.decode_byte(predictor),
             None => self.decode_stored(),
         }
     }
 
     fn decode_stored(&mut self) -> Result<Option<u8>> {
-        if self.stored_left == 0 {
+        if self.stored_remaining == 0 {
             if self.coder.code == 0 {
                 return Ok(None);
             }
-            self.stored_left = self.coder.read_code()?;
-            if self.stored_left == 0 {
+            self.stored_remaining = self.coder.read_code()?;
+            if self.stored_remaining == 0 {
                 return Ok(None);
             }
         }
-        self.stored_left -= 1;
+        self.stored_remaining -= 1;
         self.byte().map(Some)
     }
 
-    /// Gives a decoded byte, or the end of a segment, to what is done with it.
-    fn give(&mut self, decoded: Option<u8>, room: usize) -> Result<()> {
-        let Some(model) = &mut self.model else {
+    /// Postprocesses a decoded byte, or the end of a segment.
+    fn postprocess(&mut self, decoded: Option<u8>, room: usize) -> Result<()> {
+        let Some(block) = &mut self.block else {
             return Ok(());
         };
-        match (&mut model.post, decoded) {
-            (Post::Unknown, None) => return Err(damaged("an empty block")),
-            (Post::Unknown, Some(0)) => model.post = Post::Pass,
-            (Post::Unknown, Some(1)) => model.post = Post::Loading(Vec::new()),
-            (Post::Unknown, Some(_)) => return Err(damaged("an unknown way of processing")),
-            (Post::Pass, Some(byte)) => self.made.push(byte),
-            (Post::Pass, None) => {}
-            (Post::Loading(_), None) => return Err(damaged("a program is cut short")),
-            (Post::Loading(program), Some(byte)) => {
+        match (&mut block.post, decoded) {
+            (Postprocessing::Unknown, None) => return Err(damaged("an empty block")),
+            (Postprocessing::Unknown, Some(0)) => block.post = Postprocessing::None,
+            (Postprocessing::Unknown, Some(1)) => block.post = Postprocessing::Loading(Vec::new()),
+            (Postprocessing::Unknown, Some(_)) => {
+                return Err(damaged("an unknown kind of postprocessing"));
+            }
+            (Postprocessing::None, Some(byte)) => self.produced.push(byte),
+            (Postprocessing::None, None) => {}
+            (Postprocessing::Loading(_), None) => return Err(damaged("a truncated program")),
+            (Postprocessing::Loading(program), Some(byte)) => {
                 program.push(byte);
                 if let [a, b, rest @ ..] = &program[..]
                     && rest.len() == usize::from(u16::from_le_bytes([*a, *b]))
                 {
-                    let machine = Machine::new(rest, model.post_hash_bits, model.post_memory_bits);
+                    let machine = Machine::new(rest, block.post_hash_bits, block.post_memory_bits);
                     let mut machine = Box::new(machine?);
-                    machine.allow(self.raw_length_bytes.saturating_mul(POST_STEPS_PER_BYTE));
-                    model.post = Post::Run(machine);
+                    machine.allow_steps(self.raw_length_bytes.saturating_mul(POST_STEPS_PER_BYTE));
+                    block.post = Postprocessing::Run(machine);
                 }
             }
-            (Post::Run(machine), decoded) => {
-                machine.allow(POST_STEPS_PER_BYTE);
+            (Postprocessing::Run(machine), decoded) => {
+                machine.allow_steps(POST_STEPS_PER_BYTE);
                 let input = decoded.map_or(u32::MAX, u32::from);
-                let run = machine.start(input, &mut self.made, room)?;
-                self.is_full = run == Run::Full;
+                let run = machine.start(input, &mut self.produced, room)?;
+                self.is_suspended = run == RunEnd::OutputFull;
             }
         }
         Ok(())
     }
 
-    /// Lets a program go on that waited for room.
-    fn go_on_program(&mut self, room: usize) -> Result<()> {
-        if let Some(Model {
-            post: Post::Run(machine),
+    /// Resumes a program that was suspended.
+    fn resume_program(&mut self, room: usize) -> Result<()> {
+        if let Some(BlockDecoder {
+            post: Postprocessing::Run(machine),
             ..
-        }) = &mut self.model
+        }) = &mut self.block
         {
-            let run = machine.go_on(&mut self.made, room)?;
-            self.is_full = run == Run::Full;
+            let run = machine.resume(&mut self.produced, room)?;
+            self.is_suspended = run == RunEnd::OutputFull;
         }
         Ok(())
     }
 }
 
-impl Stage for Zpaq {
+impl Stage for ZpaqStage {
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
-        let consumed_bytes = self.coder.input.gather(input, GATHER_BYTES);
+        let consumed_bytes = self.coder.input.fill(input, INPUT_BUFFER_BYTES);
         let is_last = is_last && consumed_bytes == input.len();
         let mut produced_bytes = 0;
         loop {
-            let count = (self.made.len() - self.given).min(out.len() - produced_bytes);
-            let from = &self.made[self.given..self.given + count];
+            let count = (self.produced.len() - self.delivered).min(out.len() - produced_bytes);
+            let from = &self.produced[self.delivered..self.delivered + count];
             out[produced_bytes..produced_bytes + count].copy_from_slice(from);
-            self.given += count;
+            self.delivered += count;
             produced_bytes += count;
-            if self.given < self.made.len() || produced_bytes == out.len() {
+            if self.delivered < self.produced.len() || produced_bytes == out.len() {
                 break;
             }
-            self.made.clear();
-            self.given = 0;
+            self.produced.clear();
+            self.delivered = 0;
             let room = out.len() - produced_bytes;
-            if self.is_full {
-                self.go_on_program(room)?;
-            } else if !self.has_input(is_last) || !self.go_on(room)? {
+            if self.is_suspended {
+                self.resume_program(room)?;
+            } else if !self.has_enough_input(is_last) || !self.advance(room)? {
                 break;
             }
         }

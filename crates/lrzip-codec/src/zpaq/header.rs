@@ -1,9 +1,10 @@
-//! The header of a block: sizes of memories, components of the model, the program HCOMP.
+//! The header of a block: memory sizes, the components of the model, the program HCOMP.
 
 use super::error::damaged;
 use refrain_codec::Result;
 
-/// One component of the model. Inputs are numbers of earlier components, which was checked.
+/// One component of the model. Inputs are the indices of earlier components, as the parser has
+/// checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
     Const {
@@ -49,11 +50,13 @@ pub(crate) enum Component {
     },
 }
 
-/// A table has at most this many entries (log2): beyond, no archive was ever made, and sizes stay far from overflow.
+/// log2 of the largest number of entries of a table. No known archive exceeds it, and sizes stay
+/// far from overflow.
 const SIZE_BITS_MAX: u8 = 32;
 
 impl Component {
-    /// Parses component number `index`; returns it and its length in bytes.
+    /// Parses component number `index`. Returns it with its length in bytes, or `None` if `bytes`
+    /// ends before it does.
     fn parse(bytes: &[u8], index: usize) -> Result<Option<(Component, usize)>> {
         let Some(&kind) = bytes.first() else {
             return Ok(None);
@@ -69,20 +72,20 @@ impl Component {
         let Some(arguments) = bytes.get(1..length) else {
             return Ok(None);
         };
-        let at = |place: usize| arguments.get(place).copied().unwrap_or(0);
-        let input = |place: usize| match at(place) {
+        let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
+        let input = |position: usize| match argument(position) {
             input if usize::from(input) < index => Ok(input),
             _ => Err(damaged("a component takes input from a later one")),
         };
-        let bits = |place: usize| match at(place) {
+        let bits = |position: usize| match argument(position) {
             bits @ ..=SIZE_BITS_MAX => Ok(bits),
             _ => Err(damaged("a component of more than 2^32 entries")),
         };
         let component = match kind {
-            1 => Component::Const { value: at(0) },
+            1 => Component::Const { value: argument(0) },
             2 => Component::Cm {
                 size_bits: bits(0)?,
-                limit: at(1),
+                limit: argument(1),
             },
             3 => Component::Icm {
                 size_bits: bits(0)?,
@@ -93,16 +96,16 @@ impl Component {
             },
             5 => Component::Avg {
                 inputs: [input(0)?, input(1)?],
-                weight: at(2),
+                weight: argument(2),
             },
             6 => Component::Mix2 {
                 size_bits: bits(0)?,
                 inputs: [input(1)?, input(2)?],
-                rate: at(3),
-                mask: at(4),
+                rate: argument(3),
+                mask: argument(4),
             },
             7 => {
-                let (first, count) = (at(1), at(2));
+                let (first, count) = (argument(1), argument(2));
                 if count == 0 || usize::from(first) + usize::from(count) > index {
                     return Err(damaged("a mixer takes input from a later component"));
                 }
@@ -110,8 +113,8 @@ impl Component {
                     size_bits: bits(0)?,
                     first,
                     count,
-                    rate: at(3),
-                    mask: at(4),
+                    rate: argument(3),
+                    mask: argument(4),
                 }
             }
             8 => Component::Isse {
@@ -121,14 +124,14 @@ impl Component {
             _ => Component::Sse {
                 size_bits: bits(0)?,
                 input: input(1)?,
-                start: at(2),
-                limit: at(3),
+                start: argument(2),
+                limit: argument(3),
             },
         };
         Ok(Some((component, length)))
     }
 
-    /// Memory of its tables, in bytes.
+    /// Returns the memory of its tables in bytes.
     fn memory_bytes(self) -> u64 {
         match self {
             Component::Const { .. } | Component::Avg { .. } => 0,
@@ -148,7 +151,7 @@ impl Component {
     }
 }
 
-/// What a block says of its decoder.
+/// The description of a decoder in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// log2 of the sizes of H and M of HCOMP, then of PCOMP.
@@ -161,23 +164,24 @@ pub(crate) struct Header {
     pub program: Vec<u8>,
 }
 
-/// Magic, level, kind, length.
+/// The length of magic number, level, kind and length.
 const FIXED_BYTES: usize = 7;
 
 impl Header {
-    /// Parses a header from the beginning of `bytes`; returns it and its length. `None`: it goes on behind them.
+    /// Parses a header at the beginning of `bytes`. Returns it with its length, or `None` if
+    /// `bytes` ends before it does.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>> {
         let Some((fixed, rest)) = bytes.split_at_checked(FIXED_BYTES) else {
             return Ok(None);
         };
         if !matches!(fixed, [b'z', b'P', b'Q', 1 | 2, 1, _, _]) {
-            return Err(damaged("no block begins here"));
+            return Err(damaged("not a ZPAQ block header"));
         }
         let length = usize::from(u16::from_le_bytes([fixed[5], fixed[6]]));
         let Some(header) = rest.get(..length) else {
             return Ok(None);
         };
-        let short = || damaged("a block header without an end");
+        let truncated = || damaged("a block header without its end marker");
         let Some((
             &[
                 hash_bits,
@@ -189,7 +193,7 @@ impl Header {
             mut rest,
         )) = header.split_first_chunk()
         else {
-            return Err(short());
+            return Err(truncated());
         };
         for bits in [hash_bits, memory_bits, post_hash_bits, post_memory_bits] {
             if bits > SIZE_BITS_MAX {
@@ -201,12 +205,12 @@ impl Header {
         }
         let mut components = Vec::with_capacity(usize::from(count));
         for index in 0..usize::from(count) {
-            let (component, length) = Component::parse(rest, index)?.ok_or_else(short)?;
+            let (component, length) = Component::parse(rest, index)?.ok_or_else(truncated)?;
             components.push(component);
             rest = &rest[length..];
         }
         let [0, program @ .., 0] = rest else {
-            return Err(short());
+            return Err(truncated());
         };
         let header = Header {
             hash_bits,
@@ -219,7 +223,7 @@ impl Header {
         Ok(Some((header, FIXED_BYTES + length)))
     }
 
-    /// Memory of a decoder in bytes.
+    /// Returns the memory of a decoder in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let machine = |hash: u8, memory: u8| (4u64 << hash) + (1u64 << memory);
         let tables: u64 = self
@@ -227,7 +231,7 @@ impl Header {
             .iter()
             .map(|component| component.memory_bytes())
             .sum();
-        // 255 components of 2^32 entries of 1 KiB stay below 2^51.
+        // No overflow: 255 components of 2^32 entries of 1 KiB are less than 2^51 bytes.
         tables
             + machine(self.hash_bits, self.memory_bits)
             + machine(self.post_hash_bits, self.post_memory_bits)

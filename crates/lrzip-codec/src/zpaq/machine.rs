@@ -1,28 +1,29 @@
 //! The virtual machine ZPAQL, interpreted.
 
 use super::error::damaged;
-use super::table::table;
+use super::table::allocate;
 use refrain_codec::Result;
 
-/// How a run ended.
+/// Why the machine stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Run {
-    /// At the instruction HALT.
+pub(crate) enum RunEnd {
+    /// It executed HALT.
     Halted,
-    /// Before an OUT for which there was no room; it goes on there.
-    Full,
+    /// It reached an OUT while there was no space for output. The program can be resumed there.
+    OutputFull,
 }
 
-/// What stands at one place of a program, whether or not a jump ever leads there.
+/// The instruction at one position of a program. Every position has one, since jumps may lead
+/// anywhere.
 #[derive(Debug, Clone, Copy)]
 struct Instruction {
     opcode: u8,
     argument: u16,
 }
 
-/// Opcodes that are not executed like the others.
+/// Opcodes with an execution of their own.
 mod op {
-    /// Reserved; it stands for an instruction that the end of the program cuts short as well.
+    /// Reserved. Here it also represents an instruction that the end of the program truncates.
     pub(crate) const INVALID: u8 = 0;
     pub(crate) const JUMP_IF: u8 = 39;
     pub(crate) const JUMP_UNLESS: u8 = 47;
@@ -33,7 +34,7 @@ mod op {
 }
 
 impl Instruction {
-    /// The instruction that `bytes` begin with.
+    /// Parses the instruction at the beginning of `bytes`.
     fn new(bytes: &[u8]) -> Instruction {
         let opcode = bytes.first().copied().unwrap_or(op::INVALID);
         match (bytes.get(1..length(opcode)), opcode) {
@@ -52,7 +53,7 @@ impl Instruction {
     }
 }
 
-/// Registers and memories of one program.
+/// One program with its registers and memories.
 pub(crate) struct Machine {
     program: Vec<Instruction>,
     registers: Registers,
@@ -68,28 +69,31 @@ struct Registers {
     c: u32,
     d: u32,
     flag: bool,
-    /// The next instruction.
-    at: usize,
-    /// Instructions that may still be executed.
-    steps_left: u64,
+    /// The position of the next instruction.
+    next: usize,
+    /// The number of instructions that the program may still execute.
+    steps_remaining: u64,
 }
 
-/// Where an instruction takes its operand from, and puts its result: the lowest three bits of most opcodes.
+/// The number of operands. Most opcodes select the source or the destination by their lowest three
+/// bits.
 const OPERANDS: u8 = 8;
 
-/// Executes one instruction; false if there is none of this opcode. Those that programs consist of are compiled one by one from
-/// the rules for all: where the opcode is known nothing is left of the choice of operands.
+/// Executes one instruction. Returns false if the opcode is invalid. The frequent opcodes are
+/// compiled individually from the general rules: with a constant opcode, the compiler removes the
+/// selection of operands.
 macro_rules! execute {
-    ($cpu:ident, $opcode:expr, $argument:expr, [$($often:literal)*]) => {
+    ($cpu:ident, $opcode:expr, $argument:expr, [$($frequent:literal)*]) => {
         match $opcode {
-            $($often => {
-                $cpu.registers.at += const { length($often) };
-                $cpu.execute($often, $argument)
+            $($frequent => {
+                $cpu.registers.next += const { length($frequent) };
+                $cpu.execute($frequent, $argument)
             })*
             opcode => {
-                $cpu.registers.at += length(opcode);
-                // Registers by value, so that they are in those of the processor everywhere else.
-                let (registers, is_known) = Cpu {
+                $cpu.registers.next += length(opcode);
+                // Registers are passed by value, so that they stay in processor registers
+                // everywhere else.
+                let (registers, is_valid) = Cpu {
                     registers: $cpu.registers,
                     variables: $cpu.variables,
                     hashes: $cpu.hashes,
@@ -97,13 +101,13 @@ macro_rules! execute {
                 }
                 .execute_any(opcode, $argument);
                 $cpu.registers = registers;
-                is_known
+                is_valid
             }
         }
     };
 }
 
-/// Bytes of an instruction.
+/// The length of an instruction in bytes.
 const fn length(opcode: u8) -> usize {
     match opcode {
         op::LONG_JUMP => 3,
@@ -114,34 +118,40 @@ const fn length(opcode: u8) -> usize {
 
 impl Machine {
     pub(crate) fn new(program: &[u8], hash_bits: u8, memory_bits: u8) -> Result<Machine> {
-        let instruction = |at: usize| Instruction::new(&program[at..]);
+        let instruction = |position: usize| Instruction::new(&program[position..]);
         Ok(Machine {
             program: (0..program.len()).map(instruction).collect(),
             registers: Registers::default(),
             variables: [0; 256],
-            hashes: table(1 << hash_bits, 0)?,
-            memory: table(1 << memory_bits, 0)?,
+            hashes: allocate(1 << hash_bits, 0)?,
+            memory: allocate(1 << memory_bits, 0)?,
         })
     }
 
-    /// Lets the program execute so many more instructions.
-    pub(crate) fn allow(&mut self, steps: u64) {
-        self.registers.steps_left = self.registers.steps_left.saturating_add(steps);
+    /// Allows the program to execute `steps` more instructions.
+    pub(crate) fn allow_steps(&mut self, steps: u64) {
+        self.registers.steps_remaining = self.registers.steps_remaining.saturating_add(steps);
     }
 
-    /// Entry `index` of H.
+    /// Returns entry `index` of H.
     pub(crate) fn hash(&self, index: usize) -> u32 {
         self.hashes[index & (self.hashes.len() - 1)]
     }
 
-    /// Starts the program with `input` in A and runs it. What it puts out goes to `out`, while that is shorter than `out_max`.
-    pub(crate) fn start(&mut self, input: u32, out: &mut Vec<u8>, out_max: usize) -> Result<Run> {
-        (self.registers.a, self.registers.at) = (input, 0);
-        self.go_on(out, out_max)
+    /// Starts the program with `input` in A and runs it. Its output is appended to `out` while that
+    /// is shorter than `out_max`.
+    pub(crate) fn start(
+        &mut self,
+        input: u32,
+        out: &mut Vec<u8>,
+        out_max: usize,
+    ) -> Result<RunEnd> {
+        (self.registers.a, self.registers.next) = (input, 0);
+        self.resume(out, out_max)
     }
 
-    /// Goes on after [`Run::Full`].
-    pub(crate) fn go_on(&mut self, out: &mut Vec<u8>, out_max: usize) -> Result<Run> {
+    /// Resumes the program after [`RunEnd::OutputFull`].
+    pub(crate) fn resume(&mut self, out: &mut Vec<u8>, out_max: usize) -> Result<RunEnd> {
         let cpu = Cpu {
             registers: self.registers,
             variables: &mut self.variables,
@@ -154,7 +164,7 @@ impl Machine {
     }
 }
 
-/// What instructions work on.
+/// The state on which instructions operate.
 struct Cpu<'a> {
     registers: Registers,
     variables: &'a mut [u32; 256],
@@ -163,38 +173,38 @@ struct Cpu<'a> {
 }
 
 impl Cpu<'_> {
-    /// Runs the program from where it is; the registers then, and how it ended.
+    /// Runs the program from its current position. Returns the registers and why it stopped.
     fn run(
         mut self,
         program: &[Instruction],
         out: &mut Vec<u8>,
         out_max: usize,
-    ) -> (Registers, Result<Run>) {
+    ) -> (Registers, Result<RunEnd>) {
         let end = loop {
-            if self.registers.steps_left == 0 {
-                break Err(damaged("a program runs longer than its block can need"));
+            if self.registers.steps_remaining == 0 {
+                break Err(damaged("a program exceeds the limit of instructions"));
             }
-            self.registers.steps_left -= 1;
-            let Some(&Instruction { opcode, argument }) = program.get(self.registers.at) else {
+            self.registers.steps_remaining -= 1;
+            let Some(&Instruction { opcode, argument }) = program.get(self.registers.next) else {
                 break Err(damaged("a program runs past its end"));
             };
-            let is_known = match opcode {
-                op::HALT => break Ok(Run::Halted),
-                op::OUT if out.len() >= out_max => break Ok(Run::Full),
+            let is_valid = match opcode {
+                op::HALT => break Ok(RunEnd::Halted),
+                op::OUT if out.len() >= out_max => break Ok(RunEnd::OutputFull),
                 op::OUT => {
-                    self.registers.at += 1;
+                    self.registers.next += 1;
                     out.push(self.registers.a as u8);
                     true
                 }
                 op::JUMP | op::JUMP_IF | op::JUMP_UNLESS => self.jump(opcode, argument),
                 op::LONG_JUMP => {
-                    self.registers.at = usize::from(argument);
+                    self.registers.next = usize::from(argument);
                     true
                 }
                 _ => execute!(self, opcode, u32::from(argument), [
                     // Increments, decrements, and zero.
                     1 2 4 9 10 12 17 18 20 25 26 28
-                    // A from a variable, a variable from A.
+                    // From a variable to A, from A to a variable.
                     7 55
                     // Hashes.
                     59 60
@@ -206,30 +216,31 @@ impl Cpu<'_> {
                     128 129 130 131 132 133 134 135 143 151 175 183 191 199 207 215 223 231 239
                 ]),
             };
-            if !is_known {
+            if !is_valid {
                 break Err(damaged(
-                    "an invalid instruction, or a jump out of its program",
+                    "an invalid instruction, or a jump out of the program",
                 ));
             }
         };
         (self.registers, end)
     }
 
-    /// Jumps if the flag is set, if it is not, or always. False: to before the program.
+    /// Jumps if the flag is set, if it is clear, or always. Returns false for a jump to before the
+    /// program.
     #[inline(always)]
     fn jump(&mut self, opcode: u8, argument: u16) -> bool {
         let registers = &mut self.registers;
-        registers.at += const { length(op::JUMP) };
+        registers.next += const { length(op::JUMP) };
         let jumps = match opcode {
             op::JUMP_IF => registers.flag,
             op::JUMP_UNLESS => !registers.flag,
             _ => true,
         };
         let offset = isize::from(argument as i8);
-        match registers.at.checked_add_signed(offset) {
+        match registers.next.checked_add_signed(offset) {
             _ if !jumps => true,
             Some(at) => {
-                registers.at = at;
+                registers.next = at;
                 true
             }
             None => false,
@@ -238,8 +249,8 @@ impl Cpu<'_> {
 
     #[inline(never)]
     fn execute_any(mut self, opcode: u8, argument: u32) -> (Registers, bool) {
-        let is_known = self.execute(opcode, argument);
-        (self.registers, is_known)
+        let is_valid = self.execute(opcode, argument);
+        (self.registers, is_valid)
     }
 
     #[inline(always)]
@@ -254,7 +265,7 @@ impl Cpu<'_> {
         &mut self.hashes[self.registers.d as usize & mask]
     }
 
-    /// Everything but jumps, output and the end; false if there is no such instruction.
+    /// Executes any instruction except jumps, OUT and HALT. Returns false if it is invalid.
     #[inline(always)]
     fn execute(&mut self, opcode: u8, argument: u32) -> bool {
         let a = self.registers.a;
@@ -265,19 +276,20 @@ impl Cpu<'_> {
                 true
             }
             60 => {
-                let place = self.hash_at();
-                *place = hash(*place, a);
+                let entry = self.hash_at();
+                *entry = hash(*entry, a);
                 true
             }
-            0..56 => self.change(opcode, argument),
-            64..240 => self.compute(opcode, argument),
+            0..56 => self.execute_unary(opcode, argument),
+            64..240 => self.execute_binary(opcode, argument),
             _ => false,
         }
     }
 
-    /// Opcodes below 56: swap, increment, decrement, complement, clear one operand; moves from and to the variables.
+    /// Opcodes below 56: swap, increment, decrement, complement or clear one operand; move from and
+    /// to the variables.
     #[inline(always)]
-    fn change(&mut self, opcode: u8, argument: u32) -> bool {
+    fn execute_unary(&mut self, opcode: u8, argument: u32) -> bool {
         let operand = opcode / OPERANDS;
         let variable = argument as usize & 255;
         match (operand, opcode % OPERANDS) {
@@ -286,16 +298,16 @@ impl Cpu<'_> {
             (6, 7) => self.variables[variable] = self.registers.a,
             (_, action @ 0..5) => {
                 let value = self.get(operand);
-                let changed = match action {
+                let result = match action {
                     0 => self.registers.a,
                     1 => value.wrapping_add(1),
                     2 => value.wrapping_sub(1),
                     3 => !value,
                     _ => 0,
                 };
-                self.set(operand, changed);
+                self.set(operand, result);
                 if action == 0 {
-                    // Bytes swap with the lowest byte of A.
+                    // A byte is swapped with the lowest byte of A.
                     self.registers.a = match operand {
                         4 | 5 => self.registers.a & !0xFF | value,
                         _ => value,
@@ -307,9 +319,9 @@ impl Cpu<'_> {
         true
     }
 
-    /// Opcodes 64 to 239: an assignment, or A combined with an operand.
+    /// Opcodes 64 to 239: assign an operand, or combine A with it.
     #[inline(always)]
-    fn compute(&mut self, opcode: u8, argument: u32) -> bool {
+    fn execute_binary(&mut self, opcode: u8, argument: u32) -> bool {
         let value = match opcode % OPERANDS {
             7 => argument,
             operand => self.get(operand),
@@ -336,7 +348,7 @@ impl Cpu<'_> {
         true
     }
 
-    /// A, B, C, D, *B, *C, *D.
+    /// Reads an operand: A, B, C, D, *B, *C or *D.
     #[inline(always)]
     fn get(&mut self, operand: u8) -> u32 {
         let Registers { a, b, c, d, .. } = self.registers;
@@ -366,7 +378,7 @@ impl Cpu<'_> {
     }
 }
 
-/// The standard's hash step.
+/// The hash step of the standard.
 #[inline(always)]
 fn hash(value: u32, input: u32) -> u32 {
     value

@@ -1,24 +1,28 @@
-//! ZPAQ blocks, after "The ZPAQ Open Standard Format for Highly Compressed Data", levels 1 and 2 (M. Mahoney).
+//! ZPAQ blocks of levels 1 and 2, after M. Mahoney, "The ZPAQ Open Standard Format for Highly
+//! Compressed Data".
 //!
-//! A block brings its own decoder: a tree of predictors, and programs that compute their contexts (HCOMP) and undo what was done
-//! to the data (PCOMP). Nothing here trusts them: memory is known and limited before it is taken, every access is masked
-//! into its array as the standard says, programs are interpreted, and their steps are counted against what the block is
-//! allowed for its length.
+//! A block describes its own decoder: a tree of predictors, a program that computes their contexts
+//! (HCOMP) and one that postprocesses the data (PCOMP). None of it is trusted: memory is computed
+//! and limited before it is allocated, every access is masked into its array as the standard
+//! requires, programs are interpreted, and their steps are limited by the length of the block.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `header` | the block header: components and programs, checked |
-//! | `machine` | the virtual machine |
+//! | `header` | the block header: components and programs, validated |
+//! | `machine` | the virtual machine ZPAQL |
 //! | `tables` | logistic functions and bit histories |
 //! | `component`, `predictor` | the model |
 //! | `arithmetic` | arithmetic decoding |
 //! | `decoder` | blocks and segments |
-//! | `encoder`, `models` | the other way, in models of our own choice |
-//! | `property` | all of it beside a slow twin (`tests/twin/zpaq.rs`), in any model |
+//! | `encoder`, `models` | encoding, with the models chosen here |
 //!
-//! The time goes to bits: eight times for each byte every component predicts and learns. Rows of histories are taken out of their
-//! table for half a byte, and are asked for before; links of a chain learn side by side; counters keep what their prediction is when
-//! stretched; compiled for AVX2 where the machine has it.
+//! `crate::property::zpaq` compares decoder and encoder with a reference implementation
+//! (`tests/reference/zpaq.rs`) for random models.
+//!
+//! Most of the time is spent on bits: each component predicts and learns eight times per byte.
+//! Therefore a row of histories is copied out of its table for half a byte and prefetched before,
+//! the links of a chain learn in parallel lanes, counters cache their stretched prediction, and the
+//! code is compiled for AVX2 where the processor has it.
 
 mod arithmetic;
 mod component;

@@ -1,8 +1,9 @@
-//! The models that blocks are written with: contexts of a few orders, each correcting the guess of the one before, a long match,
-//! and a mixer, as in the examples of the ZPAQ standard (M. Mahoney, "The ZPAQ Open Standard Format for Highly Compressed
-//! Data", section on configuration files).
+//! The models of the encoder: contexts of a few orders, each of which corrects the prediction of
+//! the previous one, a match model and a mixer, as in the examples of the ZPAQ standard (M.
+//! Mahoney, "The ZPAQ Open Standard Format for Highly Compressed Data", section on configuration
+//! files).
 
-/// Instructions of the virtual machine that the programs here use.
+/// The instructions of the virtual machine that these programs use.
 mod op {
     pub const A_ZERO: u8 = 4;
     pub const B_DECREMENT: u8 = 10;
@@ -13,29 +14,31 @@ mod op {
     pub const HASH: u8 = 59;
     pub const A_FROM_AT_C: u8 = 69;
     pub const B_FROM_C: u8 = 74;
-    /// D = the byte that follows.
+    /// D = the next byte of the program.
     pub const D_FROM: u8 = 95;
     pub const AT_C_FROM_A: u8 = 104;
     pub const AT_D_FROM_A: u8 = 112;
-    /// A <<= the byte that follows.
+    /// A <<= the next byte of the program.
     pub const A_SHIFT_LEFT: u8 = 207;
 }
 
-/// Components.
+/// The kinds of components.
 const ICM: u8 = 3;
 const MATCH: u8 = 4;
 const MIX: u8 = 7;
 const ISSE: u8 = 8;
 
-/// The new byte goes into the ring of the last ones; B points at it, the hash in A begins.
+/// Stores the new byte in the ring of the last bytes, points B at it and clears the hash in A.
 const BEGIN: [u8; 4] = [op::C_INCREMENT, op::AT_C_FROM_A, op::B_FROM_C, op::A_ZERO];
 
-/// The header of a block for a level from 1 to 9: `zPQ`, level 1, kind 1, length, sizes, components, program.
+/// Returns the block header for a level from 1 to 9: `zPQ`, level 1, kind 1, length, sizes,
+/// components, program.
 pub(crate) fn block_header(level: u8) -> Vec<u8> {
     let (sizes, components, program) = match level {
         ..=3 => small(),
         4..=7 => chain(0),
-        // Twice the memory, 210 MB: what a reader with its default budget grants one decoder is 256 MiB.
+        // Almost twice the memory, 204 MB. The reader grants one decoder 256 MiB of its default
+        // budget.
         _ => chain(1),
     };
     let body = [
@@ -51,27 +54,28 @@ pub(crate) fn block_header(level: u8) -> Vec<u8> {
     [&b"zPQ\x01\x01"[..], &length, &body].concat()
 }
 
-/// log2 of the sizes of H and M of HCOMP, then of PCOMP; components; the program HCOMP.
+/// log2 of the sizes of H and M of HCOMP and of PCOMP, the components, and the program HCOMP.
 type Model = ([u8; 4], Vec<Vec<u8>>, Vec<u8>);
 
-/// Orders 2 and 4.
+/// Contexts of orders 2 and 4.
 fn small() -> Model {
     let components = vec![vec![ICM, 16], vec![ISSE, 19, 0]];
-    let two_more = [op::HASH, op::B_DECREMENT, op::HASH];
+    let two_bytes = [op::HASH, op::B_DECREMENT, op::HASH];
     let program = [
         &BEGIN[..],
         &[op::D_FROM, 0],
-        &two_more,
+        &two_bytes,
         &[op::AT_D_FROM_A, op::D_INCREMENT, op::B_DECREMENT],
-        &two_more,
+        &two_bytes,
         &[op::AT_D_FROM_A, op::HALT],
     ]
     .concat();
     ([1, 2, 0, 0], components, program)
 }
 
-/// Orders 0 to 5 in a chain, matches found by the last seven bytes, and a mixer that knows the last byte. `larger`: log2 by which the
-/// tables are larger.
+/// Contexts of orders 0 to 5 in a chain, a match model on the last seven bytes, and a mixer whose
+/// weights are selected by the last byte. `larger` is the log2 of the factor by which the tables
+/// grow.
 fn chain(larger: u8) -> Model {
     let components = vec![
         vec![ICM, 5],

@@ -1,26 +1,26 @@
-//! The model of one block: what its components say of the bits of a byte, and the program that computes their contexts.
+//! The model of one block: it predicts the bits of a byte and updates its components with them.
 
-use super::component::bit::{At, Contexts, Predictions};
-use super::component::unit::{COMPONENTS_MAX, Unit};
+use super::component::bit::{BitPosition, Contexts, Predictions};
+use super::component::unit::{COMPONENTS_MAX, ModelUnit};
 use super::header::Header;
-use super::machine::{Machine, Run};
+use super::machine::{Machine, RunEnd};
 use super::tables::Tables;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::Avx2;
 use refrain_codec::Result;
 
-/// What decides bits, by a probability: decoder or encoder.
+/// A decoder or encoder of bits.
 pub(crate) trait BitCoder {
-    /// The next bit; `probability` of a one, of 65536.
+    /// Decodes or encodes the next bit. A one has `probability` / 65536.
     fn code(&mut self, probability: u32) -> Result<usize>;
 }
 
-/// The components of one block with their memories, and the program that computes their contexts.
+/// The components of one block, and the program that computes their contexts.
 pub(crate) struct Predictor {
     tables: Tables,
-    units: Vec<Unit>,
+    units: Vec<ModelUnit>,
     predictions: Predictions,
-    /// The component that speaks for all.
+    /// The index of the last component, whose prediction is used.
     last: u8,
     contexts: Contexts,
     count: usize,
@@ -29,13 +29,13 @@ pub(crate) struct Predictor {
     avx2: Option<Avx2>,
 }
 
-/// Instructions that HCOMP may execute for each byte. Programs that exist need some hundred.
+/// The number of instructions that HCOMP may execute per byte. Known programs need a few hundred.
 const STEPS_PER_BYTE: u64 = 4096;
 
 impl Predictor {
     pub(crate) fn new(header: &Header) -> Result<Predictor> {
         let tables = Tables::new();
-        let (units, predictions) = Unit::all(&header.components, &tables)?;
+        let (units, predictions) = ModelUnit::all(&header.components, &tables)?;
         let count = header.components.len().min(COMPONENTS_MAX);
         Ok(Predictor {
             tables,
@@ -50,10 +50,11 @@ impl Predictor {
         })
     }
 
-    /// The next byte, of which `coder` decides the bits.
+    /// Decodes or encodes the next byte, whose bits `coder` provides.
     ///
     /// # Errors
-    /// Those of `coder`; `Damaged` if the program that computes contexts does something invalid, or never ends.
+    /// Those of `coder`; `Damaged` if the program that computes contexts executes an invalid
+    /// instruction or exceeds its limit.
     pub(crate) fn code_byte(&mut self, coder: &mut impl BitCoder) -> Result<u8> {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = self.avx2 {
@@ -72,51 +73,58 @@ impl Predictor {
     #[inline(always)]
     fn code_bits(&mut self, coder: &mut impl BitCoder) -> Result<u8> {
         let mut partial = 1;
-        for half in 0..2 {
+        for nibble_index in 0..2 {
             for unit in &mut self.units {
-                unit.begin_half(&self.contexts, partial);
+                unit.begin_nibble(&self.contexts, partial);
             }
-            let mut at = At {
+            let mut position = BitPosition {
                 partial,
-                in_half: 1,
-                first_half: if half == 0 { 0 } else { partial << 4 },
-                shift: 7 - 4 * half,
+                nibble: 1,
+                first_nibble: if nibble_index == 0 { 0 } else { partial << 4 },
+                shift: 7 - 4 * nibble_index,
             };
             for bit in 0..4 {
-                // Both half bytes that may follow. A bit earlier, all four: 4 % more time for twice the lines.
-                if half == 0 && bit == 3 {
-                    self.prefetch(at.partial * 2);
-                    self.prefetch(at.partial * 2 + 1);
+                // Prefetches both nibbles that may follow. Prefetching all four one bit earlier
+                // takes 4 % more time.
+                if nibble_index == 0 && bit == 3 {
+                    self.prefetch(position.partial * 2);
+                    self.prefetch(position.partial * 2 + 1);
                 }
-                let bit = coder.code(self.predict(at) * 2 + 1)?;
-                // Compiled twice: a jump that is guessed right does not wait for the bit.
+                let bit = coder.code(self.predict(position) * 2 + 1)?;
+                // Compiled for each value of the bit: with a correctly predicted branch, updating
+                // does not wait for the bit.
                 if bit == 0 {
-                    self.learn(at, 0);
+                    self.learn(position, 0);
                 } else {
-                    self.learn(at, 1);
+                    self.learn(position, 1);
                 }
-                at.partial = at.partial * 2 + bit as u32;
-                at.in_half = at.in_half * 2 + bit;
-                at.shift = at.shift.saturating_sub(1);
+                position.partial = position.partial * 2 + bit as u32;
+                position.nibble = position.nibble * 2 + bit;
+                position.shift = position.shift.saturating_sub(1);
             }
-            partial = at.partial;
+            partial = position.partial;
         }
         Ok(partial as u8)
     }
 
-    /// The probability that the next bit is a one, of 32768.
+    /// Returns the probability of a one, in units of 1/32768.
     #[inline(always)]
-    fn predict(&mut self, at: At) -> u32 {
+    fn predict(&mut self, position: BitPosition) -> u32 {
         for unit in &mut self.units {
-            unit.predict(at, &self.contexts, &mut self.predictions, &self.tables);
+            unit.predict(
+                position,
+                &self.contexts,
+                &mut self.predictions,
+                &self.tables,
+            );
         }
         self.tables.squash(self.predictions[usize::from(self.last)]) as u32
     }
 
     #[inline(always)]
-    fn learn(&mut self, at: At, bit: usize) {
+    fn learn(&mut self, position: BitPosition, bit: usize) {
         for unit in &mut self.units {
-            unit.learn(at, bit, &self.predictions, &self.tables);
+            unit.learn(position, bit, &self.predictions, &self.tables);
         }
     }
 
@@ -137,13 +145,13 @@ impl Predictor {
     }
 
     fn compute_contexts(&mut self, byte: u8) -> Result<()> {
-        self.machine.allow(STEPS_PER_BYTE);
-        // What HCOMP puts out goes nowhere.
-        let mut nowhere = Vec::new();
-        let mut run = self.machine.start(u32::from(byte), &mut nowhere, 1)?;
-        while run == Run::Full {
-            nowhere.clear();
-            run = self.machine.go_on(&mut nowhere, 1)?;
+        self.machine.allow_steps(STEPS_PER_BYTE);
+        // The output of HCOMP is discarded.
+        let mut discarded = Vec::new();
+        let mut end = self.machine.start(u32::from(byte), &mut discarded, 1)?;
+        while end == RunEnd::OutputFull {
+            discarded.clear();
+            end = self.machine.resume(&mut discarded, 1)?;
         }
         for (index, context) in self.contexts[..self.count].iter_mut().enumerate() {
             *context = self.machine.hash(index);

@@ -6,7 +6,7 @@ use refrain_codec::{CodecId, Error, Result};
 ///
 /// # Errors
 /// `OutOfMemory` if the allocation fails.
-pub(crate) fn table<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
+pub(crate) fn allocate<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
     let mut table = Vec::new();
     table
         .try_reserve_exact(length)

@@ -1,18 +1,19 @@
 //! Logistic functions and bit histories, as the standard defines them.
 //!
-//! The functions come from a library of Rust, not from the system's: what an archive says must not depend on how somebody's `exp` rounds.
-//! (And the program starts without loading another library.)
+//! `exp` and `log` are those of the crate libm, not those of the system: the content of an archive
+//! must not depend on how a platform rounds. The program also starts without loading another
+//! library.
 
 use libm::{exp, floor, log};
 
-/// Largest value in the logistic domain; the smallest is one further from zero.
+/// The largest value in the logistic domain. The smallest is `-STRETCHED_MAX - 1`.
 pub(crate) const STRETCHED_MAX: i32 = 2047;
 
-/// Tables that every model uses.
+/// The tables that every model uses.
 pub(crate) struct Tables {
     squash: [u16; 4096],
     stretch: Box<[i16; 32768]>,
-    /// Reciprocals for adaptive rates, by count.
+    /// Reciprocals for adaptive rates, indexed by count.
     pub(crate) rate: [i32; 1024],
     states: [[u8; 4]; 256],
 }
@@ -30,7 +31,7 @@ impl Tables {
         }
         for (index, value) in (0..32768).zip(tables.stretch.iter_mut()) {
             let p = f64::from(index) + 0.5;
-            // Rounded to the nearest, halves upwards.
+            // Rounded to nearest, halves upwards.
             *value = floor(log(p / (32768.0 - p)) * 64.0 + 0.5) as i16;
         }
         for (count, value) in (0..1024).zip(&mut tables.rate) {
@@ -39,7 +40,7 @@ impl Tables {
         tables
     }
 
-    /// The probability, of 32768, that belongs to `x`, which lies between -2048 and 2047.
+    /// Returns the probability, in units of 1/32768, for `x` in -2048..=2047.
     #[inline]
     pub(crate) fn squash(&self, x: i32) -> i32 {
         i32::from(self.squash[(x + 2048) as usize & 4095])
@@ -51,34 +52,36 @@ impl Tables {
         i32::from(self.stretch[probability as usize & 32767])
     }
 
-    /// The bit history after `bit`.
+    /// Returns the bit history that follows `state` after `bit`.
     #[inline]
     pub(crate) fn next(&self, state: u8, bit: usize) -> u8 {
         self.states[usize::from(state)][bit]
     }
 
-    /// The probability of a one, of 2^22, that a fresh model gives a bit history.
+    /// Returns the probability of a one, in units of 2^-22, that a new model assigns to a bit
+    /// history.
     pub(crate) fn initial(&self, state: u8) -> u32 {
         let [_, _, zeros, ones] = self.states[usize::from(state)].map(u32::from);
         ((ones * 2 + 1) << 22) / (zeros + ones + 1)
     }
 }
 
-/// `x`, no further out than the logistic domain.
+/// Clamps `x` to the logistic domain.
 #[inline]
 pub(crate) fn clamp_stretched(x: i32) -> i32 {
     x.clamp(-STRETCHED_MAX - 1, STRETCHED_MAX)
 }
 
-/// A weight of 20 bits.
+/// Clamps a weight to 20 bits.
 #[inline]
 pub(crate) fn clamp_weight(x: i32) -> i32 {
     x.clamp(-(1 << 19), (1 << 19) - 1)
 }
 
-/// How many states stand for histories of so many zeros and ones: two where the last bit is kept as well.
+/// Returns the number of states for histories of `zeros` and `ones`: two if the state also records
+/// the last bit.
 fn state_count(zeros: i32, ones: i32) -> u8 {
-    /// By the smaller count: the largest that the other may be.
+    /// The largest value of the larger count, indexed by the smaller one.
     const BOUND: [i32; 6] = [20, 48, 15, 8, 6, 5];
     let (more, fewer) = (zeros.max(ones), zeros.min(ones));
     match usize::try_from(fewer)
@@ -90,7 +93,7 @@ fn state_count(zeros: i32, ones: i32) -> u8 {
     }
 }
 
-/// The count of the other bit after a surprise.
+/// Returns the reduced count of a bit after the other one occurred.
 fn discounted(count: i32) -> i32 {
     [1, 2, 3, 4, 5, 7, 8]
         .iter()
@@ -98,7 +101,7 @@ fn discounted(count: i32) -> i32 {
         .sum()
 }
 
-/// Counts of zeros and ones after `bit`.
+/// Returns the counts of zeros and ones after `bit`.
 fn next_counts(zeros: i32, ones: i32, bit: usize) -> (i32, i32) {
     if zeros < ones {
         let (ones, zeros) = next_counts(ones, zeros, 1 - bit);
@@ -108,7 +111,7 @@ fn next_counts(zeros: i32, ones: i32, bit: usize) -> (i32, i32) {
         1 => (discounted(zeros), ones + 1),
         _ => (zeros + 1, discounted(ones)),
     };
-    // The nearest counts that have a state.
+    // Reduces the counts to the nearest ones that have a state.
     while state_count(zeros, ones) == 0 {
         if ones < 2 {
             zeros -= 1;
@@ -120,10 +123,11 @@ fn next_counts(zeros: i32, ones: i32, bit: usize) -> (i32, i32) {
     (zeros, ones)
 }
 
-/// For each state: the next one after a zero and after a one, its zeros, its ones.
+/// For each state: the next one after a zero, the next one after a one, the number of zeros, the
+/// number of ones.
 fn state_table() -> [[u8; 4]; 256] {
     const COUNTS: usize = 50;
-    // The state for each pair of counts, by the last bit.
+    // The state of each pair of counts, indexed by the last bit.
     let mut numbers = [[[0u8; 2]; COUNTS]; COUNTS];
     let mut state = 0u8;
     let by_sum = (0..COUNTS).flat_map(|sum| (0..=sum).map(move |ones| (sum - ones, ones)));
@@ -153,9 +157,10 @@ fn state_table() -> [[u8; 4]; 256] {
 mod tests {
     use super::*;
 
-    /// The sums by which the reference decoder tells that its floating point gives the standard's tables.
+    /// The checksums by which libzpaq verifies that floating point yields the tables of the
+    /// standard.
     #[test]
-    fn logistic_tables_are_the_standards() {
+    fn logistic_tables_match_the_checksums_of_the_standard() {
         let tables = Tables::new();
         let step = |sum: u32, value: i32| sum.wrapping_mul(3).wrapping_add(value as u32);
         let stretched = (0..32768)
@@ -168,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn histories_begin_as_in_the_standard() {
+    fn the_first_histories_match_the_standard() {
         let table = state_table();
         assert_eq!(table[0], [1, 2, 0, 0]);
         assert_eq!(table[1][2..], [1, 0]);
         assert_eq!(table[2][2..], [0, 1]);
-        // 255 states, each with a row; the last row is not in use.
+        // There are 255 states; the last row is not used.
         assert!(table[1..255].iter().all(|row| row[2] + row[3] > 0));
         assert_eq!(table[255], [0; 4]);
     }

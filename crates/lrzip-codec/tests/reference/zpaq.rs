@@ -1,6 +1,7 @@
-//! A decoder and an encoder of ZPAQ blocks, written from "The ZPAQ Open Standard Format for Highly Compressed Data" (M. Mahoney): plain
-//! and slow. One table per component, nothing remembered that can be computed, numbers wide enough not to wrap but where the
-//! standard says so. Names are those of the standard.
+//! The reference implementation of ZPAQ: a decoder and an encoder, written from M. Mahoney, "The
+//! ZPAQ Open Standard Format for Highly Compressed Data". It is simple and slow: one table per
+//! component, nothing cached that can be computed, and integers wide enough to wrap only where the
+//! standard requires it. The names are those of the standard.
 
 #[path = "zpaql.rs"]
 pub mod zpaql;
@@ -9,11 +10,12 @@ use std::collections::BTreeMap;
 
 use zpaql::Zpaql;
 
-/// Something that no block has, or more than a block may ask for.
+/// Why a block is refused: it is invalid or exceeds a limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damage(pub &'static str);
 
-/// Instructions for each byte of context, and for each byte after it was decoded: our limits, not the standard's.
+/// The numbers of instructions per byte that HCOMP and PCOMP may execute. They are limits of this
+/// project, not of the standard.
 const HCOMP_STEPS: u64 = 4096;
 const PCOMP_STEPS: u64 = 512;
 const TAG: [u8; 13] = *b"7kSt\xA0\x31\x83\xD3\x8C\xB2\x28\xB0\xD3";
@@ -37,9 +39,9 @@ fn clamp512k(x: i64) -> i64 {
     x.clamp(-524_288, 524_287)
 }
 
-/// Bit histories: counts of zeros and ones, and the last bit where there are few enough of both.
+/// Bit histories: the counts of zeros and ones, and the last bit if the counts are small.
 struct States {
-    /// By state: zeros, ones, next state by bit.
+    /// For each state: zeros, ones, and the next state for each bit.
     rows: Vec<(i64, i64, [u8; 2])>,
 }
 
@@ -61,7 +63,7 @@ impl States {
         let mut next = n;
         next[y] += 1;
         next[1 - y] = DISCOUNTED[n[1 - y].min(8) as usize];
-        // Ties count as more zeros.
+        // A tie counts as more zeros.
         let fewer = usize::from(n[0] >= n[1]);
         while !Self::exists(next[0], next[1]) {
             let (more, less) = (next[1 - fewer], next[fewer]);
@@ -103,7 +105,7 @@ impl States {
         Self { rows }
     }
 
-    /// The probability of a one that a model starts a state with, of 2^23.
+    /// Returns the initial probability of a one in a state, in units of 2^-23.
     fn cminit(&self, state: usize) -> i64 {
         let (n0, n1, _) = self.rows[state];
         ((n1 * 2 + 1) << 22) / (n0 + n1 + 1)
@@ -112,7 +114,7 @@ impl States {
 
 // ------------------------------------------------------------------------------------- Models
 
-/// What one component remembers.
+/// The state of one component.
 #[derive(Default)]
 struct Component {
     /// Its kind and arguments.
@@ -136,18 +138,18 @@ struct Predictor {
     hmap4: u32,
 }
 
-/// The place of a row of bit histories, made if it is not there.
+/// Returns the offset of the row of bit histories of a context, which is created if it is missing.
 fn find(ht: &mut [u8], sizebits: i64, cxt: u32) -> usize {
     let chk = (u64::from(cxt) >> sizebits) as u8;
     let h0 = cxt as usize * 16 % ht.len();
-    let places = [h0, h0 ^ 16, h0 ^ 32];
-    for h in places {
+    let offsets = [h0, h0 ^ 16, h0 ^ 32];
+    for h in offsets {
         if ht[h] == chk {
             return h;
         }
     }
-    // The first of the least.
-    let [h0, h1, h2] = places;
+    // The first one of those that are least used.
+    let [h0, h1, h2] = offsets;
     let h = if ht[h0 + 1] <= ht[h1 + 1] && ht[h0 + 1] <= ht[h2 + 1] {
         h0
     } else if ht[h1 + 1] < ht[h2 + 1] {
@@ -198,14 +200,14 @@ impl Component {
         new
     }
 
-    /// Moves a counter of 22 bits of probability and 10 of count.
+    /// Updates a counter of 22 bits of probability and 10 bits of count.
     fn train(&mut self, y: i64) {
         let size = self.cm.len();
         let pn = &mut self.cm[self.cxt % size];
         let count = *pn % 1024;
         let error = y * 32767 - (*pn >> 17);
         let dt = (1 << 17) / (count * 2 + 3) * 2;
-        // 32 bits here and in the sum.
+        // The product and the sum have 32 bits.
         let change = i64::from((error * dt) as i32) & -1024;
         let counted = i64::from(count < self.limit);
         *pn = (*pn + change + counted) & 0xFFFF_FFFF;
@@ -228,7 +230,7 @@ impl Predictor {
         }
     }
 
-    /// The probability of a one, of 32768.
+    /// Returns the probability of a one, in units of 1/32768.
     fn predict(&mut self) -> i64 {
         for i in 0..self.components.len() {
             self.p[i] = self.predict_one(i);
@@ -264,8 +266,8 @@ impl Predictor {
             }
             4 if cr.a == 0 => 0,
             4 => {
-                let place = (cr.limit - cr.b).rem_euclid(cr.ht.len() as i64) as usize;
-                cr.c = usize::from(cr.ht[place]) >> (7 - cr.cxt) & 1;
+                let offset = (cr.limit - cr.b).rem_euclid(cr.ht.len() as i64) as usize;
+                cr.c = usize::from(cr.ht[offset]) >> (7 - cr.cxt) & 1;
                 let sign = if cr.c == 1 { -1 } else { 1 };
                 stretch((2048 / cr.a * sign) & 32767)
             }
@@ -286,7 +288,7 @@ impl Predictor {
                 let row = u64::from(h.wrapping_add(self.c8).wrapping_mul(32)) as usize;
                 let (step, wt) = ((pq / 64) as usize, pq % 64);
                 let size = cr.cm.len();
-                let at = |place: usize| cr.cm[place % size] >> 10;
+                let at = |index: usize| cr.cm[index % size] >> 10;
                 let mean = (at(row + step) * (64 - wt) + at(row + step + 1) * wt) >> 13;
                 cr.cxt = row + step + usize::from(wt >= 32);
                 stretch(mean)
@@ -352,10 +354,11 @@ impl Predictor {
         }
     }
 
-    /// `limit` is the place in the buffer, `cxt` counts bits, `a` is the length, `b` the distance, `c` the expected bit.
+    /// `limit` is the position in the buffer, `cxt` counts bits, `a` is the length, `b` the
+    /// distance, and `c` the expected bit.
     fn update_match(cr: &mut Component, h: u32, y: usize) {
         let size = cr.ht.len() as i64;
-        let at = |place: i64| place.rem_euclid(size) as usize;
+        let at = |position: i64| position.rem_euclid(size) as usize;
         if cr.c != y {
             cr.a = 0;
         }
@@ -394,7 +397,7 @@ struct Block {
 }
 
 impl Block {
-    /// The header that `data` begins with, and its length.
+    /// Parses the header at the beginning of `data`. Returns it with its length.
     fn parse(data: &[u8]) -> Result<(Self, usize), Damage> {
         let short = Damage("a header cut short");
         let &[b'z', b'P', b'Q', level @ 1..=2, 1, a, b, ..] = data else {
@@ -448,7 +451,7 @@ impl Block {
     }
 }
 
-/// What becomes of decoded bytes.
+/// The postprocessing of decoded bytes.
 enum Post {
     Unknown,
     Pass,
@@ -457,7 +460,7 @@ enum Post {
 }
 
 impl Post {
-    /// Takes a byte, or the end of a segment. True: `out` is as long as wanted.
+    /// Processes a byte, or the end of a segment. Returns whether `out` has `wanted` bytes.
     fn write(
         &mut self,
         byte: Option<u8>,
@@ -490,7 +493,7 @@ impl Post {
     }
 }
 
-/// The arithmetic coder's interval, and the coded bytes.
+/// The interval of the arithmetic decoder, and the encoded bytes.
 struct Decoder<'a> {
     input: &'a [u8],
     low: u64,
@@ -539,10 +542,11 @@ impl Decoder<'_> {
         Ok(y)
     }
 
-    /// A byte, or the end of the segment.
+    /// Decodes a byte, or the end of the segment.
     fn decompress(&mut self, predictor: Option<&mut Predictor>) -> Result<Option<u8>, Damage> {
         let Some(predictor) = predictor else {
-            // Pieces with their lengths, of which `curr` is what is left; one of length 0 is the last.
+            // Stored runs, each after its length. `curr` is the rest of the length; a run of length
+            // 0 is the last.
             if self.curr == 0 {
                 self.four_bytes()?;
             }
@@ -569,8 +573,8 @@ impl Decoder<'_> {
     }
 }
 
-/// The first `wanted` bytes of the blocks in `data`.
-pub fn open(data: &[u8], wanted: usize) -> Result<Vec<u8>, Damage> {
+/// Decodes the first `wanted` bytes of the blocks in `data`.
+pub fn decode(data: &[u8], wanted: usize) -> Result<Vec<u8>, Damage> {
     let mut out = Vec::new();
     let mut decoder = Decoder {
         input: data,
@@ -620,7 +624,7 @@ pub fn open(data: &[u8], wanted: usize) -> Result<Vec<u8>, Damage> {
     Ok(out)
 }
 
-/// One block of one segment: `header`, and `decoded` as it is before postprocessing.
+/// Encodes one block of one segment with `header`. `decoded` is the content before postprocessing.
 pub fn encode(header: &[u8], decoded: &[u8]) -> Result<Vec<u8>, Damage> {
     let (block, _) = Block::parse(header)?;
     let mut predictor = Predictor::new(&block);

@@ -1,8 +1,8 @@
-//! The virtual machine of ZPAQ, for the twin `zpaq.rs`: from the same standard, as slow.
+//! The virtual machine of the reference implementation of ZPAQ, from the same standard.
 
 use super::Damage;
 
-/// Registers and memories of one program.
+/// One program with its registers and memories.
 pub struct Zpaql {
     header: Vec<u8>,
     a: u32,
@@ -14,7 +14,7 @@ pub struct Zpaql {
     r: [u32; 256],
     h: Vec<u32>,
     m: Vec<u8>,
-    /// Instructions that it may still execute.
+    /// The number of instructions that it may still execute.
     pub steps: u64,
 }
 
@@ -78,7 +78,7 @@ impl Zpaql {
         }
     }
 
-    /// Runs with `input` in A. False: an OUT found `out` full.
+    /// Runs with `input` in A. Returns false if `out` was full at an OUT.
     pub fn run(&mut self, input: u32, out: &mut Vec<u8>, most: usize) -> Result<bool, Damage> {
         (self.a, self.pc) = (input, 0);
         loop {
@@ -111,7 +111,7 @@ impl Zpaql {
                 if op == 63 || self.f == (op == 39) {
                     self.pc += i64::from(n);
                 }
-                // Not when something is read there: at once.
+                // The jump itself is an error, not the access after it.
                 if self.pc < 0 {
                     return Err(Damage("a jump before the program"));
                 }

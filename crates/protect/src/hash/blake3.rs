@@ -1,8 +1,9 @@
 //! BLAKE3 of content, from front to back or in parallel by segment.
 //!
-//! BLAKE3 is a binary tree over 1 KiB chunks (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, "BLAKE3: one function, fast
-//! everywhere", section 2.1). A segment is an aligned power-of-two run of chunks and therefore a whole subtree: any thread
-//! can compute its chaining value alone, and [`ContentHasher`] joins the values in order into exactly the standard hash.
+//! BLAKE3 is a binary tree over 1 KiB chunks (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, "BLAKE3:
+//! one function, fast everywhere", section 2.1). A segment is an aligned power-of-two run of chunks
+//! and therefore a whole subtree: any thread can compute its chaining value alone, and
+//! [`ContentHasher`] joins the values in order into exactly the standard hash.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
@@ -107,13 +108,15 @@ pub struct SegmentHash {
     length_bytes: usize,
     /// The subtree's value when the member has other segments too.
     chaining_value: [u8; HASH_BYTES],
-    /// The hash when the first segment is the whole member. BLAKE3 marks the root, so it differs from the chaining
-    /// value; both come from the same state, so keeping it costs one compression, not a second pass.
+    /// The hash when the first segment is the whole member. BLAKE3 marks the root, so it differs
+    /// from the chaining value; both come from the same state, so keeping it costs one compression,
+    /// not a second pass.
     lone_hash: [u8; HASH_BYTES],
 }
 
 impl SegmentHash {
-    /// What `hasher` was fed: `length_bytes` from `offset_in_member` on, which was its input offset.
+    /// What `hasher` was fed: `length_bytes` from `offset_in_member` on, which was its input
+    /// offset.
     fn of(hasher: &blake3::Hasher, offset_in_member: u64, length_bytes: usize) -> SegmentHash {
         let mut hash = SegmentHash {
             offset_in_member,
@@ -145,7 +148,8 @@ impl SegmentHash {
     }
 }
 
-/// Hashes the segment of a member that begins at `offset_in_member` (a multiple of [`SEGMENT_BYTES`]).
+/// Hashes the segment of a member that begins at `offset_in_member` (a multiple of
+/// [`SEGMENT_BYTES`]).
 ///
 /// # Errors
 /// [`SegmentError`] if the offset is not aligned or `bytes` is longer than [`SEGMENT_BYTES`].
@@ -168,7 +172,8 @@ pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, 
 /// Memory: one chaining value per level of the tree above the segments, at most 44.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher {
-    /// Values of complete subtrees, large (left) to small (right); merged lazily, because the last merge is the root's.
+    /// Values of complete subtrees, large (left) to small (right); merged lazily, because the last
+    /// merge is the root's.
     stack: Vec<[u8; HASH_BYTES]>,
     segment_count: u64,
     content_bytes: u64,
@@ -193,7 +198,8 @@ impl ContentHasher {
     /// Appends the next segment. An empty segment changes nothing.
     ///
     /// # Errors
-    /// [`SegmentError::OutOfOrder`] if it does not begin where the content so far ends, or a short segment came before it.
+    /// [`SegmentError::OutOfOrder`] if it does not begin where the content so far ends, or a short
+    /// segment came before it.
     pub fn push(&mut self, segment: &SegmentHash) -> Result<(), SegmentError> {
         if segment.length_bytes == 0 {
             return Ok(());
@@ -261,7 +267,8 @@ impl ContentHasher {
             .saturating_add(segment.length_bytes as u64);
     }
 
-    /// The hash of everything pushed so far; more may follow if the last segment was full, or came as bytes.
+    /// The hash of everything pushed so far; more may follow if the last segment was full, or came
+    /// as bytes.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
         if self.begun.is_some() {
@@ -276,7 +283,8 @@ impl ContentHasher {
         }
     }
 
-    /// After n segments the tree has one complete subtree per set bit of n (the paper's "merge by trailing zeros").
+    /// After n segments the tree has one complete subtree per set bit of n (the paper's "merge by
+    /// trailing zeros").
     fn merge_complete_subtrees(&mut self) {
         let target = self.segment_count.count_ones() as usize;
         while self.stack.len() > target {

@@ -1,9 +1,11 @@
 //! XXH3-64 with seed 0: the fast checksum of frames and blocks.
 //!
-//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents; it is no defence against
-//! someone who wants a collision (that is what BLAKE3 and, later, authenticated encryption are for).
+//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents;
+//! it is no defence against someone who wants a collision (that is what BLAKE3 and, later,
+//! authenticated encryption are for).
 //!
-//! The library picks its vector form when it runs, so a binary for any x86-64 uses AVX2 where there is AVX2.
+//! The library picks its vector form when it runs, so a binary for any x86-64 uses AVX2 where there
+//! is AVX2.
 
 use std::hash::Hasher;
 
@@ -18,8 +20,8 @@ pub fn checksum64(bytes: &[u8]) -> u64 {
 /// Bytes of a piece in [`pieces_checksum`]; the last piece may be shorter.
 pub const PIECE_BYTES: usize = 1 << 16;
 
-/// XXH3-64 of the XXH3-64s (little endian) of the pieces of `bytes`: pieces can be summed by themselves, in any order, and
-/// whoever needs their sums anyway gets this one for nothing.
+/// XXH3-64 of the XXH3-64s (little endian) of the pieces of `bytes`: pieces can be summed by
+/// themselves, in any order, and whoever needs their sums anyway gets this one for nothing.
 #[must_use]
 pub fn pieces_checksum(bytes: &[u8]) -> u64 {
     let sums: Vec<u64> = bytes.chunks(PIECE_BYTES).map(checksum64).collect();

@@ -14,7 +14,8 @@ pub const SEED_BYTES: usize = 32;
 
 /// Random bytes for the items of one archive, drawn from a seed: SHA-512 of the seed and a counter.
 ///
-/// One call of the system's random numbers is enough for a whole archive, and who knows the seed can make the archive again.
+/// One call of the system's random numbers is enough for a whole archive, and who knows the seed
+/// can make the archive again.
 pub struct Draw {
     seed: [u8; SEED_BYTES],
     count: u64,
@@ -59,8 +60,9 @@ impl Draw {
 }
 
 impl Keys {
-    /// Appends an item to `out` as it is stored. Of the first cipher, what is shorter than a block of the cipher is filled up
-    /// with random bytes. `None` for an item that the second cipher cannot hold (more than 64 GiB).
+    /// Appends an item to `out` as it is stored. Of the first cipher, what is shorter than a block
+    /// of the cipher is filled up with random bytes. `None` for an item that the second cipher
+    /// cannot hold (more than 64 GiB).
     #[must_use]
     pub fn seal(&self, item: Item, plain: &[u8], draw: &mut Draw, out: &mut Vec<u8>) -> Option<()> {
         match self {
@@ -119,8 +121,8 @@ impl Draw {
     }
 }
 
-/// CBC of `out` from `start` on, at least a block; a last block that is not whole steals the end of the one before, and the two change
-/// places.
+/// CBC of `out` from `start` on, at least a block; a last block that is not whole steals the end of
+/// the one before, and the two change places.
 fn seal_cbc(cipher: &Aes128, initial: &[u8; BLOCK_BYTES], out: &mut [u8], start: usize) {
     let Some(raw) = out.get_mut(start..) else {
         return;

@@ -1,7 +1,7 @@
 //! MD5 (R. Rivest, RFC 1321, 1992): one input at a time, or many side by side.
 //!
-//! MD5 tells whether a file is the one that somebody else has, in the language that everybody speaks. It is no defence
-//! against forgers: collisions are made in seconds.
+//! MD5 tells whether a file is the one that somebody else has, in the language that everybody
+//! speaks. It is no defence against forgers: collisions are made in seconds.
 //!
 //! | file | what |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `lanes/` | many inputs at once: which input is in which lane; AVX-512, AVX2, NEON; and one input with AVX-512 |
 //! | `plain.rs` | the RFC to the letter, for comparison |
 //!
-//! [`Md5`] takes one input in pieces, in constant memory. [`update_many`] and [`finish_many`] do the same for many inputs at once,
-//! [`md5_many`] for inputs that are there as a whole.
+//! [`Md5`] takes one input in pieces, in constant memory. [`update_many`] and [`finish_many`] do
+//! the same for many inputs at once, [`md5_many`] for inputs that are there as a whole.
 
 mod lanes;
 #[cfg(any(test, feature = "property"))]
@@ -79,8 +79,8 @@ impl Md5 {
         self.digest()
     }
 
-    /// Counts `bytes`, completes and compresses the pending block, keeps what does not fill one, and returns the blocks between,
-    /// which are still to be compressed.
+    /// Counts `bytes`, completes and compresses the pending block, keeps what does not fill one,
+    /// and returns the blocks between, which are still to be compressed.
     fn take<'bytes>(&mut self, mut bytes: &'bytes [u8]) -> &'bytes [[u8; BLOCK_BYTES]] {
         let pending = self.pending_bytes();
         self.length_bytes = self.length_bytes.wrapping_add(bytes.len() as u64);
@@ -102,8 +102,8 @@ impl Md5 {
         (self.length_bytes % BLOCK_BYTES as u64) as usize
     }
 
-    /// The last blocks: what is pending, a one bit, zeros, the length in bits modulo 2^64 (RFC 1321, sections 3.1 and 3.2);
-    /// and whether they are one or two.
+    /// The last blocks: what is pending, a one bit, zeros, the length in bits modulo 2^64 (RFC
+    /// 1321, sections 3.1 and 3.2); and whether they are one or two.
     fn padding(&self) -> ([[u8; BLOCK_BYTES]; 2], usize) {
         let pending = self.pending_bytes();
         let mut blocks = [[0; BLOCK_BYTES]; 2];
@@ -138,8 +138,8 @@ impl std::fmt::Debug for Md5 {
     }
 }
 
-/// Appends bytes to each of many hashes, as [`Md5::update`] does, several at a time. The more of them ([`LANES_MAX`] and above),
-/// and the less their lengths differ, the better.
+/// Appends bytes to each of many hashes, as [`Md5::update`] does, several at a time. The more of
+/// them ([`LANES_MAX`] and above), and the less their lengths differ, the better.
 pub fn update_many<'hash, 'bytes>(
     inputs: impl IntoIterator<Item = (&'hash mut Md5, &'bytes [u8])>,
 ) {

@@ -1,7 +1,8 @@
-//! MD5 as RFC 1321 writes it down, step by step: the slow twin that the fast ones are compared with.
+//! MD5 as RFC 1321 writes it down, step by step: the slow twin that the fast ones are compared
+//! with.
 //!
-//! Nothing is shared with them: the table is made of sines, the message is padded as a whole, and words are picked by the
-//! formulas behind the lists of the RFC.
+//! Nothing is shared with them: the table is made of sines, the message is padded as a whole, and
+//! words are picked by the formulas behind the lists of the RFC.
 
 /// Rotations of the four rounds (RFC 1321, section 3.4).
 const ROTATIONS: [[u32; 4]; 4] = [

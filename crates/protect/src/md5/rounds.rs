@@ -1,21 +1,21 @@
 //! The 64 steps of MD5, once for every kind of word: one `u32`, or a vector of them.
 //!
-//! What decides the speed of one hash is its chain: a step needs the result of the one before. The parts that
-//! do not are added early. With `b` the newest word:
+//! What decides the speed of one hash is its chain: a step needs the result of the one before. The
+//! parts that do not are added early. With `b` the newest word:
 //!
 //! - F(b, c, d) = d ^ (b & (c ^ d)): and, xor, add, rotate, add behind `b`: 5 operations.
-//! - G(b, c, d) = (d & b) + (!d & c): the two halves share no bit, so their "or" is a sum, and the second half is added
-//!   before `b` is known: and, add, rotate, add: 4.
+//! - G(b, c, d) = (d & b) + (!d & c): the two halves share no bit, so their "or" is a sum, and the
+//!   second half is added before `b` is known: and, add, rotate, add: 4.
 //! - H(b, c, d) = b ^ (c ^ d): xor, add, rotate, add: 4.
 //! - I(b, c, d) = c ^ (b | !d): or, xor, add, rotate, add: 5.
 //!
-//! 16 * (5 + 4 + 4 + 5) = 288 operations one behind the other for 64 bytes. The sum for G is a trick long known; the
-//! step, its functions and numbers are RFC 1321's. Tried for one word and worse by 1 to 6 %: F as a sum, I as a difference
-//! ((c ^ (!b & d)) is its complement).
+//! 16 * (5 + 4 + 4 + 5) = 288 operations one behind the other for 64 bytes. The sum for G is a
+//! trick long known; the step, its functions and numbers are RFC 1321's. Tried for one word and
+//! worse by 1 to 6 %: F as a sum, I as a difference ((c ^ (!b & d)) is its complement).
 //!
-//! The chain stays so short only if constants are not added at its end, which is where the compiler likes them (it sorts sums;
-//! one fifth slower). So steps take them from a table that the caller passes, and the caller hides what is in it
-//! ([`hidden_addends`]).
+//! The chain stays so short only if constants are not added at its end, which is where the compiler
+//! likes them (it sorts sums; one fifth slower). So steps take them from a table that the caller
+//! passes, and the caller hides what is in it ([`hidden_addends`]).
 
 /// The state before the first block (RFC 1321, section 3.3).
 pub(super) const INITIAL_STATE: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
@@ -148,8 +148,8 @@ impl Word for u32 {
 #[inline(always)]
 pub(super) fn compress<W: Word>(state: [W; 4], words: &[W; 16], addends: &[u32; 64]) -> [W; 4] {
     let [mut a, mut b, mut c, mut d] = state;
-    // Four steps, after which every word is new. `$word` is the word of the first step's message, `$stride` how far on
-    // the next one's is, modulo 16.
+    // Four steps, after which every word is new. `$word` is the word of the first step's message,
+    // `$stride` how far on the next one's is, modulo 16.
     macro_rules! four {
         ($plus:ident, $step:expr, $word:expr, $stride:expr, $($left:literal $right:literal),*) => {
             four!(@ $plus, [(a b c d) (d a b c) (c d a b) (b c d a)], $step, $word, $stride, [$(($left $right))*]);

@@ -1,38 +1,39 @@
-//! Components that look up bit histories: the indirect model (ICM), and the indirect correction (ISSE).
+//! Components with tables of bit histories: the indirect model (ICM) and the indirect correction
+//! (ISSE).
 
-use super::bit::{At, Contexts, Predictions, target};
+use super::bit::{BitPosition, Contexts, Predictions, target};
 use crate::cpu::prefetch;
-use crate::zpaq::table::table;
+use crate::zpaq::table::allocate;
 use crate::zpaq::tables::{Tables, clamp_stretched, clamp_weight};
 use refrain_codec::Result;
 
 const ROW_BYTES: usize = 16;
 const LINE_ROWS: usize = 4;
 
-/// A check byte, and the histories of the 15 beginnings of a half byte.
+/// A check byte, and the histories of the 15 prefixes of a nibble.
 type Row = [u8; ROW_BYTES];
 
-/// The rows among which a context finds its own lie in one line of the cache.
+/// The candidate rows of a context are in one cache line.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Line([Row; LINE_ROWS]);
 
 /// A hash table of bit histories.
-pub(crate) struct Rows {
+pub(crate) struct HistoryTable {
     lines: Vec<Line>,
-    /// By so much a context is shifted to become its check byte.
+    /// The number of bits by which a context is shifted right to obtain its check byte.
     check_shift: u32,
-    /// Where `row` belongs.
+    /// The location of `row` in the table.
     line: usize,
     slot: usize,
-    /// The row of this half byte, taken out of the table until the next one.
+    /// A copy of the row of this nibble. It is written back at the next nibble.
     row: Row,
 }
 
-impl Rows {
-    fn new(size_bits: u8) -> Result<Rows> {
-        Ok(Rows {
-            lines: table(1 << size_bits, Line([[0; ROW_BYTES]; LINE_ROWS]))?,
+impl HistoryTable {
+    fn new(size_bits: u8) -> Result<HistoryTable> {
+        Ok(HistoryTable {
+            lines: allocate(1 << size_bits, Line([[0; ROW_BYTES]; LINE_ROWS]))?,
             check_shift: u32::from(size_bits) + 2,
             line: 0,
             slot: 0,
@@ -40,7 +41,7 @@ impl Rows {
         })
     }
 
-    /// The line of a context.
+    /// Returns the index of the line of a context.
     #[inline(always)]
     fn line_of(&self, context: u32) -> usize {
         (context as usize / LINE_ROWS) & (self.lines.len() - 1)
@@ -51,10 +52,10 @@ impl Rows {
         prefetch(&self.lines[self.line_of(context)]);
     }
 
-    /// Finds or makes the row of a context: of three candidates the one with the right check byte, else the one that was used
-    /// least.
+    /// Selects the row of a context: among three candidates the one with its check byte, else the
+    /// one with the least used history, which is cleared.
     #[inline(always)]
-    fn turn_to(&mut self, context: u32) {
+    fn select_row(&mut self, context: u32) {
         self.lines[self.line].0[self.slot] = self.row;
         let check = context.checked_shr(self.check_shift).unwrap_or(0) as u8;
         self.line = self.line_of(context);
@@ -76,30 +77,31 @@ impl Rows {
         self.row[0] = check;
     }
 
-    /// The history for this bit.
+    /// Returns the history of this bit.
     #[inline(always)]
-    fn history(&self, at: At) -> u8 {
-        self.row[at.in_half & 15]
+    fn history(&self, position: BitPosition) -> u8 {
+        self.row[position.nibble & 15]
     }
 }
 
-/// The context of a row: that of the byte, and the bits of it that are known.
+/// Combines the context of the byte with its known bits into the context of a row.
 #[inline(always)]
-fn of_half(context: u32, partial: u32) -> u32 {
+fn row_context(context: u32, partial: u32) -> u32 {
     context.wrapping_add(16 * partial)
 }
 
-/// What an [`Icm`] knows of a history: a probability of a one, of 2^23, and what it is when stretched.
+/// The probability of a one for a history of an [`Icm`], in units of 2^-23, and its stretched
+/// value.
 #[derive(Clone, Copy)]
 struct Counter {
     probability: u32,
     stretched: i32,
 }
 
-/// A history, and what followed it.
+/// The probability of a one, indexed by a bit history.
 pub(crate) struct Icm {
     pub(crate) index: u8,
-    rows: Rows,
+    histories: HistoryTable,
     counters: [Counter; 256],
 }
 
@@ -115,88 +117,90 @@ impl Icm {
         };
         Ok(Icm {
             index,
-            rows: Rows::new(size_bits)?,
+            histories: HistoryTable::new(size_bits)?,
             counters: std::array::from_fn(counter),
         })
     }
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, context: u32, partial: u32) {
-        self.rows.prefetch(of_half(context, partial));
+        self.histories.prefetch(row_context(context, partial));
     }
 
     #[inline(always)]
-    pub(crate) fn begin_half(&mut self, context: u32, partial: u32) {
-        self.rows.turn_to(of_half(context, partial));
+    pub(crate) fn begin_nibble(&mut self, context: u32, partial: u32) {
+        self.histories.select_row(row_context(context, partial));
     }
 
     #[inline(always)]
-    pub(crate) fn predict(&self, at: At) -> i32 {
-        self.counters[usize::from(self.rows.history(at))].stretched
+    pub(crate) fn predict(&self, position: BitPosition) -> i32 {
+        self.counters[usize::from(self.histories.history(position))].stretched
     }
 
     #[inline(always)]
-    pub(crate) fn learn(&mut self, at: At, bit: usize, tables: &Tables) {
-        let history = self.rows.history(at);
+    pub(crate) fn learn(&mut self, position: BitPosition, bit: usize, tables: &Tables) {
+        let history = self.histories.history(position);
         let counter = &mut self.counters[usize::from(history)];
         let change = (target(bit) - (counter.probability >> 8) as i32) >> 2;
         counter.probability = counter.probability.wrapping_add(change as u32);
-        // Here nobody waits for it.
+        // Computed here, where it is not on the critical path.
         counter.stretched = tables.stretch(counter.probability >> 8);
-        self.rows.row[at.in_half & 15] = tables.next(history, bit);
+        self.histories.row[position.nibble & 15] = tables.next(history, bit);
     }
 }
 
-/// Links of a chain whose arithmetic is done side by side.
+/// The largest number of links of a chain, which are updated in parallel lanes.
 const LANES: usize = 8;
 
-/// A history says how to correct the prediction of another component; here a chain of them, each for the one before.
+/// A chain of ISSE components, each of which corrects the prediction of the previous one by a
+/// weight and a bias that a bit history selects.
 pub(crate) struct Chain {
-    /// Numbers of the component that the first link corrects, and of the first link. The others follow.
+    /// The indices of the component that the first link corrects, and of the first link. The other
+    /// links follow.
     pub(crate) input: u8,
     pub(crate) first: u8,
     links: Vec<Link>,
-    lanes: Lanes,
+    lanes: LinkLanes,
 }
 
 /// One ISSE.
 struct Link {
-    rows: Rows,
-    /// By history: weight of the input, and what is added.
+    histories: HistoryTable,
+    /// The weight of the input and the bias, indexed by history.
     weights: Box<[[i32; 2]; 256]>,
 }
 
-/// What the links know of this bit. Nobody reads lanes without a link.
+/// The values of the links for this bit. Lanes without a link are ignored.
 #[derive(Default)]
-struct Lanes {
+struct LinkLanes {
     histories: [u8; LANES],
     weights: [i32; LANES],
     biases: [i32; LANES],
     inputs: [i32; LANES],
-    /// The probability of a one, of 32768.
+    /// The probability of a one, in units of 1/32768.
     squashed: [i32; LANES],
 }
 
 impl Chain {
-    /// A chain of one link.
+    /// Creates a chain of one link.
     pub(crate) fn new(first: u8, size_bits: u8, input: u8, tables: &Tables) -> Result<Chain> {
         let weights = |state: usize| {
             let stretched = tables.stretch(tables.initial(state as u8) >> 8);
             [1 << 15, clamp_weight(stretched * 1024)]
         };
         let link = Link {
-            rows: Rows::new(size_bits)?,
+            histories: HistoryTable::new(size_bits)?,
             weights: Box::new(std::array::from_fn(weights)),
         };
         Ok(Chain {
             input,
             first,
             links: vec![link],
-            lanes: Lanes::default(),
+            lanes: LinkLanes::default(),
         })
     }
 
-    /// Appends a chain that corrects the last link of this one; else gives it back.
+    /// Appends a chain that corrects the last link of this one. Returns `next` if it does not.
     pub(crate) fn append(&mut self, mut next: Chain) -> Option<Chain> {
         let last = usize::from(self.first) + self.links.len() - 1;
         if usize::from(next.input) != last
@@ -209,7 +213,7 @@ impl Chain {
         None
     }
 
-    /// The links, each with its context.
+    /// Returns the links, each with its context.
     #[inline(always)]
     fn with_contexts<'a>(
         &'a mut self,
@@ -223,25 +227,30 @@ impl Chain {
     pub(crate) fn prefetch(&self, contexts: &Contexts, partial: u32) {
         let contexts = &contexts[usize::from(self.first)..];
         for (link, &context) in self.links.iter().zip(contexts) {
-            link.rows.prefetch(of_half(context, partial));
+            link.histories.prefetch(row_context(context, partial));
         }
     }
 
     #[inline(always)]
-    pub(crate) fn begin_half(&mut self, contexts: &Contexts, partial: u32) {
+    pub(crate) fn begin_nibble(&mut self, contexts: &Contexts, partial: u32) {
         for (link, context) in self.with_contexts(contexts) {
-            link.rows.turn_to(of_half(context, partial));
+            link.histories.select_row(row_context(context, partial));
         }
     }
 
     #[inline(always)]
-    pub(crate) fn predict(&mut self, at: At, predictions: &mut Predictions, tables: &Tables) {
+    pub(crate) fn predict(
+        &mut self,
+        position: BitPosition,
+        predictions: &mut Predictions,
+        tables: &Tables,
+    ) {
         let mut input = predictions[usize::from(self.input)];
         let lanes = &mut self.lanes;
-        let places = &mut predictions[usize::from(self.first)..];
-        for (lane, (link, place)) in self.links.iter().zip(places).enumerate() {
+        let outputs = &mut predictions[usize::from(self.first)..];
+        for (lane, (link, output)) in self.links.iter().zip(outputs).enumerate() {
             let lane = lane % LANES;
-            let history = link.rows.history(at);
+            let history = link.histories.history(position);
             let [weight, bias] = link.weights[usize::from(history)];
             lanes.histories[lane] = history;
             lanes.weights[lane] = weight;
@@ -249,12 +258,12 @@ impl Chain {
             lanes.inputs[lane] = input;
             input = clamp_stretched((weight * input + bias * 64) >> 16);
             lanes.squashed[lane] = tables.squash(input);
-            *place = input;
+            *output = input;
         }
     }
 
     #[inline(always)]
-    pub(crate) fn learn(&mut self, at: At, bit: usize, tables: &Tables) {
+    pub(crate) fn learn(&mut self, position: BitPosition, bit: usize, tables: &Tables) {
         let lanes = &mut self.lanes;
         for lane in 0..LANES {
             let error = target(bit) - lanes.squashed[lane];
@@ -266,7 +275,7 @@ impl Chain {
             let lane = lane % LANES;
             let history = lanes.histories[lane];
             link.weights[usize::from(history)] = [lanes.weights[lane], lanes.biases[lane]];
-            link.rows.row[at.in_half & 15] = tables.next(history, bit);
+            link.histories.row[position.nibble & 15] = tables.next(history, bit);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The components of a model: what each predicts, and what it learns from the bit that came.
+//! The components of a model: each predicts a bit and is then updated with its value.
 //!
-//! The tables of one component are one allocation, whose length is a power of two; what one bit needs of them lies in one line of the
-//! cache, and was asked for before: rows of histories in the half byte before, weights with the bit before.
+//! The tables of one component are one allocation, whose length is a power of two. The entries that
+//! one bit needs are in one cache line, which is prefetched: rows of histories during the previous
+//! nibble, weights during the previous bit.
 
 pub(crate) mod bit;
 mod counting;

@@ -1,8 +1,8 @@
 //! AVX2: 8 lanes in a register, or 16 in two.
 //!
-//! `unsafe` because vector instructions may be used only where the processor has them (every entry checks that before), and
-//! because blocks are read and states stored through pointers, of which the entry has checked the lengths. It pays: 16
-//! inputs take about the time of two.
+//! `unsafe` because vector instructions may be used only where the processor has them (every entry
+//! checks that before), and because blocks are read and states stored through pointers, of which
+//! the entry has checked the lengths. It pays: 16 inputs take about the time of two.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -18,14 +18,16 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
 }
 
-/// Eight words. One exists only in functions that are compiled for AVX2 and run where that was detected.
+/// Eight words. One exists only in functions that are compiled for AVX2 and run where that was
+/// detected.
 #[derive(Clone, Copy)]
 struct Vector(__m256i);
 
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: called from functions compiled for AVX2 only, as everything that makes a `Vector`.
+        // SAFETY: called from functions compiled for AVX2 only, as everything that makes a
+        // `Vector`.
         Vector(unsafe { _mm256_set1_epi32(value as i32) })
     }
     #[inline(always)]
@@ -74,8 +76,8 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so on. (x86 is little endian, as
-/// MD5 is.)
+/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
+/// on. (x86 is little endian, as MD5 is.)
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.

@@ -1,10 +1,11 @@
 //! AVX-512: 16 lanes in a register, or 32 in two.
 //!
-//! `unsafe` because vector instructions may be used only where the processor has them (every entry checks that before), and
-//! because blocks are read and states stored through pointers, of which the entry has checked the lengths. It pays: 16
-//! inputs take about the time of one.
+//! `unsafe` because vector instructions may be used only where the processor has them (every entry
+//! checks that before), and because blocks are read and states stored through pointers, of which
+//! the entry has checked the lengths. It pays: 16 inputs take about the time of one.
 //!
-//! Each of F, G, H, I is one instruction (`vpternlogd`: any function of three bits), and so is rotation.
+//! Each of F, G, H, I is one instruction (`vpternlogd`: any function of three bits), and so is
+//! rotation.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -20,7 +21,8 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
 }
 
-/// Sixteen words. One exists only in functions that are compiled for AVX-512F and run where that was detected.
+/// Sixteen words. One exists only in functions that are compiled for AVX-512F and run where that
+/// was detected.
 #[derive(Clone, Copy)]
 struct Vector(__m512i);
 
@@ -33,7 +35,8 @@ pub(super) const I: i32 = 0b0011_1001;
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: called from functions compiled for AVX-512F only, as everything that makes a `Vector`.
+        // SAFETY: called from functions compiled for AVX-512F only, as everything that makes a
+        // `Vector`.
         Vector(unsafe { _mm512_set1_epi32(value as i32) })
     }
     #[inline(always)]
@@ -64,10 +67,11 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so on. (x86 is little endian, as
-/// MD5 is.)
+/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
+/// on. (x86 is little endian, as MD5 is.)
 ///
-/// A row is read as a whole, since the inputs often lie at distances that put them all into the same set of the cache.
+/// A row is read as a whole, since the inputs often lie at distances that put them all into the
+/// same set of the cache.
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.

@@ -1,9 +1,10 @@
 //! AVX-512VL: one input, in the lowest lane of 128-bit registers.
 //!
-//! `unsafe` because these instructions may be used only where the processor has them; the entry checks that. It pays where they
-//! take one cycle each, as on Intel's: F, G, H and I are one instruction here, so a step's chain is four long, always (function, add,
-//! rotate, add): 256 for a block where the scalar form has 288, and a Xeon does 734 MB/s instead of 650. AMD's Zen 5 takes two
-//! cycles for each: 443 MB/s instead of 800.
+//! `unsafe` because these instructions may be used only where the processor has them; the entry
+//! checks that. It pays where they take one cycle each, as on Intel's: F, G, H and I are one
+//! instruction here, so a step's chain is four long, always (function, add, rotate, add): 256 for a
+//! block where the scalar form has 288, and a Xeon does 734 MB/s instead of 650. AMD's Zen 5 takes
+//! two cycles for each: 443 MB/s instead of 800.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -17,8 +18,9 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
 }
 
-/// Whether this processor has the instructions, and they are as quick as the scalar ones. No feature bit tells; only the maker's name
-/// does (CPUID, leaf 0), and who was not measured is taken for slow.
+/// Whether this processor has the instructions, and they are as quick as the scalar ones. No
+/// feature bit tells; only the maker's name does (CPUID, leaf 0), and who was not measured is taken
+/// for slow.
 pub(super) fn is_faster() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| is_available() && is_made_by_intel())
@@ -30,14 +32,16 @@ fn is_made_by_intel() -> bool {
     name.as_flattened() == b"GenuineIntel"
 }
 
-/// A word. One exists only in functions that are compiled for AVX-512VL and run where that was detected.
+/// A word. One exists only in functions that are compiled for AVX-512VL and run where that was
+/// detected.
 #[derive(Clone, Copy)]
 struct Lowest(__m128i);
 
 impl Word for Lowest {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: called from functions compiled for AVX-512VL only, as everything that makes a `Lowest`.
+        // SAFETY: called from functions compiled for AVX-512VL only, as everything that makes a
+        // `Lowest`.
         Lowest(unsafe { _mm_cvtsi32_si128(value as i32) })
     }
     #[inline(always)]

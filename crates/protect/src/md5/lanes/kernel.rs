@@ -1,10 +1,10 @@
-//! What the kernels of all processors share, as macros, because functions that need a processor's features cannot be passed
-//! around as values.
+//! What the kernels of all processors share, as macros, because functions that need a processor's
+//! features cannot be passed around as values.
 //!
 //! `unsafe` is written here and compiled where the macros are used; those files say why it may be.
 
-/// Methods of [`Word`](super::super::rounds::Word) for `$vector`, a tuple of one register that exists only where its
-/// instructions do.
+/// Methods of [`Word`](super::super::rounds::Word) for `$vector`, a tuple of one register that
+/// exists only where its instructions do.
 macro_rules! word_methods {
     ($vector:ident: $($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
         #[inline(always)]
@@ -16,8 +16,9 @@ macro_rules! word_methods {
     )*};
 }
 
-/// The kernels `$one`, for the lanes of a register, and `$two`, for those of two. They are made of the file's own `LANES`, `load`,
-/// `store` and `transposed`; `$feature` is what these need, and `$is_available` whether it is there.
+/// The kernels `$one`, for the lanes of a register, and `$two`, for those of two. They are made of
+/// the file's own `LANES`, `load`, `store` and `transposed`; `$feature` is what these need, and
+/// `$is_available` whether it is there.
 macro_rules! kernels {
     ($one:ident, $two:ident, if $is_available:expr $(, $feature:meta)?) => {
         /// The kernel for the lanes of one register.

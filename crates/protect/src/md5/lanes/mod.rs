@@ -1,9 +1,10 @@
-//! Many inputs at once: each in a lane of vector registers, since the steps of one input wait for each other and those of
-//! different inputs do not.
+//! Many inputs at once: each in a lane of vector registers, since the steps of one input wait for
+//! each other and those of different inputs do not.
 //!
-//! This file says which input is in which lane. A kernel (one file for each kind of processor) compresses the next blocks of all
-//! lanes; when an input ends, the next one takes its lane, and when only few are left, narrower kernels and at last the
-//! scalar form go on. Lanes without an input do the work of another one over again, for nobody.
+//! This file says which input is in which lane. A kernel (one file for each kind of processor)
+//! compresses the next blocks of all lanes; when an input ends, the next one takes its lane, and
+//! when only few are left, narrower kernels and at last the scalar form go on. Lanes without an
+//! input do the work of another one over again, for nobody.
 
 use super::{BLOCK_BYTES, rounds};
 
@@ -59,8 +60,8 @@ pub(super) fn compress_jobs(jobs: &mut [Job]) {
     }
 }
 
-/// Blocks from which on it pays to ask what the processor has: on fewer the gain is below three microseconds, and the first
-/// answer may come slowly (a virtual machine asks its host).
+/// Blocks from which on it pays to ask what the processor has: on fewer the gain is below three
+/// microseconds, and the first answer may come slowly (a virtual machine asks its host).
 #[cfg(target_arch = "x86_64")]
 const ALONE_BLOCKS_MIN: usize = 256;
 

@@ -1,8 +1,9 @@
 //! NEON: 4 lanes in a register, or 8 in two.
 //!
-//! `unsafe` because blocks are read and states stored through pointers, of which the entry has checked the lengths, and because
-//! intrinsics ask for it. Every 64-bit Arm processor that runs this program has NEON (the compiler takes it for granted there).
-//! Blocks are read as words of the machine, so the module is compiled where these are little endian.
+//! `unsafe` because blocks are read and states stored through pointers, of which the entry has
+//! checked the lengths, and because intrinsics ask for it. Every 64-bit Arm processor that runs
+//! this program has NEON (the compiler takes it for granted there). Blocks are read as words of the
+//! machine, so the module is compiled where these are little endian.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
@@ -52,7 +53,8 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { vst1q_u32(words.as_mut_ptr(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so on.
+/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
+/// on.
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.
@@ -60,7 +62,8 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
 unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
     let mut words = [Vector::all(0); 16];
     for (quarter, words) in words.chunks_exact_mut(LANES).enumerate() {
-        // SAFETY: the block is there, and has four quarters of 16 bytes; a load of bytes may begin anywhere.
+        // SAFETY: the block is there, and has four quarters of 16 bytes; a load of bytes may begin
+        // anywhere.
         let row = |lane: usize| unsafe {
             let bytes = vld1q_u8(inputs[lane].add(index).cast::<u8>().add(16 * quarter));
             vreinterpretq_u32_u8(bytes)

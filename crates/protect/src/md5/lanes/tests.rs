@@ -75,7 +75,8 @@ fn kernels_equal_the_scalar_form() {
     kernel_equals_scalar::<8>(neon::compress_8);
 }
 
-/// [`drive`] with a kernel of any width, made of the scalar form: what it does with lanes does not depend on the processor.
+/// [`drive`] with a kernel of any width, made of the scalar form: what it does with lanes does not
+/// depend on the processor.
 #[test]
 fn lanes_are_filled_again_and_idle_ones_harm_nobody() {
     fn scalar_kernel(states: &mut LaneStates<3>, inputs: [&[Block]; 3], count: usize) {
