@@ -1,41 +1,48 @@
-//! The exit codes: documented, and never renumbered.
+//! The exit codes. They are documented and never renumbered.
 
 use refrain::ErrorKind;
+use signal_hook::consts::{SIGHUP, SIGTERM};
 
-/// How a run ended, as the shell sees it.
+/// How a run ended: the code that the shell receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All that was asked for was done. A reader that closes our output early also counts as done.
+    /// Success. A reader that closes our output early also counts as success.
     Done = 0,
-    /// The command line makes no sense, or asks for something that is refused without `--force`.
+    /// The command line is wrong, or asks for something that cannot be done.
     Usage = 1,
-    /// An archive is damaged, truncated, or not an archive at all.
+    /// An archive is damaged or truncated, is not an archive, or was refused because it is unsafe (path traversal).
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,
-    /// Reading or writing failed; includes outputs that exist already.
+    /// Reading or writing failed; includes outputs that already exist.
     Io = 4,
     /// A limit (memory, size, count) would have been exceeded.
     Limit = 5,
-    /// A bug of ours. No output was published.
+    /// A bug in this program. No output was published.
     Internal = 70,
-    /// Stopped by Ctrl-C or a termination signal (128 + SIGINT, as shells report it).
+    /// Ended by SIGHUP (128 + 1).
+    HungUp = 129,
+    /// Ended by SIGINT, as from Ctrl-C (128 + 2).
     Interrupted = 130,
+    /// Ended by SIGTERM (128 + 15).
+    Terminated = 143,
 }
 
 /// The codes as the help and the manual pages show them.
 pub const EXIT_CODES_TEXT: &str = "\
 Exit codes:
-    0  done (also when the reader of our output went away)
-    1  usage: the command line makes no sense
-    2  damaged: an archive is damaged or is none
-    3  unsupported: an archive or codec this build does not know
-    4  input or output failed, or the output exists already
-    5  limit: memory or a count would exceed its limit
+    0  success (also when the reader of the output closed it)
+    1  usage: the command line is wrong
+    2  damaged: an archive is damaged, is not an archive, or is unsafe and refused (path traversal)
+    3  unsupported: an archive or codec that this build cannot read
+    4  input or output failed, or the output already exists
+    5  limit: memory, a size or a count would exceed its limit
    70  a bug in this program
-  130  interrupted
+  129  ended by SIGHUP
+  130  ended by SIGINT (Ctrl-C)
+  143  ended by SIGTERM
 
-With several files, work goes on after a failure and the code is that of the first failure.";
+With several files, work continues after a failure and the code is that of the first failure.";
 
 impl Exit {
     /// The name used in JSON documents.
@@ -48,7 +55,20 @@ impl Exit {
             Exit::Io => "io",
             Exit::Limit => "limit",
             Exit::Internal => "internal",
+            Exit::HungUp => "hung-up",
             Exit::Interrupted => "interrupted",
+            Exit::Terminated => "terminated",
+        }
+    }
+}
+
+impl Exit {
+    /// The code for the end by a signal: 128 plus its number, as shells report it.
+    pub fn of_signal(signal: i32) -> Exit {
+        match signal {
+            SIGHUP => Exit::HungUp,
+            SIGTERM => Exit::Terminated,
+            _ => Exit::Interrupted,
         }
     }
 }
@@ -62,7 +82,7 @@ impl From<ErrorKind> for Exit {
             ErrorKind::Io => Exit::Io,
             ErrorKind::Limit => Exit::Limit,
             ErrorKind::Cancelled => Exit::Interrupted,
-            // Kinds that this program has not heard of are failures all the same.
+            // The enumeration is open: a later engine may have further kinds.
             _ => Exit::Internal,
         }
     }
@@ -74,7 +94,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-// The engine's error kinds are the exit codes; two lists of one fact are checked here.
+// The numbers of the engine's error kinds are the exit codes.
 const _: () = {
     assert!(Exit::Usage as i32 == ErrorKind::Usage as i32);
     assert!(Exit::Damaged as i32 == ErrorKind::Damaged as i32);
@@ -90,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_tells_every_code() {
+    fn the_help_lists_every_code() {
         use Exit::*;
         let exits = [
             Done,
@@ -100,7 +120,9 @@ mod tests {
             Io,
             Limit,
             Internal,
+            HungUp,
             Interrupted,
+            Terminated,
         ];
         let numbers: Vec<i32> = EXIT_CODES_TEXT
             .lines()

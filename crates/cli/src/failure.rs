@@ -1,4 +1,4 @@
-//! What can go wrong in a run, with the values that explain it.
+//! What can fail in a run, with the values that explain it.
 
 use std::fmt;
 use std::io;
@@ -6,21 +6,35 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::names::shown;
+use crate::text::printable;
 
-/// What is said about an output that is there already.
-pub const EXISTS_TEXT: &str = "exists already (--force overwrites)";
+/// The message about an output that already exists.
+pub const EXISTS_TEXT: &str = "already exists (--force overwrites it)";
 
-/// One failure of the command line or of the engine below it.
+/// A failure of the command line or of the engine below it.
 #[derive(Debug)]
 pub enum Failure {
-    /// The engine refused or failed; it knows the place.
+    /// The engine refused or failed; the error names the location.
     Engine(refrain::Error),
     /// The request itself cannot be carried out.
     Usage {
-        /// The file it is about; empty when about the command line as a whole.
+        /// The file that the failure concerns; empty if it concerns the command line as a whole.
         file: String,
         /// What is wrong and, where possible, what to do instead.
+        text: String,
+    },
+    /// An archive asks for something that would be unsafe, such as a path outside of the output directory.
+    Refused {
+        /// The archive, or the path.
+        file: String,
+        /// What is refused, and why.
+        text: String,
+    },
+    /// The input is not an archive.
+    NotAnArchive {
+        /// The input.
+        file: String,
+        /// What it is instead.
         text: String,
     },
     /// The operating system refused.
@@ -29,12 +43,12 @@ pub enum Failure {
         file: String,
         /// What was tried ("open", "write", ...).
         action: &'static str,
-        /// Its answer.
+        /// The system's error.
         error: io::Error,
     },
     /// The storage layer failed; its errors name operation and path.
     Storage(io::Error),
-    /// The output is there already and `--force` was not given.
+    /// The output already exists and `--force` was not given.
     Exists {
         /// The path of the output.
         file: String,
@@ -53,23 +67,32 @@ impl Failure {
         }
     }
 
-    /// An engine failure about `file`, unless the engine named the file itself.
+    /// A refusal of something unsafe in `file`.
+    pub fn refused(file: impl Into<String>, text: impl Into<String>) -> Failure {
+        Failure::Refused {
+            file: file.into(),
+            text: text.into(),
+        }
+    }
+
+    /// A failure of the engine about `file`, unless the error names a file of its own.
     pub fn engine(file: &str, mut error: refrain::Error) -> Failure {
-        error.place.file.get_or_insert_with(|| shown(file));
+        error.place.file.get_or_insert_with(|| printable(file));
         Failure::Engine(error)
     }
 
-    /// The code for the shell.
+    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             _ if self.is_broken_pipe() => Exit::Done,
             Failure::Engine(error) => error.kind.into(),
             Failure::Usage { .. } => Exit::Usage,
+            Failure::Refused { .. } | Failure::NotAnArchive { .. } => Exit::Damaged,
             Failure::Io { .. } | Failure::Storage(_) | Failure::Exists { .. } => Exit::Io,
         }
     }
 
-    /// Whether the reader of our output went away, which is not a failure of ours.
+    /// Whether the reader of our output closed it, which does not count as a failure.
     pub fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Engine(error) => error.is_broken_pipe(),
@@ -80,14 +103,16 @@ impl Failure {
         }
     }
 
-    /// The file it is about, if that is known apart from the message.
+    /// The file that the failure concerns, if it is known apart from the message.
     fn file(&self) -> Option<&str> {
         match self {
             Failure::Engine(error) => error.place.file.as_deref(),
             Failure::Usage { file, .. } if file.is_empty() => None,
-            Failure::Usage { file, .. } | Failure::Io { file, .. } | Failure::Exists { file } => {
-                Some(file)
-            }
+            Failure::Usage { file, .. }
+            | Failure::Refused { file, .. }
+            | Failure::NotAnArchive { file, .. }
+            | Failure::Io { file, .. }
+            | Failure::Exists { file } => Some(file),
             Failure::Storage(_) => None,
         }
     }
@@ -116,15 +141,17 @@ impl fmt::Display for Failure {
         match self {
             Failure::Engine(error) => write!(f, "{error}"),
             Failure::Usage { file, text } if file.is_empty() => write!(f, "{text}"),
-            Failure::Usage { file, text } => write!(f, "{}: {text}", shown(file)),
+            Failure::Usage { file, text }
+            | Failure::Refused { file, text }
+            | Failure::NotAnArchive { file, text } => write!(f, "{}: {text}", printable(file)),
             Failure::Io {
                 file,
                 action,
                 error,
-            } => write!(f, "cannot {action} {}: {error}", shown(file)),
-            Failure::Storage(error) => write!(f, "{}", shown(&error.to_string())),
+            } => write!(f, "cannot {action} {}: {error}", printable(file)),
+            Failure::Storage(error) => write!(f, "{}", printable(&error.to_string())),
             Failure::Exists { file } => {
-                write!(f, "{}: {EXISTS_TEXT}", shown(file))
+                write!(f, "{}: {EXISTS_TEXT}", printable(file))
             }
         }
     }
@@ -135,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_pipe_is_done_and_other_io_is_not() {
+    fn a_broken_pipe_is_success_and_other_io_errors_are_not() {
         let failure = |kind| Failure::Io {
             file: "x".into(),
             action: "write",
@@ -151,6 +178,6 @@ mod tests {
             file: "a\u{1b}[2Jb".into(),
         }
         .to_string();
-        assert_eq!(text, "a?[2Jb: exists already (--force overwrites)");
+        assert_eq!(text, "a?[2Jb: already exists (--force overwrites it)");
     }
 }

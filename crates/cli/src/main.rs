@@ -1,29 +1,48 @@
-//! The command line of Refrain: one binary, several faces (`refrain VERB`, `rfn`, `unrfn`, `rfncat`, and lrzip's names).
+//! The command line of Refrain: one multi-call binary (`refrain VERB`, `rfn`, `unrfn`, `rfncat`, and lrzip's names).
 //!
-//! Reading path: [`run`] (a table from verb to function), [`faces`] (who are we, by `argv[0]`),
-//! [`args`] (the one declaration of all flags), [`verbs`] (one file per verb), [`report`] (what is
-//! told to people and scripts), [`exit`] (what is told to the shell).
+//! The journey of a verb goes one way:
+//!
+//! ```text
+//! argv ─ program, args ─► plan ─ verbs ─► engine ─ report ─► messages, JSON, exit code
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`run`] | the table of verbs |
+//! | [`program`] | the names of the program, by `argv[0]` |
+//! | [`args`] | the declaration of all flags |
+//! | [`plan`] | inputs, outputs, names and options of a run; every refusal that needs no content is made here |
+//! | [`verbs`] | one file per verb: runs its plan with the engine |
+//! | [`restore`] | where members of an archive are restored |
+//! | [`report`] | progress, summaries, JSON |
+//! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
+//! | [`files`] | opens inputs, creates outputs |
+//! | [`failure`], [`exit`] | what can fail, and the code for it |
+//! | [`session`] | signals |
+//! | [`lrzip`] | the drop-in for lrzip, and its format |
 
 #![forbid(unsafe_code)]
 
 mod args;
-mod bench;
+mod cancellable;
 mod exit;
-mod faces;
 mod failure;
 mod files;
-mod generate;
-#[cfg(feature = "lrzip")]
+#[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod messages;
 mod names;
 mod password;
-mod patience;
+mod paths;
+mod plan;
 mod profile;
-mod progress;
+mod program;
 mod report;
+mod restore;
 mod run;
 mod session;
+mod terminal;
+mod text;
 mod units;
 mod verbs;
 

@@ -1,14 +1,15 @@
-//! Names of archives and members: suffixes, what may be restored where, what may be shown.
+//! Names of archives and members: suffixes, and which member names may become paths.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use crate::failure::{Failure, Result};
+use crate::text::printable;
 
 /// The suffix of archives, without its dot.
 pub const SUFFIX: &str = "rfn";
 
-/// The member name of what came from standard input.
+/// The member name of standard input.
 pub const STDIN_MEMBER: &str = "stdin";
 
 /// `FILE` -> `FILE.SUFFIX`.
@@ -30,23 +31,23 @@ pub fn has_suffix(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(SUFFIX))
 }
 
-/// Whether the path ends as archives do that can be read.
+/// Whether the path has the suffix of an archive format that can be read.
 pub fn has_archive_suffix(path: &Path) -> bool {
     has_suffix(path) || path.extension() == Some(OsStr::new(LRZIP_SUFFIX))
 }
 
-/// `FILE.rfn` or `FILE.lrz` -> `FILE`; `x.trf`-like short forms do not exist.
+/// `FILE.rfn` or `FILE.lrz` -> `FILE`. There are no short forms like `.tgz`.
 pub fn without_suffix(path: &Path) -> Result<PathBuf> {
     match has_archive_suffix(path) {
         true => Ok(path.with_extension("")),
         false => Err(Failure::usage(
             path.to_string_lossy(),
-            "ends neither in .rfn nor in .lrz, so the output has no name: give one with -o",
+            "has no suffix .rfn or .lrz to remove: name the output with -o",
         )),
     }
 }
 
-/// The name of a member: where its archive has none, as in lrzip's, that of the archive without its suffix.
+/// The name of a member. A member without a name, as in archives of lrzip, is called like its archive without the suffix.
 pub fn of_member(archive: &Path, name: &str) -> String {
     if !name.is_empty() {
         return name.to_owned();
@@ -56,20 +57,20 @@ pub fn of_member(archive: &Path, name: &str) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The member name of an input that is packed alone: its last component.
+/// The member name of a single input: its last component.
 pub fn base_name(path: &Path) -> Result<String> {
     match path.file_name() {
         Some(name) => Ok(name.to_string_lossy().into_owned()),
         None => Err(Failure::usage(
             path.to_string_lossy(),
-            "has no name of its own: give the output with -o, and the directory by its name",
+            "has no file name: name the output with -o, or write out the name of the directory",
         )),
     }
 }
 
-/// The member name of an input that is packed beside others: its path, made relative.
+/// The member name of one of several inputs: its path, made relative.
 ///
-/// A leading `/` is dropped, and so are `.` and everything up to the last `..`, so that the archive
+/// A leading `/` is removed, and so are `.` and everything up to the last `..`, so that the archive
 /// never holds a name that extraction would refuse.
 pub fn relative_name(path: &Path) -> Result<String> {
     let mut parts: Vec<String> = Vec::new();
@@ -86,19 +87,26 @@ pub fn relative_name(path: &Path) -> Result<String> {
     }
 }
 
-/// A member name from an archive as a path that stays below the directory it is joined to.
+/// A member name from an archive as a path that stays below the directory that it is joined to.
 ///
-/// An archive is not trusted: absolute names, `..`, empty names and NUL are refused, not repaired,
-/// because a repaired name could collide with another member.
+/// Archives are not trusted: absolute names, `..` and NUL are refused, not repaired, because a repaired name could
+/// collide with another member.
+///
+/// # Errors
+/// `Refused` for an unsafe name, `Usage` for a member without a name.
 pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
     let refuse = |why: &str| {
         let text = format!(
-            "member name {:?} {why}: give another place with -o FILE",
-            shown(name)
+            "refused: member name {:?} {why}; name the output with -o FILE",
+            printable(name)
         );
-        Err(Failure::usage(archive, text))
+        Err(Failure::refused(archive, text))
     };
-    if name.is_empty() || name.ends_with('/') {
+    if name.is_empty() {
+        let text = "the member has no name: name the output with -o FILE";
+        return Err(Failure::usage(archive, text));
+    }
+    if name.ends_with('/') {
         return refuse("is not a file name");
     }
     if name.contains('\0') {
@@ -109,7 +117,7 @@ pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
         match part {
             Component::Normal(part) => path.push(part),
             Component::CurDir => {}
-            Component::ParentDir => return refuse("leaves its directory with .."),
+            Component::ParentDir => return refuse("leaves the output directory with .."),
             Component::RootDir | Component::Prefix(_) => return refuse("is absolute"),
         }
     }
@@ -119,24 +127,12 @@ pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// A name fit for a terminal: control characters, which could be commands to it, become `?`.
-pub fn shown(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
-/// A name of any bytes fit for a terminal: invalid UTF-8 becomes U+FFFD, control characters `?`.
-pub fn shown_bytes(name: &[u8]) -> String {
-    shown(&String::from_utf8_lossy(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn suffix_comes_and_goes() {
+    fn suffixes_are_added_and_removed() {
         assert_eq!(
             with_suffix(Path::new("a/x.tar"), SUFFIX),
             Path::new("a/x.tar.rfn")
@@ -155,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_without_a_name_is_called_as_its_archive() {
+    fn a_member_without_a_name_is_called_like_its_archive() {
         assert_eq!(of_member(Path::new("a/x.tar.lrz"), ""), "x.tar");
         assert_eq!(of_member(Path::new("a/x"), ""), "x");
         assert_eq!(of_member(Path::new("a/x.rfn"), "name"), "name");
@@ -193,10 +189,5 @@ mod tests {
         }
         assert_eq!(safe_member_path("t", "a/./b").unwrap(), Path::new("a/b"));
         assert_eq!(safe_member_path("t", "..a").unwrap(), Path::new("..a"));
-    }
-
-    #[test]
-    fn control_characters_are_not_shown() {
-        assert_eq!(shown("a\n\u{7}b\u{9b}c"), "a??b?c");
     }
 }

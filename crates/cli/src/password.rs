@@ -1,4 +1,4 @@
-//! Passwords: from a file, or typed on the terminal without being shown.
+//! Passwords: from a file, or typed on the terminal with echo off.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -6,52 +6,34 @@ use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// More than any program takes; a file without lines is not read to its end.
+/// More than any program accepts; bounds the read of a file without line ends.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// The first line of a file.
 pub fn from_file(path: &Path) -> io::Result<Vec<u8>> {
-    let place = |error: io::Error| {
+    let with_path = |error: io::Error| {
         io::Error::new(
             error.kind(),
             format!("cannot read the password from {}: {error}", path.display()),
         )
     };
-    first_line(File::open(path).map_err(place)?).map_err(place)
+    first_line(File::open(path).map_err(with_path)?).map_err(with_path)
 }
 
-/// What is typed on the terminal that the program runs in, which is not shown.
+/// Reads the password from the controlling terminal, with echo off.
 pub fn from_terminal() -> io::Result<Vec<u8>> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
-        io::Error::other("the archive is encrypted and there is no terminal to ask for the password: use --password-file")
+        io::Error::other("the archive is encrypted, and there is no terminal to read the password from: use --password-file")
     })?;
     terminal.write_all(b"Password: ")?;
     typed(&terminal)
 }
 
-/// The same, typed twice.
-#[cfg(feature = "lrzip")]
-pub fn from_terminal_twice() -> io::Result<Vec<u8>> {
-    let first = from_terminal()?;
-    match from_terminal()? == first {
-        true => Ok(first),
-        false => Err(io::Error::other("the two passwords differ")),
-    }
-}
-
-/// What is typed on standard input, a terminal, which is not shown.
-#[cfg(feature = "lrzip")]
-pub fn from_stdin_silently() -> io::Result<Vec<u8>> {
-    use std::os::fd::AsFd;
-    let descriptor = io::stdin().as_fd().try_clone_to_owned()?;
-    typed(&File::from(descriptor))
-}
-
-/// A line from a terminal that shows nothing meanwhile.
-fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
-    let silence = Silence::begin(terminal)?;
+/// Reads a line from a terminal with echo off.
+pub fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
+    let echo_off = EchoOff::begin(terminal)?;
     let line = first_line(terminal);
-    drop(silence);
+    drop(echo_off);
     terminal.write_all(b"\n")?;
     line
 }
@@ -62,7 +44,7 @@ fn first_line(source: impl Read) -> io::Result<Vec<u8>> {
     Ok(without_line_end(line))
 }
 
-/// A line as it was before it was ended.
+/// Removes the line end.
 pub fn without_line_end(mut line: Vec<u8>) -> Vec<u8> {
     while line
         .last()
@@ -73,25 +55,25 @@ pub fn without_line_end(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// A terminal that shows nothing of what is typed, until this is dropped.
-struct Silence<'a> {
+/// Turns the echo of a terminal off until it is dropped.
+struct EchoOff<'a> {
     terminal: &'a File,
     before: Termios,
 }
 
-impl Silence<'_> {
-    fn begin(terminal: &File) -> io::Result<Silence<'_>> {
+impl EchoOff<'_> {
+    fn begin(terminal: &File) -> io::Result<EchoOff<'_>> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
         tcsetattr(terminal, OptionalActions::Flush, &silent)?;
-        Ok(Silence { terminal, before })
+        Ok(EchoOff { terminal, before })
     }
 }
 
-impl Drop for Silence<'_> {
+impl Drop for EchoOff<'_> {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported from here.
         let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }
@@ -101,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_ends_do_not_belong_to_it() {
+    fn the_password_is_the_first_line_without_its_end() {
         for text in [&b"a b"[..], b"a b\n", b"a b\r\n", b"a b\nmore\n"] {
             assert_eq!(first_line(text).unwrap(), b"a b");
         }

@@ -1,50 +1,47 @@
-//! The run function: verb on the left, function on the right, exit code at the end.
+//! From `argv` to the exit code: the table of verbs.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::args::Verb;
 use crate::exit::Exit;
-use crate::faces::Face;
+use crate::program::{self, ProgramName};
 use crate::session::Session;
-#[cfg(feature = "lrzip")]
-use crate::{faces, lrzip};
-use crate::{generate, messages, profile, verbs};
+use crate::{lrzip, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     refrain::pool::share_arenas();
-    // Exit codes and messages of lrzip's are others than ours.
-    #[cfg(feature = "lrzip")]
-    if let Some(program) = faces::program_name(arguments.first()).and_then(lrzip::Program::of) {
+    // lrzip's programs have exit codes and messages of their own.
+    if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::of) {
         return lrzip::run(program, &arguments);
     }
-    verb(arguments).into()
+    run_refrain(arguments).into()
 }
 
-/// Runs the verb that `arguments` ask for.
-fn verb(arguments: Vec<OsString>) -> Exit {
-    let face = Face::of(arguments.first());
-    let asked = match face.parse(arguments) {
-        Ok(asked) => asked,
+/// Runs `refrain VERB`, or `rfn`.
+fn run_refrain(arguments: Vec<OsString>) -> Exit {
+    let name = ProgramName::of(arguments.first());
+    let arguments = match name.parse(arguments) {
+        Ok(arguments) => arguments,
         Err(error) => return messages::parser(&error),
     };
-    // Before any thread is made: they take the class of the one that makes them.
-    let is_refused = asked.background && !refrain::pool::enter_background();
-    let session = match &asked.verb {
-        // A process of its own for one small file takes longer to begin and to end than to hash it.
-        Verb::Hash(_) => Session::of_little(face.name()),
-        _ => Session::start(face.name()),
+    // Must run before any thread starts: threads inherit the scheduling class of their creator.
+    let is_refused = arguments.run.background && !refrain::pool::enter_background();
+    let session = match &arguments.verb {
+        // For one small file, starting and ending a thread takes longer than hashing.
+        Verb::Hash(_) => Session::for_short_run(name.text()),
+        _ => Session::start(name.text()),
     };
     if is_refused {
         messages::tell(
-            face.name(),
-            "this system has no background class: going on as usual",
+            name.text(),
+            "this system has no idle scheduling class: --background has no effect",
         );
     }
-    match asked.profile {
-        true => profile::around(|| run_verb(asked.verb, &session)),
-        false => run_verb(asked.verb, &session),
+    match arguments.run.profile {
+        true => profile::around(|| run_verb(arguments.verb, &session)),
+        false => run_verb(arguments.verb, &session),
     }
 }
 
@@ -58,6 +55,6 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Cat(args) => verbs::cat::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
-        Verb::Generate(args) => generate::run(&args, session),
+        Verb::Generate(args) => verbs::generate::run(&args, session),
     }
 }

@@ -1,13 +1,12 @@
-//! One run of the program: its name, and whether it was asked to stop.
+//! One run of the program: its name, and the signal that asked it to end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain::pool::sentinel;
 use refrain::storage::remove_leftovers;
-
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -20,90 +19,103 @@ const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// Time for an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time between two looks for a second signal.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Time between two checks for a second signal.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What every verb may need to know about the run.
 #[derive(Debug)]
 pub struct Session {
-    /// The name we were called by, for messages.
+    /// The name that the program was called by, for messages.
     pub program: &'static str,
     cancelled: Arc<AtomicBool>,
-    /// A signal ends the process at once: there is nothing yet that it would leave behind.
+    /// The number of the latest signal; 0 for none.
+    signal: Arc<AtomicUsize>,
+    /// Whether a signal ends the process at once, because nothing would be left behind yet.
     ends_at_once: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// Starts listening to signals. The first one asks for an orderly end, which drops (and so
-    /// removes) unpublished output, also while we wait for a silent pipe. Where that takes longer than
-    /// [`GRACE`] (a block of a dense codec takes up to a minute; a named pipe without a writer is waited for
-    /// inside `open`) the process ends all the same; with the second signal it ends at once.
+    /// Starts handling signals. The first signal requests an orderly end, which removes unpublished output, also while
+    /// the program waits for a silent pipe. If that takes longer than [`GRACE`] (encoding a block with a dense codec takes
+    /// up to a minute; opening a named pipe without a writer blocks), the process ends anyway; the second signal ends
+    /// it at once.
     pub fn start(program: &'static str) -> Session {
-        let session = Session::of_little(program);
-        session.end_in_order();
+        let session = Session::for_short_run(program);
+        session.require_orderly_end();
         session
     }
 
-    /// As [`Session::start`], for what may be over in a moment and leaves nothing behind: the first signal ends the process, and no thread
-    /// is made, until somebody asks for an orderly end.
-    pub fn of_little(program: &'static str) -> Session {
+    /// Like [`Session::start`], for runs that may take milliseconds and leave nothing behind: the first signal ends
+    /// the process, and no thread is started, until [`require_orderly_end`](Session::require_orderly_end).
+    pub fn for_short_run(program: &'static str) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
+        let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
-        let status = Exit::Interrupted as i32;
-        for signal in SIGNALS {
-            // Registration fails only for forbidden signals, of which these are none.
-            let _ = flag::register_conditional_shutdown(signal, status, Arc::clone(&ends_at_once));
-            let _ = flag::register(signal, Arc::clone(&cancelled));
+        for number in SIGNALS {
+            let status = Exit::of_signal(number) as i32;
+            // Registration fails only for forbidden signals, and these are not.
+            let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
+            let value = usize::try_from(number).unwrap_or_default();
+            let _ = flag::register_usize(number, Arc::clone(&signal), value);
+            let _ = flag::register(number, Arc::clone(&cancelled));
         }
         Session {
             program,
             cancelled,
+            signal,
             ends_at_once,
         }
     }
 
-    /// From now on the first signal asks for an orderly end.
-    pub fn end_in_order(&self) {
+    /// From now on the first signal requests an orderly end.
+    pub fn require_orderly_end(&self) {
         if self.ends_at_once.swap(false, Ordering::Relaxed) {
-            insist(self.program);
+            enforce_end(self.program);
         }
     }
 
-    /// The flag, to be kept by what outlives this borrow.
+    /// The flag, for owners that outlive this borrow.
     pub fn shared_cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancelled)
     }
 
-    /// The flag that the engine looks at.
+    /// The flag that the engine checks.
     pub fn cancel_flag(&self) -> &AtomicBool {
         &self.cancelled
     }
 
-    /// Whether a signal asked us to stop.
+    /// Whether a signal asked the run to end.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
+
+    /// The exit code if a signal asked the run to end.
+    pub fn signal_exit(&self) -> Option<Exit> {
+        let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
+        self.is_cancelled().then(|| Exit::of_signal(signal))
+    }
 }
 
-/// Ends the process when a signal has not done so within [`GRACE`], or with a second signal, and removes what it would leave.
-fn insist(program: &'static str) {
+/// Ends the process if it has not ended within [`GRACE`] after a signal, or at the second signal, and removes unpublished
+/// output.
+fn enforce_end(program: &'static str) {
     let wait = move |mut signals: Signals| {
-        if signals.forever().next().is_none() {
+        let Some(signal) = signals.forever().next() else {
             return;
-        }
+        };
         let first = Instant::now();
         while first.elapsed() < GRACE {
-            thread::sleep(LOOK_AGAIN);
-            // Some programs, `timeout` among them, send to the process and then to its group: that is one request.
-            if signals.pending().next().is_some() && first.elapsed() > LOOK_AGAIN * 2 {
+            thread::sleep(CHECK_INTERVAL);
+            // Some programs, `timeout` among them, signal the process and then its group: that is one request.
+            if signals.pending().next().is_some() && first.elapsed() > CHECK_INTERVAL * 2 {
                 break;
             }
         }
         remove_leftovers();
         messages::tell(program, "interrupted");
-        signal_hook::low_level::exit(Exit::Interrupted as i32);
+        signal_hook::low_level::exit(Exit::of_signal(signal) as i32);
     };
-    // Without them an orderly end is all there is.
+    // If this fails, only the orderly end remains.
     if let Ok(signals) = Signals::new(SIGNALS) {
         sentinel("signals", move || wait(signals));
     }

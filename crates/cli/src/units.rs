@@ -1,4 +1,4 @@
-//! Sizes, rates and durations as people read them.
+//! Sizes, ratios, rates and durations for people.
 
 use std::time::Duration;
 
@@ -19,6 +19,27 @@ pub fn bytes_text(bytes: u64) -> String {
         _ => 0,
     };
     format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// Bytes with a binary unit, as options take them: `4 MiB`, `192 KiB`, `1.5 GiB`.
+pub fn binary_text(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = usize::from((value * 10.0).round() % 10.0 != 0.0);
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// How many times smaller: `14.0:1`; an empty archive has no ratio.
+pub fn ratio_text(content_bytes: u64, archive_bytes: u64) -> String {
+    match archive_bytes {
+        0 => "-".to_string(),
+        _ => format!("{:.2}:1", content_bytes as f64 / archive_bytes as f64),
+    }
 }
 
 /// Bytes per second.
@@ -58,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_keep_three_digits() {
+    fn bytes_have_three_significant_digits() {
         let cases = [
             (0, "0 B"),
             (999, "999 B"),
@@ -77,7 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn times_read_well() {
+    fn binary_sizes_have_a_decimal_only_if_needed() {
+        assert_eq!(binary_text(0), "0 B");
+        assert_eq!(binary_text(192 << 10), "192 KiB");
+        assert_eq!(binary_text(4 << 20), "4 MiB");
+        assert_eq!(binary_text(3 << 29), "1.5 GiB");
+        assert_eq!(binary_text(u64::MAX), "16 EiB");
+        assert_eq!(ratio_text(300, 100), "3.00:1");
+        assert_eq!(ratio_text(300, 0), "-");
+    }
+
+    #[test]
+    fn durations_have_the_form_of_a_clock() {
         assert_eq!(duration_text(Duration::from_millis(3_940)), "3.9 s");
         assert_eq!(duration_text(Duration::from_secs(125)), "2 min 05 s");
         assert_eq!(clock_text(Duration::from_secs(7)), "0:07");

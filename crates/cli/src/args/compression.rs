@@ -13,38 +13,39 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
-    /// What the archive is for: to be kept (large blocks; level 8 unless another is given), or to be read at random places (small blocks)
+    /// Use of the archive: storage (archive: large blocks, level 8 by default) or random access (serve: small blocks)
     #[arg(long = "for", value_name = "PURPOSE")]
     pub purpose: Option<PurposeArg>,
-    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bwt[:1..1], cm[:1..3], bzip2[:1..9], deflate[:1..9]
+    /// Codec for all blocks instead of the level's: none, lz4, zstd[:1..22], lzma[:0..9], ppmd[:1..9], bwt, cm[:1..3], bzip2[:1..9], deflate[:1..9]
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec)]
     pub codec: Option<CodecChoice>,
-    /// Content in one block, at most, instead of the level's: what the codec sees at once, and what a random read has to open
+    /// Largest block, instead of the level's. A block is compressed on its own; a random read decodes whole blocks
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
-    /// How far back a decoder may have to look; default: any distance, but from a pipe or directory to a pipe a quarter of the memory.
-    /// (Levels 8 and 9, whose blocks open slowly, find repeats in pipes as far back as a third of the memory holds packed)
+    /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory. Default: unlimited; from a pipe
+    /// or directory to a pipe a quarter of the memory (levels 8 and 9, whose blocks decode slowly, refer in pipes to what
+    /// a third of the memory holds compressed)
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
-    /// Store further digests of each member's content, such as md5,sha256; `info` shows them. BLAKE3 is always stored
+    /// Store further digests of each member, such as md5,sha256; `info` shows them. BLAKE3 is always stored
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub hash: Vec<AlgorithmArg>,
 }
 
-/// [`Purpose`] as the command line has it.
+/// [`Purpose`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PurposeArg {
-    /// To be read at random places all the time
+    /// Random access: small blocks
     Serve,
-    /// To be kept, as small as can be
+    /// Storage: the smallest archive
     Archive,
 }
 
-/// The level of archives that are to be small, if no other is asked for.
+/// The level for `--for archive` if none is given.
 const ARCHIVE_LEVEL: Level = Level(8);
 
 impl CompressionArgs {
-    /// The engine's options; memory and threads are left to others.
+    /// The engine's options, without memory and threads.
     pub fn options(&self) -> CompressOptions {
         let (purpose, level) = match self.purpose {
             None => (Purpose::Archive, Level::default()),
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purpose_brings_its_level_unless_one_is_given() {
+    fn a_purpose_sets_the_level_unless_one_is_given() {
         for (line, purpose, level) in [
             (&[][..], Purpose::Archive, Level::default()),
             (
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_names_every_codec_of_this_build() {
+    fn the_help_lists_every_codec_of_this_build_with_its_levels() {
         let command = super::super::RefrainArgs::command();
         let compress = command.find_subcommand("compress").unwrap();
         let codec = compress

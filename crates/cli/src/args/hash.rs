@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use refrain::DigestAlgorithm;
 
-use super::ReportArgs;
+use super::report::ReportArgs;
 use super::resources::ThreadArgs;
 
 /// `refrain hash`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Lines are those of md5sum, sha256sum and b3sum, and these read each other's. With --check each FILE holds such lines, in
-either form. Where no algorithm is asked for, a line with a tag says it itself; else 32 digits are MD5 and 64 are BLAKE3.
-MD5 finds accidents, not forgery.
+Output lines have the format of md5sum, sha256sum and b3sum, which can check them. With --check each FILE holds such lines,
+in either form. Without an algorithm option, a tagged line names its own algorithm; otherwise 32 digits are MD5 and 64 are
+BLAKE3. MD5 detects accidental changes only, not forgery.
 
-Exit codes are md5sum's: 0 when all was read (and all checksums matched), 1 when not; 130 when interrupted.")]
+Exit codes are those of md5sum: 0 if every file was read (and every checksum matched), 1 if not; 128 plus the number of the
+signal that ended the run.")]
 pub struct HashArgs {
     /// Files; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
@@ -25,23 +26,23 @@ pub struct HashArgs {
     /// Read checksums from FILEs and check them
     #[arg(short, long)]
     pub check: bool,
-    /// Write lines that name the algorithm (BSD's form)
+    /// Write lines that name the algorithm (the BSD format)
     #[arg(long, conflicts_with = "check")]
     pub tag: bool,
-    /// Mark names as read in binary mode (no difference here)
+    /// Mark names as read in binary mode (the digest is the same)
     #[arg(short, long, overrides_with = "text")]
     pub binary: bool,
     /// Do not mark names (the default)
     #[arg(short, long, overrides_with = "binary")]
     pub text: bool,
-    /// End lines with a zero byte and write names as they are
+    /// End lines with a NUL byte and do not escape names
     #[arg(short, long, conflicts_with = "check")]
     pub zero: bool,
     #[command(flatten)]
     pub checking: CheckingArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
-    /// With --check: no line for files that match. No progress
+    /// No progress; with --check: no line for files that match
     #[arg(short, long)]
     pub quiet: bool,
     /// One JSON document on standard output instead of lines
@@ -49,11 +50,11 @@ pub struct HashArgs {
     pub json: bool,
 }
 
-/// Which function.
+/// The hash function.
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[group(multiple = false)]
 pub struct AlgorithmArgs {
-    /// The function; default: b3 (BLAKE3)
+    /// The hash function; default: b3 (BLAKE3)
     #[arg(short, long, value_name = "NAME")]
     pub algorithm: Option<AlgorithmArg>,
     /// Short for --algorithm md5
@@ -67,25 +68,25 @@ pub struct AlgorithmArgs {
     pub b3: bool,
 }
 
-/// What is told about what does not match.
+/// What --check reports.
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(next_help_heading = "Checking")]
 pub struct CheckingArgs {
-    /// Leave out files that are not there
+    /// Skip files that do not exist
     #[arg(long, requires = "check")]
     pub ignore_missing: bool,
-    /// Write nothing; the exit code tells
+    /// Write nothing; only the exit code reports the result
     #[arg(long, requires = "check")]
     pub status: bool,
-    /// Lines that are no checksums are failures too
+    /// Fail also for malformed lines
     #[arg(long, requires = "check")]
     pub strict: bool,
-    /// Tell each line that is no checksum
+    /// Warn about each malformed line
     #[arg(short, long, requires = "check")]
     pub warn: bool,
 }
 
-/// [`DigestAlgorithm`] as the command line has it.
+/// [`DigestAlgorithm`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmArg {
     /// MD5 (RFC 1321)
@@ -98,7 +99,7 @@ pub enum AlgorithmArg {
 }
 
 impl AlgorithmArg {
-    /// The engine's name for it.
+    /// The engine's value.
     pub fn algorithm(self) -> DigestAlgorithm {
         match self {
             AlgorithmArg::Md5 => DigestAlgorithm::Md5,
@@ -109,8 +110,8 @@ impl AlgorithmArg {
 }
 
 impl AlgorithmArgs {
-    /// The function that was asked for, if any.
-    pub fn asked_for(&self) -> Option<DigestAlgorithm> {
+    /// The function that the options name, if any.
+    pub fn requested(&self) -> Option<DigestAlgorithm> {
         let short = [
             (self.md5, DigestAlgorithm::Md5),
             (self.sha256, DigestAlgorithm::Sha256),
@@ -124,7 +125,7 @@ impl AlgorithmArgs {
 }
 
 impl HashArgs {
-    /// How much is told while it runs.
+    /// What is reported while it runs.
     pub fn report(&self) -> ReportArgs {
         ReportArgs {
             quiet: self.quiet || self.checking.status,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithms_have_long_and_short_forms() {
+    fn algorithms_have_long_and_short_options() {
         use DigestAlgorithm::{Blake3, Md5, Sha256};
         for (line, expected) in [
             ("", None),
@@ -164,15 +165,15 @@ mod tests {
             ("--sha256", Some(Sha256)),
             ("--b3", Some(Blake3)),
         ] {
-            let asked_for = parse(line).map(|args| args.function.asked_for());
-            assert_eq!(asked_for, Some(expected), "{line}");
+            let requested = parse(line).map(|args| args.function.requested());
+            assert_eq!(requested, Some(expected), "{line}");
         }
         assert!(parse("--md5 --b3").is_none());
         assert!(parse("--md5 -a md5").is_none());
     }
 
     #[test]
-    fn what_belongs_to_checking_needs_it() {
+    fn options_of_checking_require_check() {
         for flag in ["--ignore-missing", "--status", "--strict", "-w"] {
             assert!(parse(flag).is_none(), "{flag}");
             assert!(parse(&format!("-c {flag} sums")).is_some(), "{flag}");

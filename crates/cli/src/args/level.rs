@@ -1,10 +1,13 @@
-//! `--level N` and `-1` ... `-9`; the last one given wins, as gzip and xz have it.
+//! `--level N` and `-1` ... `-9`; the last one given applies, as in gzip and xz.
+
+use std::ffi::OsString;
 
 use clap::error::Error;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use refrain::Level;
 
-/// The level asked for, if any.
+/// The level on the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelFlags {
     /// 1 (fastest) to 9 (densest); `None` means the default.
@@ -24,17 +27,17 @@ const FLAG_IDS: [(u8, &str); 9] = [
     (9, "level_9"),
 ];
 
-/// The flag `-N`. Only the ends are shown in the short help: nine lines would say one thing.
+/// The flag `-N`. The help shows only the first and the last of the nine.
 fn flag((level, id): (u8, &'static str)) -> Arg {
     let arg = Arg::new(id)
         .short(char::from(b'0' + level))
         .action(ArgAction::SetTrue)
-        .overrides_with(id) // given twice it means what it means once
+        .overrides_with(id) // repeating it has no further effect
         .help(format!("Level {level}"));
     match level {
         1 => arg
             .long("fast")
-            .help("Fastest (level 1); -2 to -8 lie between"),
+            .help("Fastest (level 1); -2 to -8 are the levels between"),
         9 => arg.long("best").help("Densest (level 9)"),
         _ => arg.hide(true),
     }
@@ -47,7 +50,10 @@ impl Args for LevelFlags {
             .value_name("N")
             .value_parser(value_parser!(u8).range(1..=9))
             .action(ArgAction::Append)
-            .help("Level: 1 (fastest) to 9 (densest)");
+            .help(format!(
+                "Level, 1 (fastest) to 9 (densest); default: {}, or 8 with --for archive",
+                Level::default().0
+            ));
         command.arg(long).args(FLAG_IDS.map(flag))
     }
 
@@ -83,6 +89,32 @@ impl FromArgMatches for LevelFlags {
     }
 }
 
+/// Refuses two digits in a row in a group of short flags: `-10` means neither `-1 -0` nor level 1.
+///
+/// # Errors
+/// A message for the user.
+pub fn check_level_digits(arguments: &[OsString]) -> Result<(), String> {
+    let arguments = arguments.iter().filter_map(|argument| argument.to_str());
+    for argument in arguments.take_while(|argument| *argument != "--") {
+        let flags = argument.strip_prefix('-').unwrap_or_default();
+        if flags.starts_with('-') {
+            continue;
+        }
+        // A flag with a value uses up the rest of the argument.
+        let flags = flags.split(VALUE_FLAGS).next().unwrap_or_default();
+        let number = flags
+            .split(|c: char| !c.is_ascii_digit())
+            .find(|digits| digits.len() > 1);
+        if let Some(number) = number {
+            return Err(format!("there is no level {number}: levels are 1 to 9"));
+        }
+    }
+    Ok(())
+}
+
+/// Short flags that take a value.
+const VALUE_FLAGS: [char; 3] = ['o', 'T', 'M'];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_level_wins() {
+    fn the_last_level_applies() {
         let cases: [(&[&str], Option<u8>); 8] = [
             (&["t"], None),
             (&["t", "-7"], Some(7)),
@@ -116,9 +148,41 @@ mod tests {
     }
 
     #[test]
-    fn other_levels_are_refused() {
+    fn levels_outside_1_to_9_are_refused() {
         for arguments in [["t", "--level=0"], ["t", "--level=10"], ["t", "-0"]] {
             assert!(Only::try_parse_from(arguments).is_err(), "{arguments:?}");
         }
+    }
+
+    #[test]
+    fn two_digits_in_one_group_are_refused() {
+        let check = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            check_level_digits(&arguments)
+        };
+        for line in ["-10 x", "x -19", "-k11", "-2 -33", "-22 --", "-00"] {
+            assert!(check(line).is_err(), "{line}");
+        }
+        for line in [
+            "-1 -9 x",
+            "-9T12 x",
+            "-T 12",
+            "-M100",
+            "--level 10",
+            "-o10",
+            "-- -10",
+            "10",
+            "-",
+        ] {
+            assert!(check(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_help_states_the_default_levels() {
+        use clap::CommandFactory;
+        let help = Only::command().render_help().to_string();
+        let expected = format!("default: {}, or 8 with --for archive", Level::default().0);
+        assert!(help.contains(&expected), "{help}");
     }
 }

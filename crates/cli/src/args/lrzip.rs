@@ -1,12 +1,14 @@
 //! Archives of lrzip instead of ours.
 
 use clap::{Args, ValueEnum};
-use refrain::Level;
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
+use refrain::{Level, PasswordSource};
 
+use super::compression::CompressionArgs;
+use super::password::PasswordArgs;
 use super::size::Size;
-use super::{CompressionArgs, PasswordArgs};
 use crate::failure::{Failure, Result};
+use crate::password;
 
 /// Which format to write, and what belongs to lrzip's alone.
 #[derive(Debug, Clone, Default, Args)]
@@ -96,11 +98,26 @@ impl LrzipArgs {
                     CipherArg::Cbc => LrzipCipher::Aes128Cbc,
                     CipherArg::Gcm => LrzipCipher::Aes256Gcm,
                 },
-                password: self.password.new_source(),
+                password: new_password(&self.password),
             }),
             ..default
         })
     }
+}
+
+/// The password of a new archive; on the terminal it is typed twice.
+fn new_password(args: &PasswordArgs) -> PasswordSource {
+    let path = args.path();
+    PasswordSource::new(move || match &path {
+        Some(path) => password::from_file(path),
+        None => {
+            let first = password::from_terminal()?;
+            match password::from_terminal()? == first {
+                true => Ok(first),
+                false => Err(std::io::Error::other("the two passwords differ")),
+            }
+        }
+    })
 }
 
 fn parse_back_end(text: &str) -> std::result::Result<LrzipBackEnd, String> {

@@ -1,32 +1,29 @@
-//! The one declaration of all verbs and flags; help, manual pages and completions come from it.
+//! The declaration of all verbs and flags. Help, manual pages and completions are generated from it.
 
+mod bench;
 mod compression;
 mod hash;
 mod level;
-#[cfg(feature = "lrzip")]
+#[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod output;
 mod password;
 mod range;
 mod report;
-mod resources;
+pub mod resources;
 mod rfn;
+mod run;
 mod size;
 mod verb;
 
-pub use compression::CompressionArgs;
+pub use bench::BenchArgs;
 pub use hash::HashArgs;
-#[cfg(feature = "lrzip")]
-pub use lrzip::LrzipArgs;
+pub use level::check_level_digits;
 pub use output::OutputArgs;
-pub use password::PasswordArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
-pub use resources::ResourceArgs;
-#[cfg(feature = "lrzip")]
-pub use resources::ThreadArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
-    ListArgs, LittleVerb, OpeningArgs, RefrainArgs, TestArgs, Verb,
+    ListArgs, OpeningArgs, RefrainArgs, ShortVerb, TestArgs, Verb,
 };

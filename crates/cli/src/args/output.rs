@@ -1,4 +1,4 @@
-//! Where output goes and what happens to what was there before.
+//! Where output goes, and what happens to existing files and to sources.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ pub struct OutputArgs {
     /// Write to PATH; '-' is standard output
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Overwrite what exists, write binary to a terminal, compress what ends in .rfn already
+    /// Overwrite existing files, write binary data to a terminal, compress files that already end in .rfn
     #[arg(short, long)]
     pub force: bool,
-    /// Remove each source once its output is in place (regular files only)
+    /// Remove each source when its output is complete (regular files only)
     #[arg(long, overrides_with = "keep")]
     pub rm: bool,
     /// Keep sources (this is the default)
     #[arg(short, long, overrides_with = "rm")]
     pub keep: bool,
-    /// Wait until the output is on the disk, so that it survives a power cut (--rm implies it)
+    /// Call fsync, so that the output survives a power cut (--rm implies it)
     #[arg(long)]
     pub sync: bool,
 }
 
 impl OutputArgs {
-    /// Whether the output has to be on the disk before the run is over. Like gzip, xz and zstd we
-    /// leave that to the system, unless the only other copy is about to go.
+    /// Whether the output must be on the disk before the run ends. Like gzip, xz and zstd, this program leaves that to
+    /// the system unless the source is about to be removed.
     pub fn is_synced(&self) -> bool {
         self.sync || self.rm
     }
 
     /// Whether `-o -` was given.
     pub fn is_stdout(&self) -> bool {
-        self.output.as_deref().is_some_and(crate::files::is_dash)
+        self.output.as_deref().is_some_and(crate::paths::is_dash)
     }
 }

@@ -19,7 +19,7 @@ pub struct PasswordArgs {
 }
 
 impl PasswordArgs {
-    /// `options` with the password; it is read when an archive turns out to be encrypted.
+    /// `options` with the password, which is read only if the archive is encrypted.
     pub fn with(&self, options: ReadOptions) -> ReadOptions {
         let path = self.path();
         let source = PasswordSource::new(move || match &path {
@@ -32,17 +32,8 @@ impl PasswordArgs {
         }
     }
 
-    /// The password of an archive that is made; what is typed is typed twice.
-    #[cfg(feature = "lrzip")]
-    pub fn new_source(&self) -> PasswordSource {
-        let path = self.path();
-        PasswordSource::new(move || match &path {
-            Some(path) => password::from_file(path),
-            None => password::from_terminal_twice(),
-        })
-    }
-
-    fn path(&self) -> Option<PathBuf> {
+    /// The file to read the password from; `None` prompts on the terminal.
+    pub(super) fn path(&self) -> Option<PathBuf> {
         match self.password_fd {
             Some(number) => Some(PathBuf::from(format!("/dev/fd/{number}"))),
             None => self.password_file.clone(),

@@ -14,13 +14,13 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// All of it.
+    /// Everything.
     pub const ALL: ByteRange = ByteRange {
         start: 0,
         end: None,
     };
 
-    /// The part of `0..length_bytes` inside this range; empty when it lies behind the end.
+    /// The part of `0..length_bytes` inside this range; empty if the range begins after the end.
     pub fn within(self, length_bytes: u64) -> std::ops::Range<u64> {
         let end = self.end.unwrap_or(length_bytes).min(length_bytes);
         self.start.min(end)..end
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_may_be_open() {
+    fn either_end_may_be_open() {
         let cases = [
             ("5..9", 5, Some(9)),
             ("1K..", 1024, None),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_at_the_end() {
+    fn ranges_are_cut_at_the_end_of_the_content() {
         let range = ByteRange {
             start: 5,
             end: Some(9),

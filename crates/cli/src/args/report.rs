@@ -1,15 +1,15 @@
-//! How much is told about the run.
+//! What is reported about the run.
 
 use clap::{ArgAction, Args};
 
-/// How much is told.
+/// What is reported.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Reporting")]
 pub struct ReportArgs {
     /// Only errors: no progress, no summary
     #[arg(short, long)]
     pub quiet: bool,
-    /// Tell more; twice: a line per block
+    /// More detail; twice: a line per block
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
     /// One JSON document on standard output (on standard error when data goes there)

@@ -4,10 +4,10 @@ use clap::Args;
 
 use super::size::Size;
 
-/// How many threads.
+/// The number of threads.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ThreadArgs {
-    /// Threads; 0 is one per processor (the default). Results do not depend on it
+    /// Threads; 0 is one per processor (the default). The output does not depend on it
     #[arg(
         short = 'T',
         long,
@@ -28,13 +28,13 @@ impl ThreadArgs {
     }
 }
 
-/// What a run may use.
+/// The resources that a run may use.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
-    /// Memory budget (256M, 1GiB; powers of 1024); the default is the level's for compressing, 1G for reading
+    /// Memory budget (256M, 1GiB; powers of 1024); default: set by the level for compressing, 1G for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_tells_the_budget_of_reading() {
+    fn the_help_states_the_memory_budget_for_reading() {
         let bytes = ResourceArgs::default().read_options().memory_bytes;
         let text = format!("{}G for reading", bytes >> 30);
         assert_eq!(bytes % (1 << 30), 0, "the help counts in whole units");

@@ -1,18 +1,24 @@
-//! `rfn`: the habits of gzip, xz and zstd, translated to the verbs of `refrain`.
+//! `rfn`: the options of gzip, xz and zstd, translated to the verbs of `refrain`.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::{
-    CompressArgs, CompressionArgs, DecompressArgs, InfoArgs, OpeningArgs, OutputArgs, PasswordArgs,
-    ReportArgs, ResourceArgs, TestArgs, Verb,
+use super::compression::CompressionArgs;
+use super::lrzip::LrzipArgs;
+use super::output::OutputArgs;
+use super::password::PasswordArgs;
+use super::report::ReportArgs;
+use super::resources::ResourceArgs;
+use super::run::RunArgs;
+use super::verb::{
+    CompressArgs, DecompressArgs, InfoArgs, OpeningArgs, RefrainArgs, TestArgs, Verb,
 };
 use crate::exit::EXIT_CODES_TEXT;
-use crate::files::is_dash;
+use crate::paths::is_dash;
 
 const PIPES_TEXT: &str = "\
-Without FILE, standard input is turned into standard output without a word (-v tells more), so that
+Without FILE, rfn reads standard input, writes standard output and prints no summary (-v does), so that
 `tar -I rfn` works. Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it
 decompresses to standard output.";
 
@@ -53,6 +59,8 @@ pub struct RfnArgs {
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// What `rfn` does when no flag says so, by the name it was called.
@@ -67,19 +75,26 @@ pub enum RfnMode {
 }
 
 impl RfnArgs {
-    /// Whether standard input goes to standard output.
+    /// Whether the run is a filter from standard input to standard output.
     fn is_filter(&self) -> bool {
         let is_output = self.output.output.as_deref().is_none_or(is_dash);
         is_output && !self.test && !self.list && self.files.iter().all(|path| is_dash(path))
     }
 
-    /// The verb that does what was asked for.
-    pub fn into_verb(mut self, mode: RfnMode) -> Verb {
+    /// The arguments of `refrain` with the same meaning.
+    pub fn into_arguments(self, mode: RfnMode) -> RefrainArgs {
+        RefrainArgs {
+            run: self.run,
+            verb: self.into_verb(mode),
+        }
+    }
+
+    fn into_verb(mut self, mode: RfnMode) -> Verb {
         if self.stdout || mode == RfnMode::Cat {
             self.output.output.get_or_insert_with(|| PathBuf::from("-"));
         }
-        // A filter in a pipe is silent, as gzip, xz and zstd are: what it would say is taken for
-        // the words of the program that started it.
+        // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be taken for messages of the
+        // program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
         let password = self.password;
@@ -110,7 +125,7 @@ impl RfnArgs {
             let output = self.output;
             return Verb::Decompress(DecompressArgs {
                 archives: files,
-                passes_on: output.force && output.is_stdout(),
+                copies_other_input: output.force && output.is_stdout(),
                 output,
                 password,
                 resources,
@@ -122,8 +137,7 @@ impl RfnArgs {
             files,
             output,
             compression,
-            #[cfg(feature = "lrzip")]
-            lrzip: super::LrzipArgs::default(),
+            lrzip: LrzipArgs::default(),
             resources,
             report,
         })

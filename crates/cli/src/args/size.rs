@@ -30,7 +30,7 @@ impl FromStr for Size {
     }
 }
 
-/// The power of two that a unit stands for.
+/// The exponent of two of a unit.
 fn unit_shift(unit: &str) -> Option<u32> {
     match unit.to_ascii_lowercase().as_str() {
         "" | "b" => Some(0),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_sizes_are_refused() {
         for text in [
             "",
             "M",

@@ -8,28 +8,31 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
-use super::{
-    ByteRange, CompressionArgs, HashArgs, OutputArgs, PasswordArgs, ReportArgs, ResourceArgs,
-};
+use super::bench::BenchArgs;
+use super::compression::CompressionArgs;
+use super::hash::HashArgs;
+use super::lrzip::LrzipArgs;
+use super::output::OutputArgs;
+use super::password::PasswordArgs;
+use super::range::ByteRange;
+use super::report::ReportArgs;
+use super::resources::ResourceArgs;
+use super::run::RunArgs;
 use crate::exit::EXIT_CODES_TEXT;
 
-/// Long-range archives: finds what repeats anywhere in a big input, stores it once, and gives any
-/// byte back fast.
+/// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads any byte
+/// range back quickly.
 #[derive(Debug, Parser)]
 #[command(name = "refrain", version, after_help = EXIT_CODES_TEXT)]
 pub struct Arguments<V: Subcommand> {
     /// What to do.
     #[command(subcommand)]
     pub verb: V,
-    /// Tell at the end, on standard error, what each stage of the work took
-    #[arg(long, global = true, help_heading = "Reporting")]
-    pub profile: bool,
-    /// Use processors and disks only while nothing else wants them (Linux: the idle classes)
-    #[arg(long, global = true, help_heading = "Resources")]
-    pub background: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
-/// The whole program's.
+/// The arguments of the whole program.
 pub type RefrainArgs = Arguments<Verb>;
 
 /// What to do.
@@ -37,45 +40,44 @@ pub type RefrainArgs = Arguments<Verb>;
 pub enum Verb {
     /// Compress files, directories or a pipe
     Compress(CompressArgs),
-    /// Restore what an archive holds
+    /// Restore the files and directories of archives
     Decompress(DecompressArgs),
     /// Check every byte of archives and write nothing
     Test(TestArgs),
-    /// Tell what archives are made of
+    /// Show sizes, ratio, codecs and integrity of archives
     Info(InfoArgs),
-    /// List members, and the entries of packed directories
+    /// List members, and the entries of archived directories
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
-    /// Digests of files, made and checked as md5sum, sha256sum and b3sum do
+    /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
-    /// Measure against other programs on your own files
-    Bench(crate::bench::BenchArgs),
-    /// Write manual pages or completions for shells
+    /// Compare Refrain with other programs on your own files
+    Bench(BenchArgs),
+    /// Write manual pages or shell completions
     Generate(GenerateArgs),
 }
 
-/// The verbs whose whole run may take less time than declaring all of them.
+/// Verbs whose whole run may take less time than declaring the flags of all verbs.
 #[derive(Debug, Subcommand)]
-pub enum LittleVerb {
+pub enum ShortVerb {
     /// `refrain hash`
     Hash(HashArgs),
 }
 
-impl LittleVerb {
-    /// Whether one of them is called so.
+impl ShortVerb {
+    /// Whether one of them has this name.
     pub fn has_name(name: &OsStr) -> bool {
         name.to_str().is_some_and(Self::has_subcommand)
     }
 }
 
-impl From<Arguments<LittleVerb>> for RefrainArgs {
-    fn from(little: Arguments<LittleVerb>) -> RefrainArgs {
-        let LittleVerb::Hash(args) = little.verb;
+impl From<Arguments<ShortVerb>> for RefrainArgs {
+    fn from(arguments: Arguments<ShortVerb>) -> RefrainArgs {
+        let ShortVerb::Hash(args) = arguments.verb;
         RefrainArgs {
             verb: Verb::Hash(args),
-            profile: little.profile,
-            background: little.background,
+            run: arguments.run,
         }
     }
 }
@@ -83,9 +85,9 @@ impl From<Arguments<LittleVerb>> for RefrainArgs {
 /// `refrain compress`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -o each FILE becomes FILE.rfn; a directory is packed as a tar stream with an entry list.
+Without -o each FILE becomes FILE.rfn; a directory is stored as a tar stream with a list of its entries.
 With -o several inputs become several members of one archive. Sources are kept.
-With --format lrz each FILE becomes FILE.lrz, a directory DIR.tar.lrz, which keep neither name nor mode nor time.")]
+With --format lrz each FILE becomes FILE.lrz and a directory DIR.tar.lrz; these store no name, mode or time.")]
 pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
@@ -94,9 +96,8 @@ pub struct CompressArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub compression: CompressionArgs,
-    #[cfg(feature = "lrzip")]
     #[command(flatten)]
-    pub lrzip: super::LrzipArgs,
+    pub lrzip: LrzipArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -106,20 +107,20 @@ pub struct CompressArgs {
 /// `refrain decompress`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without -o a single file is restored beside its archive without the suffix .rfn (or .lrz); a packed directory
+Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an archived directory
 beside its archive under its own name; several members below the current directory. Standard input
 goes to standard output.
-With -o PATH an only member becomes PATH: a file goes below PATH if that is a directory or ends
-in '/', a packed directory is added to PATH if that is there. Several members go below PATH by their
-names. To standard output they are written one after the other, packed directories as tar streams.
-What is restored shows under its name when it is whole and checked.")]
+With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single member becomes
+PATH; a file goes below PATH if that is a directory, and a directory is merged into PATH if that exists. Several members
+go below PATH by their names. To standard output they are written one after the other, directories as tar streams.
+A restored file appears under its name when it is complete and checked.")]
 pub struct DecompressArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
-    /// What is no archive goes to standard output as it is: the habit of `zcat -f`.
+    /// Copy inputs that are not archives to standard output unchanged, as `zcat -f` does.
     #[arg(skip)]
-    pub passes_on: bool,
+    pub copies_other_input: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -147,13 +148,13 @@ pub struct TestArgs {
 /// How an archive is opened for reading parts of it
 #[derive(Debug, Args, Default)]
 pub struct OpeningArgs {
-    /// Look for every frame that is whole instead of trusting the index: for a damaged archive; reads all of it
+    /// For damaged archives: find every intact frame instead of using the index; reads the whole archive
     #[arg(long)]
     pub scan: bool,
 }
 
 impl OpeningArgs {
-    /// Opens `source` as asked.
+    /// Opens `source` by its index, or by a scan.
     pub fn open(&self, source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<Archive> {
         match self.scan {
             true => Archive::open_by_scan(source, options),
@@ -184,8 +185,7 @@ pub struct InfoArgs {
 /// `refrain list`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every line names something that `refrain cat ARCHIVE PATH` can write. -v adds kind, mode, size and \
-time of modification.")]
+Every line is a PATH for `refrain cat ARCHIVE PATH`. -v adds kind, mode, size and time of modification.")]
 pub struct ListArgs {
     /// Archives; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE", required = true)]
@@ -203,18 +203,18 @@ pub struct ListArgs {
 /// `refrain cat`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-PATH is as `refrain list` shows it. Only the blocks that hold the range are read.")]
+PATH is a line of `refrain list`. Only the blocks that hold the range are read.")]
 pub struct CatArgs {
     /// The archive; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// A member, or a file of a packed directory; default: the only member
+    /// A member, or a file of an archived directory; default: the only member
     #[arg(value_name = "PATH")]
     pub path: Option<OsString>,
-    /// Only bytes A to B (B excluded) of it; A.. and ..B are open, sizes may have suffixes
+    /// Write only the bytes from A up to but not including B; A.. and ..B are open, sizes may have suffixes
     #[arg(long, value_name = "A..B")]
     pub range: Option<ByteRange>,
-    /// Write to a terminal, whatever the bytes are
+    /// Write to a terminal even if the bytes are binary
     #[arg(short, long)]
     pub force: bool,
     #[command(flatten)]
@@ -232,7 +232,7 @@ pub struct CatArgs {
 pub struct GenerateArgs {
     /// What to write
     pub what: GenerateWhat,
-    /// Where to; the directory is made
+    /// The directory to write to; it is created
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -240,14 +240,12 @@ pub struct GenerateArgs {
 /// What `refrain generate` writes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum GenerateWhat {
-    /// Manual pages, one per face and verb
+    /// Manual pages, one per program name and verb
     Man,
     /// Completions for bash, zsh and fish
     Completions,
-    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, by which this program takes lrzip's place
-    #[cfg(feature = "lrzip")]
+    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, through which this program acts as lrzip
     LrzipLinks,
     /// Manual pages for these names
-    #[cfg(feature = "lrzip")]
     LrzipMan,
 }

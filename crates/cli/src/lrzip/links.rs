@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::program::Program;
 use crate::failure::Result;
-use crate::files::io_failure;
+use crate::paths::io_failure;
 
 /// Makes a symbolic link to this program for each name, in `directory`.
 ///

@@ -28,11 +28,13 @@
 //! | `report/console` | messages and where they go |
 //! | `report/help` | help, version, declarations for manual pages |
 //! | `report/options_in_effect` | the list of options that `-v` prints |
+//! | `format` | `refrain compress --format lrz` |
 //! | `links` | creates the links named after lrzip's programs |
 
 mod arguments;
 mod engine;
 mod error;
+pub mod format;
 pub mod links;
 mod plan;
 mod report;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::arguments::settings::{Action, Settings};
-use crate::files::is_dash;
+use crate::paths::is_dash;
 
 /// Where content or an archive goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

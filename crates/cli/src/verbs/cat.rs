@@ -1,31 +1,34 @@
-//! `refrain cat`: a member, an entry or a range of it to standard output, reading only what is
-//! needed.
+//! `refrain cat`: writes a member, an entry or a range of it to standard output, and reads only what that needs.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, Member};
+use refrain::{Archive, Entry, EntryKind, Member, Progress, Watch};
 use serde_json::json;
 
+use super::input::open_archive;
 use super::list::entry_prefix;
-use crate::args::{ByteRange, CatArgs};
+use crate::args::CatArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::names::{self, shown_bytes};
-use crate::report::{DataTo, Outcome, Report};
+use crate::names;
+use crate::plan::CatPlan;
+use crate::report::{DataTo, Meter, Outcome, Report};
 use crate::session::Session;
+use crate::text::{counted, printable_bytes};
 
-/// Bytes asked of the engine at once: several blocks, so that they can be opened in parallel.
-const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Bytes requested from the engine at once: several blocks, so that they are decoded in parallel.
+const REQUEST_BYTES_MAX: usize = 8 << 20;
 
-/// Hard links lead to files, so one step is enough; the limit is for forged archives.
+/// Hard links point to files, so one step is enough; the limit stops forged archives.
 const LINK_STEPS_MAX: usize = 1;
 
 /// A range of a member's content.
-struct Extract {
+struct MemberRange {
     member: usize,
     offset: u64,
     length_bytes: u64,
@@ -34,64 +37,67 @@ struct Extract {
 /// Runs the verb.
 pub fn run(args: &CatArgs, session: &Session) -> Exit {
     let mut report = Report::new("cat", &args.report, session, DataTo::Stdout);
-    let result = cat(args, session);
+    let result = CatPlan::new(args).and_then(|plan| cat(args, &plan, &report));
     report.add(result);
     report.finish()
 }
 
-fn cat(args: &CatArgs, session: &Session) -> Result<Outcome> {
-    let label = files::label(&args.archive);
-    let engine_failure = |error| Failure::engine(&label, error);
-    let mut stdout = files::stdout_sink(args.force)?;
-    let source = files::source(&args.archive)?;
-    let archive = args
-        .opening
-        .open(source, &args.password.with(args.resources.read_options()))
-        .map_err(engine_failure)?;
-    let path = args.path.as_deref();
-    let whole = find(&archive, &args.archive, &label, path.map(OsStr::as_bytes))?;
-    let range = args
-        .range
-        .unwrap_or(ByteRange::ALL)
-        .within(whole.length_bytes);
-    let start = whole
-        .offset
-        .checked_add(range.start)
-        .zip(whole.offset.checked_add(range.end));
-    let Some((start, end)) = start else {
-        return Err(Failure::usage(
-            label,
-            "the range lies beyond what 64 bits can count",
-        ));
-    };
-    copy(
-        &archive,
-        whole.member,
-        start..end,
-        stdout.as_mut(),
-        &label,
-        session,
+fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
+    let label = &plan.archive.label;
+    let meter = report.meter(label);
+    let archive = open_archive(
+        &plan.archive,
+        &args.opening,
+        &plan.options,
+        &meter,
+        report.session(),
     )?;
-    let length_bytes = range.end - range.start;
+    let whole = find(
+        &archive,
+        &plan.archive.path,
+        label,
+        plan.path.as_deref().map(OsStr::as_bytes),
+    )?;
+    let range = plan.range.within(whole.length_bytes);
+    let start = whole.offset.checked_add(range.start);
+    let end = whole.offset.checked_add(range.end);
+    let Some((start, end)) = start.zip(end) else {
+        return Err(Failure::usage(label, "the range ends beyond 2^64 bytes"));
+    };
+    let mut stdout = files::stdout_sink()?;
+    let copy = Copy {
+        archive: &archive,
+        label,
+        meter: &meter,
+        session: report.session(),
+    };
+    copy.range(whole.member, start..end, stdout.as_mut())?;
+    meter.erase();
     Ok(Outcome {
         summary: String::new(),
-        json: json!({ "file": label, "path": path.map(OsStr::to_string_lossy), "start": range.start, "bytes": length_bytes }),
+        json: json!({
+            "file": label,
+            "path": plan.path.as_deref().map(OsStr::to_string_lossy),
+            "start": range.start,
+            "bytes": range.end - range.start,
+        }),
     })
 }
 
-/// Where `path` lies: a member by name, or an entry of a tree.
+/// Finds `path`: a member by name, or an entry of a directory member.
 fn find(
     archive: &Archive,
     archive_path: &Path,
     label: &str,
     path: Option<&[u8]>,
-) -> Result<Extract> {
+) -> Result<MemberRange> {
     let members = archive.members();
     let Some(path) = path else {
         return match members.len() {
             1 => Ok(whole_member(archive, 0)),
             count => {
-                let text = format!("holds {count} members; name one of them (see `refrain list`)");
+                let members = counted(count as u64, "member");
+                let text = format!("holds {members}: name one of them (see `refrain list`)");
                 Err(Failure::usage(label, text))
             }
         };
@@ -116,16 +122,16 @@ fn find(
     }
     Err(Failure::usage(
         label,
-        format!("holds no {:?} (see `refrain list`)", shown_bytes(path)),
+        format!("holds no {:?} (see `refrain list`)", printable_bytes(path)),
     ))
 }
 
-fn whole_member(archive: &Archive, member: usize) -> Extract {
+fn whole_member(archive: &Archive, member: usize) -> MemberRange {
     let length_bytes = archive
         .members()
         .get(member)
         .map_or(0, |found| found.content_bytes);
-    Extract {
+    MemberRange {
         member,
         offset: 0,
         length_bytes,
@@ -165,14 +171,14 @@ fn entry_extract<'a>(
     mut entry: &'a Entry,
     member: usize,
     label: &str,
-) -> Result<Extract> {
+) -> Result<MemberRange> {
     let refuse = |why: String| Err(Failure::usage(label, why));
     for _ in 0..=LINK_STEPS_MAX {
-        let name = shown_bytes(&entry.path);
+        let name = printable_bytes(&entry.path);
         match (entry.kind, entry.link_target.as_deref()) {
             (EntryKind::File, _) => {
                 let (offset, length_bytes) = (entry.content_offset, entry.size_bytes);
-                return Ok(Extract {
+                return Ok(MemberRange {
                     member,
                     offset,
                     length_bytes,
@@ -180,52 +186,66 @@ fn entry_extract<'a>(
             }
             (EntryKind::Hardlink, Some(target)) => match entry_at(entries, target) {
                 Some(found) => entry = found,
-                None => return refuse(format!("{name:?} links to nothing in the archive")),
+                None => {
+                    return refuse(format!(
+                        "{name:?} is a hard link to a file that is not in the archive"
+                    ));
+                }
             },
             (EntryKind::Symlink, Some(target)) => {
                 return refuse(format!(
                     "{name:?} is a symbolic link to {:?}",
-                    shown_bytes(target)
+                    printable_bytes(target)
                 ));
             }
             _ => return refuse(format!("{name:?} is not a file")),
         }
     }
     refuse(format!(
-        "{:?} is a link to a link",
-        shown_bytes(&entry.path)
+        "{:?} is a hard link to a hard link",
+        printable_bytes(&entry.path)
     ))
 }
 
-/// Copies a range of a member's content to `sink`.
-fn copy(
-    archive: &Archive,
-    member: usize,
-    range: std::ops::Range<u64>,
-    sink: &mut dyn Sink,
-    label: &str,
-    session: &Session,
-) -> Result<()> {
-    let stdout = PathBuf::from("standard output");
-    let length_bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-    let mut buffer = vec![0; length_bytes.min(PIECE_BYTES_MAX)];
-    let mut offset = range.start;
-    while offset < range.end && !session.is_cancelled() {
-        let wanted = usize::try_from(range.end - offset)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let piece = buffer.get_mut(..wanted).unwrap_or_default();
-        let read = archive
-            .read_at(member, offset, piece)
-            .map_err(|error| Failure::engine(label, error))?;
-        if read == 0 {
-            break;
+/// Copies content to standard output.
+struct Copy<'a> {
+    archive: &'a Archive,
+    label: &'a str,
+    meter: &'a Meter<'a>,
+    session: &'a Session,
+}
+
+impl Copy<'_> {
+    /// Copies a range of a member.
+    fn range(&self, member: usize, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
+        let length_bytes = range.end - range.start;
+        let request_bytes = usize::try_from(length_bytes).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; request_bytes.min(REQUEST_BYTES_MAX)];
+        let mut offset = range.start;
+        while offset < range.end && !self.session.is_cancelled() {
+            let wanted = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
+            let wanted = wanted.min(buffer.len());
+            let read = self.read(member, offset, buffer.get_mut(..wanted).unwrap_or_default())?;
+            if read == 0 {
+                break;
+            }
+            sink.write_all(buffer.get(..read).unwrap_or_default())
+                .map_err(Failure::Storage)?;
+            offset = offset.saturating_add(read as u64);
+            self.meter.progress(&Progress {
+                content_bytes_done: offset - range.start,
+                content_bytes_total: Some(length_bytes),
+                archive_bytes: 0,
+            });
         }
-        let read_bytes = piece.get(..read).unwrap_or_default();
-        sink.write_all(read_bytes).map_err(Failure::Storage)?;
-        offset = offset.saturating_add(read as u64);
+        files::publish(sink, Path::new("standard output"))
     }
-    files::publish(sink, &stdout)
+
+    fn read(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.archive
+            .read_at(member, offset, buffer)
+            .map_err(|error| Failure::engine(self.label, error))
+    }
 }
 
 #[cfg(test)]
@@ -252,7 +272,7 @@ mod tests {
         let entry = entry_at(entries, path.as_bytes())?;
         entry_extract(entries, entry, 0, "t")
             .ok()
-            .map(|extract| extract.offset)
+            .map(|range| range.offset)
     }
 
     #[test]

@@ -1,15 +1,21 @@
-//! One file per verb; each turns its arguments into an exit code.
+//! One file per verb. Each makes its plan, runs it with the engine, and returns the exit code.
+//!
+//! | file | what |
+//! |---|---|
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | the verbs |
+//! | `input` | opens archives: recognition, progress of a scan |
+//! | `recognise` | tells what an input is that is not an archive |
+//! | `examples` | the examples in the manual pages |
 
 pub mod bench;
 pub mod cat;
 pub mod compress;
-#[cfg(feature = "lrzip")]
-mod compress_lrzip;
 pub mod decompress;
+mod examples;
+pub mod generate;
 pub mod hash;
 pub mod info;
+mod input;
 pub mod list;
-pub mod restore;
+mod recognise;
 pub mod test;
-
-mod growing;

@@ -1,51 +1,45 @@
-//! `refrain test`: every frame, block and hash of archives is checked; nothing is written.
-
-use std::path::Path;
+//! `refrain test`: checks every frame, block and hash of archives; writes nothing.
 
 use serde_json::json;
 
+use super::input::{ArchiveContent, open_content};
+use super::recognise;
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files;
-use crate::names;
-use crate::report::{DataTo, Outcome, Report};
+use crate::plan::{ArchiveInput, TestPlan};
+use crate::report::{DataTo, Outcome, Report, Sizes, tested_line};
 use crate::session::Session;
-use crate::units::{bytes_text, duration_text, rate_text};
 
 /// Runs the verb.
 pub fn run(args: &TestArgs, session: &Session) -> Exit {
     let mut report = Report::new("test", &args.report, session, DataTo::Elsewhere);
-    match files::or_stdin(&args.archives) {
-        Ok(paths) => report.each(&paths, |path, report| test(path, args, report)),
+    match TestPlan::new(args) {
         Err(failure) => report.add(Err(failure)),
+        Ok(mut plan) => {
+            let archives = std::mem::take(&mut plan.archives);
+            report.each(archives, |archive, report| test(&archive?, &plan, report));
+        }
     }
     report.finish()
 }
 
-fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
-    let label = files::label(path);
-    let options = args.password.with(args.resources.read_options());
-    let meter = report.meter(&label);
-    let summary = if files::is_dash(path) {
-        refrain::verify_stream(files::stdin_stream(report.session())?, &options, &meter)
-    } else if files::metadata(path)?.is_file() {
-        refrain::verify(files::source(path)?, &options, &meter)
-    } else {
-        let stream = files::file_stream(path, report.session())?;
-        refrain::verify_stream(stream, &options, &meter)
+fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outcome> {
+    let label = &archive.label;
+    let (content, first) = open_content(archive, report.session())?;
+    recognise::check(label, &first)?;
+    let meter = report.meter(label);
+    let summary = match content {
+        ArchiveContent::Stream(stream) => refrain::verify_stream(stream, &plan.options, &meter),
+        ArchiveContent::Source(source) => refrain::verify(source, &plan.options, &meter),
     };
-    let summary = summary.map_err(|error| Failure::engine(&label, error))?;
+    let summary = summary.map_err(|error| Failure::engine(label, error))?;
     meter.erase();
     let elapsed = meter.elapsed();
-    let line = format!(
-        "{}: good, {} -> {}, {}, {}",
-        names::shown(&label),
-        bytes_text(summary.archive_bytes),
-        bytes_text(summary.content_bytes),
-        duration_text(elapsed),
-        rate_text(summary.content_bytes, elapsed),
-    );
+    let sizes = Sizes {
+        content_bytes: summary.content_bytes,
+        archive_bytes: summary.archive_bytes,
+    };
     let mut json = json!({
         "file": label,
         "members": summary.members,
@@ -56,7 +50,7 @@ fn test(path: &Path, args: &TestArgs, report: &Report) -> Result<Outcome> {
     });
     meter.add_blocks(&mut json);
     Ok(Outcome {
-        summary: line,
+        summary: tested_line(label, sizes, elapsed),
         json,
     })
 }

@@ -12,12 +12,13 @@ use super::input::Input;
 use super::password;
 use super::sinks::KeepingBroken;
 use crate::failure::Failure;
-use crate::files::{self, NewFile};
+use crate::files;
 use crate::lrzip::arguments::back_end::BackEnd;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
 use crate::lrzip::error::Failed;
 use crate::lrzip::plan::Output;
 use crate::lrzip::report::rates::speed;
+use crate::paths::{self, NewFile};
 
 /// The level that `-u` stands for.
 const ULTRA_LEVEL: u8 = 9;
@@ -40,7 +41,7 @@ pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
     };
     let started = Instant::now();
     let summary = open_sink(job, input, output)
-        .and_then(|sink| pack(job, content, sink, &files::label(input.path)))
+        .and_then(|sink| pack(job, content, sink, &paths::label(input.path)))
         .map_err(|failure| job.failed(path, failure))?;
     tell(job, &summary, &prefix, started);
     Ok(())
@@ -63,18 +64,18 @@ fn open_sink(job: &Job, input: &Input, output: &Output) -> Result<Box<dyn Sink>,
     match output {
         Output::File(path) => file_sink(job, path, input),
         // Whether a terminal may have it was settled before.
-        _ => files::stdout_sink(true),
+        _ => files::stdout_sink(),
     }
 }
 
 /// A new archive: as private and as old as the file it is made of.
 pub fn file_sink(job: &Job, path: &Path, input: &Input) -> Result<Box<dyn Sink>, Failure> {
-    files::check_free(path, job.settings.force)?;
+    paths::check_free(path, job.settings.force)?;
     let only = input.metadata.as_ref().filter(|found| found.is_file());
     let new = NewFile {
         overwrite: job.settings.force,
-        mode: only.and_then(files::mode),
-        modified: only.and_then(files::modified),
+        mode: only.and_then(paths::mode),
+        modified: only.and_then(paths::modified),
         synced: job.settings.deletes,
     };
     let sink = files::file_sink(path, new)?;

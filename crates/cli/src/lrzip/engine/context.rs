@@ -7,14 +7,15 @@ use std::path::Path;
 use refrain::ReadOptions;
 
 use super::input::Input;
-use crate::args::{OutputArgs, ThreadArgs};
+use crate::args::OutputArgs;
+use crate::args::resources::ThreadArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
 use crate::lrzip::error::Failed;
 use crate::lrzip::report::console::Voice;
-use crate::progress::Meter;
+use crate::report::Meter;
 use crate::session::Session;
 
 /// What all files of a run share.

@@ -19,7 +19,8 @@ use crate::files;
 use crate::lrzip::error::Failed;
 use crate::lrzip::plan::Output;
 use crate::lrzip::report::rates::speed;
-use crate::verbs::restore::{Place, Restore};
+use crate::paths;
+use crate::restore::{Placement, Restore};
 
 /// What is said of files that begin otherwise.
 const NO_ARCHIVE_TEXT: &str = "Not an lrzip file";
@@ -42,16 +43,19 @@ pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
     let path = match output {
         Output::Nowhere => return content(job, input, None, input.path, ""),
         Output::Stdout => {
-            return content(job, input, Some(Place::Stdout), input.path, "");
+            return content(job, input, Some(Placement::Stdout), input.path, "");
         }
         Output::File(path) => path,
     };
     let says = format!("Output filename is: {}", path.display());
     job.voice.say(&says);
-    let free = files::check_free(path, job.settings.force);
+    let free = paths::check_free(path, job.settings.force);
     free.map_err(|failure| job.failed(path, failure))?;
     job.check_directory_of(path)?;
-    let place = Some(Place::Only(path.clone()));
+    let place = Some(Placement::Exact {
+        path: path.clone(),
+        unpacks_tar: false,
+    });
     content(job, input, place, path, &format!("{says}: "))
 }
 
@@ -59,12 +63,12 @@ pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
 pub fn content(
     job: &Job,
     input: &Input,
-    place: Option<Place>,
+    place: Option<Placement>,
     path: &Path,
     prefix: &str,
 ) -> Result<(), Failed> {
-    let label = files::label(input.path);
-    let is_file = matches!(place, Some(Place::Only(_)));
+    let label = paths::label(input.path);
+    let is_file = matches!(place, Some(Placement::Exact { .. }));
     let mut restore = place.map(|place| Restore::new(&label, place, &job.output_args()));
     if let (Some(restore), Some(archive)) = (&mut restore, &input.metadata) {
         restore.take_attributes_of(archive);
@@ -132,7 +136,7 @@ fn checked_stream(job: &Job, label: &str) -> Result<Box<dyn Read + Send>, Failur
     (&mut stream)
         .take(MAGIC.len() as u64)
         .read_to_end(&mut first)
-        .map_err(files::io_failure(Path::new(label), "read"))?;
+        .map_err(paths::io_failure(Path::new(label), "read"))?;
     match first == MAGIC {
         true => Ok(Box::new(Cursor::new(first).chain(stream))),
         false => Err(Failure::usage("", NO_ARCHIVE_TEXT)),
@@ -180,7 +184,7 @@ fn md5_of_file(job: &Job, path: &Path) -> Result<DigestValue, Failed> {
     loop {
         let count = file
             .read(&mut piece)
-            .map_err(files::io_failure(path, "read"))?;
+            .map_err(paths::io_failure(path, "read"))?;
         match piece.get(..count) {
             Some(bytes) if count > 0 => hasher.update(bytes),
             _ => return Ok(hasher.finish()),

@@ -9,7 +9,6 @@ use std::time::Instant;
 use super::context::Job;
 use super::input::{Input, regular};
 use super::{compress, decompress, info};
-use crate::files::{self, is_dash};
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{Action, Settings};
 use crate::lrzip::error::Failed;
@@ -17,6 +16,7 @@ use crate::lrzip::plan::{Output, Plan, Step, step};
 use crate::lrzip::report::rates::total_time;
 use crate::lrzip::report::{help, options_in_effect};
 use crate::messages;
+use crate::paths::{self, is_dash};
 
 /// Works on all files.
 pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), Failed> {
@@ -98,7 +98,7 @@ impl Job<'_> {
             return Ok(());
         };
         match fs::metadata(path) {
-            Ok(found) if files::identity(&found) == files::identity(read) => {
+            Ok(found) if paths::identity(&found) == paths::identity(read) => {
                 Err(Failed::Because(format!(
                     "Failed to create {}\nFile exists: it is the input itself",
                     path.display()

@@ -14,8 +14,8 @@ use crate::files;
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::Password;
 use crate::lrzip::error::Failed;
-use crate::names::shown;
-use crate::verbs::info::hex;
+use crate::paths;
+use crate::text::{hex, printable};
 
 /// Tells of one archive.
 pub fn run(job: &Job, input: &Input) -> Result<(), Failed> {
@@ -28,7 +28,7 @@ pub fn run(job: &Job, input: &Input) -> Result<(), Failed> {
 }
 
 fn describe(job: &Job, input: &Input) -> Result<String, Failure> {
-    let label = files::label(input.path);
+    let label = paths::label(input.path);
     let engine_failure = |error| Failure::engine(&label, error);
     let source = files::source(input.path)?;
     if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
@@ -54,7 +54,7 @@ fn describe(job: &Job, input: &Input) -> Result<String, Failure> {
     if job.voice.more() >= 1 {
         tell_chunks(&mut text, &layout, content_bytes, job.voice.more() >= 2);
     }
-    let _ = write!(text, "\nSummary\n=======\nFile: {}\n", shown(&label));
+    let _ = write!(text, "\nSummary\n=======\nFile: {}\n", printable(&label));
     let _ = writeln!(text, "lrzip version: {} \n", layout.version);
     if job.voice.more() >= 1 {
         tell_totals(&mut text, &layout, content_bytes);

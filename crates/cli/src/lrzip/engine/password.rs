@@ -1,6 +1,8 @@
 //! Where passwords come from: `--encrypt=PASSWORD`, a file, or the standard input, as lrzip reads them.
 
+use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use refrain::PasswordSource;
@@ -53,7 +55,7 @@ fn ask(prompt: &str) -> io::Result<Vec<u8>> {
     let mut stderr = io::stderr();
     stderr.write_all(prompt.as_bytes())?;
     if io::stdin().is_terminal() {
-        return password::from_stdin_silently();
+        return password::typed(&File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
     let mut line = Vec::new();
     // The standard library's own buffer: what it reads too much is there for the next question.

@@ -17,7 +17,9 @@ use crate::lrzip::error::Failed;
 use crate::lrzip::report::options_in_effect;
 use crate::lrzip::report::rates::total_time;
 use crate::names;
-use crate::verbs::restore::Place;
+use crate::paths;
+use crate::restore::Placement;
+use crate::terminal::check_stdout;
 
 /// Packs or unpacks the one operand.
 pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), Failed> {
@@ -34,7 +36,7 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         Action::Compress | Action::Decompress => {}
     }
     // Words go where lrzip in a pipe with tar says them.
-    let is_stdout = settings.outfile.as_deref().is_some_and(files::is_dash);
+    let is_stdout = settings.outfile.as_deref().is_some_and(paths::is_dash);
     let is_stdout = is_stdout || settings.action == Action::Decompress;
     let job = Job::start(program, settings, is_stdout);
     settings
@@ -72,7 +74,10 @@ fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
     }
     let name = names::relative_name(directory)?;
     let sink = match &job.settings.outfile {
-        Some(output) if files::is_dash(output) => files::stdout_sink(job.settings.force)?,
+        Some(output) if paths::is_dash(output) => {
+            check_stdout(job.settings.force)?;
+            files::stdout_sink()?
+        }
         outfile => {
             let output = outfile.clone();
             let output = output.unwrap_or_else(|| archive_path(job.settings, &name));
@@ -89,7 +94,7 @@ fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
         path,
         name: name.into(),
     };
-    let summary = compress::pack(job, content, sink, &files::label(directory))
+    let summary = compress::pack(job, content, sink, &paths::label(directory))
         .map_err(|failure| job.failed(directory, failure))?;
     compress::tell(job, &summary, "", started);
     Ok(())
@@ -126,7 +131,10 @@ fn unpack(job: &Job, archive: &Path) -> Result<(), Failed> {
         path: archive,
         metadata: Some(regular(archive)?),
     };
-    let place = Place::Unpacked(directory.clone());
+    let place = Placement::Exact {
+        path: directory.clone(),
+        unpacks_tar: true,
+    };
     decompress::content(job, &input, Some(place), &directory, "")?;
     if job.settings.deletes {
         job.delete_source(&input)?;

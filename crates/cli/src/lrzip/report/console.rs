@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::args::ReportArgs;
 use crate::lrzip::arguments::settings::Verbosity;
 use crate::messages;
-use crate::names::shown;
+use crate::text::printable;
 
 /// Tells what happens.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ impl Voice {
     /// Says a line, unless only errors are wanted.
     pub fn say(&self, text: &str) {
         if !self.verbosity.is_silent {
-            self.print(&format!("{}\n", shown(text)));
+            self.print(&format!("{}\n", printable(text)));
         }
     }
 
@@ -49,7 +49,7 @@ impl Voice {
     /// Warns.
     pub fn warn(&self, text: &str) {
         if !self.verbosity.is_silent {
-            messages::line(&shown(text));
+            messages::line(&printable(text));
         }
     }
 
@@ -71,7 +71,7 @@ impl Voice {
 /// Says why the run ends, in lrzip's words.
 pub fn fatal(text: &str) {
     for line in text.lines() {
-        messages::line(&shown(line));
+        messages::line(&printable(line));
     }
     messages::line("Fatal error - exiting");
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::console::Voice;
-use crate::args::ThreadArgs;
+use crate::args::resources::ThreadArgs;
 use crate::lrzip::arguments::back_end::BackEnd;
 use crate::lrzip::arguments::settings::{Action, HUNDRED_MIB, Settings};
 

@@ -1,4 +1,4 @@
-//! Lines with checksums in, a verdict on each file out.
+//! Reads lines with checksums and reports for each file whether it matches.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,21 +11,21 @@ use serde_json::json;
 
 use super::inputs::FileInputs;
 use super::line::{Line, Sum, escape, read_line, tag};
+use super::output::HashOutput;
 use super::print::hash_all;
-use super::voice::Voice;
 use crate::args::HashArgs;
 use crate::failure::Result;
-use crate::files;
-use crate::names::shown;
-use crate::progress::Meter;
+use crate::paths::{is_dash, label};
+use crate::report::Meter;
+use crate::text::printable;
 
-/// Longest line that can hold a checksum: a path has 4096 bytes, escaped up to twice as many.
+/// The longest line that can hold a checksum: a path has up to 4096 bytes, twice as many escaped.
 const LINE_BYTES_MAX: u64 = 16 << 10;
 
-/// Files that are hashed in one go; so a long list needs no more memory than a short one.
+/// The number of files hashed together; it bounds the memory for a long list.
 const SUMS_AT_ONCE: usize = 4096;
 
-/// What was seen of a list.
+/// Counts over a list.
 #[derive(Debug, Default)]
 struct Tally {
     lines: u64,
@@ -36,17 +36,17 @@ struct Tally {
     equal: u64,
 }
 
-/// Checks all lists; what is wrong with one does not keep the others from being checked.
-pub fn run(paths: &[PathBuf], args: &HashArgs, voice: &mut Voice) -> Result<()> {
+/// Checks all lists. A list that cannot be read does not stop the others.
+pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Result<()> {
     for path in paths {
         match open(path) {
-            Ok(list) => check_list(path, list, args, voice)?,
+            Ok(list) => check_list(path, list, args, output)?,
             Err(error) => {
-                voice.unreadable(&path.to_string_lossy(), &error);
-                voice.not_good();
+                output.unreadable(&path.to_string_lossy(), &error);
+                output.set_failed();
             }
         }
-        if voice.session.is_cancelled() {
+        if output.session.is_cancelled() {
             break;
         }
     }
@@ -54,33 +54,38 @@ pub fn run(paths: &[PathBuf], args: &HashArgs, voice: &mut Voice) -> Result<()> 
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    match files::is_dash(path) {
+    match is_dash(path) {
         true => Ok(Box::new(io::stdin())),
         false => Ok(Box::new(File::open(path)?)),
     }
 }
 
-fn check_list(path: &Path, list: Box<dyn Read>, args: &HashArgs, voice: &mut Voice) -> Result<()> {
-    let label = files::label(path);
+fn check_list(
+    path: &Path,
+    list: Box<dyn Read>,
+    args: &HashArgs,
+    output: &mut HashOutput,
+) -> Result<()> {
+    let label = label(path);
     let report = args.report();
     let mut lines = BufReader::new(list);
     let mut tally = Tally::default();
     loop {
-        let sums = match next_sums(&mut lines, &mut tally, &label, args, voice) {
+        let sums = match next_sums(&mut lines, &mut tally, &label, args, output) {
             Ok(sums) => sums,
             Err(error) => {
-                voice.unreadable(&label, &error);
-                voice.not_good();
+                output.unreadable(&label, &error);
+                output.set_failed();
                 return Ok(());
             }
         };
         if sums.is_empty() {
             break;
         }
-        let meter = Meter::start(&label, &report, voice.session);
-        check_sums(&sums, args, &mut tally, &meter, voice)?;
+        let meter = Meter::start(&label, &report, output.session);
+        check_sums(&sums, args, &mut tally, &meter, output)?;
     }
-    conclude(&label, &tally, args, voice);
+    conclude(&label, &tally, args, output);
     Ok(())
 }
 
@@ -90,9 +95,9 @@ fn next_sums(
     tally: &mut Tally,
     label: &str,
     args: &HashArgs,
-    voice: &Voice,
+    output: &HashOutput,
 ) -> io::Result<Vec<Sum>> {
-    let only = args.function.asked_for();
+    let only = args.function.requested();
     let mut sums = Vec::new();
     let mut line = Vec::new();
     while sums.len() < SUMS_AT_ONCE && next_line(lines, &mut line)? {
@@ -108,8 +113,8 @@ fn next_sums(
                 if args.checking.warn {
                     let name = only.map_or(String::new(), |only| format!("{} ", tag(only)));
                     let number = tally.lines;
-                    let label = shown(label);
-                    voice.message(&format!(
+                    let label = printable(label);
+                    output.message(&format!(
                         "{label}: {number}: improperly formatted {name}checksum line"
                     ));
                 }
@@ -119,8 +124,8 @@ fn next_sums(
     Ok(sums)
 }
 
-/// Reads a line without its end into `line`; one that is too long is cut, and so is no checksum (a digit would be the
-/// last thing to be cut). `false` at the end.
+/// Reads a line without its end into `line`; one that is too long is replaced by a malformed one. Returns `false` at the end
+/// of the list.
 fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut read = lines
@@ -146,29 +151,29 @@ fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(is_there)
 }
 
-/// Hashes the files of `sums` and says what came of it.
+/// Hashes the files of `sums` and reports the results.
 fn check_sums(
     sums: &[Sum],
     args: &HashArgs,
     tally: &mut Tally,
     meter: &Meter<'_>,
-    voice: &mut Voice,
+    output: &mut HashOutput,
 ) -> Result<()> {
     let file = |sum: &Sum| (PathBuf::from(OsStr::from_bytes(&sum.name)), sum.algorithm);
-    let inputs = FileInputs::new(sums.iter().map(file).collect(), voice.session);
+    let inputs = FileInputs::new(sums.iter().map(file).collect(), output.session);
     hash_all(&inputs, args, meter, &mut |index, result| {
-        judge(&sums[index], result, args, tally, meter, voice)
+        judge(&sums[index], result, args, tally, meter, output)
     })
 }
 
-/// Compares, counts and tells.
+/// Compares, counts and reports.
 fn judge(
     sum: &Sum,
     result: io::Result<DigestValue>,
     args: &HashArgs,
     tally: &mut Tally,
     meter: &Meter<'_>,
-    voice: &mut Voice,
+    output: &mut HashOutput,
 ) -> Result<()> {
     let verdict = match result {
         Ok(digest) if digest == sum.digest => {
@@ -185,12 +190,12 @@ fn judge(
                 return Ok(());
             }
             meter.erase();
-            voice.unreadable(&String::from_utf8_lossy(&sum.name), &error);
+            output.unreadable(&String::from_utf8_lossy(&sum.name), &error);
             tally.unreadable += 1;
             "FAILED open or read"
         }
     };
-    voice.result(|| json!({"file": String::from_utf8_lossy(&sum.name), "verdict": verdict}));
+    output.result(|| json!({"file": String::from_utf8_lossy(&sum.name), "verdict": verdict}));
     let is_silent = args.checking.status || (args.quiet && verdict == "OK");
     if is_silent {
         return Ok(());
@@ -204,17 +209,17 @@ fn judge(
         false => line.extend(&sum.name),
     }
     line.extend(format!(": {verdict}\n").as_bytes());
-    voice.text(&line, meter)
+    output.text(&line, meter)
 }
 
-/// The words at the end of a list, and whether it was good.
-fn conclude(label: &str, tally: &Tally, args: &HashArgs, voice: &mut Voice) {
-    let label = shown(label);
+/// Reports the counts of a list, and whether all of it matched.
+fn conclude(label: &str, tally: &Tally, args: &HashArgs, output: &mut HashOutput) {
+    let label = printable(label);
     if tally.proper == 0 {
-        voice.message(&format!(
+        output.message(&format!(
             "{label}: no properly formatted checksum lines found"
         ));
-        return voice.not_good();
+        return output.set_failed();
     }
     let warnings = [
         (
@@ -233,22 +238,22 @@ fn conclude(label: &str, tally: &Tally, args: &HashArgs, voice: &mut Voice) {
             "computed checksums did NOT match",
         ),
     ];
-    let told = warnings
+    let shown = warnings
         .iter()
         .filter(|(count, ..)| *count > 0 && !args.checking.status);
-    for (count, one, many) in told {
+    for (count, one, many) in shown {
         let text = if *count == 1 { one } else { many };
-        voice.message(&format!("WARNING: {count} {text}"));
+        output.message(&format!("WARNING: {count} {text}"));
     }
     let has_verified = tally.equal + tally.different + tally.unreadable > 0;
     if !has_verified {
         if !args.checking.status {
-            voice.message(&format!("{label}: no file was verified"));
+            output.message(&format!("{label}: no file was verified"));
         }
-        return voice.not_good();
+        return output.set_failed();
     }
     let is_bad = tally.unreadable + tally.different > 0;
     if is_bad || (args.checking.strict && tally.improper > 0) {
-        voice.not_good();
+        output.set_failed();
     }
 }

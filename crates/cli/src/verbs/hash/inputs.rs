@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use refrain::{DigestAlgorithm, HashInputs};
 
-use crate::files::is_dash;
-use crate::patience::PatientReader;
+use crate::cancellable::CancellableReader;
+use crate::paths::is_dash;
 use crate::session::Session;
 
-/// Files, each with its function.
+/// Files, each with its algorithm.
 pub struct FileInputs<'a> {
     session: &'a Session,
     files: Vec<(PathBuf, DigestAlgorithm)>,
@@ -19,9 +19,9 @@ pub struct FileInputs<'a> {
 }
 
 impl<'a> FileInputs<'a> {
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     pub fn new(files: Vec<(PathBuf, DigestAlgorithm)>, session: &'a Session) -> FileInputs<'a> {
-        // Only progress on a terminal needs the sum, and asking costs a call a file.
+        // Only progress on a terminal needs the sum, which costs a system call per file.
         let bytes_total = io::stderr().is_terminal().then(|| bytes_total(&files));
         FileInputs {
             session,
@@ -31,7 +31,7 @@ impl<'a> FileInputs<'a> {
     }
 }
 
-/// Sizes of all files together; `None` if one of them is no file.
+/// The sum of the sizes of all files; `None` if one of them is not a file.
 fn bytes_total(files: &[(PathBuf, DigestAlgorithm)]) -> Option<u64> {
     let size = |(path, _): &(PathBuf, DigestAlgorithm)| match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Some(metadata.len()),
@@ -58,11 +58,11 @@ impl HashInputs for FileInputs<'_> {
             true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             false => File::open(path)?,
         };
-        // A directory opens, and says what it is when it is read.
+        // Opening a directory succeeds; reading it fails with the error that md5sum reports.
         let kind = file.metadata()?.file_type();
         match kind.is_file() || kind.is_dir() {
             true => Ok(Box::new(file)),
-            false => Ok(Box::new(PatientReader::new(file, self.session))),
+            false => Ok(Box::new(CancellableReader::new(file, self.session))),
         }
     }
 

@@ -1,37 +1,38 @@
-//! A line with a checksum, as md5sum, sha256sum and b3sum write it.
+//! A line with a checksum, in the formats of md5sum, sha256sum and b3sum.
 //!
 //! ```text
 //! HASH  NAME                 HASH *NAME for a file read in binary mode
-//! ALGORITHM (NAME) = HASH    with --tag, as BSD's programs have it
+//! ALGORITHM (NAME) = HASH    with --tag, the BSD format
 //! ```
 //!
-//! A name with a backslash or an end of line in it is escaped, and then the line begins with a backslash.
+//! If the name holds a backslash or a line end, it is escaped and the line begins with a backslash.
 
 use refrain::{DigestAlgorithm, DigestValue};
 
-use super::DEFAULT_ALGORITHM;
+/// The algorithm if none is named: the hash that archives store of every member.
+pub const DEFAULT_ALGORITHM: DigestAlgorithm = DigestAlgorithm::Blake3;
 
-/// What lines look like.
+/// The format of lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Form {
     pub is_tagged: bool,
     pub is_binary: bool,
-    /// Instead of an end of line; then names need no escapes.
+    /// Lines end with a NUL byte; then names need no escapes.
     pub ends_with_zero: bool,
 }
 
-/// What a line of a checksum file says.
+/// A line of a checksum file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Nothing: it is empty or a comment.
+    /// Empty, or a comment.
     Blank,
-    /// It is no checksum.
+    /// Not a checksum.
     Improper,
-    /// A file should have this digest.
+    /// A file with its expected digest.
     Sum(Sum),
 }
 
-/// What a file should be.
+/// A file and its expected digest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sum {
     pub algorithm: DigestAlgorithm,
@@ -39,7 +40,7 @@ pub struct Sum {
     pub name: Vec<u8>,
 }
 
-/// The name of a function in tagged lines.
+/// The name of an algorithm in tagged lines.
 pub fn tag(algorithm: DigestAlgorithm) -> &'static str {
     match algorithm {
         DigestAlgorithm::Md5 => "MD5",
@@ -48,7 +49,7 @@ pub fn tag(algorithm: DigestAlgorithm) -> &'static str {
     }
 }
 
-/// Bytes that are escaped, and what stands for them behind the backslash.
+/// Bytes that are escaped, and what follows the backslash for each.
 const ESCAPES: [(u8, u8); 3] = [(b'\\', b'\\'), (b'\n', b'n'), (b'\r', b'r')];
 
 /// Appends `name`, escaped.
@@ -106,7 +107,7 @@ pub fn write_line(
     line.push(if form.ends_with_zero { 0 } else { b'\n' });
 }
 
-/// Reads a line without its end. With `only` it must be of that function; else its tag or the number of its digits says.
+/// Parses a line without its end. Its algorithm is `only`, or that of its tag, or follows from the number of its digits.
 pub fn read_line(line: &[u8], only: Option<DigestAlgorithm>) -> Line {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() || line.starts_with(b"#") {
@@ -135,7 +136,7 @@ pub fn read_line(line: &[u8], only: Option<DigestAlgorithm>) -> Line {
     }
 }
 
-/// Function, digits and name of a line.
+/// Algorithm, digits and name of a line.
 type Parts<'a> = (DigestAlgorithm, &'a [u8], &'a [u8]);
 
 fn tagged(text: &[u8], only: Option<DigestAlgorithm>) -> Option<Parts<'_>> {
@@ -171,7 +172,7 @@ fn plain(text: &[u8], only: Option<DigestAlgorithm>) -> Option<Parts<'_>> {
     let [b' ' | b'\t', name @ ..] = rest else {
         return None;
     };
-    // A second space or an asterisk belongs to the form, unless nothing follows it; old programs wrote one space only.
+    // A second space or an asterisk belongs to the format, unless nothing follows it; old programs wrote one space only.
     let name = match name {
         [b' ' | b'*', name @ ..] if !name.is_empty() => name,
         name => name,
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_lines_parse_back() {
         let names: [&[u8]; 9] = [
             b"a",
             b"a b",
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_other_programs() {
+    fn lines_of_other_programs_parse() {
         let upper = DIGITS.to_uppercase();
         for line in [
             format!("{DIGITS}  name"),
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_digits_tells_the_function_unless_one_is_asked_for() {
+    fn the_number_of_digits_tells_the_function_unless_one_is_requested() {
         let line = format!("{DIGITS}{DIGITS}  name");
         for (only, expected) in [
             (None, Some(DigestAlgorithm::Blake3)),
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_checksum() {
+    fn malformed_lines_are_rejected() {
         assert_eq!(read_line(b"", None), Line::Blank);
         assert_eq!(read_line(b"# text", None), Line::Blank);
         for line in [

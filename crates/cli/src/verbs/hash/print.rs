@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use refrain::DigestValue;
 use serde_json::json;
 
-use super::DEFAULT_ALGORITHM;
 use super::inputs::FileInputs;
-use super::line::{Form, write_line};
-use super::voice::{Voice, reason};
+use super::line::{DEFAULT_ALGORITHM, Form, write_line};
+use super::output::{HashOutput, reason};
 use crate::args::HashArgs;
 use crate::failure::{Failure, Result};
-use crate::progress::Meter;
+use crate::report::Meter;
+use crate::text::counted;
 
-/// Hashes `paths`; a file that cannot be read does not keep the others from being hashed.
-pub fn run(paths: &[PathBuf], args: &HashArgs, voice: &mut Voice) -> Result<()> {
-    let algorithm = args.function.asked_for().unwrap_or(DEFAULT_ALGORITHM);
+/// Hashes `paths`. A file that cannot be read does not stop the others.
+pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Result<()> {
+    let algorithm = args.function.requested().unwrap_or(DEFAULT_ALGORITHM);
     let form = Form {
         is_tagged: args.tag,
         is_binary: args.binary,
         ends_with_zero: args.zero,
     };
-    let session = voice.session;
+    let session = output.session;
     let files = paths.iter().map(|path| (path.clone(), algorithm));
     let inputs = FileInputs::new(files.collect(), session);
     let report = args.report();
@@ -39,16 +39,16 @@ pub fn run(paths: &[PathBuf], args: &HashArgs, voice: &mut Voice) -> Result<()> 
                 path.as_os_str().as_bytes(),
                 form,
             );
-            voice.result(
+            output.result(
                 || json!({"file": path.to_string_lossy(), algorithm.name(): digest.to_string()}),
             );
-            voice.text(&line, &meter)
+            output.text(&line, &meter)
         }
         Err(error) => {
-            voice.not_good();
+            output.set_failed();
             meter.erase();
-            voice.unreadable(&path.to_string_lossy(), &error);
-            voice.result(|| json!({"file": path.to_string_lossy(), "error": reason(&error)}));
+            output.unreadable(&path.to_string_lossy(), &error);
+            output.result(|| json!({"file": path.to_string_lossy(), "error": reason(&error)}));
             Ok(())
         }
     };
@@ -57,11 +57,11 @@ pub fn run(paths: &[PathBuf], args: &HashArgs, voice: &mut Voice) -> Result<()> 
     })
 }
 
-/// What the progress line is about.
+/// The label of the progress line.
 fn label(paths: &[PathBuf]) -> String {
     match paths {
-        [path] => crate::files::label(path),
-        paths => format!("{} files", paths.len()),
+        [path] => crate::paths::label(path),
+        paths => counted(paths.len() as u64, "file"),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn hash_all(
     let result = refrain::hash(inputs, args.threads.threads, meter, &mut |index, result| {
         done(index, result).map_err(|failure| {
             failed = Some(failure);
-            // Which error it is does not matter: the failure itself is kept.
+            // Any error will do: the failure itself is returned below.
             refrain::Error::new(refrain::ErrorKind::Io, "the caller stopped")
         })
     });

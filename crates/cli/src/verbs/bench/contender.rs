@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::args::BenchArgs;
 use super::error::BenchError;
 use super::programs::{self, PRESETS};
+use crate::args::BenchArgs;
 
 /// Where a command's result goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::BenchArgs;
 use super::child::{self, Cost, io_error};
 use super::contender::{Contender, Places, Template};
 use super::error::BenchError;
 use super::reads::{self, ReadTimes};
 use super::statistics::Spread;
+use crate::args::BenchArgs;
 
 /// Everything measured on one file.
 #[derive(Debug, Serialize)]
@@ -368,7 +368,7 @@ fn read_full(reader: &mut impl Read, piece: &mut [u8]) -> std::io::Result<usize>
 /// The name without its folders: a table is for others, whose folders are not ours.
 fn short_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or(file.as_os_str());
-    crate::names::shown(&name.to_string_lossy())
+    crate::text::printable(&name.to_string_lossy())
 }
 
 #[cfg(test)]

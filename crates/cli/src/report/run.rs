@@ -1,31 +1,31 @@
-//! What a run tells: summaries for people, one JSON document for scripts, the exit code.
+//! What a run reports: summaries for people, one JSON document for scripts, the exit code.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::progress::Meter;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
-use crate::progress::Meter;
 use crate::session::Session;
 
-/// Where the data of the run goes, and so where the JSON document may go.
+/// Where the data of the run goes, which decides where the JSON document goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataTo {
     /// To standard output: JSON goes to standard error.
     Stdout,
-    /// To files, or nowhere.
+    /// To files, or nowhere: JSON goes to standard output.
     Elsewhere,
 }
 
-/// What one piece of work has to tell.
+/// The result of one item of work.
 #[derive(Debug)]
 pub struct Outcome {
-    /// A line for standard error; empty when there is nothing to say.
+    /// A line for standard error; empty for none.
     pub summary: String,
-    /// The same, and more, for scripts.
+    /// The result for scripts, in more detail.
     pub json: Value,
 }
 
@@ -61,35 +61,39 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The run that is reported.
+    /// The session of the run.
     pub fn session(&self) -> &'a Session {
         self.session
     }
 
-    /// A watch for one piece of work.
+    /// A progress meter for one item of work.
     pub fn meter(&self, label: &str) -> Meter<'a> {
         Meter::start(label, self.args, self.session)
     }
 
-    /// Whether text for people goes to standard output (it does unless JSON was asked for).
+    /// Whether text for people goes to standard output, which it does without `--json`.
     pub fn writes_text(&self) -> bool {
         !self.args.json
     }
 
-    /// How often `-v` was given.
+    /// How many `-v` were given.
     pub fn verbosity(&self) -> u8 {
         self.args.verbose
     }
 
-    /// A remark about something that was done otherwise than asked.
+    /// Prints a remark that is not an error.
     pub fn remark(&self, text: &str) {
         if !self.args.quiet {
             messages::tell(self.session.program, text);
         }
     }
 
-    /// Does `work` for every item; a failed item does not keep the others from being done.
-    pub fn each<T>(&mut self, items: &[T], work: impl Fn(&T, &Report) -> Result<Outcome>) {
+    /// Runs `work` for every item. A failed item does not stop the others.
+    pub fn each<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        work: impl Fn(T, &Report) -> Result<Outcome>,
+    ) {
         for item in items {
             if self.session.is_cancelled() || self.is_pipe_broken {
                 break;
@@ -99,14 +103,14 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Writes text to standard output, ahead of any piece of work.
+    /// Writes text to standard output, before any work.
     pub fn add_text(&mut self, text: &str) {
         if let Err(failure) = print(text) {
             self.fail(&failure);
         }
     }
 
-    /// Takes the result of one piece of work.
+    /// Records the result of one item of work.
     pub fn add(&mut self, result: Result<Outcome>) {
         match result {
             Ok(outcome) => {
@@ -125,7 +129,7 @@ impl<'a> Report<'a> {
             self.is_pipe_broken = true;
             return;
         }
-        // With JSON on standard error the document must stay alone there.
+        // A JSON document on standard error must be the only text there.
         if self.session.is_cancelled() {
             self.remark("interrupted");
         } else if !(self.args.json && self.data_to == DataTo::Stdout) {
@@ -137,11 +141,11 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Writes the JSON document, if asked for, and returns the code for the shell.
+    /// Writes the JSON document with `--json`, and returns the exit code.
     pub fn finish(mut self) -> Exit {
-        // The signal decides, whatever failed because of it.
-        if self.session.is_cancelled() {
-            self.exit = Exit::Interrupted;
+        // A signal decides the code, whatever failed because of it.
+        if let Some(exit) = self.session.signal_exit() {
+            self.exit = exit;
         }
         if self.args.json {
             let document = json!({

@@ -1,4 +1,4 @@
-//! Manual pages and completions, from the one declaration of the flags.
+//! `refrain generate`: manual pages and completions, from the declaration of the flags.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::Shell;
 
+use super::examples;
 use crate::args::{GenerateArgs, GenerateWhat};
 use crate::exit::{EXIT_CODES_TEXT, Exit};
-use crate::faces;
 use crate::failure::Result;
-use crate::files;
-#[cfg(feature = "lrzip")]
 use crate::lrzip;
 use crate::messages;
+use crate::paths::io_failure;
+use crate::program;
 use crate::session::Session;
 
 /// The shells that completions are written for.
@@ -32,32 +32,30 @@ pub fn run(args: &GenerateArgs, session: &Session) -> Exit {
 }
 
 fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).map_err(files::io_failure(directory, "write to"))?;
-    let write_all = |commands: Vec<Command>, write: fn(Command, &Path) -> io::Result<()>| {
-        let mut commands = commands.into_iter();
-        let written = commands.try_for_each(|command| write(command, directory));
-        written.map_err(files::io_failure(directory, "write to"))
-    };
-    match what {
-        GenerateWhat::Man => {
-            let commands = faces::commands().map(with_codes);
-            write_all(commands.to_vec(), manual)
+    fs::create_dir_all(directory).map_err(io_failure(directory, "write to"))?;
+    let written = match what {
+        GenerateWhat::Man => manuals(&program::commands().map(with_codes), directory),
+        GenerateWhat::Completions => {
+            let mut commands = program::commands().into_iter();
+            commands.try_for_each(|command| completions(command, directory))
         }
-        GenerateWhat::Completions => write_all(faces::commands().to_vec(), completions),
-        #[cfg(feature = "lrzip")]
-        GenerateWhat::LrzipMan => write_all(lrzip::commands(), manual),
-        #[cfg(feature = "lrzip")]
-        GenerateWhat::LrzipLinks => lrzip::links::make(directory),
-    }
+        GenerateWhat::LrzipMan => manuals(&lrzip::commands(), directory),
+        GenerateWhat::LrzipLinks => return lrzip::links::make(directory),
+    };
+    written.map_err(io_failure(directory, "write to"))
 }
 
-/// One page for the command and one for each verb below it.
-fn manual(command: Command, directory: &Path) -> io::Result<()> {
-    clap_mangen::generate_to(command.clone(), directory)?;
-    for (stem, _) in pages(&command, "") {
+/// One page for each command and one for each verb below it.
+fn manuals(commands: &[Command], directory: &Path) -> io::Result<()> {
+    for command in commands {
+        clap_mangen::generate_to(command.clone(), directory)?;
+    }
+    let stems = commands.iter().flat_map(|command| pages(command, ""));
+    let stems: Vec<String> = stems.map(|(stem, _)| stem).collect();
+    for stem in &stems {
         let path = directory.join(format!("{stem}.1"));
-        let page = fs::read_to_string(&path)?;
-        fs::write(&path, with_usual_sections(&page))?;
+        let page = with_standard_sections(&fs::read_to_string(&path)?);
+        fs::write(&path, page + &examples::sections(stem, &stems))?;
     }
     Ok(())
 }
@@ -72,19 +70,18 @@ fn pages(command: &Command, prefix: &str) -> Vec<(String, Command)> {
     below.chain([(stem.clone(), command.clone())]).collect()
 }
 
-/// What stands below the flags in the help has a section of no name in clap's pages; manuals have
-/// names for it (man-pages(7)).
-fn with_usual_sections(page: &str) -> String {
+/// Renames the section that clap makes of the text after the flags to the sections of man-pages(7).
+fn with_standard_sections(page: &str) -> String {
     page.replace(".SH EXTRA\nExit codes:\n", ".SH \"EXIT STATUS\"\n")
         .replace("\nExit codes:\n", "\n.SH \"EXIT STATUS\"\n")
         .replace(".SH EXTRA\n", ".SH NOTES\n")
 }
 
-/// Every page tells the exit codes; in the help of the verbs they would be in the way.
+/// Adds the exit codes to the page of every verb. The help of a verb leaves them out to stay short.
 fn with_codes(command: Command) -> Command {
     command.mut_subcommands(|verb| {
-        let own_words = verb.get_after_help().map(|text| format!("{text}\n\n"));
-        let text = format!("{}{EXIT_CODES_TEXT}", own_words.unwrap_or_default());
+        let own_text = verb.get_after_help().map(|text| format!("{text}\n\n"));
+        let text = format!("{}{EXIT_CODES_TEXT}", own_text.unwrap_or_default());
         verb.after_help(text)
     })
 }
@@ -114,23 +111,23 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_is_in_its_manual_page() {
+    fn every_flag_has_an_entry_in_its_manual_page() {
         let directory = fresh_directory("man");
         generate(GenerateWhat::Man, &directory).unwrap();
-        let commands = faces::commands().to_vec();
-        #[cfg(feature = "lrzip")]
-        let commands = {
-            generate(GenerateWhat::LrzipMan, &directory).unwrap();
-            [commands, lrzip::commands()].concat()
-        };
+        let commands = program::commands().to_vec();
+        generate(GenerateWhat::LrzipMan, &directory).unwrap();
+        let commands = [commands, lrzip::commands()].concat();
         let mut count = 0;
         for (stem, command) in commands.iter().flat_map(|c| pages(c, "")) {
             let page = fs::read_to_string(directory.join(format!("{stem}.1"))).unwrap();
             assert!(!page.contains("SH EXTRA"), "{stem}.1");
             assert!(
-                page.contains(".SH \"EXIT STATUS\"\n    0  done"),
+                page.contains(".SH \"EXIT STATUS\"\n    0  "),
                 "{stem}.1 lacks the exit codes"
             );
+            assert!(page.contains(".SH \"SEE ALSO\""), "{stem}.1");
+            let is_ours = stem.starts_with("refrain") || stem == "rfn";
+            assert!(!is_ours || page.contains(".SH EXAMPLES"), "{stem}.1");
             for flag in visible_flags(&command) {
                 let roff = format!("\\-\\-{}", flag.replace('-', "\\-"));
                 assert!(page.contains(&roff), "{stem}.1 lacks --{flag}");
@@ -154,7 +151,7 @@ mod tests {
             ("refrain.fish", "-l "),
         ] {
             let script = fs::read_to_string(directory.join(shell_file)).unwrap();
-            for (_, command) in pages(&faces::commands()[0], "") {
+            for (_, command) in pages(&program::commands()[0], "") {
                 for flag in visible_flags(&command) {
                     let text = format!("{dashes}{flag}");
                     assert!(script.contains(&text), "{shell_file} lacks --{flag}");

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::args::BenchArgs;
 use super::contest::{FileResult, Row, Summary};
 use super::reads::ReadTimes;
+use crate::args::BenchArgs;
 
 /// Writes all results in the form that was asked for.
 pub(super) fn write(

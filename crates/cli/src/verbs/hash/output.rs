@@ -1,4 +1,4 @@
-//! What `refrain hash` says, and where: lines on standard output, messages on standard error.
+//! The output of `refrain hash`: lines on standard output, messages on standard error, JSON, the exit code.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,20 +8,19 @@ use crate::args::HashArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
-use crate::names::shown;
-use crate::progress::Meter;
-use crate::report;
+use crate::report::{self, Meter};
 use crate::session::Session;
+use crate::text::printable;
 
-/// md5sum's code when something did not match or could not be read; scripts rely on it. (By number it is the code that other
-/// verbs give for usage.)
+/// The code of md5sum when something did not match or could not be read; scripts rely on it. Its number is that of
+/// `usage` in other verbs.
 const NOT_ALL_GOOD: Exit = Exit::Usage;
 
-/// Text is written in pieces of about so many bytes; at once to a terminal.
+/// Text is written in pieces of about this many bytes; immediately to a terminal.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Collects what is said in a run.
-pub struct Voice<'a> {
+/// Collects the output of a run.
+pub struct HashOutput<'a> {
     pub session: &'a Session,
     args: &'a HashArgs,
     buffer: Vec<u8>,
@@ -30,9 +29,9 @@ pub struct Voice<'a> {
     is_all_good: bool,
 }
 
-impl<'a> Voice<'a> {
-    pub fn new(args: &'a HashArgs, session: &'a Session) -> Voice<'a> {
-        Voice {
+impl<'a> HashOutput<'a> {
+    pub fn new(args: &'a HashArgs, session: &'a Session) -> HashOutput<'a> {
+        HashOutput {
             session,
             args,
             buffer: Vec::new(),
@@ -42,12 +41,12 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// The exit code will be 1.
-    pub fn not_good(&mut self) {
+    /// Makes the exit code 1.
+    pub fn set_failed(&mut self) {
         self.is_all_good = false;
     }
 
-    /// Bytes for standard output, unless JSON was asked for; `meter` draws beside them.
+    /// Writes bytes to standard output, unless the output is JSON. Erases the line of `meter` first.
     pub fn text(&mut self, bytes: &[u8], meter: &Meter<'_>) -> Result<()> {
         if self.args.json {
             return Ok(());
@@ -60,7 +59,7 @@ impl<'a> Voice<'a> {
         Ok(())
     }
 
-    /// A result for the JSON document, if that was asked for.
+    /// Adds a result to the JSON document, with `--json`.
     pub fn result(&mut self, value: impl FnOnce() -> Value) {
         if self.args.json {
             self.results.push(value());
@@ -72,10 +71,10 @@ impl<'a> Voice<'a> {
         messages::tell(self.session.program, text);
     }
 
-    /// A message about a file that could not be read; none if that is because the run was interrupted.
+    /// Reports a file that could not be read, unless the run was cancelled.
     pub fn unreadable(&self, name: &str, error: &io::Error) {
         if !self.session.is_cancelled() {
-            self.message(&format!("{}: {}", shown(name), reason(error)));
+            self.message(&format!("{}: {}", printable(name), reason(error)));
         }
     }
 
@@ -90,16 +89,16 @@ impl<'a> Voice<'a> {
         })
     }
 
-    /// Says the last words and returns the code for the shell.
+    /// Writes what remains and returns the exit code.
     pub fn finish(mut self, result: Result<()>) -> Exit {
         let result = result.and_then(|()| self.flush());
         let mut exit = match self.is_all_good {
             true => Exit::Done,
             false => NOT_ALL_GOOD,
         };
-        if self.session.is_cancelled() {
+        if let Some(signal_exit) = self.session.signal_exit() {
             self.message("interrupted");
-            exit = Exit::Interrupted;
+            exit = signal_exit;
         } else if let Err(failure) = result
             && !failure.is_broken_pipe()
         {
@@ -116,7 +115,7 @@ impl<'a> Voice<'a> {
     }
 }
 
-/// The reason as the system's own programs give it: without the number.
+/// The system's message without the error number, as md5sum prints it.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" (os error ") {

@@ -1,30 +1,30 @@
-//! What to measure, as the user says it.
+//! `refrain bench`: what to measure.
 
 use std::path::PathBuf;
 
-/// Measure Refrain beside other programs on FILE, as whole processes, and print a table.
+/// Compare Refrain with other programs on FILE, as whole processes, and print a table.
 ///
-/// All contenders run in turn (A B A B), after one warm-up run each; the table shows medians.
+/// The runs of all contenders alternate (A B A B), after one warm-up run each; the table shows medians.
 /// The first peer is the baseline that the column "of baseline" refers to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Files to measure with; each gets a table of its own
+    /// Files to measure with; each has its own table
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
     /// A command line to compare with; may be given several times
     ///
-    /// For zstd, lrzip, xz, 7zz, zpaq, gzip, bzip2, lz4 and their like, program and options are
+    /// For zstd, lrzip, xz, 7zz, zpaq, gzip, bzip2, lz4 and similar programs, name and options are
     /// enough, for example 'zstd -3 --long=31 -T2'. For other programs, `{}` stands for the input
     /// file (without it, the file is the last argument), `{out}` for the output file (without it,
-    /// standard output is taken), and a word `<` gives the input on standard input. A decompression
+    /// standard output is used), and the argument `<` connects the input to standard input. A decompression
     /// command may follow after ':::', for example 'mytool -c < ::: mytool -d {} {out}'.
     #[arg(long = "peer", value_name = "COMMAND")]
     pub peer_commands: Vec<String>,
 
-    /// Ready-made peers with sensible options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is all of them
+    /// Predefined peers with suitable options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is all of them
     ///
-    /// Those that are not installed are skipped with a note.
+    /// Programs that are not installed are skipped with a note.
     #[arg(long = "peers", value_name = "NAMES", value_delimiter = ',')]
     pub peer_names: Vec<String>,
 
@@ -38,7 +38,7 @@ pub struct BenchArgs {
     )]
     pub levels: Vec<u8>,
 
-    /// One more Refrain contender, by its `compress` options; may be given several times
+    /// A further Refrain contender, by its `compress` options; may be given several times
     ///
     /// For example '--codec none' or '--level 3 --memory 256M'.
     #[arg(long = "refrain", value_name = "OPTIONS", allow_hyphen_values = true)]
@@ -53,7 +53,7 @@ pub struct BenchArgs {
     )]
     pub runs: u32,
 
-    /// Threads for Refrain and the ready-made peers (default: as many as the machine has)
+    /// Threads for Refrain and the predefined peers (default: one per processor)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
 
@@ -65,7 +65,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub test: bool,
 
-    /// Also time N reads of 4 KiB at random places of each of Refrain's archives
+    /// Also time N reads of 4 KiB at random offsets of each of Refrain's archives
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub reads: u32,
 
@@ -78,7 +78,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub discard: bool,
 
-    /// Folder for the contenders' output (default: the system's temporary folder)
+    /// Directory for the contenders' output (default: the system's temporary directory)
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
 
@@ -92,8 +92,8 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The number of threads to ask every contender for.
-    pub(super) fn thread_count(&self) -> u32 {
+    /// The number of threads of every contender.
+    pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(|| {
             let available = std::thread::available_parallelism().map_or(1, usize::from);
             u32::try_from(available).unwrap_or(u32::MAX)

@@ -1,0 +1,44 @@
+//! `--format` in a build without the feature `lrzip`: it exists, and refuses lrzip's format.
+
+use clap::{Args, ValueEnum};
+
+use crate::failure::{Failure, Result};
+
+/// Which format to write.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Format")]
+pub struct LrzipArgs {
+    /// Format of the archive; this build writes Refrain's only
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<FormatArg>,
+}
+
+/// A format of archives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Refrain's
+    Rfn,
+    /// lrzip's, which this build cannot write
+    Lrz,
+}
+
+impl LrzipArgs {
+    /// Whether an archive of lrzip is requested.
+    pub fn is_lrzip(&self) -> bool {
+        self.format == Some(FormatArg::Lrz)
+    }
+
+    /// Refuses lrzip's format.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        match self.is_lrzip() {
+            true => Err(Failure::usage(
+                "",
+                "this build cannot write --format lrz: it was compiled without the feature lrzip",
+            )),
+            false => Ok(()),
+        }
+    }
+}

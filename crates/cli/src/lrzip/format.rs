@@ -1,0 +1,65 @@
+//! `refrain compress --format lrz`: the engine's other format.
+
+use refrain::MemberInput;
+use refrain::lrzip::{LrzipOptions, compress_lrzip};
+use refrain::storage::Sink;
+use serde_json::{Value, json};
+
+use crate::args::CompressArgs;
+use crate::failure::{Failure, Result};
+use crate::names;
+use crate::report::{Meter, Sizes};
+
+/// How to write an archive of lrzip.
+#[derive(Debug)]
+pub struct LrzipFormat {
+    options: LrzipOptions,
+}
+
+impl LrzipFormat {
+    /// The format if `--format lrz` was given.
+    ///
+    /// # Errors
+    /// `Usage` for options that contradict the format.
+    pub fn of(args: &CompressArgs) -> Result<Option<LrzipFormat>> {
+        args.lrzip.check()?;
+        if !args.lrzip.is_lrzip() {
+            return Ok(None);
+        }
+        let options = LrzipOptions {
+            threads: args.resources.thread_count(),
+            memory_bytes: args.resources.memory.map(|size| size.bytes),
+            ..args.lrzip.options(&args.compression)?
+        };
+        Ok(Some(LrzipFormat { options }))
+    }
+
+    /// Writes an archive of the only member. Returns its sizes, and the summary for scripts.
+    pub fn compress(
+        &self,
+        members: Vec<MemberInput>,
+        sink: &mut dyn Sink,
+        label: &str,
+        meter: &Meter,
+    ) -> Result<(Sizes, Value)> {
+        let Ok([member]) = <[MemberInput; 1]>::try_from(members) else {
+            let text = "an archive of lrzip holds one file, or one directory as a tar stream";
+            return Err(Failure::usage(label, text));
+        };
+        let summary = compress_lrzip(member, sink, &self.options, meter)
+            .map_err(|error| Failure::engine(label, error))?;
+        let sizes = Sizes {
+            content_bytes: summary.content_bytes,
+            archive_bytes: summary.archive_bytes,
+        };
+        let json = json!({
+            "format": names::LRZIP_SUFFIX,
+            "store_bytes": summary.store_bytes,
+            "matched_bytes": summary.matched_bytes,
+            "chunk_count": summary.chunks,
+            "block_count": summary.blocks,
+            "md5": summary.md5.to_string(),
+        });
+        Ok((sizes, json))
+    }
+}

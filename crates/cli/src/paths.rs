@@ -1,0 +1,119 @@
+//! Paths from the command line and what their metadata says. Nothing here opens a file.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use refrain::Timestamp;
+
+use crate::failure::{Failure, Result};
+
+/// The path by which a standard input that is a file can be opened again, with an offset of its own.
+pub const STDIN_PATH: &str = "/dev/stdin";
+
+/// Whether a path stands for standard input or output.
+pub fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether a path is spelled as a directory, with a slash at its end.
+pub fn ends_with_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Whether a path is, or is to become, a directory.
+pub fn is_directory(path: &Path) -> bool {
+    path.is_dir() || ends_with_slash(path)
+}
+
+/// The name of an input in messages.
+pub fn label(path: &Path) -> String {
+    match is_dash(path) {
+        true => "standard input".to_string(),
+        false => path.to_string_lossy().into_owned(),
+    }
+}
+
+/// Wraps an error of the operating system with what was being done.
+pub fn io_failure(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Failure {
+    let file = label(path);
+    move |error| Failure::Io {
+        file,
+        action,
+        error,
+    }
+}
+
+/// The metadata of `path`; symbolic links are followed.
+pub fn metadata(path: &Path) -> Result<Metadata> {
+    fs::metadata(path).map_err(io_failure(path, "open"))
+}
+
+/// The metadata of standard input, where the system tells.
+pub fn stdin_metadata() -> Option<Metadata> {
+    fs::metadata(STDIN_PATH).ok()
+}
+
+/// Whether the content can be read at any offset: regular files and block devices.
+pub fn can_seek(metadata: &Metadata) -> bool {
+    metadata.is_file() || metadata.file_type().is_block_device()
+}
+
+/// The time of the last modification.
+pub fn modified(metadata: &Metadata) -> Option<Timestamp> {
+    Some(Timestamp::modified(metadata))
+}
+
+/// The permission bits.
+pub fn mode(metadata: &Metadata) -> Option<u32> {
+    Some(metadata.mode() & 0o7777)
+}
+
+/// Distinguishes a file from other files, and from itself after a change.
+pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>) {
+    (
+        metadata.dev(),
+        metadata.ino(),
+        metadata.len(),
+        modified(metadata),
+    )
+}
+
+/// Refuses an output that is the input `read`: `--force` must not replace a file that is being read.
+pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
+    match fs::metadata(output) {
+        Ok(found) if found.is_file() && identity(&found) == identity(read) => Err(Failure::usage(
+            label(output),
+            "is both input and output: name another output with -o",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an output that cannot be created, before any work is done for it.
+pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
+    match fs::metadata(path) {
+        // A dangling symbolic link.
+        Err(_) if !overwrite && path.is_symlink() => Err(Failure::Exists { file: label(path) }),
+        Ok(found) if found.is_dir() => Err(Failure::usage(
+            label(path),
+            "is a directory; the output must be a file",
+        )),
+        Ok(found) if found.is_file() && !overwrite => Err(Failure::Exists { file: label(path) }),
+        _ => Ok(()),
+    }
+}
+
+/// The attributes of a new file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NewFile {
+    /// Whether to replace an existing file.
+    pub overwrite: bool,
+    /// Permission bits; set-user-id and the like are dropped, since owners are not restored.
+    pub mode: Option<u32>,
+    /// Time of modification.
+    pub modified: Option<Timestamp>,
+    /// Whether to wait until the file is on the disk.
+    pub synced: bool,
+}

@@ -1,0 +1,205 @@
+//! `refrain compress`: which archives are made of what, under which names, in which format.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use refrain::CompressOptions;
+
+use super::inputs::or_stdin;
+use crate::args::CompressArgs;
+use crate::failure::{Failure, Result};
+use crate::lrzip::format::LrzipFormat;
+use crate::names;
+use crate::paths::{self, NewFile, is_dash, label};
+use crate::terminal::check_stdout;
+use crate::text::printable;
+
+/// The archives of a run.
+#[derive(Debug)]
+pub struct CompressPlan {
+    pub format: ArchiveFormat,
+    /// One per archive; a refused one does not stop the others.
+    pub archives: Vec<Result<ArchivePlan>>,
+    /// Whether sources are removed when their archive is complete.
+    pub removes_sources: bool,
+}
+
+/// The format of the archives, with its options.
+#[derive(Debug)]
+pub enum ArchiveFormat {
+    Native(Box<CompressOptions>),
+    Lrzip(LrzipFormat),
+}
+
+/// One archive to make.
+#[derive(Debug)]
+pub struct ArchivePlan {
+    /// The name in messages: of the only input, or of the archive.
+    pub label: String,
+    pub inputs: Vec<CompressInput>,
+    pub output: ArchiveOutput,
+}
+
+/// Where an archive goes.
+#[derive(Debug)]
+pub enum ArchiveOutput {
+    Stdout,
+    File { path: PathBuf, new: NewFile },
+}
+
+/// One member to compress.
+#[derive(Debug)]
+pub struct CompressInput {
+    pub path: PathBuf,
+    /// The name of the member.
+    pub name: String,
+    /// `None` is standard input.
+    pub metadata: Option<Metadata>,
+}
+
+impl CompressPlan {
+    /// Plans a run.
+    ///
+    /// # Errors
+    /// `Usage` for options that contradict each other.
+    pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
+        let format = match LrzipFormat::of(args)? {
+            Some(format) => ArchiveFormat::Lrzip(format),
+            None => ArchiveFormat::Native(Box::new(options(args))),
+        };
+        let files = or_stdin(&args.files)?;
+        let archives = match &args.output.output {
+            Some(output) => vec![together(&files, output, args)],
+            None => files.iter().map(|path| alone(path, args)).collect(),
+        };
+        Ok(CompressPlan {
+            format,
+            archives,
+            removes_sources: args.output.rm,
+        })
+    }
+}
+
+fn options(args: &CompressArgs) -> CompressOptions {
+    CompressOptions {
+        threads: args.resources.thread_count(),
+        memory_bytes: args.resources.memory.map(|size| size.bytes),
+        ..args.compression.options()
+    }
+}
+
+/// Without `-o`: the archive of `path` is created beside it.
+fn alone(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+    if is_dash(path) {
+        return archive(vec![stdin_input()], None, args);
+    }
+    let input = path_input(path, names::base_name(path)?)?;
+    let suffix = suffix(args, &input);
+    if path.extension() == Some(OsStr::new(suffix)) && !args.output.force {
+        let text = format!("already ends in .{suffix} (--force compresses it again)");
+        return Err(Failure::usage(label(path), text));
+    }
+    archive(vec![input], Some(names::with_suffix(path, suffix)), args)
+}
+
+/// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a file.
+fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
+    let is_directory = input.metadata.as_ref().is_some_and(Metadata::is_dir);
+    match (args.lrzip.is_lrzip(), is_directory) {
+        (false, _) => names::SUFFIX,
+        (true, false) => names::LRZIP_SUFFIX,
+        (true, true) => names::TAR_LRZIP_SUFFIX,
+    }
+}
+
+/// With `-o`: all paths become members of one archive.
+fn together(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+    let name = match paths {
+        [_] => |path: &Path| names::base_name(path).or_else(|_| Ok("root".to_string())),
+        _ => names::relative_name,
+    };
+    let mut inputs = Vec::new();
+    let mut taken = BTreeSet::new();
+    for path in paths {
+        let input = match is_dash(path) {
+            true => stdin_input(),
+            false => path_input(path, name(path)?)?,
+        };
+        if !taken.insert(input.name.clone()) {
+            let text = format!(
+                "a second member would have the name {:?}",
+                printable(&input.name)
+            );
+            return Err(Failure::usage(label(path), text));
+        }
+        inputs.push(input);
+    }
+    let output = (!is_dash(output)).then(|| output.to_path_buf());
+    archive(inputs, output, args)
+}
+
+fn stdin_input() -> CompressInput {
+    CompressInput {
+        path: PathBuf::from("-"),
+        name: names::STDIN_MEMBER.to_string(),
+        metadata: None,
+    }
+}
+
+fn path_input(path: &Path, name: String) -> Result<CompressInput> {
+    let metadata = Some(paths::metadata(path)?);
+    Ok(CompressInput {
+        path: path.to_path_buf(),
+        name,
+        metadata,
+    })
+}
+
+/// An archive of `inputs`; without `path` it goes to standard output.
+fn archive(
+    inputs: Vec<CompressInput>,
+    path: Option<PathBuf>,
+    args: &CompressArgs,
+) -> Result<ArchivePlan> {
+    let label = match (inputs.as_slice(), &path) {
+        ([input], _) => label(&input.path),
+        (_, Some(path)) => label(path),
+        (_, None) => "standard output".to_string(),
+    };
+    let output = match path {
+        None => {
+            check_stdout(args.output.force)?;
+            ArchiveOutput::Stdout
+        }
+        Some(path) => file_output(&inputs, path, args)?,
+    };
+    Ok(ArchivePlan {
+        label,
+        inputs,
+        output,
+    })
+}
+
+fn file_output(
+    inputs: &[CompressInput],
+    path: PathBuf,
+    args: &CompressArgs,
+) -> Result<ArchiveOutput> {
+    let mut read = inputs.iter().filter_map(|input| input.metadata.as_ref());
+    read.try_for_each(|read| paths::check_other_than(read, &path))?;
+    paths::check_free(&path, args.output.force)?;
+    // Like gzip and xz: the archive of a single file has the mode and the time of the file.
+    let only = match inputs {
+        [input] => input.metadata.as_ref().filter(|found| found.is_file()),
+        _ => None,
+    };
+    let new = NewFile {
+        overwrite: args.output.force,
+        mode: only.and_then(paths::mode),
+        modified: only.and_then(paths::modified),
+        synced: args.output.is_synced(),
+    };
+    Ok(ArchiveOutput::File { path, new })
+}

@@ -1,0 +1,24 @@
+//! What a run will do: its inputs, outputs, names and options.
+//!
+//! A plan is made from the arguments and from the metadata of files, before any file is opened or created. Wrong options and
+//! everything else that can be refused without reading content is refused here.
+//!
+//! | file | what |
+//! |---|---|
+//! | `inputs` | the inputs of every verb: files, streams, standard input |
+//! | `output` | whether standard output may be written |
+//! | `compress` | `compress`: archives, members, names, format |
+//! | `decompress` | `decompress`: archives and where their members go |
+//! | `read` | `test`, `info`, `list`, `cat` |
+
+mod compress;
+mod decompress;
+mod inputs;
+mod output;
+mod read;
+
+pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
+pub use decompress::{DecompressPlan, Destination, RestorePlan};
+pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
+pub use output::writes_stdout;
+pub use read::{CatPlan, InspectPlan, TestPlan};

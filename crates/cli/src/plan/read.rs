@@ -1,0 +1,92 @@
+//! `refrain test`, `info`, `list` and `cat`: archives that are read without restoring files.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use refrain::ReadOptions;
+
+use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
+use crate::args::{ByteRange, CatArgs, InfoArgs, ListArgs, TestArgs};
+use crate::failure::Result;
+use crate::terminal::check_stdout;
+
+/// Archives to check.
+#[derive(Debug)]
+pub struct TestPlan {
+    pub options: ReadOptions,
+    pub archives: Vec<Result<ArchiveInput>>,
+}
+
+impl TestPlan {
+    /// Plans a run of `test`.
+    ///
+    /// # Errors
+    /// `Usage` without any input.
+    pub fn new(args: &TestArgs) -> Result<TestPlan> {
+        let archives = or_stdin(&args.archives)?;
+        Ok(TestPlan {
+            options: args.password.with(args.resources.read_options()),
+            archives: archives
+                .iter()
+                .map(|path| ArchiveInput::new(path))
+                .collect(),
+        })
+    }
+}
+
+/// Archives to describe.
+#[derive(Debug)]
+pub struct InspectPlan {
+    pub options: ReadOptions,
+    pub archives: Vec<Result<SeekableInput>>,
+}
+
+impl InspectPlan {
+    /// Plans a run of `info`.
+    pub fn of_info(args: &InfoArgs) -> InspectPlan {
+        let options = args.password.with(args.resources.read_options());
+        InspectPlan::new(options, &args.archives)
+    }
+
+    /// Plans a run of `list`.
+    pub fn of_list(args: &ListArgs) -> InspectPlan {
+        let options = args.password.with(args.resources.read_options());
+        InspectPlan::new(options, &args.archives)
+    }
+
+    fn new(options: ReadOptions, archives: &[PathBuf]) -> InspectPlan {
+        InspectPlan {
+            options,
+            archives: archives
+                .iter()
+                .map(|path| SeekableInput::new(path))
+                .collect(),
+        }
+    }
+}
+
+/// A range to write to standard output.
+#[derive(Debug)]
+pub struct CatPlan {
+    pub options: ReadOptions,
+    pub archive: SeekableInput,
+    /// A member or an entry.
+    pub path: Option<OsString>,
+    pub range: ByteRange,
+}
+
+impl CatPlan {
+    /// Plans a run of `cat`.
+    ///
+    /// # Errors
+    /// `Usage` if the output would go to a terminal, or the archive is a pipe; `Io` if there is no such file.
+    pub fn new(args: &CatArgs) -> Result<CatPlan> {
+        check_stdout(args.force)?;
+        Ok(CatPlan {
+            options: args.password.with(args.resources.read_options()),
+            archive: SeekableInput::new(&args.archive)?,
+            path: args.path.clone(),
+            range: args.range.unwrap_or(ByteRange::ALL),
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! `refrain info`: what an archive consists of, for people and for scripts.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use refrain::{ArchiveInfo, BlockInfo, CodecUse, DigestAlgorithm, LrzipInfo, Member};
+use serde_json::{Value, json};
+
+use super::block::block_line;
+use super::member::{blake3_text, kind_name, member_json};
+use crate::names;
+use crate::paths::label;
+use crate::text::{counted, printable};
+use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
+
+/// The checksum of every frame of the native format.
+const FRAME_CHECKSUM: &str = "XXH3";
+
+/// The head of the table, in the format of `gzip -l` and `xz -l`.
+pub fn table_head() -> String {
+    format!(
+        "{:>15} {:>15} {:>8}  name\n",
+        "compressed", "uncompressed", "ratio"
+    )
+}
+
+/// The line of an archive in the table.
+pub fn table_line(label: &str, info: &ArchiveInfo) -> String {
+    let ratio = percent_text(info.archive_bytes, info.content_bytes);
+    let (archive_bytes, content_bytes) = (info.archive_bytes, info.content_bytes);
+    format!(
+        "{archive_bytes:>15} {content_bytes:>15} {ratio:>8}  {}\n",
+        printable(label)
+    )
+}
+
+/// Rows of a name and a value.
+#[derive(Default)]
+struct Rows {
+    text: String,
+}
+
+impl Rows {
+    fn add(&mut self, name: &str, value: impl AsRef<str>) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "  {name:<13}  {}", value.as_ref());
+    }
+}
+
+/// The text for people; `is_detailed` adds internal counts.
+pub fn archive_text(
+    path: &Path,
+    info: &ArchiveInfo,
+    blocks: &[BlockInfo],
+    is_detailed: bool,
+) -> String {
+    let mut rows = Rows::default();
+    rows.add("original", exact(info.content_bytes));
+    rows.add("compressed", exact(info.archive_bytes));
+    rows.add(
+        "ratio",
+        format!(
+            "{} ({} of the original)",
+            ratio_text(info.content_bytes, info.archive_bytes),
+            percent_text(info.archive_bytes, info.content_bytes)
+        ),
+    );
+    rows.add("deduplicated", deduplicated_text(info));
+    rows.add("codecs", codecs_text(info));
+    rows.add("random access", random_access_text(info));
+    rows.add("integrity", integrity_text(info));
+    rows.add("format", format_text(info));
+    if is_detailed {
+        add_details(&mut rows, info);
+    }
+    for member in &info.members {
+        add_member(&mut rows, path, member);
+    }
+    for block in blocks {
+        let _ = writeln!(rows.text, "  {}", block_line(block));
+    }
+    format!("{}\n{}", printable(&label(path)), rows.text)
+}
+
+fn exact(bytes: u64) -> String {
+    format!("{} ({})", bytes_text(bytes), counted(bytes, "byte"))
+}
+
+/// How much of the content did not have to be stored.
+fn deduplicated_text(info: &ArchiveInfo) -> String {
+    let saved = info.content_bytes.saturating_sub(info.store_bytes);
+    format!(
+        "{} ({} repeats, {} runs such as zeros; {} left to compress)",
+        percent_text(saved, info.content_bytes),
+        bytes_text(info.matched_bytes),
+        bytes_text(info.run_bytes),
+        bytes_text(info.store_bytes)
+    )
+}
+
+/// Every codec with its share of the stored bytes before compression.
+fn codecs_text(info: &ArchiveInfo) -> String {
+    if info.codecs.is_empty() {
+        return "none: nothing was left to compress".to_string();
+    }
+    let share = |codec: &CodecUse| {
+        let share = percent_text(codec.raw_bytes, info.store_bytes);
+        format!("{} {share}", codec_name(codec))
+    };
+    info.codecs.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+fn codec_name(codec: &CodecUse) -> String {
+    match codec.filters.is_empty() {
+        true => codec.codec.clone(),
+        false => format!("{} + {}", codec.codec, codec.filters),
+    }
+}
+
+fn random_access_text(info: &ArchiveInfo) -> String {
+    match info.block_bytes_max {
+        0 => "no blocks".to_string(),
+        bytes => format!("in blocks of up to {}", binary_text(bytes)),
+    }
+}
+
+fn integrity_text(info: &ArchiveInfo) -> String {
+    let hashes = match &info.lrzip {
+        None => format!("BLAKE3 of each member, {FRAME_CHECKSUM} of each frame"),
+        Some(_) if has_md5(info) => "MD5 of the content".to_string(),
+        Some(_) => "CRC-32 of each chunk".to_string(),
+    };
+    format!("{hashes}; not checked here, `refrain test` does")
+}
+
+fn has_md5(info: &ArchiveInfo) -> bool {
+    let mut digests = info.members.iter().flat_map(|member| &member.digests);
+    digests.any(|(algorithm, _)| *algorithm == DigestAlgorithm::Md5)
+}
+
+fn format_text(info: &ArchiveInfo) -> String {
+    let (major, minor) = info.format_version;
+    match &info.lrzip {
+        None => format!("Refrain {major}.{minor}, level {}", info.level),
+        Some(LrzipInfo {
+            version, cipher, ..
+        }) => {
+            let cipher = cipher.map(|cipher| format!(", encrypted with {cipher}"));
+            format!("lrzip {version}{}", cipher.unwrap_or_default())
+        }
+    }
+}
+
+/// Counts that only make sense to those who know the format.
+fn add_details(rows: &mut Rows, info: &ArchiveInfo) {
+    rows.add("store", exact(info.store_bytes));
+    rows.add(
+        "extents",
+        format!(
+            "{} in {}",
+            counted(info.extents, "extent"),
+            bytes_text(info.extents_frame_bytes)
+        ),
+    );
+    match &info.lrzip {
+        None => {
+            let reach = bytes_text(info.reach_bytes);
+            rows.add("reach", format!("extents refer back at most {reach}"));
+            let memory = binary_text(info.memory_bytes);
+            rows.add("memory", format!("budget of {memory} when it was written"));
+        }
+        Some(lrzip) => rows.add("chunks", counted(lrzip.chunks, "chunk")),
+    }
+    for codec in &info.codecs {
+        rows.add("codec", codec_text(codec));
+    }
+    let fallbacks = counted(info.fallbacks, "block");
+    rows.add(
+        "fallbacks",
+        format!("{fallbacks} not encoded with the codec of the level"),
+    );
+}
+
+fn codec_text(codec: &CodecUse) -> String {
+    format!(
+        "{}: {}, {} -> {} ({})",
+        codec_name(codec),
+        counted(codec.blocks, "block"),
+        bytes_text(codec.raw_bytes),
+        bytes_text(codec.stored_bytes),
+        percent_text(codec.stored_bytes, codec.raw_bytes)
+    )
+}
+
+fn add_member(rows: &mut Rows, path: &Path, member: &Member) {
+    let name = printable(&names::of_member(path, &member.name));
+    let kind = kind_name(member.kind);
+    rows.add(
+        "member",
+        format!("{name} ({kind}), {}", exact(member.content_bytes)),
+    );
+    if let Some(value) = blake3_text(member) {
+        rows.add("", format!("blake3 {value}"));
+    }
+    for (algorithm, value) in &member.digests {
+        rows.add("", format!("{} {value}", algorithm.name()));
+    }
+}
+
+/// Everything, for scripts.
+pub fn archive_json(path: &Path, info: &ArchiveInfo) -> Value {
+    let member_json = |member| member_json(path, member);
+    let (major, minor) = info.format_version;
+    json!({
+        "file": label(path),
+        "lrzip": info.lrzip.as_ref().map(|lrzip| {
+            json!({ "version": lrzip.version, "chunks": lrzip.chunks, "cipher": lrzip.cipher })
+        }),
+        "format_version": format!("{major}.{minor}"),
+        "level": info.level,
+        "memory_bytes": info.memory_bytes,
+        "reach_bytes": info.reach_bytes,
+        "archive_bytes": info.archive_bytes,
+        "content_bytes": info.content_bytes,
+        "store_bytes": info.store_bytes,
+        "matched_bytes": info.matched_bytes,
+        "run_bytes": info.run_bytes,
+        "extents": info.extents,
+        "extents_frame_bytes": info.extents_frame_bytes,
+        "block_bytes_max": info.block_bytes_max,
+        "fallbacks": info.fallbacks,
+        "integrity": integrity_text(info),
+        "integrity_checked": false,
+        "codecs": info.codecs.iter().map(codec_json).collect::<Value>(),
+        "members": info.members.iter().map(member_json).collect::<Value>(),
+    })
+}
+
+fn codec_json(codec: &CodecUse) -> Value {
+    json!({
+        "codec": codec.codec,
+        "filters": codec.filters,
+        "blocks": codec.blocks,
+        "raw_bytes": codec.raw_bytes,
+        "stored_bytes": codec.stored_bytes,
+    })
+}

@@ -1,0 +1,48 @@
+//! One member of an archive.
+
+use std::path::Path;
+
+use refrain::{Member, MemberKind};
+use serde_json::{Value, json};
+
+use crate::names;
+use crate::text::hex;
+
+/// The kind of a member in words.
+pub fn kind_name(kind: MemberKind) -> &'static str {
+    match kind {
+        MemberKind::File => "file",
+        MemberKind::Stream => "stream",
+        MemberKind::Tree => "directory",
+    }
+}
+
+/// The BLAKE3 hash, if the archive has it.
+pub fn blake3_text(member: &Member) -> Option<String> {
+    (member.blake3 != [0; 32]).then(|| hex(&member.blake3))
+}
+
+/// A member, for scripts.
+pub fn member_json(archive: &Path, member: &Member) -> Value {
+    json!({
+        "name": names::of_member(archive, &member.name),
+        "kind": match member.kind {
+            MemberKind::Tree => "tree",
+            kind => kind_name(kind),
+        },
+        "mode": member.mode,
+        "modified_seconds": member.modified.map(|time| time.seconds),
+        "modified_nanoseconds": member.modified.map(|time| time.nanoseconds),
+        "content_bytes": member.content_bytes,
+        "blake3": blake3_text(member),
+        "digests": digests_json(member),
+    })
+}
+
+fn digests_json(member: &Member) -> Value {
+    let digests = member.digests.iter();
+    digests
+        .map(|(algorithm, value)| (algorithm.name().to_string(), json!(value.to_string())))
+        .collect::<serde_json::Map<String, Value>>()
+        .into()
+}

@@ -1,0 +1,26 @@
+//! What the program reports: progress, summaries, the description of archives, JSON.
+//!
+//! | file | what |
+//! |---|---|
+//! | `run` | the report of a run: outcomes, the JSON document, the exit code |
+//! | `progress` | the progress line on a terminal |
+//! | `summary` | the line about a finished item |
+//! | `archive` | `info`: what an archive consists of |
+//! | `member`, `block` | one member, one block |
+//! | `listing` | `list`: one line per entry |
+
+mod archive;
+mod block;
+mod listing;
+mod member;
+mod progress;
+mod run;
+mod summary;
+
+pub use archive::{archive_json, archive_text, table_head, table_line};
+pub use block::block_json;
+pub use listing::{Listing, entry_json};
+pub use member::member_json;
+pub use progress::{Meter, ProgressLine};
+pub use run::{DataTo, Outcome, Report, print};
+pub use summary::{Sizes, compressed_line, decompressed_line, tested_line};

@@ -1,0 +1,58 @@
+//! The line about a finished item of work.
+
+use std::time::Duration;
+
+use crate::text::printable;
+use crate::units::{bytes_text, duration_text, percent_text, rate_text};
+
+/// The sizes of an archive and of its content.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// Bytes of all members' contents.
+    pub content_bytes: u64,
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+}
+
+/// `x: 2.72 GB -> 195 MB (7.2 %), 3.9 s, 698 MB/s`
+pub fn compressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+    format!(
+        "{}: {} -> {} ({}), {}",
+        printable(label),
+        bytes_text(sizes.content_bytes),
+        bytes_text(sizes.archive_bytes),
+        percent_text(sizes.archive_bytes, sizes.content_bytes),
+        time_and_rate(sizes, elapsed),
+    )
+}
+
+/// `x.rfn: 195 MB -> 2.72 GB, 2.5 s, 1.09 GB/s`
+pub fn decompressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+    let (label, sizes_text) = (printable(label), arrow(sizes));
+    format!("{label}: {sizes_text}, {}", time_and_rate(sizes, elapsed))
+}
+
+/// `x.rfn: OK, 195 MB -> 2.72 GB, 1.6 s, 1.70 GB/s`
+pub fn tested_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+    let (label, sizes_text) = (printable(label), arrow(sizes));
+    format!(
+        "{label}: OK, {sizes_text}, {}",
+        time_and_rate(sizes, elapsed)
+    )
+}
+
+fn arrow(sizes: Sizes) -> String {
+    format!(
+        "{} -> {}",
+        bytes_text(sizes.archive_bytes),
+        bytes_text(sizes.content_bytes)
+    )
+}
+
+fn time_and_rate(sizes: Sizes, elapsed: Duration) -> String {
+    format!(
+        "{}, {}",
+        duration_text(elapsed),
+        rate_text(sizes.content_bytes, elapsed)
+    )
+}

@@ -1,0 +1,202 @@
+//! The examples in the manual pages.
+
+/// Examples of a program or verb: what it does, and the command line.
+type Examples = &'static [(&'static str, &'static str)];
+
+/// The examples by the stem of the manual page.
+const EXAMPLES: [(&str, Examples); 11] = [
+    (
+        "refrain",
+        &[
+            (
+                "Compress a disk image to disk.img.rfn, and restore it:",
+                "refrain compress disk.img\nrefrain decompress disk.img.rfn -o copy.img",
+            ),
+            (
+                "Read one megabyte of it without decompressing the rest:",
+                "refrain cat disk.img.rfn --range 1000M..1001M",
+            ),
+        ],
+    ),
+    (
+        "refrain-compress",
+        &[
+            (
+                "Compress a file to disk.img.rfn:",
+                "refrain compress disk.img",
+            ),
+            (
+                "Compress a directory densely:",
+                "refrain compress -8 project/ -o project.rfn",
+            ),
+            (
+                "Put several inputs into one archive:",
+                "refrain compress monday.img tuesday.img -o week.rfn",
+            ),
+            (
+                "Compress a pipe, within 512 MiB of memory:",
+                "producer | refrain compress --memory 512M -o stream.rfn -",
+            ),
+            (
+                "Write an archive for random access:",
+                "refrain compress --for serve disk.img",
+            ),
+        ],
+    ),
+    (
+        "refrain-decompress",
+        &[
+            (
+                "Restore a file beside its archive:",
+                "refrain decompress disk.img.rfn",
+            ),
+            (
+                "Restore all members below a directory, by their names:",
+                "refrain decompress week.rfn -o restored/",
+            ),
+            (
+                "Restore a directory with owners, by tar:",
+                "refrain decompress project.rfn -o - | tar -xp",
+            ),
+        ],
+    ),
+    (
+        "refrain-test",
+        &[
+            ("Check archives completely:", "refrain test *.rfn"),
+            (
+                "Check an archive that comes through a pipe:",
+                "ssh host cat backup.rfn | refrain test",
+            ),
+        ],
+    ),
+    (
+        "refrain-info",
+        &[
+            (
+                "Show sizes, ratio, codecs and integrity:",
+                "refrain info disk.img.rfn",
+            ),
+            ("One line per archive:", "refrain info --table *.rfn"),
+            ("All values as JSON:", "refrain info --json disk.img.rfn"),
+        ],
+    ),
+    (
+        "refrain-list",
+        &[
+            (
+                "List the files of an archived directory:",
+                "refrain list project.rfn",
+            ),
+            (
+                "With kind, mode, size and time:",
+                "refrain list -v project.rfn",
+            ),
+            (
+                "List what is left of a damaged archive:",
+                "refrain list --scan damaged.rfn",
+            ),
+        ],
+    ),
+    (
+        "refrain-cat",
+        &[
+            (
+                "Write one file of an archived directory:",
+                "refrain cat project.rfn src/main.rs",
+            ),
+            (
+                "Write a range of the only member:",
+                "refrain cat disk.img.rfn --range 1000M..1001M",
+            ),
+        ],
+    ),
+    (
+        "refrain-hash",
+        &[(
+            "Write MD5 checksums, and check them:",
+            "refrain hash --md5 *.img > sums\nrefrain hash -c sums",
+        )],
+    ),
+    (
+        "refrain-bench",
+        &[
+            (
+                "Compare with zstd and xz on a file:",
+                "refrain bench --peers zstd,xz --decompress disk.img",
+            ),
+            (
+                "Compare two levels with a command of your own:",
+                "refrain bench --levels 3,8 --peer 'zstd -9 --long=31' disk.img",
+            ),
+        ],
+    ),
+    (
+        "refrain-generate",
+        &[
+            (
+                "Install the manual pages:",
+                "refrain generate man ~/.local/share/man/man1",
+            ),
+            (
+                "Install completions for bash:",
+                "refrain generate completions ~/.local/share/bash-completion/completions",
+            ),
+        ],
+    ),
+    (
+        "rfn",
+        &[
+            (
+                "Compress, check and decompress a file:",
+                "rfn disk.img\nrfn -t disk.img.rfn\nrfn -d disk.img.rfn",
+            ),
+            (
+                "Use it from tar:",
+                "tar -I rfn -cf project.tar.rfn project/\ntar -I rfn -xf project.tar.rfn",
+            ),
+            ("Compress a pipe:", "producer | rfn -c > stream.rfn"),
+        ],
+    ),
+];
+
+/// The sections EXAMPLES and SEE ALSO of a manual page, in roff. `pages` are the stems of all pages that belong together.
+pub fn sections(stem: &str, pages: &[String]) -> String {
+    let mut text = String::new();
+    if let Some((_, examples)) = EXAMPLES.iter().find(|(name, _)| *name == stem) {
+        text.push_str(".SH EXAMPLES\n");
+        for (what, command) in *examples {
+            text.push_str(&format!(
+                ".PP\n{what}\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n",
+                escaped(command)
+            ));
+        }
+    }
+    let others = pages.iter().filter(|page| *page != stem);
+    let others = others.map(|page| format!(".BR {} (1)", page.replace('-', "\\-")));
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        text.push_str(&format!(".SH \"SEE ALSO\"\n{}\n", others.join(",\n")));
+    }
+    text
+}
+
+/// Escapes what roff would interpret.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e")
+        .replace('-', "\\-")
+        .replace('\'', "\\(aq")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roff_characters_are_escaped() {
+        let pages = ["refrain-bench".to_string(), "rfn".to_string()];
+        let text = sections("refrain-bench", &pages);
+        assert!(text.contains("\\-\\-peer \\(aqzstd \\-9"), "{text}");
+        assert!(text.ends_with(".SH \"SEE ALSO\"\n.BR rfn (1)\n"), "{text}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Opens archives.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use refrain::storage::Source;
+use refrain::{Archive, Progress, ReadOptions};
+
+use super::recognise::{self, PREFIX_BYTES};
+use crate::args::OpeningArgs;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::plan::{ArchiveInput, SeekableInput};
+use crate::report::{Meter, ProgressLine};
+use crate::session::Session;
+
+/// The content of an archive that is read from beginning to end.
+pub enum ArchiveContent {
+    /// It can be read at any offset.
+    Source(Arc<dyn Source>),
+    Stream(Box<dyn Read + Send>),
+}
+
+/// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.
+pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveContent, Vec<u8>)> {
+    if input.is_stream() {
+        let stream = files::stream(&input.path, session)?;
+        let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
+        return Ok((ArchiveContent::Stream(stream), first));
+    }
+    let source = files::source(&input.path)?;
+    let first = first_bytes(&*source)?;
+    Ok((ArchiveContent::Source(source), first))
+}
+
+/// Opens an archive to read parts of it.
+pub fn open_archive(
+    input: &SeekableInput,
+    opening: &OpeningArgs,
+    options: &ReadOptions,
+    meter: &Meter,
+    session: &Session,
+) -> Result<Archive> {
+    let source = files::source(&input.open_path)?;
+    if !opening.scan {
+        recognise::check(&input.label, &first_bytes(&*source)?)?;
+    }
+    let bytes_total = opening.scan.then(|| source.size_bytes().ok()).flatten();
+    let watched: Arc<dyn Source> = Arc::new(WatchedSource {
+        inner: source,
+        line: meter.line(),
+        bytes_total,
+        bytes_done: AtomicU64::new(0),
+        cancelled: session.shared_cancel_flag(),
+    });
+    let archive = opening
+        .open(watched, options)
+        .map_err(|error| Failure::engine(&input.label, error))?;
+    meter.erase();
+    Ok(archive)
+}
+
+fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
+    let mut first = vec![0; PREFIX_BYTES];
+    let count = source.read_at(0, &mut first).map_err(Failure::Storage)?;
+    first.truncate(count);
+    Ok(first)
+}
+
+/// Shows the bytes that are read while an archive is opened, and ends the opening when the run is cancelled.
+struct WatchedSource {
+    inner: Arc<dyn Source>,
+    line: Arc<ProgressLine>,
+    bytes_total: Option<u64>,
+    bytes_done: AtomicU64,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Source for WatchedSource {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.inner.size_bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(io::Error::other("cancelled"));
+        }
+        let count = self.inner.read_at(offset, buffer)?;
+        let before = self.bytes_done.fetch_add(count as u64, Ordering::Relaxed);
+        self.line.update(&Progress {
+            content_bytes_done: before.saturating_add(count as u64),
+            content_bytes_total: self.bytes_total,
+            archive_bytes: 0,
+        });
+        Ok(count)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        self.inner.next_data(offset)
+    }
+}

@@ -1,0 +1,89 @@
+//! Recognises inputs that are not archives of a known format, by their first bytes.
+
+use refrain::Dialect;
+
+use crate::failure::{Failure, Result};
+
+/// Bytes that the recognition looks at: a tar header has its magic number at offset 257.
+pub const PREFIX_BYTES: usize = 512;
+
+/// Magic numbers of other formats: offset, bytes, name.
+const MAGIC_NUMBERS: [(usize, &[u8], &str); 15] = [
+    (0, b"\x1f\x8b", "gzip"),
+    (0, b"\xfd7zXZ\0", "xz"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd"),
+    (0, b"BZh", "bzip2"),
+    (0, b"\x04\x22\x4d\x18", "lz4"),
+    (0, b"PK\x03\x04", "zip"),
+    (0, b"PK\x05\x06", "zip"),
+    (0, b"7z\xbc\xaf\x27\x1c", "7z"),
+    (0, b"Rar!\x1a\x07", "rar"),
+    (257, b"ustar", "tar"),
+    (0, b"LRZI", "lrzip, which this build cannot read"),
+    (0, b"\x1f\x9d", "compress (.Z)"),
+    (0, b"\x5d\x00\x00", "lzma"),
+    (0, b"hsqs", "SquashFS"),
+    (0, b"DWARFS", "DwarFS"),
+];
+
+/// Refuses an input that is empty or in another known format. `first` are its first [`PREFIX_BYTES`] bytes, or all of a
+/// shorter input. Other inputs are left to the engine, which knows what a damaged archive looks like.
+///
+/// # Errors
+/// `NotAnArchive`.
+pub fn check(label: &str, first: &[u8]) -> Result<()> {
+    let text = if first.is_empty() {
+        "empty file, not a Refrain archive".to_string()
+    } else if Dialect::of_prefix(first).is_some() {
+        return Ok(());
+    } else if let Some(name) = other_format(first) {
+        format!("not a Refrain archive: this is {name}")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::NotAnArchive {
+        file: label.to_string(),
+        text,
+    })
+}
+
+/// The name of another format that begins with these bytes.
+fn other_format(first: &[u8]) -> Option<&'static str> {
+    let found = MAGIC_NUMBERS.iter().find(|(offset, magic, _)| {
+        let rest = first.get(*offset..).unwrap_or_default();
+        rest.starts_with(magic)
+    });
+    found.map(|(_, _, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(first: &[u8]) -> Option<String> {
+        check("x", first).err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn other_formats_are_named() {
+        for (first, name) in [
+            (&b"\x1f\x8b\x08\0"[..], "gzip"),
+            (b"\xfd7zXZ\0\0", "xz"),
+            (b"\x28\xb5\x2f\xfd\0", "zstd"),
+            (b"BZh9", "bzip2"),
+            (b"PK\x03\x04\x14", "zip"),
+        ] {
+            let expected = format!("x: not a Refrain archive: this is {name}");
+            assert_eq!(message(first), Some(expected));
+        }
+        let mut tar = vec![0; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        assert!(message(&tar).is_some_and(|text| text.ends_with("this is tar")));
+        let empty = message(b"");
+        assert_eq!(
+            empty.as_deref(),
+            Some("x: empty file, not a Refrain archive")
+        );
+        assert_eq!(message(b"text"), None);
+    }
+}
