@@ -1,4 +1,4 @@
-//! `--profile`: what each stage of a run took.
+//! `--profile`: the time and resources of each stage of a run.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const HEAD: [&str; 12] = [
 
 type Row = [String; HEAD.len()];
 
-/// Runs `work` and tells afterwards what its stages took.
+/// Runs `work`, then prints what its stages took.
 pub fn around<R>(work: impl FnOnce() -> R) -> R {
     stages::measure();
     let start = Instant::now();
@@ -40,7 +40,7 @@ pub fn around<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Times and counts of all threads, a stage per line, and the whole program.
+/// Times and counts of all threads, one line per stage and one for the whole program.
 fn table(stages: &[StageProfile], whole: &Usage) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(stages.iter().map(stage_row));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_below_each_other_and_what_is_not_known_is_said() {
+    fn columns_are_aligned_and_unknown_values_are_marked() {
         let usage = Usage {
             cpu: Duration::from_millis(3),
             bytes: 5_000_000,

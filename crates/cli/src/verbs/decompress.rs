@@ -1,7 +1,7 @@
 //! `refrain decompress`: archives into files and directories.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use refrain::storage::Source;
@@ -149,7 +149,7 @@ fn reader(
 }
 
 /// Copies an input that is not an archive to standard output.
-fn copy_unchanged(path: &PathBuf, mut input: Box<dyn Read + Send>) -> Result<Outcome> {
+fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcome> {
     let mut stdout = std::io::stdout();
     let copied = std::io::copy(&mut input, &mut stdout).and_then(|bytes| {
         stdout.flush()?;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Case, REFRAIN, expect, mixture, noise};
+use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
 /// Programs to be compared with, and how we are told to do the same.
 const PEERS: [(&str, &str); 2] = [("md5sum", "--md5"), ("sha256sum", "--sha256")];
@@ -29,13 +29,13 @@ fn sorts(case: &Case) -> Vec<&'static OsStr> {
     let contents = [
         vec![],
         vec![1],
-        noise(1, 64),
-        noise(2, 3_000_001),
+        incompressible(1, 64),
+        incompressible(2, 3_000_001),
         mixture(4_000_000),
-        noise(3, 55),
-        noise(4, 56),
-        noise(5, 119),
-        noise(6, 1 << 20),
+        incompressible(3, 55),
+        incompressible(4, 56),
+        incompressible(5, 119),
+        incompressible(6, 1 << 20),
     ];
     for (name, content) in names.iter().zip(contents) {
         fs::write(case.path("").join(name), content).unwrap();
@@ -184,7 +184,7 @@ fn a_list_of_both_is_told_apart_and_blake3_is_the_default() {
 fn a_line_without_end_takes_no_memory_and_is_no_checksum() {
     let case = Case::new();
     case.write("x", b"abc");
-    let mut list = noise(1, 40 << 20);
+    let mut list = incompressible(1, 40 << 20);
     list.retain(|&byte| byte != b'\n');
     list.extend(b"\n900150983cd24fb0d6963f7d28e17f72  x\n");
     case.write("list", &list);

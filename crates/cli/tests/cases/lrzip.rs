@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Case, REFRAIN, expect, mixture, noise};
+use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,7 +39,7 @@ fn decompressed_by_file_and_pipe_and_as_rfn() {
     assert!(expect(case.pipe(REFRAIN, "decompress", &archive), 0, "pipe").stdout == content);
     expect(case.pipe(REFRAIN, "test", &archive), 0, "pipe");
     case.ok("test x.tar.lrz");
-    let rfn = case.face("rfn");
+    let rfn = case.program_link("rfn");
     let output = case.command(rfn, "-dc x.tar.lrz").output().unwrap();
     assert!(output.stdout == content);
 }
@@ -134,7 +134,7 @@ fn what_lrzip_reads_of_ours() {
         b"x".to_vec(),
         mixture(100),
         vec![0; 5_000_000],
-        noise(1, 2_000_000),
+        incompressible(1, 2_000_000),
         mixture(3_000_000),
     ];
     for content in &contents {

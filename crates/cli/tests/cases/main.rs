@@ -1,12 +1,14 @@
-//! End-to-end cases: a fresh directory, the real binary, and what a user would look at.
+//! End-to-end cases: a fresh directory, the real binary, and what a user observes.
 //!
 //! | file | what |
 //! |---|---|
-//! | `support` | the directory, the commands, data to pack |
-//! | `round_trip` | files, pipes, several members: what goes in comes out |
+//! | `support` | the directory, the commands, data to compress |
+//! | `round_trip` | files, pipes, several members: the output equals the input |
 //! | `trees` | directories |
-//! | `rfn` | the habits of gzip, and `tar -I` |
-//! | `manners` | nothing overwritten, nothing left behind, exit codes |
+//! | `rfn` | the options of gzip, and `tar -I` |
+//! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
+//! | `messages` | what errors say, and their exit codes |
+//! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
@@ -25,9 +27,11 @@ mod lrzip;
 mod lrzip_command;
 #[cfg(feature = "lrzip")]
 mod lrzip_twin;
-mod manners;
+mod messages;
+mod outcomes;
 mod reading;
 mod rfn;
 mod round_trip;
 mod support;
+mod terminal;
 mod trees;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Case, REFRAIN, expect, json, mixture, noise};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture};
 
 #[test]
 fn info_adds_up() {
@@ -81,7 +81,7 @@ fn cat_writes_ranges() {
 #[test]
 fn list_names_what_cat_can_reach() {
     let case = Case::new();
-    let deep = noise(9, 50_000);
+    let deep = incompressible(9, 50_000);
     case.write("tree/a", b"aaa");
     case.write("tree/sub/deep", &deep);
     std::os::unix::fs::symlink("a", case.path("tree/soft")).unwrap();

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::support::{Case, expect, mixture, noise, snapshot};
+use crate::support::{Case, expect, incompressible, mixture, snapshot};
 
 #[test]
 fn in_place_and_back() {
     let case = Case::new();
     let data = mixture(200_000);
     case.write("x", &data);
-    let rfn = case.face("rfn");
+    let rfn = case.program_link("rfn");
     let run = |line: &str, exit| expect(case.command(&rfn, line).output().unwrap(), exit, line);
     run("-k x", 0);
     assert!(case.exists("x"));
@@ -39,7 +39,7 @@ fn in_place_and_back() {
 fn pipes_without_arguments() {
     let case = Case::new();
     let data = mixture(100_000);
-    let rfn = case.face("rfn");
+    let rfn = case.program_link("rfn");
     let output = expect(case.pipe(&rfn, "", &data), 0, "rfn");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.is_empty(), "a filter is silent: {said}");
@@ -49,10 +49,20 @@ fn pipes_without_arguments() {
     for line in ["-d", "-dc", "-d -", "--decompress --stdout"] {
         assert!(expect(case.pipe(&rfn, line, &packed), 0, line).stdout == data);
     }
-    assert!(expect(case.pipe(case.face("unrfn"), "", &packed), 0, "unrfn").stdout == data);
+    assert!(
+        expect(
+            case.pipe(case.program_link("unrfn"), "", &packed),
+            0,
+            "unrfn"
+        )
+        .stdout
+            == data
+    );
     case.write("y.rfn", &packed);
     let cat = expect(
-        case.command(case.face("rfncat"), "y.rfn").output().unwrap(),
+        case.command(case.program_link("rfncat"), "y.rfn")
+            .output()
+            .unwrap(),
         0,
         "rfncat",
     );
@@ -64,7 +74,7 @@ fn tar_uses_rfn() {
     let case = Case::new();
     case.write("dir/a", &mixture(100_000));
     case.write("dir/b/c", b"c");
-    let bin = case.face("rfn").parent().unwrap().to_path_buf();
+    let bin = case.program_link("rfn").parent().unwrap().to_path_buf();
     let tar = |line: &str| {
         let path = format!(
             "{}:{}",
@@ -95,10 +105,10 @@ fn tar_uses_rfn() {
 #[test]
 fn forced_to_standard_output_what_is_no_archive_passes() {
     let case = Case::new();
-    let rfn = case.face("rfn");
+    let rfn = case.program_link("rfn");
     let plain = b"plain text, longer than any magic\n";
     case.write("plain", plain);
-    case.write("packed", &noise(1, 5000));
+    case.write("packed", &incompressible(1, 5000));
     case.ok("compress -q packed");
     let both = expect(
         case.command(&rfn, "-dcf plain packed.rfn")
@@ -107,9 +117,12 @@ fn forced_to_standard_output_what_is_no_archive_passes() {
         0,
         "files",
     );
-    assert!(both.stdout == [&plain[..], &noise(1, 5000)].concat());
+    assert!(both.stdout == [&plain[..], &incompressible(1, 5000)].concat());
     assert!(expect(case.pipe(&rfn, "-dcf", plain), 0, "a pipe").stdout == plain);
     let archive = case.read("packed.rfn");
-    assert!(expect(case.pipe(&rfn, "-dcf", &archive), 0, "an archive").stdout == noise(1, 5000));
+    assert!(
+        expect(case.pipe(&rfn, "-dcf", &archive), 0, "an archive").stdout
+            == incompressible(1, 5000)
+    );
     expect(case.pipe(&rfn, "-dc", plain), 2, "not forced");
 }

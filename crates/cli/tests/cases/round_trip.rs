@@ -4,7 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{Case, REFRAIN, expect, mixture, noise};
+use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
 #[test]
 fn a_file_comes_back_with_mode_and_time() {
@@ -48,7 +48,7 @@ fn a_file_comes_back_with_mode_and_time() {
 fn every_length_around_the_small_ones() {
     for length in [0, 1, 2, 511, 4096, 65_537] {
         let case = Case::new();
-        let data = noise(length as u64, length);
+        let data = incompressible(length as u64, length);
         case.write("x", &data);
         case.ok("compress -q x");
         case.ok("decompress -q x.rfn -o y");
@@ -105,7 +105,7 @@ fn several_files_become_several_archives() {
 #[test]
 fn several_members_are_restored_by_name() {
     let case = Case::new();
-    let (one, two) = (mixture(200_000), noise(3, 70_000));
+    let (one, two) = (mixture(200_000), incompressible(3, 70_000));
     case.write("in/one", &one);
     case.write("in/deep/two", &two);
     case.ok("compress in/one in/deep/two -o both.rfn");
@@ -124,7 +124,7 @@ fn several_members_are_restored_by_name() {
 #[test]
 fn several_members_of_a_pipe_are_restored_as_from_a_file() {
     let case = Case::new();
-    let (one, two) = (mixture(100_000), noise(3, 70_000));
+    let (one, two) = (mixture(100_000), incompressible(3, 70_000));
     case.write("tree/deep/one", &one);
     case.write("two", &two);
     case.write("full/mine", b"stays");
@@ -228,9 +228,9 @@ fn every_level_and_codec() {
 #[test]
 fn zeros_become_holes() {
     let case = Case::new();
-    let mut data = noise(1, 100_000);
+    let mut data = incompressible(1, 100_000);
     data.resize(32 << 20, 0);
-    data.extend_from_slice(&noise(2, 100_000));
+    data.extend_from_slice(&incompressible(2, 100_000));
     case.write("x", &data);
     case.ok("compress -q x");
     case.ok("decompress -q x.rfn -o y");

@@ -1,4 +1,4 @@
-//! The directory, the commands, and data to pack.
+//! The test directory, the commands, and data to compress.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 /// The binary under test.
 pub const REFRAIN: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// A fresh directory, removed in the end.
+/// A fresh directory, removed at the end.
 pub struct Case {
     directory: tempfile::TempDir,
 }
@@ -53,7 +53,7 @@ impl Case {
     }
 
     /// A link to the binary under another name.
-    pub fn face(&self, name: &str) -> PathBuf {
+    pub fn program_link(&self, name: &str) -> PathBuf {
         let path = self.path(&format!("bin/{name}"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(REFRAIN, &path).unwrap();
@@ -69,7 +69,7 @@ impl Case {
         command
     }
 
-    /// Runs `refrain` with the words of `line`.
+    /// Runs `refrain` with the arguments in `line`, separated by spaces.
     pub fn run(&self, line: &str) -> Output {
         self.command(REFRAIN, line).output().unwrap()
     }
@@ -110,7 +110,7 @@ pub fn json(bytes: &[u8]) -> serde_json::Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// Checks the exit code and shows what was said when it is another one.
+/// Checks the exit code; a failure shows standard error.
 pub fn expect(output: Output, exit: i32, what: &str) -> Output {
     let code = output.status.code();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -122,8 +122,8 @@ pub fn expect(output: Output, exit: i32, what: &str) -> Output {
     output
 }
 
-/// Bytes that look random but are the same every time (xorshift64, Marsaglia 2003).
-pub fn noise(seed: u64, length: usize) -> Vec<u8> {
+/// Incompressible bytes, the same for the same seed (xorshift64, Marsaglia 2003).
+pub fn incompressible(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
@@ -136,9 +136,9 @@ pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Data with all that the engine looks for: text, noise, far repeats, zeros, a short period.
+/// Data with everything the engine searches for: text, incompressible data, far repeats, zeros, a short period.
 pub fn mixture(length: usize) -> Vec<u8> {
-    let passage = noise(7, length / 5);
+    let passage = incompressible(7, length / 5);
     let mut bytes = Vec::with_capacity(length * 2);
     bytes.extend_from_slice(&passage);
     (0..length / 60)
@@ -150,9 +150,9 @@ pub fn mixture(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is looked at of a file, link or directory.
+/// The compared properties of a file, link or directory.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen {
+pub struct EntryState {
     pub path: String,
     pub mode: u32,
     pub seconds: i64,
@@ -162,7 +162,7 @@ pub struct Seen {
 }
 
 /// Everything below a directory.
-pub fn snapshot(root: &Path) -> Vec<Seen> {
+pub fn snapshot(root: &Path) -> Vec<EntryState> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];
     while let Some(path) = open.pop() {
@@ -174,7 +174,7 @@ pub fn snapshot(root: &Path) -> Vec<Seen> {
                     .map(|entry| entry.unwrap().path()),
             );
         }
-        found.push(Seen {
+        found.push(EntryState {
             path: path
                 .strip_prefix(root)
                 .unwrap()

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{Case, REFRAIN, expect, json, mixture, noise, snapshot};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snapshot};
 
 /// A directory with one of everything a normal user can make.
 fn plant(case: &Case) {
@@ -16,7 +16,7 @@ fn plant(case: &Case) {
     case.write("tree/sub.x", b"sorts between sub and sub/");
     case.write(
         &format!("tree/{}", "long-name-".repeat(20)),
-        &noise(5, 3000),
+        &incompressible(5, 3000),
     );
     case.write("tree/read-only", b"x");
     case.write("tree/empty-file", b"");

@@ -1,4 +1,4 @@
-//! Runs one command line once and tells what it cost.
+//! Runs one command line once and measures its cost.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use wait4::Wait4 as _;
 
-use super::contender::{Output, Places, Template};
+use super::contender::{Output, PlaceholderPaths, Template};
 use super::error::BenchError;
 
-/// How much of a failed program's standard error is worth showing.
+/// How much of a failed program's standard error is shown.
 const STDERR_TAIL_BYTES: u64 = 2048;
 
 /// What one run cost.
@@ -21,13 +21,13 @@ pub(super) struct Cost {
     pub(super) elapsed: Duration,
     /// User and system time of the process and the children it waited for.
     pub(super) cpu: Duration,
-    /// Greatest resident memory. The kernel starts a child's mark at its parent's, so the parent
-    /// (this program) must stay small: it never holds the files it measures with.
+    /// Greatest resident memory. The kernel starts a child's maximum at that of its parent, so the parent
+    /// (this program) must stay small: it never holds the measured files in memory.
     pub(super) peak_memory_bytes: u64,
 }
 
-/// Runs `template` to its end. Its standard output goes to `places.out`, or to /dev/null with
-/// `discard`; a command that names its output is told `places.out` either way.
+/// Runs `template` to its end. Its standard output goes to `paths.out`, or to /dev/null with
+/// `discard`; a command that names its output is given `paths.out` either way.
 ///
 /// # Errors
 ///
@@ -36,15 +36,15 @@ pub(super) struct Cost {
 pub(super) fn run(
     name: &str,
     template: &Template,
-    places: &Places<'_>,
+    paths: &PlaceholderPaths<'_>,
     discard: bool,
 ) -> Result<Cost, BenchError> {
     let mut stderr = tempfile::tempfile().map_err(io_error("make a temporary file"))?;
     let mut command = Command::new(template.program());
     command
-        .args(template.arguments(places))
-        .stdin(stdin(template, places.input)?)
-        .stdout(stdout(template, places.out, discard)?)
+        .args(template.arguments(paths))
+        .stdin(stdin(template, paths.input)?)
+        .stdout(stdout(template, paths.out, discard)?)
         .stderr(
             stderr
                 .try_clone()
@@ -89,7 +89,7 @@ fn stdout(template: &Template, out: &Path, discard: bool) -> Result<Stdio, Bench
     Ok(file.into())
 }
 
-/// The last words of a failed program.
+/// The end of a failed program's standard error.
 fn tail(stderr: &mut File) -> String {
     let mut text = Vec::new();
     let mut read = |text: &mut Vec<u8>| -> io::Result<()> {

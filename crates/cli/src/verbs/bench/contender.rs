@@ -1,4 +1,4 @@
-//! From the user's words to command lines that can be run.
+//! Turns the arguments into command lines.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::error::BenchError;
 use super::programs::{self, PRESETS};
 use crate::args::BenchArgs;
 
-/// Where a command's result goes.
+/// Where a command writes its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
     /// The command names its output file with `{out}`.
@@ -21,15 +21,15 @@ pub(super) enum Output {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     words: Vec<String>,
-    /// The input comes on standard input.
+    /// Whether the input comes on standard input.
     pub(super) stdin: bool,
     /// Where the result goes.
     pub(super) output: Output,
 }
 
-/// The files that a template's placeholders stand for.
+/// The files that replace a template's placeholders.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
+pub(super) struct PlaceholderPaths<'a> {
     /// `{}`
     pub(super) input: &'a Path,
     /// `{out}`
@@ -71,22 +71,22 @@ impl Template {
     }
 
     /// The arguments with their placeholders filled in.
-    pub(super) fn arguments(&self, places: &Places<'_>) -> Vec<OsString> {
+    pub(super) fn arguments(&self, paths: &PlaceholderPaths<'_>) -> Vec<OsString> {
         self.words[1..]
             .iter()
-            .map(|word| fill(word, places))
+            .map(|word| fill(word, paths))
             .collect()
     }
 }
 
 /// Replaces the placeholders of one word. Paths need not be UTF-8.
-fn fill(word: &str, places: &Places<'_>) -> OsString {
+fn fill(word: &str, paths: &PlaceholderPaths<'_>) -> OsString {
     let mut filled = OsString::new();
     let mut rest = word;
     let known = [
-        ("{}", places.input),
-        ("{out}", places.out),
-        ("{original}", places.original),
+        ("{}", paths.input),
+        ("{out}", paths.out),
+        ("{original}", paths.original),
     ];
     while let Some(start) = rest.find('{') {
         filled.push(&rest[..start]);
@@ -115,15 +115,15 @@ pub(super) struct Contender {
     pub(super) is_refrain: bool,
     /// Ending of the archive's name.
     pub(super) suffix: &'static str,
-    /// Makes the archive.
+    /// Creates the archive.
     pub(super) compress: Template,
-    /// Makes the archive to /dev/null, where that is another command line.
+    /// Creates the archive on /dev/null, where that needs another command line.
     pub(super) compress_discarding: Option<Template>,
-    /// Gives the content back, where we know how.
+    /// Decompresses the archive, if the command is known.
     pub(super) decompress: Option<Template>,
     /// Checks the archive (Refrain only).
     pub(super) test: Option<Template>,
-    /// Times small reads of the archive (Refrain only); answers on standard output.
+    /// Times small reads of the archive (Refrain only); prints the times on standard output.
     pub(super) reads: Option<Template>,
 }
 
@@ -143,26 +143,26 @@ pub(super) fn from_args(
             contenders.push(contender);
         } else {
             let program = contender.compress.program();
-            // A remark that cannot be written is not worth losing the measurement for.
+            // An error while writing a note must not end the measurement.
             let _ = writeln!(notes, "skipped: {command} ({program} is not installed)");
         }
     }
     let refrain = own_program()?;
     let levels = args.levels.iter().map(|level| format!("--level {level}"));
     for options in levels.chain(args.refrain_options.iter().cloned()) {
-        contenders.push(own(&refrain, &options, threads, args.reads)?);
+        contenders.push(refrain_contender(&refrain, &options, threads, args.reads)?);
     }
     Ok(contenders)
 }
 
-/// The command lines of the ready-made peers that were asked for.
+/// The command lines of the selected predefined peers.
 fn preset_commands(names: &[String], threads: u32) -> Result<Vec<String>, BenchError> {
     for name in names {
         if name != "default" && PRESETS.iter().all(|(preset, _)| preset != name) {
             let mut all: Vec<&str> = PRESETS.iter().map(|(preset, _)| *preset).collect();
             all.dedup();
             return Err(BenchError::Usage(format!(
-                "no ready-made peer '{name}'; there are default, {}",
+                "there is no predefined peer '{name}'; the names are default, {}",
                 all.join(", ")
             )));
         }
@@ -175,7 +175,7 @@ fn preset_commands(names: &[String], threads: u32) -> Result<Vec<String>, BenchE
         .collect())
 }
 
-/// A peer from its command line, with the habits of known programs added.
+/// A peer from its command line; the arguments that a known program needs are added.
 fn peer(command: &str) -> Result<Contender, BenchError> {
     let (compress, decompress) = match command.split_once(":::") {
         Some((compress, decompress)) => (compress.trim(), Some(decompress.trim())),
@@ -208,7 +208,7 @@ fn peer(command: &str) -> Result<Contender, BenchError> {
     })
 }
 
-/// A peer's name in the table: its command without our placeholders.
+/// A peer's name in the table: its command without the placeholders.
 fn name_of(command: &str) -> String {
     command
         .split_whitespace()
@@ -217,8 +217,13 @@ fn name_of(command: &str) -> String {
         .join(" ")
 }
 
-/// Refrain itself with these `compress` options.
-fn own(program: &str, options: &str, threads: u32, reads: u32) -> Result<Contender, BenchError> {
+/// Refrain with these `compress` options.
+fn refrain_contender(
+    program: &str,
+    options: &str,
+    threads: u32,
+    reads: u32,
+) -> Result<Contender, BenchError> {
     let compress = format!("{program} compress {options} --threads {threads} --quiet --force");
     let read = format!("--threads {threads} --quiet");
     Ok(Contender {
@@ -226,7 +231,7 @@ fn own(program: &str, options: &str, threads: u32, reads: u32) -> Result<Contend
         is_refrain: true,
         suffix: ".rfn",
         compress: Template::parse(&format!("{compress} -o {{out}} {{}}"))?,
-        // Standard output rather than `-o /dev/null`: no name to replace, whoever runs this.
+        // Standard output, not `-o /dev/null`, which --force could try to replace when run by root.
         compress_discarding: Some(Template::parse(&format!("{compress} -o - {{}}"))?),
         decompress: Some(Template::parse(&format!(
             "{program} decompress {read} --force -o {{out}} {{}}"
@@ -238,7 +243,7 @@ fn own(program: &str, options: &str, threads: u32, reads: u32) -> Result<Contend
     })
 }
 
-/// The path of this very program, quoted for [`Template::parse`].
+/// The path of this program, quoted for [`Template::parse`].
 fn own_program() -> Result<String, BenchError> {
     let path = std::env::current_exe().map_err(|cause| BenchError::Io {
         what: "find this program's own file".into(),
@@ -252,13 +257,13 @@ fn own_program() -> Result<String, BenchError> {
         .map_err(|_| BenchError::Usage(format!("the program's path {path:?} cannot be quoted")))
 }
 
-/// Whether `program` can be found as the system would find it.
+/// Whether the system finds `program`.
 fn installed(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).is_file();
     }
     std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder: PathBuf| folder.join(program).is_file())
+        std::env::split_paths(&path).any(|directory: PathBuf| directory.join(program).is_file())
     })
 }
 
@@ -266,8 +271,8 @@ fn installed(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn places() -> Places<'static> {
-        Places {
+    fn paths() -> PlaceholderPaths<'static> {
+        PlaceholderPaths {
             input: Path::new("/in put"),
             out: Path::new("/out"),
             original: Path::new("/original"),
@@ -276,7 +281,7 @@ mod tests {
 
     fn line(template: &Template) -> Vec<String> {
         let mut words = vec![template.program().to_string()];
-        let arguments = template.arguments(&places());
+        let arguments = template.arguments(&paths());
         words.extend(arguments.into_iter().map(|a| a.into_string().unwrap()));
         words
     }
@@ -350,7 +355,7 @@ mod tests {
 
     #[test]
     fn own_rows_call_this_program() {
-        let row = own("'/a b/refrain'", "--codec none", 2, 0).unwrap();
+        let row = refrain_contender("'/a b/refrain'", "--codec none", 2, 0).unwrap();
         assert_eq!(row.name, "refrain --codec none");
         assert_eq!(
             line(&row.compress),

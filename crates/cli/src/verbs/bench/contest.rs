@@ -1,4 +1,4 @@
-//! Runs all contenders on one file, in turn, and gathers their costs.
+//! Runs all contenders on one file, alternately, and collects their costs.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::child::{self, Cost, io_error};
-use super::contender::{Contender, Places, Template};
+use super::contender::{Contender, PlaceholderPaths, Template};
 use super::error::BenchError;
 use super::reads::{self, ReadTimes};
 use super::statistics::Spread;
@@ -39,13 +39,13 @@ pub(super) struct Row {
     pub(super) is_refrain: bool,
     /// Size of its archive.
     pub(super) archive_bytes: u64,
-    /// Cost of making the archive.
+    /// Cost of creating the archive.
     pub(super) compress: Summary,
-    /// Cost of giving the content back.
+    /// Cost of decompressing the archive.
     pub(super) decompress: Option<Summary>,
     /// Cost of checking the archive.
     pub(super) test: Option<Summary>,
-    /// Times of small reads at random places.
+    /// Times of small reads at random offsets.
     pub(super) reads: Option<ReadTimes>,
 }
 
@@ -70,7 +70,7 @@ impl Summary {
     }
 }
 
-/// A contender at work on one file.
+/// A contender with its costs on one file.
 struct Entrant<'a> {
     contender: &'a Contender,
     /// The archive of its warm-up run.
@@ -82,7 +82,7 @@ struct Entrant<'a> {
     reads: Option<ReadTimes>,
 }
 
-/// One file's contest: who runs, where, how.
+/// The measurement of one file.
 struct Contest<'a> {
     file: &'a Path,
     input_bytes: u64,
@@ -106,7 +106,7 @@ pub(super) fn run(
         );
         match contest.warm_up(number, contender) {
             Ok(entrant) => entrants.push(entrant),
-            // A peer that cannot do this file is left out rather than losing everybody's results.
+            // A peer that fails on this file is left out; the results of the others remain.
             Err(error) if !contender.is_refrain => note(notes, &format!("left out: {error}")),
             Err(error) => return Err(error),
         }
@@ -132,7 +132,7 @@ pub(super) fn run(
     Ok(contest.result(entrants))
 }
 
-/// A remark that cannot be written is not worth losing the measurement for.
+/// Writes a note; an error must not end the measurement.
 fn note(notes: &mut dyn Write, text: &str) {
     let _ = writeln!(notes, "{text}");
 }
@@ -147,10 +147,10 @@ impl<'a> Contest<'a> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("refrain-bench-");
         let scratch = match &args.scratch {
-            Some(folder) => builder.tempdir_in(folder),
+            Some(directory) => builder.tempdir_in(directory),
             None => builder.tempdir(),
         }
-        .map_err(io_error("make a scratch folder"))?;
+        .map_err(io_error("create a scratch directory"))?;
         Ok(Contest {
             file,
             input_bytes: metadata.len(),
@@ -159,8 +159,8 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// One unmeasured run of everything: fills the page cache, tells the size, checks that the
-    /// content comes back.
+    /// One run that is not measured: fills the page cache, determines the size of the archive, and compares the
+    /// decompressed content with the input.
     fn warm_up<'c>(
         &self,
         number: usize,
@@ -170,12 +170,12 @@ impl<'a> Contest<'a> {
             .scratch
             .path()
             .join(format!("{number}{}", contender.suffix));
-        let places = Places {
+        let paths = PlaceholderPaths {
             input: self.file,
             out: &archive,
             original: self.file,
         };
-        child::run(&contender.name, &contender.compress, &places, false)?;
+        child::run(&contender.name, &contender.compress, &paths, false)?;
         let archive_bytes = size_bytes(&archive)?;
         if let Some(decompress) = contender
             .decompress
@@ -215,12 +215,12 @@ impl<'a> Contest<'a> {
         }
         Err(BenchError::Failed {
             contender: contender.name.clone(),
-            reason: "decompression does not give the input back".into(),
+            reason: "its decompressed output differs from the input".into(),
         })
     }
 
-    fn reading<'p>(&'p self, archive: &'p Path, out: &'p Path) -> Places<'p> {
-        Places {
+    fn reading<'p>(&'p self, archive: &'p Path, out: &'p Path) -> PlaceholderPaths<'p> {
+        PlaceholderPaths {
             input: archive,
             out,
             original: self.file,
@@ -237,12 +237,12 @@ impl<'a> Contest<'a> {
         let template = discarding
             .filter(|_| self.args.discard)
             .unwrap_or(&contender.compress);
-        let places = Places {
+        let paths = PlaceholderPaths {
             input: self.file,
             out: &out,
             original: self.file,
         };
-        let cost = child::run(&contender.name, template, &places, self.args.discard)?;
+        let cost = child::run(&contender.name, template, &paths, self.args.discard)?;
         remove(&out)?;
         entrant.compress.push(cost);
         Ok(())
@@ -256,13 +256,8 @@ impl<'a> Contest<'a> {
             return Ok(());
         }
         let out = self.scratch.path().join("content");
-        let places = self.reading(&entrant.archive, &out);
-        let cost = child::run(
-            &entrant.contender.name,
-            template,
-            &places,
-            self.args.discard,
-        )?;
+        let paths = self.reading(&entrant.archive, &out);
+        let cost = child::run(&entrant.contender.name, template, &paths, self.args.discard)?;
         remove(&out)?;
         entrant.decompress.push(cost);
         Ok(())
@@ -275,9 +270,9 @@ impl<'a> Contest<'a> {
         if !self.args.test {
             return Ok(());
         }
-        // `test` writes nothing; the folder stands in for an output that is never opened.
-        let places = self.reading(&entrant.archive, self.scratch.path());
-        let cost = child::run(&entrant.contender.name, template, &places, true)?;
+        // `test` writes nothing; the directory takes the place of an output that is never opened.
+        let paths = self.reading(&entrant.archive, self.scratch.path());
+        let cost = child::run(&entrant.contender.name, template, &paths, true)?;
         entrant.test.push(cost);
         Ok(())
     }
@@ -288,8 +283,8 @@ impl<'a> Contest<'a> {
             return Ok(());
         };
         let answer = self.scratch.path().join("answer");
-        let places = self.reading(&entrant.archive, &answer);
-        child::run(&entrant.contender.name, template, &places, false)?;
+        let paths = self.reading(&entrant.archive, &answer);
+        child::run(&entrant.contender.name, template, &paths, false)?;
         entrant.reads = Some(reads::parse(&answer)?);
         remove(&answer)
     }
@@ -365,7 +360,7 @@ fn read_full(reader: &mut impl Read, piece: &mut [u8]) -> std::io::Result<usize>
     Ok(filled)
 }
 
-/// The name without its folders: a table is for others, whose folders are not ours.
+/// The name without its directories, which mean nothing to other readers of the table.
 fn short_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or(file.as_os_str());
     crate::text::printable(&name.to_string_lossy())
@@ -399,8 +394,8 @@ mod tests {
         Ok((result, String::from_utf8(notes).unwrap()))
     }
 
-    fn input(folder: &tempfile::TempDir, length_bytes: usize) -> String {
-        let path = folder.path().join("in put");
+    fn input(directory: &tempfile::TempDir, length_bytes: usize) -> String {
+        let path = directory.path().join("in put");
         let data: Vec<u8> = (0..length_bytes).map(|i| (i / 7 % 251) as u8).collect();
         fs::write(&path, data).unwrap();
         path.to_str().unwrap().into()
@@ -408,8 +403,8 @@ mod tests {
 
     #[test]
     fn sizes_times_and_content_of_peers_are_measured() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = input(&folder, 300_000);
+        let directory = tempfile::tempdir().unwrap();
+        let file = input(&directory, 300_000);
         let scratch = tempfile::tempdir().unwrap();
         let (result, notes) = contest(&[
             &file,
@@ -440,8 +435,8 @@ mod tests {
 
     #[test]
     fn a_peer_that_loses_content_or_fails_is_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = input(&folder, 5000);
+        let directory = tempfile::tempdir().unwrap();
+        let file = input(&directory, 5000);
         let (result, notes) = contest(&[
             &file,
             "--runs",
@@ -458,7 +453,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(result.rows.len(), 1, "{notes}");
-        assert!(notes.contains("does not give the input back"), "{notes}");
+        assert!(notes.contains("its decompressed output differs from the input"), "{notes}");
         assert!(notes.contains("no such luck"), "{notes}");
         assert!(
             notes.contains("cannot start no-such-program-anywhere"),
@@ -468,17 +463,17 @@ mod tests {
 
     #[test]
     fn discarding_measures_without_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = input(&folder, 5000);
+        let directory = tempfile::tempdir().unwrap();
+        let file = input(&directory, 5000);
         let (result, _) = contest(&[&file, "--runs", "1", "--discard", "--peer", "cat"]).unwrap();
         assert_eq!(result.rows[0].archive_bytes, 5000);
         assert!(result.discarded);
     }
 
     #[test]
-    fn folders_and_missing_files_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().to_str().unwrap();
+    fn directories_and_missing_files_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
         assert!(matches!(contest(&[path]), Err(BenchError::Usage(_))));
         let missing = format!("{path}/missing");
         assert!(matches!(contest(&[&missing]), Err(BenchError::Io { .. })));
@@ -486,8 +481,8 @@ mod tests {
 
     #[test]
     fn comparison_sees_every_difference() {
-        let folder = tempfile::tempdir().unwrap();
-        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (directory.path().join("a"), directory.path().join("b"));
         let data = vec![7u8; 300_001];
         fs::write(&a, &data).unwrap();
         for (change, same) in [(None, true), (Some(0), false), (Some(300_000), false)] {

@@ -1,20 +1,20 @@
-//! What can go wrong while measuring.
+//! What can fail while measuring.
 
 use std::io;
 
 /// A failed measurement.
 #[derive(Debug)]
 pub enum BenchError {
-    /// The request makes no sense; says which part.
+    /// The request is wrong; the text says which part.
     Usage(String),
-    /// A file, a folder or a process could not be used.
+    /// A file, a directory or a process could not be used.
     Io {
         /// What was tried, as an infinitive with its object.
         what: String,
         /// The system's reason.
         cause: io::Error,
     },
-    /// A contender ended with an error, or what it gave back is not its input.
+    /// A contender failed, or its decompressed output differs from its input.
     Failed {
         /// The contender's name in the table.
         contender: String,

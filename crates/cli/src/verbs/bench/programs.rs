@@ -1,11 +1,11 @@
-//! How the well-known compressors want to be called, so that a user need only write their options.
+//! The command lines of well-known compressors, so that users need to write only their options.
 
-/// The calling habits of one program.
+/// The command line conventions of one program.
 #[derive(Debug)]
 pub(super) struct Program {
     /// The name it is called by (the last component of its path).
     pub(super) name: &'static str,
-    /// Ending of its archives; some programs insist on it.
+    /// Ending of its archives; some programs require it.
     pub(super) suffix: &'static str,
     /// What follows the user's options to compress `{}`.
     pub(super) compress: &'static str,
@@ -14,7 +14,7 @@ pub(super) struct Program {
     pub(super) decompress: &'static str,
 }
 
-/// Sends the result to standard output when told `-c`, as gzip began it.
+/// A program that writes to standard output with `-c`, like gzip.
 const fn gzip_like(name: &'static str, suffix: &'static str) -> Program {
     Program {
         name,
@@ -24,13 +24,13 @@ const fn gzip_like(name: &'static str, suffix: &'static str) -> Program {
     }
 }
 
-/// All programs whose habits are known.
+/// All programs with known conventions.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "zstd",
         suffix: ".zst",
         compress: "-q -c {}",
-        // The greatest window the format has: archives made with --long=31 need to be allowed.
+        // The largest window of the format: archives made with --long=31 need it.
         decompress: "{program} -q -dc --long=31 {}",
     },
     Program {
@@ -64,7 +64,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     gzip_like("lz4", ".lz4"),
 ];
 
-/// A ready-made peer: its name for `--peers`, and the command line (`{threads}` is filled in).
+/// A predefined peer: its name for `--peers`, and the command line (`{threads}` is filled in).
 pub(super) const PRESETS: &[(&str, &str)] = &[
     ("zstd", "zstd -1 --long=31 -T{threads}"),
     ("zstd", "zstd -3 --long=31 -T{threads}"),
@@ -76,7 +76,7 @@ pub(super) const PRESETS: &[(&str, &str)] = &[
     ("zpaq", "zpaq a {out} {} -m1 -t{threads}"),
 ];
 
-/// The habits of the program that a command line starts with.
+/// The conventions of `program`, if they are known.
 pub(super) fn known(program: &str) -> Option<&'static Program> {
     let name = program.rsplit('/').next().unwrap_or(program);
     PROGRAMS.iter().find(|p| p.name == name)

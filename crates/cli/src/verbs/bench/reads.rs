@@ -1,8 +1,8 @@
-//! Times small reads at random places of an archive, in a fresh process of their own.
+//! Times small reads at random offsets of an archive, in a new process.
 //!
 //! The parent starts this program again with the hidden flag `--read-archive`; the child opens
-//! the archive, reads, and answers with one JSON document. So the first read meets a cold process
-//! (its page faults, its empty caches), and the parent stays small (see [`super::child::Cost`]).
+//! the archive, reads, and prints one JSON document. The first read is made by a cold process
+//! (page faults, empty caches), and the parent stays small (see [`super::child::Cost`]).
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::statistics::Spread;
 /// Bytes per read: a page, the unit of a file system on a mounted archive.
 const READ_BYTES: usize = 4096;
 
-/// What the child found.
+/// The times that the child measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ReadTimes {
     /// Opening the archive.
@@ -35,7 +35,7 @@ impl ReadTimes {
     }
 }
 
-/// The child's whole work: `count` reads of the first member, times as JSON to `out`.
+/// The work of the child: `count` reads of the first member, times as JSON to `out`.
 ///
 /// # Errors
 ///
@@ -63,18 +63,18 @@ fn read_all(archive: &Path, count: u32) -> Result<ReadTimes, String> {
     let open_seconds = start.elapsed().as_secs_f64();
 
     let member = opened.members().first().ok_or("it has no members")?;
-    let places = member.content_bytes.saturating_sub(READ_BYTES as u64) + 1;
+    let offset_count = member.content_bytes.saturating_sub(READ_BYTES as u64) + 1;
     let mut buffer = [0; READ_BYTES];
     let mut seconds = Vec::with_capacity(count as usize);
     for index in 0..u64::from(count.max(1)) {
-        let offset = scrambled(index) % places;
+        let offset = scrambled(index) % offset_count;
         let start = Instant::now();
         let read = opened
             .read_at(0, offset, &mut buffer)
             .map_err(|error| error.to_string())?;
         seconds.push(start.elapsed().as_secs_f64());
         if read == 0 {
-            return Err(format!("its first member gives nothing at offset {offset}"));
+            return Err(format!("its first member has no bytes at offset {offset}"));
         }
     }
     let first_seconds = seconds.remove(0);
@@ -85,7 +85,7 @@ fn read_all(archive: &Path, count: u32) -> Result<ReadTimes, String> {
     })
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): the same places in every run.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): the same offsets in every run.
 fn scrambled(index: u64) -> u64 {
     let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -93,7 +93,7 @@ fn scrambled(index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Reads the child's answer from the file that its standard output went to.
+/// Reads the child's times from the file that its standard output went to.
 pub(super) fn parse(answer: &Path) -> Result<ReadTimes, BenchError> {
     let what = format!("read the times in {}", answer.display());
     let text = std::fs::read(answer).map_err(super::child::io_error(&what))?;
@@ -109,10 +109,10 @@ mod tests {
 
     #[test]
     fn places_differ_and_are_the_same_every_time() {
-        let places: Vec<u64> = (0..1000)
+        let offsets: Vec<u64> = (0..1000)
             .map(|index| scrambled(index) % (1 << 32))
             .collect();
-        let mut different = places.clone();
+        let mut different = offsets.clone();
         different.sort_unstable();
         different.dedup();
         assert!(different.len() > 995);
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_survives_the_way_through_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("answer");
+    fn times_are_parsed_back_from_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("answer");
         let times = ReadTimes {
             open_seconds: 0.5,
             first_seconds: 0.25,
@@ -138,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_is_a_failure() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("missing");
+    fn a_missing_archive_is_a_failure() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("missing");
         let answered = answer(&path, 3, &mut Vec::new());
         assert!(
             matches!(answered, Err(BenchError::Failed { .. })),

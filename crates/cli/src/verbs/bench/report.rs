@@ -1,4 +1,4 @@
-//! Writes the results as a table for people, as Markdown, or as JSON for programs.
+//! Writes the results as a table for people, as Markdown, or as JSON for scripts.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use super::contest::{FileResult, Row, Summary};
 use super::reads::ReadTimes;
 use crate::args::BenchArgs;
 
-/// Writes all results in the form that was asked for.
+/// Writes all results in the requested form.
 pub(super) fn write(
     results: &[FileResult],
     args: &BenchArgs,
@@ -56,7 +56,7 @@ fn heading(result: &FileResult) -> String {
     )
 }
 
-/// Cells as text; the first row is the head.
+/// The cells as text; the first row is the head.
 fn table(result: &FileResult) -> Vec<Vec<String>> {
     let decompressed = result.rows.iter().any(|row| row.decompress.is_some());
     let tested = result.rows.iter().any(|row| row.test.is_some());
@@ -145,7 +145,7 @@ fn read_cells(times: Option<&ReadTimes>) -> [String; 2] {
     })
 }
 
-/// For every peer: the fastest of our rows that is no larger, which is the fair comparison.
+/// For every peer: the fastest row of Refrain whose archive is no larger, which is the fair comparison.
 fn standings(result: &FileResult) -> Vec<String> {
     let peers = result.rows.iter().filter(|row| !row.is_refrain);
     peers.map(|peer| standing(peer, &result.rows)).collect()
@@ -172,7 +172,7 @@ fn standing(peer: &Row, rows: &[Row]) -> String {
     }
 }
 
-/// A quotient for the table; an empty input or a time below the clock's grain gives 0.
+/// A quotient for the table; 0 for an empty input or a time below the resolution of the clock.
 fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator > 0.0 {
         numerator / denominator
@@ -314,7 +314,7 @@ mod tests {
         write_aligned(&table(&result()), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().count(), 6);
-        // The column of bytes ends at one place in every line.
+        // The column of bytes ends at the same column in every line.
         for (line, bytes) in text
             .lines()
             .zip(["bytes", "200,000,000", "1", "250,000,000"])

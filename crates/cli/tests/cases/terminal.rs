@@ -1,0 +1,121 @@
+//! Progress, summaries and refusals on a terminal.
+
+use std::io::Read;
+
+use crate::support::{Case, REFRAIN, incompressible, mixture};
+
+/// Runs `refrain` on a pseudo-terminal of 80 columns. Returns the exit code and the output.
+fn on_a_terminal(case: &Case, line: &str) -> (i32, String) {
+    on_a_terminal_of(80, case, line)
+}
+
+fn on_a_terminal_of(columns: u16, case: &Case, line: &str) -> (i32, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
+    let size = rustix::termios::Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+    let mut command = case.command(REFRAIN, line);
+    command.stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap());
+    command.stderr(terminal);
+    let mut child = command.spawn().unwrap();
+    // Closes the test's copies of the terminal, so that reading ends when the child closes its own.
+    drop(command);
+    let mut controller = std::fs::File::from(controller);
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    // The end of a terminal is an error (EIO) on Linux.
+    while let Ok(count @ 1..) = controller.read(&mut piece) {
+        said.extend_from_slice(&piece[..count]);
+    }
+    let code = child.wait().unwrap().code().unwrap();
+    (code, String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_progress_and_a_summary_and_never_binary() {
+    let case = Case::new();
+    case.write("x", &incompressible(1, 48 << 20));
+    let (code, said) = on_a_terminal(&case, "compress x -T1");
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("of 50.3 MB") && said.contains(" left"),
+        "{said:?}"
+    );
+    let summary = said
+        .trim_end()
+        .rsplit(['\r', '\n'])
+        .next()
+        .unwrap_or_default();
+    assert!(
+        summary.starts_with("\u{1b}[Kx: 50.3 MB -> "),
+        "the progress line is erased before the summary: {summary:?}"
+    );
+    let (_, said) = on_a_terminal(&case, "test -q x.rfn");
+    assert!(said.is_empty(), "{said:?}");
+    for line in ["compress x -o -", "decompress x.rfn -o -", "cat x.rfn"] {
+        let (code, said) = on_a_terminal(&case, line);
+        assert_eq!(code, 1, "{line}");
+        assert!(said.contains("is a terminal") && said.len() < 200, "{said}");
+    }
+    let (code, said) = on_a_terminal(&case, "compress");
+    assert_eq!(code, 1);
+    assert!(said.contains("standard input is a terminal"), "{said}");
+    let (code, said) = on_a_terminal(&case, "cat --force x.rfn --range 0..1");
+    assert!(code == 0 && !said.is_empty());
+}
+
+/// The texts between carriage returns, without the escape sequence that erases a line.
+fn drawn_lines(output: &str) -> Vec<String> {
+    let lines = output.split(['\r', '\n']);
+    lines.map(|line| line.replace("\u{1b}[K", "")).collect()
+}
+
+#[test]
+fn progress_has_percentage_rate_and_time_left_for_every_long_verb() {
+    let case = Case::new();
+    case.write("x", &incompressible(1, 96 << 20));
+    case.ok("compress -q -1 x");
+    for line in [
+        "compress x -1 -T1 -o /dev/null",
+        "test x.rfn -T1",
+        "decompress -f x.rfn -T1 -o out",
+        "hash --sha256 x x x x -T1",
+    ] {
+        let (code, output) = on_a_terminal_of(40, &case, line);
+        assert_eq!(code, 0, "{line}: {output}");
+        let lines = drawn_lines(&output);
+        let progress = lines.iter().filter(|text| text.contains(" left"));
+        let progress: Vec<&String> = progress.collect();
+        assert!(!progress.is_empty(), "{line}: {output:?}");
+        for text in progress {
+            assert!(
+                text.contains(" %") && text.contains("/s"),
+                "{line}: {text:?}"
+            );
+            assert!(text.chars().count() < 40, "{line}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn standard_error_that_is_no_terminal_gets_no_progress() {
+    let case = Case::new();
+    case.write("x", &mixture(24 << 20));
+    let output = case.ok("compress x -T1");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains('\r') && text.lines().count() == 1, "{text}");
+}
