@@ -453,7 +453,10 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(result.rows.len(), 1, "{notes}");
-        assert!(notes.contains("its decompressed output differs from the input"), "{notes}");
+        assert!(
+            notes.contains("its decompressed output differs from the input"),
+            "{notes}"
+        );
         assert!(notes.contains("no such luck"), "{notes}");
         assert!(
             notes.contains("cannot start no-such-program-anywhere"),
