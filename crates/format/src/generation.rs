@@ -1,17 +1,19 @@
-//! Appended generations: the seam for archives that grow. Nothing is behind it yet: version 1 writes generation 0 only, and
-//! refuses every other number as unsupported.
+//! Appended generations: the seam for archives that grow. Nothing is behind it yet: version 1
+//! writes generation 0 only, and refuses every other number as unsupported.
 //!
-//! A writer appends to an archive by writing, after its End frame, a Generation frame, the new frames, and an Index and an End
-//! frame of their own. No earlier byte changes, so the archive stays readable as it was:
+//! A writer appends to an archive by writing, after its End frame, a Generation frame, the new
+//! frames, and an Index and an End frame of their own. No earlier byte changes, so the archive
+//! stays readable as it was:
 //!
 //! ```text
 //! magic … Index End | Generation … Index End | Generation … Index End
 //! generation 0        generation 1             generation 2
 //! ```
 //!
-//! The last End frame of the file belongs to the newest generation, whose index covers the whole archive, older generations
-//! included. A reader that needs an older state goes back: the End frame of the generation before ends where this one
-//! begins. Only its number and its start are needed for that; the Generation frame is to hold both.
+//! The last End frame of the file belongs to the newest generation, whose index covers the whole
+//! archive, older generations included. A reader that needs an older state goes back: the End frame
+//! of the generation before ends where this one begins. Only its number and its start are needed
+//! for that; the Generation frame is to hold both.
 
 use crate::check::check_equal;
 use crate::end::ArchiveEnd;
@@ -23,7 +25,8 @@ use crate::layout::END_FRAME_BYTES;
 pub struct Generation {
     /// 0 for the archive as it was written first, then 1, 2, 3 …
     pub number: u64,
-    /// Where it begins in the archive: at its Generation frame, or at the magic (0) for generation 0.
+    /// Where it begins in the archive: at its Generation frame, or at the magic (0) for generation
+    /// 0.
     pub start_offset: u64,
     /// Its End frame: where its index is, and where the generation ends (`archive_bytes`).
     pub end: ArchiveEnd,
@@ -39,7 +42,8 @@ impl Generation {
     /// The length of the archive before this generation was appended; `None` for generation 0.
     ///
     /// # Errors
-    /// [`FormatError::Value`] if the start contradicts the number or does not leave room for an earlier End frame.
+    /// [`FormatError::Value`] if the start contradicts the number or does not leave room for an
+    /// earlier End frame.
     fn earlier_archive_bytes(&self) -> Result<Option<u64>> {
         if self.number == 0 {
             return check_equal("start of generation 0", self.start_offset, 0).map(|()| None);
@@ -57,13 +61,14 @@ impl Generation {
     }
 }
 
-/// Reads generations from the newest to the oldest. `file_bytes` is the length of the file; `read` is given the length of an
-/// archive and reads the generation whose End frame ends there.
+/// Reads generations from the newest to the oldest. `file_bytes` is the length of the file; `read`
+/// is given the length of an archive and reads the generation whose End frame ends there.
 ///
 /// The iterator ends after generation 0 or the first error.
 ///
 /// # Errors
-/// Those of `read`; numbers that do not descend by 1, ends that do not meet the start of the next generation.
+/// Those of `read`; numbers that do not descend by 1, ends that do not meet the start of the next
+/// generation.
 pub fn generations(
     file_bytes: u64,
     mut read: impl FnMut(u64) -> Result<Generation>,

@@ -1,5 +1,5 @@
-//! Encrypted ("sealed") frames: the seam between the format and a cipher. No cipher is behind it yet, and version 1 neither
-//! writes sealed frames nor reads them.
+//! Encrypted ("sealed") frames: the seam between the format and a cipher. No cipher is behind it
+//! yet, and version 1 neither writes sealed frames nor reads them.
 //!
 //! A sealed frame is a frame of kind Envelope whose payload hides one whole frame, header included:
 //!
@@ -7,11 +7,13 @@
 //! clear header (kind Envelope) | nonce | encrypted inner frame | tag
 //! ```
 //!
-//! The clear header states only the length and the sequence number. Its checksums cover the encrypted bytes, so scanning
-//! and recovery records work without the key. The cipher authenticates the clear sequence number together with the inner
-//! frame, so sealed frames cannot be exchanged, dropped or repeated unnoticed.
+//! The clear header states only the length and the sequence number. Its checksums cover the
+//! encrypted bytes, so scanning and recovery records work without the key. The cipher authenticates
+//! the clear sequence number together with the inner frame, so sealed frames cannot be exchanged,
+//! dropped or repeated unnoticed.
 //!
-//! The cipher's code implements [`FrameSealer`] and [`FrameOpener`]; keys, nonces and randomness are its own business.
+//! The cipher's code implements [`FrameSealer`] and [`FrameOpener`]; keys, nonces and randomness
+//! are its own business.
 
 use crate::check::check_equal;
 use crate::error::FormatError;
@@ -21,10 +23,12 @@ use crate::limits::Limits;
 
 /// Encrypts frames.
 pub trait FrameSealer {
-    /// Appends nonce, encrypted `frame` and tag to `sealed`. `sequence` is authenticated with the frame, but not stored.
+    /// Appends nonce, encrypted `frame` and tag to `sealed`. `sequence` is authenticated with the
+    /// frame, but not stored.
     ///
     /// # Errors
-    /// [`SealError::TooLong`] if the cipher cannot take a message of this length or no further message under its key.
+    /// [`SealError::TooLong`] if the cipher cannot take a message of this length or no further
+    /// message under its key.
     fn seal(&mut self, sequence: u64, frame: &[u8], sealed: &mut Vec<u8>) -> Result<(), SealError>;
 }
 
@@ -33,7 +37,8 @@ pub trait FrameOpener {
     /// Authenticates `sealed` together with `sequence`, and returns the inner frame.
     ///
     /// # Errors
-    /// [`SealError::Rejected`] if anything differs from what was sealed. No decrypted byte is returned then.
+    /// [`SealError::Rejected`] if anything differs from what was sealed. No decrypted byte is
+    /// returned then.
     fn open(&self, sequence: u64, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
 }
 
@@ -49,7 +54,8 @@ pub enum SealError {
     Format(FormatError),
 }
 
-/// Seals `frame`, a complete frame with this `sequence` number, into a complete Envelope frame of the same number.
+/// Seals `frame`, a complete frame with this `sequence` number, into a complete Envelope frame of
+/// the same number.
 ///
 /// # Errors
 /// Those of the sealer.
@@ -64,12 +70,13 @@ pub fn seal_frame(
     Ok(complete_frame(kind, false, &sealed, sequence))
 }
 
-/// Opens the payload of an Envelope frame whose checksums were compared. Returns the checked header of the inner frame,
-/// and the whole inner frame.
+/// Opens the payload of an Envelope frame whose checksums were compared. Returns the checked header
+/// of the inner frame, and the whole inner frame.
 ///
 /// # Errors
-/// Those of the opener; [`SealError::Format`] if the inner header does not pass its checks, or has another sequence number
-/// than the clear one, or is an Envelope itself (an unknown kind, as everywhere in this version).
+/// Those of the opener; [`SealError::Format`] if the inner header does not pass its checks, or has
+/// another sequence number than the clear one, or is an Envelope itself (an unknown kind, as
+/// everywhere in this version).
 pub fn open_frame(
     opener: &dyn FrameOpener,
     clear: &FrameHeader,

@@ -1,9 +1,10 @@
-//! Chunks: their headers, the heads of their blocks, and how blocks of two streams follow each other.
+//! Chunks: their headers, the headers of their blocks, and the order of the blocks of two streams.
 //!
-//! Behind a chunk's header stand two heads without blocks, the *roots* of the streams. Each head names where the next one of
-//! its stream is, counted from the first root. Writers put one block behind the other, and so the places of the two next heads
-//! say whose block comes next, in one pass from front to back: [`BlockWalk`]. What does not follow from that, gaps, steps back
-//! and loops, is refused.
+//! A chunk's header is followed by two block headers without blocks, the *roots* of the streams.
+//! Each block header states the position of the next one of its stream, counted from the first
+//! root. Writers write blocks without gaps, so the positions of the two next block headers
+//! determine which stream the next block belongs to, in one pass from front to back: [`BlockWalk`].
+//! Anything else (gaps, steps back, loops) is rejected.
 
 use crate::check::{check_limit, check_range};
 use crate::error::{FormatError, Result};
@@ -11,7 +12,7 @@ use crate::limits::ADDRESS_BYTES_MAX;
 use crate::lrzip::header::{Cipher, Version};
 use crate::lrzip::record::number;
 
-/// Which stream a block belongs to.
+/// The stream of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Records.
@@ -20,7 +21,7 @@ pub enum Stream {
     Literals = 1,
 }
 
-/// What was done to the content of a chunk before its matches were found.
+/// The filter that was applied to the content of a chunk before its matches were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefilter {
     /// x86 branches made absolute.
@@ -29,28 +30,29 @@ pub enum Prefilter {
     Arm64,
 }
 
-/// What a chunk begins with.
+/// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// Bytes of each of its numbers.
+    /// The width of its numbers in bytes.
     pub width_bytes: u8,
-    /// No chunk follows. The oldest versions do not say.
+    /// Whether no chunk follows; the oldest versions do not state it.
     pub is_last: Option<bool>,
-    /// What was done to its content.
+    /// The filter that was applied to its content.
     pub prefilter: Option<Prefilter>,
-    /// Where its first root begins, counted from the chunk.
+    /// The offset of its first root in the chunk.
     pub length_bytes: u64,
 }
 
-/// The longest chunk header.
+/// The size of the longest chunk header in bytes.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 3 + 8;
 
 impl ChunkHeader {
-    /// Parses a header from the beginning of `bytes`, [`CHUNK_HEADER_BYTES_MAX`] of them if there are so many.
-    /// `has_prefilter`: the archive is one whose chunks name a filter.
+    /// Parses a header from the start of `bytes`; pass [`CHUNK_HEADER_BYTES_MAX`] of them if
+    /// available. `has_prefilter` states whether the chunks of the archive name a filter.
     ///
     /// # Errors
-    /// `Truncated`; `Value` for a width or a flag that no writer writes; `Reserved` for an unknown filter.
+    /// `Truncated`; `Value` for a width or a flag that no writer writes; `Reserved` for an unknown
+    /// filter.
     pub fn parse(
         version: Version,
         is_encrypted: bool,
@@ -118,15 +120,16 @@ impl ChunkHeader {
         };
         header.length_bytes += 1;
         if !is_encrypted {
-            // The length of the chunk, which no reader may believe: writers round it up to a page and cut it off.
+            // The length of the chunk, which is not reliable: writers round it up to a page and
+            // truncate it.
             header.length_bytes += u64::from(header.width_bytes);
         }
         Ok(header)
     }
 
-    /// Bytes of each number in the heads of blocks.
+    /// Returns the width of the numbers in block headers, in bytes.
     #[must_use]
-    pub fn head_width_bytes(&self, version: Version, is_encrypted: bool) -> u8 {
+    pub fn number_width_bytes(&self, version: Version, is_encrypted: bool) -> u8 {
         match version {
             Version::V4 | Version::V5 => 8,
             _ if is_encrypted => 8,
@@ -135,10 +138,10 @@ impl ChunkHeader {
     }
 }
 
-/// How a block was squeezed.
+/// How a block is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackEnd {
-    /// As it is.
+    /// Stored uncompressed.
     None,
     /// bzip2.
     Bzip2,
@@ -150,11 +153,11 @@ pub enum BackEnd {
     Gzip,
     /// ZPAQ.
     Zpaq,
-    /// LZMA behind a filter for x86.
+    /// LZMA after a filter for x86.
     LzmaX86,
-    /// LZMA behind a filter for ARM64.
+    /// LZMA after a filter for ARM64.
     LzmaArm64,
-    /// LZMA behind differences to the byte so many before.
+    /// LZMA after a delta filter of this distance.
     LzmaDelta(u8),
 }
 
@@ -188,7 +191,7 @@ impl BackEnd {
         })
     }
 
-    /// As lrzip calls it.
+    /// Returns lrzip's name for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -202,25 +205,25 @@ impl BackEnd {
     }
 }
 
-/// The head of a block or a root.
+/// The header of a block, or a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
     pub(super) kind: u8,
-    /// Bytes of the block in the archive, without what encryption adds.
+    /// The number of bytes of the block in the archive, without those that encryption adds.
     pub coded_bytes: u64,
-    /// Bytes of the block when open.
+    /// The number of bytes of the block after decompression.
     pub raw_bytes: u64,
     pub(super) next: u64,
 }
 
 impl BlockHeader {
-    /// Bytes of a head with this width of numbers.
+    /// Returns the size of a block header with numbers of this width.
     #[must_use]
     pub fn length_bytes(width_bytes: u8) -> usize {
         1 + 3 * usize::from(width_bytes)
     }
 
-    /// Parses a head. Its numbers are checked where it is used.
+    /// Parses a block header. Its numbers are checked where they are used.
     ///
     /// # Errors
     /// `Truncated`.
@@ -229,7 +232,7 @@ impl BlockHeader {
         let Some((&kind, numbers)) = bytes.get(..needed).and_then(|bytes| bytes.split_first())
         else {
             return Err(FormatError::Truncated {
-                what: "head of a block",
+                what: "header of a block",
                 needed_bytes: needed as u64,
                 available_bytes: bytes.len() as u64,
             });
@@ -243,7 +246,7 @@ impl BlockHeader {
         })
     }
 
-    /// Whether this can be a root.
+    /// Returns whether this can be a root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         (self.kind, self.coded_bytes, self.raw_bytes) == (3, 0, 0)
@@ -257,29 +260,29 @@ impl BlockHeader {
 /// A block as the walk found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundBlock {
-    /// How it was squeezed.
+    /// How it is compressed.
     pub back_end: BackEnd,
-    /// Bytes in the archive, without what encryption adds.
+    /// The number of bytes in the archive, without those that encryption adds.
     pub coded_bytes: u64,
-    /// Bytes in the archive in all.
+    /// The number of bytes in the archive in all.
     pub stored_bytes: u64,
-    /// Bytes when open.
+    /// The number of bytes after decompression.
     pub raw_bytes: u64,
 }
 
-/// What encryption adds to heads and blocks.
+/// The bytes that encryption adds to block headers and blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overhead {
-    /// Bytes added.
+pub struct EncryptionOverhead {
+    /// The number of bytes added.
     pub added_bytes: u64,
-    /// Shorter items are filled up to this.
+    /// Shorter items are padded to this size.
     pub item_bytes_min: u64,
 }
 
-impl Overhead {
-    /// Of a cipher.
+impl EncryptionOverhead {
+    /// Returns the overhead of a cipher.
     #[must_use]
-    pub fn of(cipher: Option<&Cipher>) -> Overhead {
+    pub fn of(cipher: Option<&Cipher>) -> EncryptionOverhead {
         let (added_bytes, item_bytes_min) = match cipher {
             None => (0, 0),
             // A salt; whole blocks of the cipher.
@@ -287,13 +290,13 @@ impl Overhead {
             // A nonce and a tag.
             Some(Cipher::Gcm { .. }) => (12 + 16, 0),
         };
-        Overhead {
+        EncryptionOverhead {
             added_bytes,
             item_bytes_min,
         }
     }
 
-    /// Bytes in the archive of an item of `length_bytes`.
+    /// Returns the number of bytes in the archive of an item of `length_bytes`.
     #[must_use]
     pub fn stored_bytes(&self, length_bytes: u64) -> u64 {
         length_bytes
@@ -306,29 +309,29 @@ impl Overhead {
 #[derive(Debug, Clone)]
 pub struct BlockWalk {
     version: Version,
-    overhead: Overhead,
-    head_bytes: u64,
-    /// Where the walk stands, counted from the first root.
+    overhead: EncryptionOverhead,
+    header_bytes: u64,
+    /// The current position, counted from the first root.
     position: u64,
-    /// Where the next head of each stream is; 0 when there is none.
+    /// The position of the next block header of each stream; 0 if there is none.
     next: [u64; 2],
     raw_bytes: [u64; 2],
 }
 
 impl BlockWalk {
-    /// Begins behind the two roots of a chunk, which were decrypted.
+    /// Starts after the two roots of a chunk, which must be decrypted.
     ///
     /// # Errors
-    /// `Value` if they are none, or if there are no records.
+    /// `Value` if they are not roots, or if there are no records.
     pub fn new(
         version: Version,
-        overhead: Overhead,
-        head_width_bytes: u8,
+        overhead: EncryptionOverhead,
+        number_width_bytes: u8,
         roots: [BlockHeader; 2],
     ) -> Result<BlockWalk> {
         for root in roots {
             if !root.is_root() {
-                let (what, rule) = ("type of the head of a stream", "3, without a block");
+                let (what, rule) = ("type of the root of a stream", "3, without a block");
                 return Err(FormatError::Value {
                     what,
                     value: u64::from(root.kind),
@@ -336,10 +339,11 @@ impl BlockWalk {
                 });
             }
         }
-        let head_bytes = overhead.stored_bytes(BlockHeader::length_bytes(head_width_bytes) as u64);
+        let header_bytes =
+            overhead.stored_bytes(BlockHeader::length_bytes(number_width_bytes) as u64);
         let next = roots.map(|root| root.next);
         if next[0] == 0 {
-            let (what, rule) = ("place of the first records", "behind the heads");
+            let (what, rule) = ("position of the first records", "after the roots");
             return Err(FormatError::Value {
                 what,
                 value: 0,
@@ -349,33 +353,34 @@ impl BlockWalk {
         Ok(BlockWalk {
             version,
             overhead,
-            head_bytes,
-            position: 2 * head_bytes,
+            header_bytes,
+            position: 2 * header_bytes,
             next,
             raw_bytes: [0; 2],
         })
     }
 
-    /// Where the walk stands, counted from the first root: at the head of a block, or at the end of the chunk.
+    /// Returns the position of the walk, counted from the first root: the header of the next block,
+    /// or the end of the chunk.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The stream of the block that comes next; `None` at the end of the chunk.
+    /// Returns the stream of the next block; `None` at the end of the chunk.
     ///
     /// # Errors
-    /// `Value` when the head that is named next is not here.
+    /// `Mismatch` if no stream continues at this position.
     pub fn next_stream(&self) -> Result<Option<Stream>> {
         match self.next {
             [0, 0] => Ok(None),
             [here, _] if here == self.position => Ok(Some(Stream::Records)),
             [_, here] if here == self.position => Ok(Some(Stream::Literals)),
             [records, literals] => Err(FormatError::Mismatch {
-                what: "place of the next block of the chunk",
+                what: "position of the next block of the chunk",
                 found: [records, literals]
                     .into_iter()
-                    .filter(|&place| place > 0)
+                    .filter(|&position| position > 0)
                     .min()
                     .unwrap_or(0),
                 expected: self.position,
@@ -383,36 +388,36 @@ impl BlockWalk {
         }
     }
 
-    /// Takes the head of the block that comes next, decrypted. `None`: a block without bytes, which may end the literals; it
-    /// takes place in the archive only if it is encrypted.
+    /// Takes the decrypted header of the next block. Returns `None` for a block without bytes,
+    /// which may end the literals; it has bytes in the archive only if it is encrypted.
     ///
     /// # Errors
-    /// `Value`, `Mismatch`, `OverLimit`, `Reserved` for what no writer writes.
-    pub fn take(&mut self, stream: Stream, head: &BlockHeader) -> Result<Option<FoundBlock>> {
+    /// `Value`, `Mismatch`, `OverLimit`, `Reserved` for values that no writer writes.
+    pub fn take(&mut self, stream: Stream, header: &BlockHeader) -> Result<Option<FoundBlock>> {
         let payload_at = check_range(
-            "place of a block in its chunk",
+            "position of a block in its chunk",
             self.position,
-            self.head_bytes,
+            self.header_bytes,
         )?;
-        let stored_bytes = self.overhead.stored_bytes(head.coded_bytes);
-        let end = check_range("place of a block in its chunk", payload_at, stored_bytes)?;
-        if head.next != 0 && head.next < end {
+        let stored_bytes = self.overhead.stored_bytes(header.coded_bytes);
+        let end = check_range("position of a block in its chunk", payload_at, stored_bytes)?;
+        if header.next != 0 && header.next < end {
             return Err(FormatError::Mismatch {
-                what: "place of the next block of a stream",
-                found: head.next,
+                what: "position of the next block of a stream",
+                found: header.next,
                 expected: end,
             });
         }
-        self.next[stream as usize] = head.next;
+        self.next[stream as usize] = header.next;
         self.position = end;
-        let is_tail = stream == Stream::Literals && head.is_empty() && head.next == 0;
+        let is_tail = stream == Stream::Literals && header.is_empty() && header.next == 0;
         if is_tail {
             return Ok(None);
         }
-        let back_end = BackEnd::from_kind(self.version, head.kind)?;
+        let back_end = BackEnd::from_kind(self.version, header.kind)?;
         for (what, value) in [
-            ("length of a block in the archive", head.coded_bytes),
-            ("length of a block", head.raw_bytes),
+            ("length of a block in the archive", header.coded_bytes),
+            ("length of a block", header.raw_bytes),
         ] {
             if value == 0 {
                 return Err(FormatError::Value {
@@ -422,21 +427,21 @@ impl BlockWalk {
                 });
             }
         }
-        if back_end == BackEnd::None && head.coded_bytes != head.raw_bytes {
+        if back_end == BackEnd::None && header.coded_bytes != header.raw_bytes {
             return Err(FormatError::Mismatch {
-                what: "length of a block that is stored as it is",
-                found: head.coded_bytes,
-                expected: head.raw_bytes,
+                what: "length of an uncompressed block",
+                found: header.coded_bytes,
+                expected: header.raw_bytes,
             });
         }
         let raw_bytes = &mut self.raw_bytes[stream as usize];
-        *raw_bytes = raw_bytes.saturating_add(head.raw_bytes);
+        *raw_bytes = raw_bytes.saturating_add(header.raw_bytes);
         check_limit("bytes of a stream", *raw_bytes, ADDRESS_BYTES_MAX)?;
         Ok(Some(FoundBlock {
             back_end,
-            coded_bytes: head.coded_bytes,
+            coded_bytes: header.coded_bytes,
             stored_bytes,
-            raw_bytes: head.raw_bytes,
+            raw_bytes: header.raw_bytes,
         }))
     }
 }
@@ -445,26 +450,26 @@ impl BlockWalk {
 mod tests {
     use super::*;
 
-    fn head(kind: u8, coded: u8, raw: u8, next: u8) -> BlockHeader {
+    fn header(kind: u8, coded: u8, raw: u8, next: u8) -> BlockHeader {
         BlockHeader::parse(&[kind, coded, raw, next], 1).unwrap()
     }
 
     fn walk(next: [u8; 2]) -> Result<BlockWalk> {
-        let roots = next.map(|next| head(3, 0, 0, next));
-        BlockWalk::new(Version::V6, Overhead::of(None), 1, roots)
+        let roots = next.map(|next| header(3, 0, 0, next));
+        BlockWalk::new(Version::V6, EncryptionOverhead::of(None), 1, roots)
     }
 
     #[test]
-    fn blocks_of_both_streams_in_any_order() {
+    fn accepts_blocks_of_both_streams_in_any_order() {
         let mut walk = walk([22, 8]).unwrap();
         assert_eq!(walk.next_stream(), Ok(Some(Stream::Literals)));
         let block = walk
-            .take(Stream::Literals, &head(6, 10, 50, 0))
+            .take(Stream::Literals, &header(6, 10, 50, 0))
             .unwrap()
             .unwrap();
         assert_eq!((block.back_end, block.raw_bytes), (BackEnd::Lzma, 50));
         assert_eq!(walk.next_stream(), Ok(Some(Stream::Records)));
-        walk.take(Stream::Records, &head(3, 7, 7, 0)).unwrap();
+        walk.take(Stream::Records, &header(3, 7, 7, 0)).unwrap();
         assert_eq!(walk.next_stream(), Ok(None));
         assert_eq!(walk.position(), 33);
     }
@@ -472,36 +477,36 @@ mod tests {
     #[test]
     fn an_empty_block_may_end_the_literals_only() {
         let mut empty = walk([8, 19]).unwrap();
-        empty.take(Stream::Records, &head(3, 7, 7, 0)).unwrap();
-        assert_eq!(empty.take(Stream::Literals, &head(3, 0, 0, 0)), Ok(None));
+        empty.take(Stream::Records, &header(3, 7, 7, 0)).unwrap();
+        assert_eq!(empty.take(Stream::Literals, &header(3, 0, 0, 0)), Ok(None));
         let mut walk = walk([8, 0]).unwrap();
-        assert!(walk.take(Stream::Records, &head(3, 0, 0, 0)).is_err());
+        assert!(walk.take(Stream::Records, &header(3, 0, 0, 0)).is_err());
     }
 
     #[test]
-    fn gaps_loops_and_nonsense_are_refused() {
+    fn rejects_gaps_loops_and_invalid_headers() {
         assert!(walk([0, 8]).is_err(), "no records");
         let gap = walk([9, 0]).unwrap();
         assert!(gap.next_stream().is_err());
         for (what, wrong) in [
-            ("a loop", head(3, 7, 7, 8)),
-            ("into itself", head(3, 7, 7, 18)),
-            ("stored, but shorter", head(3, 7, 8, 0)),
-            ("no bytes", head(6, 0, 8, 0)),
-            ("no raw bytes", head(6, 8, 0, 0)),
-            ("unknown", head(9, 7, 7, 0)),
+            ("a loop", header(3, 7, 7, 8)),
+            ("into itself", header(3, 7, 7, 18)),
+            ("stored, but shorter", header(3, 7, 8, 0)),
+            ("no bytes", header(6, 0, 8, 0)),
+            ("no raw bytes", header(6, 8, 0, 0)),
+            ("unknown", header(9, 7, 7, 0)),
         ] {
             let mut walk = walk([8, 0]).unwrap();
             assert!(walk.take(Stream::Records, &wrong).is_err(), "{what}");
         }
         let huge = BlockHeader::parse(&[[6].as_slice(), &[0xFF; 24]].concat(), 8).unwrap();
-        let roots = [8, 0].map(|next| head(3, 0, 0, next));
-        let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), 1, roots).unwrap();
+        let roots = [8, 0].map(|next| header(3, 0, 0, next));
+        let mut walk = BlockWalk::new(Version::V6, EncryptionOverhead::of(None), 1, roots).unwrap();
         assert!(walk.take(Stream::Records, &huge).is_err());
     }
 
     #[test]
-    fn chunk_headers_of_every_version() {
+    fn parses_chunk_headers_of_every_version() {
         let parse = |version, encrypted, filter, bytes: &[u8]| {
             let header = ChunkHeader::parse(version, encrypted, filter, bytes)?;
             Ok::<_, FormatError>((header.width_bytes, header.is_last, header.length_bytes))

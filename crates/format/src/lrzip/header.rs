@@ -5,28 +5,31 @@ use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
 
-/// The longest header: that of lrzip-next with a comment. Whoever parses gives so many bytes, if there are so many.
+/// The size of the longest header: that of lrzip-next with a comment. Callers of the parser pass
+/// this many bytes if available.
 pub const HEADER_BYTES_MAX: usize = 21 + 255;
 
 pub(super) const MAGIC: [u8; 4] = *b"LRZI";
 
-/// Bytes of the header of lrzip itself, of the descriptor of its second cipher, and of lrzip-next's header before its comment.
+/// The sizes in bytes of lrzip's header, of the descriptor of its second cipher, and of
+/// lrzip-next's header without its comment.
 const HEADER_BYTES: usize = 24;
 const DESCRIPTOR_BYTES: usize = 32;
 const NEXT_BYTES: usize = 21;
 
-/// Iterations of a key derivation that are still accepted: some tens of seconds of one core. lrzip writes about 11 million rounds of
-/// its first cipher in 2026, a number that grows by 1.8 a year, and allows itself 5 million of the second.
+/// The accepted numbers of iterations of a key derivation: some tens of seconds of one core. lrzip
+/// writes about 11 million rounds of its first cipher in 2026, a number that grows by a factor of
+/// 1.8 per year, and accepts 5 million of the second.
 const CBC_LOOPS_MAX: u64 = 1 << 28;
 const GCM_ITERATIONS_MAX: u32 = 10_000_000;
 
-/// Whether bytes begin as an lrzip archive does.
+/// Returns whether the bytes begin like an lrzip archive.
 #[must_use]
 pub fn is_lrzip(first_bytes: &[u8]) -> bool {
     first_bytes.starts_with(&MAGIC)
 }
 
-/// Which rules an archive follows.
+/// The version of the format that an archive follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// lrzip 0.4x: one chunk, records with lengths of eight bytes.
@@ -35,14 +38,14 @@ pub enum Version {
     V5,
     /// lrzip 0.6xx.
     V6,
-    /// lrzip 0.7.x. From 0.7.1 on chunks name a filter, which the header does not tell.
+    /// lrzip 0.7.x. Since 0.7.1 chunks name a filter, which the header does not state.
     V7,
     /// lrzip-next 0.14.
     Next14,
 }
 
 impl Version {
-    /// The minor version that headers state.
+    /// Returns the minor version that headers state.
     #[must_use]
     pub fn minor(self) -> u8 {
         match self {
@@ -54,7 +57,7 @@ impl Version {
         }
     }
 
-    /// As people write it.
+    /// Returns the customary name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,12 +70,12 @@ impl Version {
     }
 }
 
-/// What the content is checked with.
+/// The digest that protects the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestKind {
-    /// The MD5 of all content stands at the end.
+    /// The MD5 of the whole content, at the end of the archive.
     Md5,
-    /// A CRC-32 ends the records of each chunk.
+    /// A CRC-32 at the end of the records of each chunk.
     Crc,
 }
 
@@ -81,7 +84,7 @@ pub enum DigestKind {
 pub struct LzmaProperties {
     /// `(pb * 5 + lp) * 9 + lc`.
     pub packed: u8,
-    /// Bytes of the dictionary; 0 where the writer did not know them yet.
+    /// The dictionary size in bytes; 0 if the writer did not know it yet.
     pub dictionary_bytes: u32,
 }
 
@@ -90,9 +93,9 @@ pub struct LzmaProperties {
 pub enum Cipher {
     /// AES-128-CBC with a key by SHA-512, not authenticated.
     Cbc {
-        /// Salt; its first two bytes are the number of rounds.
+        /// The salt; its first two bytes encode the number of rounds.
         salt: [u8; 8],
-        /// Rounds of 64 bytes that are hashed for the key.
+        /// The number of rounds of 64 bytes that are hashed for the key.
         loops: u64,
     },
     /// AES-256-GCM with a key by PBKDF2-HMAC-SHA512.
@@ -105,7 +108,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// As people call it.
+    /// Returns the customary name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -115,30 +118,31 @@ impl Cipher {
     }
 }
 
-/// What an archive begins with.
+/// The header of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Its rules.
+    /// The version.
     pub version: Version,
-    /// Length of the content, where it was known.
+    /// The length of the content, if known.
     pub content_bytes: Option<u64>,
-    /// LZMA.
+    /// The properties of LZMA blocks.
     pub lzma: LzmaProperties,
-    /// What content is checked with.
+    /// The digest that protects the content.
     pub digest: DigestKind,
-    /// Encryption.
+    /// The encryption.
     pub cipher: Option<Cipher>,
-    /// Chunks that follow the first one begin with a header of their own (`LRZC`).
+    /// Whether chunks after the first one begin with a header of their own (`LRZC`).
     pub is_streaming: bool,
-    /// Where the first chunk begins.
+    /// The offset of the first chunk.
     pub length_bytes: usize,
 }
 
 impl Header {
-    /// Parses a header from the first bytes of an archive, [`HEADER_BYTES_MAX`] of them if there are so many.
+    /// Parses a header from the first bytes of an archive; pass [`HEADER_BYTES_MAX`] of them if
+    /// available.
     ///
     /// # Errors
-    /// `Magic`, `Truncated`, `Version`; `Value` and `OverLimit` for fields that no writer writes.
+    /// `Magic`, `Truncated`, `Version`; `Value` and `OverLimit` for values that no writer writes.
     pub fn parse(bytes: &[u8]) -> Result<Header> {
         let mut reader = Reader::new("lrzip header", bytes);
         if reader.array::<4>()? != MAGIC {
@@ -196,7 +200,7 @@ fn parse_lrzip(version: Version, mut reader: Reader) -> Result<Header> {
         version,
         content_bytes,
         lzma,
-        // Before 0.560 the field was not in use; any other value than 1 means that nobody wrote an MD5.
+        // Before 0.560 the field was unused; any value other than 1 means that there is no MD5.
         digest: match digest {
             1 if version != Version::V4 => DigestKind::Md5,
             _ => DigestKind::Crc,
@@ -207,7 +211,7 @@ fn parse_lrzip(version: Version, mut reader: Reader) -> Result<Header> {
     })
 }
 
-/// The old versions know no other end than the length.
+/// The old versions end at the stated length and have no other end mark.
 fn content_bytes(version: Version, stated: u64) -> Result<Option<u64>> {
     check_limit("content length in bytes", stated, ADDRESS_BYTES_MAX)?;
     let ends_by_length = matches!(version, Version::V4 | Version::V5);
@@ -216,7 +220,7 @@ fn content_bytes(version: Version, stated: u64) -> Result<Option<u64>> {
 
 fn cbc(salt: [u8; 8]) -> Result<Cipher> {
     let (shift, mantissa) = (u64::from(salt[0]), u64::from(salt[1]));
-    // Beyond 55 bits the shift would lose some.
+    // A shift by more than 55 bits would lose some.
     let loops = match shift {
         0..=55 => mantissa << shift,
         _ => u64::MAX,
@@ -294,7 +298,7 @@ fn parse_next(mut reader: Reader) -> Result<Header> {
     })
 }
 
-/// A dictionary by its LZMA2 code: 2^n or 3 * 2^(n - 1).
+/// Returns the dictionary size of an LZMA2 code: 2^n or 3 * 2^(n - 1).
 fn lzma2_dictionary_bytes(code: u8) -> Result<u32> {
     match code {
         0..40 => Ok((2 | u32::from(code & 1)) << (code / 2 + 11)),
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_their_fields() {
+    fn parses_the_fields_of_every_version() {
         for (minor, version, digest) in [
             (4, Version::V4, DigestKind::Crc),
             (5, Version::V5, DigestKind::Md5),
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_short_is_said() {
+    fn rejects_every_truncation() {
         let bytes = header(6);
         for length in 0..24 {
             assert!(Header::parse(&bytes[..length]).is_err(), "{length}");

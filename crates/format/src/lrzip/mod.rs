@@ -1,20 +1,23 @@
-//! What the bytes of an lrzip archive (`.lrz`) mean: a second dialect beside the native container.
+//! The meaning of the bytes of an lrzip archive (`.lrz`): a second dialect beside the native
+//! container.
 //!
-//! The format was learned from archives that lrzip's releases write, not from its sources; `docs/lrzip.md` describes what is read.
-//! An archive is a header, chunks, and the MD5 of its content. A chunk is a window of content, on its own: records that
-//! say which literal bytes and which copies of earlier content it is made of, and the literals. Both are *streams*, cut
-//! into blocks that are squeezed on their own; blocks of both follow each other in the order they were finished in, and each
-//! names the place of the next one of its stream.
+//! The format was derived from archives that lrzip's releases write, not from their sources;
+//! `docs/lrzip.md` describes it. An archive is a header, chunks, and the MD5 of its content. A
+//! chunk is an independent part of the content. It consists of records, which say which literal
+//! bytes and which copies of earlier content make up the chunk, and of the literals. Both are
+//! *streams*, cut into blocks that are compressed on their own. Blocks of both streams follow each
+//! other in the order in which they were finished, and each states the position of the next block
+//! of its stream.
 //!
-//! In the words of the native format the literals of all chunks are the store, and the records become extents, once copies of
-//! copies are followed to the store (the engine does that).
+//! In terms of the native format the literals of all chunks are the store, and the records become
+//! extents once copies of copies are resolved to the store (the engine does that).
 //!
 //! | file | what |
 //! |---|---|
-//! | [`header`] | the header, its versions and what they changed |
-//! | [`chunk`] | chunk headers, block heads, and how blocks follow each other |
+//! | [`header`] | the header, its versions and their differences |
+//! | [`chunk`] | chunk headers, block headers, and the order of blocks |
 //! | [`record`] | literals, matches, ends |
-//! | [`mod@write`] | all of these, the other way |
+//! | [`mod@write`] | writing all of these |
 
 pub mod chunk;
 pub mod header;
@@ -25,8 +28,8 @@ pub mod write;
 pub mod property;
 
 pub use chunk::{
-    BackEnd, BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, FoundBlock, Overhead,
-    Prefilter, Stream,
+    BackEnd, BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, EncryptionOverhead,
+    FoundBlock, Prefilter, Stream,
 };
 pub use header::{Cipher, DigestKind, HEADER_BYTES_MAX, Header, LzmaProperties, Version, is_lrzip};
 pub use record::{Record, RecordParser};

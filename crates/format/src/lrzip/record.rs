@@ -1,4 +1,4 @@
-//! The records of a chunk: which literals and which copies its content is made of.
+//! The records of a chunk: the literals and the copies that make up its content.
 
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
@@ -8,41 +8,42 @@ use crate::lrzip::header::Version;
 /// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// The next literals.
+    /// Literals.
     Literals {
-        /// How many, at least one.
+        /// The number of literals, at least 1.
         length_bytes: u64,
     },
-    /// Earlier content.
+    /// A copy of earlier content.
     Match {
-        /// How many bytes, at least one.
+        /// The number of bytes, at least 1.
         length_bytes: u64,
-        /// How far back they begin, at least one; less than the length for a period.
+        /// The distance back to the source, at least 1; less than the length for a period.
         distance_bytes: u64,
     },
-    /// The chunk is complete.
+    /// The end of the chunk.
     End {
-        /// CRC-32 of its content, as [`Header::digest`](super::Header) tells whether it counts: reflected, from 0, not inverted.
+        /// The CRC-32 of its content (reflected, initial value 0, not inverted).
+        /// [`Header::digest`](super::Header) tells whether it is meaningful.
         crc: Option<u32>,
     },
 }
 
-/// The longest record: head, length and distance of eight bytes each.
+/// The size of the longest record: type, length and distance of eight bytes each.
 const RECORD_BYTES_MAX: usize = 1 + 8 + 8;
 
-/// Parses records from bytes that come in pieces.
+/// Parses records from bytes that arrive in parts.
 #[derive(Debug, Clone)]
 pub struct RecordParser {
     length_width: usize,
     distance_width: usize,
     crc_width: usize,
-    held: [u8; RECORD_BYTES_MAX],
-    held_bytes: usize,
+    buffer: [u8; RECORD_BYTES_MAX],
+    buffered_bytes: usize,
     has_ended: bool,
 }
 
 impl RecordParser {
-    /// At the first record of a chunk with this width of numbers.
+    /// Creates a parser for the records of a chunk with numbers of this width.
     #[must_use]
     pub fn new(version: Version, width_bytes: u8) -> RecordParser {
         RecordParser {
@@ -58,22 +59,24 @@ impl RecordParser {
                 Version::V7 => 0,
                 _ => 4,
             },
-            held: [0; RECORD_BYTES_MAX],
-            held_bytes: 0,
+            buffer: [0; RECORD_BYTES_MAX],
+            buffered_bytes: 0,
             has_ended: false,
         }
     }
 
-    /// Whether the record that ends the chunk was parsed.
+    /// Returns whether the end record was parsed.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Takes the next record from the beginning of `input` on, which it moves past what was taken. `None`: it goes on behind.
+    /// Parses the next record from the start of `input` and advances `input`. Returns `None` if the
+    /// record continues in the next part.
     ///
     /// # Errors
-    /// `Value` for matches of no bytes or no distance, `OverLimit`, `Trailing` for bytes behind the last record.
+    /// `Value` for matches without length or distance, `OverLimit`, `Trailing` for bytes after the
+    /// end record.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Record>> {
         if self.has_ended && !input.is_empty() {
             return Err(FormatError::Trailing {
@@ -83,29 +86,29 @@ impl RecordParser {
         }
         loop {
             let needed = self.needed_bytes();
-            if self.held_bytes == needed {
+            if self.buffered_bytes == needed {
                 break;
             }
             let Some((&byte, rest)) = input.split_first() else {
                 return Ok(None);
             };
-            self.held[self.held_bytes] = byte;
-            self.held_bytes += 1;
+            self.buffer[self.buffered_bytes] = byte;
+            self.buffered_bytes += 1;
             *input = rest;
         }
         let record = self.record()?;
-        self.held_bytes = 0;
+        self.buffered_bytes = 0;
         self.has_ended = matches!(record, Record::End { .. });
         Ok(Some(record))
     }
 
-    /// Bytes of the record of which some are held; head and length tell.
+    /// Returns the size of the current record, as far as the buffered bytes determine it.
     fn needed_bytes(&self) -> usize {
         let fixed = 1 + self.length_width;
-        if self.held_bytes < fixed {
+        if self.buffered_bytes < fixed {
             return fixed;
         }
-        match (self.held[0], self.length()) {
+        match (self.buffer[0], self.length()) {
             (0, 0) => fixed + self.crc_width,
             (0, _) => fixed,
             _ => fixed + self.distance_width,
@@ -113,14 +116,14 @@ impl RecordParser {
     }
 
     fn length(&self) -> u64 {
-        number(&self.held[1..1 + self.length_width])
+        number(&self.buffer[1..1 + self.length_width])
     }
 
     fn record(&self) -> Result<Record> {
         let length_bytes = self.length();
         check_limit("record length in bytes", length_bytes, ADDRESS_BYTES_MAX)?;
-        let rest = &self.held[1 + self.length_width..self.held_bytes];
-        match (self.held[0], length_bytes) {
+        let rest = &self.buffer[1 + self.length_width..self.buffered_bytes];
+        match (self.buffer[0], length_bytes) {
             (0, 0) => Ok(Record::End {
                 crc: rest.try_into().ok().map(u32::from_le_bytes),
             }),
@@ -159,11 +162,11 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// All records of `bytes`, given in pieces.
-    fn records(version: Version, width: u8, bytes: &[u8], piece: usize) -> Result<Vec<Record>> {
+    /// Parses all records of `bytes`, passed in parts.
+    fn records(version: Version, width: u8, bytes: &[u8], part: usize) -> Result<Vec<Record>> {
         let mut parser = RecordParser::new(version, width);
         let mut found = Vec::new();
-        for mut input in bytes.chunks(piece) {
+        for mut input in bytes.chunks(part) {
             while let Some(record) = parser.next(&mut input)? {
                 found.push(record);
             }
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_every_width_in_any_pieces() {
+    fn parses_records_of_every_width_from_any_parts() {
         let literals = Record::Literals { length_bytes: 300 };
         let found = Record::Match {
             length_bytes: 65535,
@@ -184,22 +187,22 @@ mod tests {
         let mut v4 = vec![0, 44, 1, 0, 0, 0, 0, 0, 0, 1, 255, 255, 0, 0, 0, 0, 0, 0];
         v4.extend([3, 2, 0, 0, 0, 0, 0, 0]);
         v4.extend([0; 9 + 4]);
-        for piece in 1..20 {
+        for part in 1..20 {
             let expected = Ok(vec![literals, found, end(Some(0x0403_0201))]);
-            assert_eq!(records(Version::V6, 3, &v6, piece), expected);
+            assert_eq!(records(Version::V6, 3, &v6, part), expected);
             let expected = Ok(vec![literals, found, end(None)]);
-            assert_eq!(records(Version::V7, 3, &v7, piece), expected);
+            assert_eq!(records(Version::V7, 3, &v7, part), expected);
             let expected = Ok(vec![literals, found, end(Some(0))]);
-            assert_eq!(records(Version::V4, 8, &v4, piece), expected);
+            assert_eq!(records(Version::V4, 8, &v4, part), expected);
         }
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn rejects_invalid_records() {
         let no_distance = [1, 5, 0, 0];
         let no_length = [1, 0, 0, 7];
-        let behind = [0, 0, 0, 1, 2, 3, 4, 0];
-        for bytes in [&no_distance[..], &no_length, &behind] {
+        let trailing = [0, 0, 0, 1, 2, 3, 4, 0];
+        for bytes in [&no_distance[..], &no_length, &trailing] {
             assert!(records(Version::V6, 1, bytes, 100).is_err(), "{bytes:?}");
         }
     }

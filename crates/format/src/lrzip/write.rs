@@ -1,5 +1,6 @@
-//! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record) parse: version 6, that of lrzip
-//! 0.6, and of version 7 what its second cipher needs (one chunk, as lrzip 0.7.1 writes it).
+//! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record)
+//! parse: version 6 (lrzip 0.6), and of version 7 what its second cipher needs (one chunk, as lrzip
+//! 0.7.1 writes it).
 
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
@@ -7,13 +8,13 @@ use crate::limits::ADDRESS_BYTES_MAX;
 use crate::lrzip::chunk::{BackEnd, BlockHeader};
 use crate::lrzip::header::{Cipher, DigestKind, Header, MAGIC, Version};
 
-/// The longest literal run or match of one record, in bytes.
+/// The largest number of bytes in one record.
 pub const RECORD_LENGTH_MAX: u64 = u16::MAX as u64;
 
-/// Widths of numbers.
+/// The largest width of a number in bytes.
 pub const WIDTH_BYTES_MAX: u8 = 8;
 
-/// Bytes that a number up to `largest` takes, at least 1.
+/// Returns the number of bytes for numbers up to `largest`, at least 1.
 #[must_use]
 pub fn width_bytes(largest: u64) -> u8 {
     let bytes = (u64::BITS - largest.leading_zeros()).div_ceil(8);
@@ -21,10 +22,11 @@ pub fn width_bytes(largest: u64) -> u8 {
 }
 
 impl Header {
-    /// The header's bytes. Only versions 6 and 7 are written.
+    /// Returns the header's bytes. Only versions 6 and 7 are written.
     ///
     /// # Errors
-    /// `Version` for another one; `Value` if the version has no such cipher; `OverLimit` for the length of the content.
+    /// `Version` for another version; `Value` if the version does not have the cipher; `OverLimit`
+    /// for the length of the content.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         if !matches!(self.version, Version::V6 | Version::V7) {
             return Err(FormatError::Version {
@@ -56,7 +58,7 @@ impl Header {
         bytes.extend_from_slice(&[u8::from(self.is_streaming), 0]);
         bytes.push(self.lzma.packed);
         bytes.extend_from_slice(&self.lzma.dictionary_bytes.to_le_bytes());
-        // The last byte says in version 7 that the archive is not written as a stream.
+        // In version 7 the last byte states that the archive is not written as a stream.
         let is_whole = self.version == Version::V7 && !self.is_streaming;
         bytes.extend_from_slice(&[
             u8::from(self.digest == DigestKind::Md5),
@@ -74,8 +76,8 @@ impl Header {
     }
 }
 
-/// The header of a chunk without filters, as [`ChunkHeader`](super::ChunkHeader) parses it. `content_bytes` may be unknown: no reader
-/// believes it.
+/// Returns the header of a chunk without filters, as [`ChunkHeader`](super::ChunkHeader) parses it.
+/// `content_bytes` may be unknown: readers do not rely on it.
 #[must_use]
 pub fn chunk_header_bytes(
     version: Version,
@@ -96,7 +98,8 @@ pub fn chunk_header_bytes(
 }
 
 impl BlockHeader {
-    /// The head of a block. `next`: where the next head of its stream is, counted from the first root; 0 if there is none.
+    /// Creates the header of a block. `next` is the position of the next block header of its
+    /// stream, counted from the first root; 0 if there is none.
     #[must_use]
     pub fn new(back_end: BackEnd, coded_bytes: u64, raw_bytes: u64, next: u64) -> BlockHeader {
         BlockHeader {
@@ -107,13 +110,13 @@ impl BlockHeader {
         }
     }
 
-    /// The head that begins a stream.
+    /// Creates the root of a stream.
     #[must_use]
     pub fn root(next: u64) -> BlockHeader {
         BlockHeader::new(BackEnd::None, 0, 0, next)
     }
 
-    /// Its bytes with this width of numbers.
+    /// Returns its bytes with numbers of this width.
     ///
     /// # Errors
     /// `OverLimit` for a number that does not fit.
@@ -128,7 +131,7 @@ impl BlockHeader {
 }
 
 impl BackEnd {
-    /// Its number in the heads of blocks.
+    /// Returns its id in block headers.
     #[must_use]
     pub fn kind(self) -> u8 {
         match self {
@@ -153,7 +156,7 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// For a chunk with this width of numbers.
+    /// Creates a writer for a chunk with numbers of this width.
     #[must_use]
     pub fn new(version: Version, width_bytes: u8) -> RecordWriter {
         RecordWriter {
@@ -162,20 +165,20 @@ impl RecordWriter {
         }
     }
 
-    /// The next `length_bytes` are literals: as many records as they take.
+    /// Appends records for `length_bytes` literals.
     pub fn literals(&self, mut length_bytes: u64, out: &mut Vec<u8>) {
         while length_bytes > 0 {
-            let piece = length_bytes.min(RECORD_LENGTH_MAX);
+            let part = length_bytes.min(RECORD_LENGTH_MAX);
             out.push(0);
-            put_number(out, piece, 2);
-            length_bytes -= piece;
+            put_number(out, part, 2);
+            length_bytes -= part;
         }
     }
 
-    /// The next `length_bytes` are those `distance_bytes` before, at least 1.
+    /// Appends records for a copy of `length_bytes` bytes from `distance_bytes` before.
     ///
     /// # Errors
-    /// `Value` for no distance, `OverLimit` for one that does not fit.
+    /// `Value` for a distance of 0, `OverLimit` for one that does not fit.
     pub fn matched(
         &self,
         mut length_bytes: u64,
@@ -192,16 +195,16 @@ impl RecordWriter {
         }
         check_fits(distance_bytes, self.width_bytes)?;
         while length_bytes > 0 {
-            let piece = length_bytes.min(RECORD_LENGTH_MAX);
+            let part = length_bytes.min(RECORD_LENGTH_MAX);
             out.push(1);
-            put_number(out, piece, 2);
+            put_number(out, part, 2);
             put_number(out, distance_bytes, self.width_bytes);
-            length_bytes -= piece;
+            length_bytes -= part;
         }
         Ok(())
     }
 
-    /// The chunk is complete; `crc` as [`Record::End`](super::Record) has it.
+    /// Appends the end record; `crc` as in [`Record::End`](super::Record).
     pub fn end(&self, crc: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; 3]);
         if self.version != Version::V7 {
@@ -215,7 +218,7 @@ fn check_fits(number: u64, width_bytes: u8) -> Result<()> {
     check_limit("number in a chunk", number, largest)
 }
 
-/// The lowest `width_bytes` bytes of `number`.
+/// Appends the lowest `width_bytes` bytes of `number`.
 fn put_number(out: &mut Vec<u8>, number: u64, width_bytes: u8) {
     let bytes = number.to_le_bytes();
     out.extend_from_slice(&bytes[..usize::from(width_bytes.min(WIDTH_BYTES_MAX))]);
@@ -284,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn heads_hold_numbers_of_their_width() {
+    fn block_headers_hold_numbers_of_their_width() {
         assert_eq!([0, 255, 256, 65_536].map(width_bytes), [1, 1, 2, 3]);
         assert_eq!(width_bytes(u64::MAX), 8);
         for width in 1..=8 {
             let largest = u64::MAX >> (64 - 8 * u32::from(width));
-            let head = BlockHeader::new(BackEnd::Lzo, largest, 1, largest / 2);
-            let bytes = head.to_bytes(width).unwrap();
-            assert_eq!(BlockHeader::parse(&bytes, width), Ok(head));
+            let header = BlockHeader::new(BackEnd::Lzo, largest, 1, largest / 2);
+            let bytes = header.to_bytes(width).unwrap();
+            assert_eq!(BlockHeader::parse(&bytes, width), Ok(header));
             if width < 8 {
                 assert!(BlockHeader::root(largest + 1).to_bytes(width).is_err());
             }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{
-    BlockHeader, Cipher, DigestKind, HEADER_BYTES_MAX, Header, Overhead, Prefilter, Version,
+    BlockHeader, Cipher, DigestKind, EncryptionOverhead, HEADER_BYTES_MAX, Header, Prefilter,
+    Version,
 };
 use refrain_storage::Source;
 
@@ -125,9 +126,11 @@ impl LrzipLayout {
 
 fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {
     let is_encrypted = header.cipher.is_some();
-    let width = chunk.header.head_width_bytes(header.version, is_encrypted);
+    let width = chunk
+        .header
+        .number_width_bytes(header.version, is_encrypted);
     let head_bytes = BlockHeader::length_bytes(width) as u64;
-    let head_bytes = Overhead::of(header.cipher.as_ref()).stored_bytes(head_bytes);
+    let head_bytes = EncryptionOverhead::of(header.cipher.as_ref()).stored_bytes(head_bytes);
     let blocks = |blocks: &[Block]| {
         let blocks = blocks.iter().map(|block| describe_block(block, head_bytes));
         blocks.collect()

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::{
-    BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, DigestKind, HEADER_BYTES_MAX,
-    Header, Overhead, Stream, Version,
+    BlockHeader, BlockWalk, CHUNK_HEADER_BYTES_MAX, ChunkHeader, DigestKind, EncryptionOverhead,
+    HEADER_BYTES_MAX, Header, Stream, Version,
 };
 
 use super::coded::{Block, Opener};
@@ -160,8 +160,8 @@ impl LayoutReader {
             }
         };
         self.is_last = header.is_last == Some(true);
-        let width = header.head_width_bytes(self.header.version, self.header.cipher.is_some());
-        let overhead = Overhead::of(self.header.cipher.as_ref());
+        let width = header.number_width_bytes(self.header.version, self.header.cipher.is_some());
+        let overhead = EncryptionOverhead::of(self.header.cipher.as_ref());
         let mut walk = BlockWalk::new(self.header.version, overhead, width, roots)?;
         let base = self.next + header.length_bytes;
         let mut chunk = Chunk {
@@ -216,7 +216,7 @@ impl LayoutReader {
     /// The head at `at`, and where its block begins.
     fn head(&self, at: u64, width: u8) -> Result<(BlockHeader, u64)> {
         let length = BlockHeader::length_bytes(width) as u64;
-        let stored = Overhead::of(self.header.cipher.as_ref()).stored_bytes(length);
+        let stored = EncryptionOverhead::of(self.header.cipher.as_ref()).stored_bytes(length);
         let bytes = self
             .input
             .exact("the head of a block", at, stored as usize)?;
@@ -230,7 +230,7 @@ impl LayoutReader {
         let is_encrypted = self.header.cipher.is_some();
         let bytes = self.input.up_to(self.next, CHUNK_HEADER_BYTES_MAX)?;
         let header = ChunkHeader::parse(version, is_encrypted, has_prefilter, &bytes)?;
-        let width = header.head_width_bytes(version, is_encrypted);
+        let width = header.number_width_bytes(version, is_encrypted);
         let (first, second_at) = self.head(self.next + header.length_bytes, width)?;
         let (second, _) = self.head(second_at, width)?;
         if !first.is_root() || !second.is_root() {

@@ -241,7 +241,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_format::lrzip::{BlockWalk, Overhead, Version};
+    use refrain_format::lrzip::{BlockWalk, EncryptionOverhead, Version};
     use refrain_testkit::Rng;
 
     /// Writes what can be written.
@@ -254,7 +254,8 @@ mod tests {
         let length = BlockHeader::length_bytes(width);
         let head = |at: usize| BlockHeader::parse(&chunk[at..], width).unwrap();
         let roots = [head(0), head(length)];
-        let mut walk = BlockWalk::new(Version::V6, Overhead::of(None), width, roots).unwrap();
+        let mut walk =
+            BlockWalk::new(Version::V6, EncryptionOverhead::of(None), width, roots).unwrap();
         let mut found = Vec::new();
         while let Some(stream) = walk.next_stream().unwrap() {
             let at = walk.position() as usize;

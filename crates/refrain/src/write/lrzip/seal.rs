@@ -1,13 +1,13 @@
 //! Encryption of what is written, item by item, in the order of the archive.
 
-use refrain_format::lrzip::{Cipher, Overhead};
+use refrain_format::lrzip::{Cipher, EncryptionOverhead};
 use refrain_protect::lrzip::{Draw, Item, Keys};
 
 use crate::error::{Error, Result};
 
 /// Encrypts what is written, if the archive is encrypted.
 pub(crate) struct Sealer {
-    overhead: Overhead,
+    overhead: EncryptionOverhead,
     secret: Option<(Keys, Draw)>,
 }
 
@@ -18,7 +18,7 @@ impl Sealer {
     /// Leaves everything as it is.
     pub(crate) fn open() -> Sealer {
         Sealer {
-            overhead: Overhead::of(None),
+            overhead: EncryptionOverhead::of(None),
             secret: None,
         }
     }
@@ -26,7 +26,7 @@ impl Sealer {
     /// Encrypts with the keys of a cipher.
     pub(crate) fn new(cipher: &Cipher, keys: Keys, draw: Draw) -> Sealer {
         Sealer {
-            overhead: Overhead::of(Some(cipher)),
+            overhead: EncryptionOverhead::of(Some(cipher)),
             secret: Some((keys, draw)),
         }
     }
