@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use refrain_codec::property::{filters_are_reversible, round_trip};
-use refrain_codec::{Plan, Workspace, codecs};
+use refrain_codec::{BlockPlan, Workspace, codecs};
 use refrain_fuzz::{Part, content};
 
 fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
@@ -16,9 +16,9 @@ fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
     let described = known[usize::from(codec) % known.len()].describe();
     let (least, most) = (*described.levels.start(), *described.levels.end());
     let level = least + i32::from(level) % (most - least + 1);
-    let plan = Plan {
+    let plan = BlockPlan {
         filter_trial,
-        ..Plan::plain(described.id, level)
+        ..BlockPlan::plain(described.id, level)
     };
     round_trip(&mut Workspace::new(), &raw, &plan);
     filters_are_reversible(&raw, &filters);

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use refrain_codec::{
-    BlockDescription, CodecId, Plan, Settings, Workspace, codecs, decode, encode_block,
+    BlockDescription, BlockPlan, CodecId, Settings, Workspace, codecs, decode, encode_block,
 };
 
 fn main() -> ExitCode {
@@ -82,7 +82,7 @@ fn measure(
     codec: CodecId,
     level: i32,
 ) -> refrain_codec::Result<Row> {
-    let plan = Plan {
+    let plan = BlockPlan {
         codec,
         settings: Settings::level(level),
         machine_code: None,

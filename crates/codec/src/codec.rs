@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// What a codec says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
+pub struct CodecDescription {
     /// Number in archives.
     pub id: CodecId,
     /// Name in options and listings.
@@ -26,7 +26,7 @@ pub struct Description {
 /// What a codec wants done with a block whose sample looks like noise. The block may still hold
 /// repeats that lie between the pieces of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnNoise {
+pub enum OnIncompressible {
     /// Store it: the codec's window is too small for such repeats.
     Store,
     /// Run the codec: it skips noise as fast as any check could.
@@ -42,7 +42,7 @@ pub enum OnNoise {
 /// bytes, upper bounds, and leave out the raw and the compressed bytes themselves.
 pub trait Codec: Sync {
     /// Name, number, levels.
-    fn describe(&self) -> Description;
+    fn describe(&self) -> CodecDescription;
 
     /// Appends the compressed form of `raw` to `out` and returns the bytes a decoder needs beside it.
     ///
@@ -105,12 +105,12 @@ pub trait Codec: Sync {
     }
 
     /// Whether opening a block takes so long that a cache should rather keep it in another form.
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         false
     }
 
     /// What to do with a block whose sample looks like noise.
-    fn on_noise(&self, settings: &Settings) -> OnNoise;
+    fn on_incompressible(&self, settings: &Settings) -> OnIncompressible;
 }
 
 /// The level that `settings` asks for, checked against the codec's range.

@@ -1,6 +1,6 @@
 //! From a block and a plan to a payload: look, filter, squeeze, and fall back when that does not pay.
 
-use crate::codec::{Codec, OnNoise};
+use crate::codec::{Codec, OnIncompressible};
 use crate::description::{BlockDescription, FallbackReason};
 use crate::error::{Error, Result};
 use crate::filter::candidates::candidates;
@@ -8,7 +8,7 @@ use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::id::CodecId;
 use crate::params::Params;
-use crate::plan::{Plan, TunedCodec};
+use crate::plan::{BlockPlan, TunedCodec};
 use crate::raw_length::check_raw_length;
 use crate::registry;
 use crate::sample::{SAMPLED_FROM_BYTES, take_sample};
@@ -30,7 +30,7 @@ const FULL_PASS_SAVING_LOG: u32 = 8;
 /// payload is never larger than `raw`.
 ///
 /// Blocks of 64 KiB and more are looked at first: filters are tried on a sample, and when the sample
-/// holds nothing to squeeze, the codec is spared as far as `OnNoise` says. This takes up to about
+/// holds nothing to squeeze, the codec is spared as far as `OnIncompressible` says. This takes up to about
 /// 2 MiB of memory, whatever the plan's limit.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ const FULL_PASS_SAVING_LOG: u32 = 8;
 pub fn encode_block(
     workspace: &mut Workspace,
     raw: &[u8],
-    plan: &Plan,
+    plan: &BlockPlan,
     out: &mut Vec<u8>,
 ) -> Result<BlockDescription> {
     check_raw_length(raw.len() as u64)?;
@@ -58,7 +58,7 @@ pub fn encode_block(
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn looks_like_noise(
+pub fn looks_incompressible(
     workspace: &mut Workspace,
     parts: &[&[u8]],
     filter_trial: bool,
@@ -77,7 +77,7 @@ pub fn looks_like_noise(
 ///
 /// # Errors
 /// `UnsupportedCodec`.
-pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
+pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u64> {
     let mut codec_bytes = 0;
     for choice in std::iter::once(plan.planned()).chain(plan.machine_code) {
         registry::by_id(choice.codec)?;
@@ -96,7 +96,7 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &Plan) -> Result<u64> {
 ///
 /// # Errors
 /// `UnsupportedCodec`.
-pub fn fits_memory(raw_length_bytes: u64, plan: &Plan) -> Result<bool> {
+pub fn fits_memory(raw_length_bytes: u64, plan: &BlockPlan) -> Result<bool> {
     registry::by_id(plan.codec)?;
     Ok(fitting_bytes(&plan.planned(), raw_length_bytes, plan).is_some())
 }
@@ -104,7 +104,7 @@ pub fn fits_memory(raw_length_bytes: u64, plan: &Plan) -> Result<bool> {
 fn encode_checked(
     workspace: &mut Workspace,
     raw: &[u8],
-    plan: &Plan,
+    plan: &BlockPlan,
     out: &mut Vec<u8>,
 ) -> Result<BlockDescription> {
     let planned = registry::by_id(plan.codec)?;
@@ -142,11 +142,11 @@ fn is_incompressible(
     planned: &dyn Codec,
     settings: &Settings,
 ) -> Result<bool> {
-    let on_noise = planned.on_noise(settings);
-    if on_noise == OnNoise::Run || !sample_is_incompressible(workspace)? {
+    let on_incompressible = planned.on_incompressible(settings);
+    if on_incompressible == OnIncompressible::Run || !sample_is_incompressible(workspace)? {
         return Ok(false);
     }
-    if on_noise == OnNoise::Store {
+    if on_incompressible == OnIncompressible::Store {
         return Ok(true);
     }
     let quick_bytes = quick_bytes(workspace, raw)?;
@@ -191,7 +191,7 @@ fn squeeze(
     raw: &[u8],
     filtered: &[u8],
     filters: FilterChain,
-    plan: &Plan,
+    plan: &BlockPlan,
     out: &mut Vec<u8>,
 ) -> Result<BlockDescription> {
     let start = out.len();
@@ -229,7 +229,7 @@ fn squeeze(
 }
 
 /// What is tried in turn: the codec that is planned for such blocks, then the lighter one.
-fn attempts(plan: &Plan, filters: FilterChain) -> impl Iterator<Item = TunedCodec> {
+fn attempts(plan: &BlockPlan, filters: FilterChain) -> impl Iterator<Item = TunedCodec> {
     let is_machine_code = filters.steps().any(FilterStep::is_for_branches);
     let planned = match plan.machine_code {
         Some(machine_code) if is_machine_code => machine_code,
@@ -247,7 +247,7 @@ fn lighter() -> TunedCodec {
 }
 
 /// What the attempt needs with the settings that fit, in bytes.
-fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<u64> {
+fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &BlockPlan) -> Option<u64> {
     let (settings, _) = fitting(attempt, raw_length_bytes, plan)?;
     let codec = registry::by_id(attempt.codec).ok()?;
     Some(codec.encode_memory_bytes(raw_length_bytes, &settings))
@@ -255,7 +255,11 @@ fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Op
 
 /// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and
 /// whether they are smaller.
-fn fitting(attempt: &TunedCodec, raw_length_bytes: u64, plan: &Plan) -> Option<(Settings, bool)> {
+fn fitting(
+    attempt: &TunedCodec,
+    raw_length_bytes: u64,
+    plan: &BlockPlan,
+) -> Option<(Settings, bool)> {
     let codec = registry::by_id(attempt.codec).ok()?;
     let mut settings = attempt.settings;
     let mut reduced = false;

@@ -14,11 +14,11 @@ impl CodecId {
     /// The first number reserved for more codecs of this project.
     pub const FIRST_RESERVED: Self = Self(16);
     /// The first number of codecs that only plugins implement.
-    pub const FIRST_FOREIGN: Self = Self(0x8000);
+    pub const FIRST_PLUGIN: Self = Self(0x8000);
 
     /// Whether only a plugin can implement the codec.
     #[must_use]
-    pub fn is_foreign(self) -> bool {
-        self >= Self::FIRST_FOREIGN
+    pub fn is_plugin(self) -> bool {
+        self >= Self::FIRST_PLUGIN
     }
 }

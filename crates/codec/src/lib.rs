@@ -12,7 +12,7 @@
 //! The same input, plan and version of this crate give the same bytes: on any machine, in any
 //! thread, with a fresh [`Workspace`] or a used one.
 
-// `unsafe` only in `cm/lanes.rs`, which says why.
+// `unsafe` only in `codecs/cm/lanes.rs`, which says why.
 #![deny(unsafe_code)]
 
 mod arithmetic;
@@ -40,18 +40,18 @@ mod workspace;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{Codec, Description, OnNoise};
+pub use codec::{Codec, CodecDescription, OnIncompressible};
 pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
 pub use description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
-pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_like_noise};
+pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompressible};
 pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
 pub use filter::chain::{FilterChain, MAX_FILTERS};
 pub use filter::step::FilterStep;
 pub use id::CodecId;
 pub use params::{MAX_PARAMS_BYTES, Params};
-pub use plan::{Plan, TunedCodec};
+pub use plan::{BlockPlan, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
-pub use registry::{by_id, by_name, codecs, opens_slowly, supported};
+pub use registry::{by_id, by_name, codecs, is_slow_to_decode, supported};
 pub use settings::Settings;
 pub use workspace::Workspace;

@@ -14,7 +14,7 @@ pub struct TunedCodec {
 
 /// What `encode_block` shall do with one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct BlockPlan {
     /// The codec to use if it pays.
     pub codec: CodecId,
     /// Its tuning.
@@ -27,7 +27,7 @@ pub struct Plan {
     pub memory_limit_bytes: u64,
 }
 
-impl Plan {
+impl BlockPlan {
     /// A plan without filters and without a memory limit, as for small metadata.
     #[must_use]
     pub fn plain(codec: CodecId, level: i32) -> Self {

@@ -6,7 +6,7 @@ use crate::description::{BlockDescription, UntrustedBlockDescription};
 use crate::encode::encode_block;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
-use crate::plan::Plan;
+use crate::plan::BlockPlan;
 use crate::workspace::Workspace;
 
 pub use crate::test_data::{arm64_code, figures, noise, text, wave, x86_code};
@@ -16,7 +16,7 @@ pub use crate::test_data::{arm64_code, figures, noise, text, wave, x86_code};
 pub fn round_trip(
     workspace: &mut Workspace,
     raw: &[u8],
-    plan: &Plan,
+    plan: &BlockPlan,
 ) -> (BlockDescription, Vec<u8>) {
     let mut used = b"header".to_vec();
     let result = encode_block(workspace, raw, plan, &mut used);

@@ -36,7 +36,7 @@ pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
         .ok_or(Error::UnsupportedCodec(id))
 }
 
-/// The codec with this name (as in `Description::name`).
+/// The codec with this name (as in `CodecDescription::name`).
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Codec> {
     codecs().find(|codec| codec.describe().name == name)
@@ -50,8 +50,8 @@ pub fn supported(id: CodecId) -> bool {
 
 /// Whether the codec opens blocks at tens of megabytes a second and less; false for codecs that this build lacks.
 #[must_use]
-pub fn opens_slowly(id: CodecId) -> bool {
-    by_id(id).is_ok_and(Codec::opens_slowly)
+pub fn is_slow_to_decode(id: CodecId) -> bool {
+    by_id(id).is_ok_and(Codec::is_slow_to_decode)
 }
 
 impl CodecId {
@@ -98,7 +98,7 @@ mod tests {
         }
         assert!(!supported(CodecId(9)));
         assert!(!supported(CodecId(0x8001)));
-        assert!(CodecId(0x8001).is_foreign());
+        assert!(CodecId(0x8001).is_plugin());
         assert_eq!(CodecId(0x8001).to_string(), "#32769");
         assert_eq!(CodecId::PPMD.to_string(), "ppmd");
     }

@@ -3,7 +3,7 @@
 /// Tuning of one codec. Fields that a codec has no use for are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Level in the codec's own scale (`Description::levels`); `None`: its default.
+    /// Level in the codec's own scale (`CodecDescription::levels`); `None`: its default.
     pub level: Option<i32>,
     /// zstd: log2 of the window, lzma: log2 of the dictionary, in bytes; `None`: as large as the block.
     pub window_log: Option<u32>,

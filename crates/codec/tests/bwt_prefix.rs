@@ -6,7 +6,7 @@
 mod data;
 
 use data::{Random, noise};
-use refrain_codec::{CodecId, Plan, Workspace, decode, decode_prefix, encode_block};
+use refrain_codec::{BlockPlan, CodecId, Workspace, decode, decode_prefix, encode_block};
 
 /// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every place in a run of it is one.
 fn anchored_byte() -> u8 {
@@ -47,7 +47,7 @@ fn prefixes_with_many_escaped_bytes_open() {
 
     let mut workspace = Workspace::new();
     let mut data = Vec::new();
-    let plan = Plan::plain(CodecId::BWT, 1);
+    let plan = BlockPlan::plain(CodecId::BWT, 1);
     let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
     assert_eq!(block.codec, CodecId::BWT);
     assert_eq!(block.params.as_bytes()[0], escape);

@@ -1,7 +1,7 @@
 //! The hash of a match model wraps around; it must not panic where overflow is checked (development and fuzzing).
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
-use refrain_codec::{CodecId, Plan, Workspace, decode, encode_block};
+use refrain_codec::{BlockPlan, CodecId, Workspace, decode, encode_block};
 
 #[test]
 fn a_hash_at_the_end_of_its_range_goes_on() {
@@ -12,7 +12,7 @@ fn a_hash_at_the_end_of_its_range_goes_on() {
     raw.resize(1000, b' ');
     let mut workspace = Workspace::new();
     let mut data = Vec::new();
-    let plan = Plan::plain(CodecId::CM, 2);
+    let plan = BlockPlan::plain(CodecId::CM, 2);
     let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
     assert_eq!(block.codec, CodecId::CM);
     let mut opened = Vec::new();

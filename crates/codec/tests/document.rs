@@ -2,7 +2,7 @@
 //! neither can change alone.
 #![allow(clippy::unwrap_used)]
 
-use refrain_codec::{CodecId, FilterStep, Plan, Settings, Workspace, codecs, encode_block};
+use refrain_codec::{BlockPlan, CodecId, FilterStep, Settings, Workspace, codecs, encode_block};
 
 const DOCUMENT: &str = include_str!("../../../docs/format.md");
 
@@ -32,7 +32,7 @@ fn codecs_have_the_numbers_and_names_of_the_document() {
         .collect();
     built.sort_unstable();
     assert_eq!(documented, built);
-    for first in [CodecId::FIRST_RESERVED, CodecId::FIRST_FOREIGN] {
+    for first in [CodecId::FIRST_RESERVED, CodecId::FIRST_PLUGIN] {
         let range = format!("{}–", first.0);
         let rows = rows("| Codec | name |");
         assert!(
@@ -53,7 +53,7 @@ fn codecs_write_as_many_parameters_as_the_document_says() {
             .filter(|pair| pair[1].starts_with("byte"))
             .filter_map(|pair| pair[0].parse::<usize>().ok())
             .sum();
-        let plan = Plan {
+        let plan = BlockPlan {
             codec: CodecId(id),
             settings: Settings::default(),
             machine_code: None,

@@ -16,12 +16,14 @@ use arithmetic::Damage;
 use data::{
     Random, code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text,
 };
-use refrain_codec::{CodecId, Plan, UntrustedBlockDescription, Workspace, decode, encode_block};
+use refrain_codec::{
+    BlockPlan, CodecId, UntrustedBlockDescription, Workspace, decode, encode_block,
+};
 
 /// Parameters and data of a block; `None` when it was not worth coding.
 fn encoded(workspace: &mut Workspace, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut out = Vec::new();
-    let plan = Plan::plain(CodecId::BWT, 1);
+    let plan = BlockPlan::plain(CodecId::BWT, 1);
     let block = encode_block(workspace, raw, &plan, &mut out).unwrap();
     (block.codec == CodecId::BWT).then(|| (block.params.as_bytes().to_vec(), out))
 }

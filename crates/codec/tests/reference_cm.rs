@@ -15,14 +15,14 @@ mod data;
 use arithmetic::{Damage, Decoder};
 use data::{code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text};
 use refrain_codec::{
-    BlockDescription, CodecId, Plan, UntrustedBlockDescription, Workspace, decode, decode_prefix,
-    encode_block,
+    BlockDescription, BlockPlan, CodecId, UntrustedBlockDescription, Workspace, decode,
+    decode_prefix, encode_block,
 };
 
 /// Parameters and data of a block; `None` when it was not worth coding.
 fn encoded(workspace: &mut Workspace, level: i32, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut out = Vec::new();
-    let plan = Plan::plain(CodecId::CM, level);
+    let plan = BlockPlan::plain(CodecId::CM, level);
     let block = encode_block(workspace, raw, &plan, &mut out).unwrap();
     (block.codec == CodecId::CM).then(|| (block.params.as_bytes().to_vec(), out))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_codec::opens_slowly;
+use refrain_codec::is_slow_to_decode;
 use refrain_format::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 use refrain_pool::{Crew, crew};
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
@@ -78,7 +78,7 @@ pub fn compress(
     let reach_bytes = reach(options, &tuning, is_for_pipe, is_pipe_to_pipe)?;
     let kept = KeptBytes {
         frames: prepared.log_bytes() + if is_pipe_to_pipe { reach_bytes } else { 0 },
-        packed: has_pipes && opens_slowly(tuning.plan.codec),
+        packed: has_pipes && is_slow_to_decode(tuning.plan.codec),
     };
     let run = Run {
         tuning,
@@ -89,7 +89,7 @@ pub fn compress(
         opens_blocks: has_pipes
             || prepared.log_memory.is_some()
                 && sink.read_back().is_some()
-                && !opens_slowly(tuning.plan.codec),
+                && !is_slow_to_decode(tuning.plan.codec),
         watch,
     };
     crew(options.threads.max(1), |crew| {

@@ -63,11 +63,13 @@ impl FromStr for CodecChoice {
         };
         let levels = codec.describe().levels;
         match level {
-            Some(level) if !levels.contains(&level) => Err(usage(format!(
-                "codec {name} has levels {} to {}, not {level}",
-                levels.start(),
-                levels.end()
-            ))),
+            Some(level) if !levels.contains(&level) => {
+                let (first, last) = (levels.start(), levels.end());
+                Err(usage(match first == last {
+                    true => format!("codec {name} has only level {first}, not {level}"),
+                    false => format!("codec {name} has levels {first} to {last}, not {level}"),
+                }))
+            }
             _ => Ok(CodecChoice {
                 name: name.to_owned(),
                 level,
@@ -88,6 +90,19 @@ impl fmt::Display for CodecChoice {
 /// The names that [`CodecChoice`] takes.
 pub fn codec_names() -> impl Iterator<Item = &'static str> {
     codecs().map(|codec| codec.describe().name)
+}
+
+/// The codecs that [`CodecChoice`] takes, for help texts: `NAME[:FIRST..LAST]`, or `NAME` alone for a
+/// codec with a single level.
+pub fn codec_usages() -> impl Iterator<Item = String> {
+    codecs().map(|codec| {
+        let codec = codec.describe();
+        let (first, last) = (codec.levels.start(), codec.levels.end());
+        match first == last {
+            true => codec.name.to_owned(),
+            false => format!("{}[:{first}..{last}]", codec.name),
+        }
+    })
 }
 
 /// How to compress. `threads` changes nothing but the time; everything else may change the archive's bytes.
@@ -201,5 +216,18 @@ mod tests {
             let error = wrong.parse::<CodecChoice>().expect_err(wrong);
             assert_eq!(error.kind, ErrorKind::Usage);
         }
+    }
+
+    #[test]
+    fn usage_of_a_codec_with_one_level_is_its_name() {
+        let usages: Vec<_> = codec_usages().collect();
+        assert!(usages.contains(&"zstd[:1..22]".to_owned()), "{usages:?}");
+        assert!(usages.contains(&"bwt".to_owned()), "{usages:?}");
+        let error = "bwt:3".parse::<CodecChoice>().expect_err("no such level");
+        let message = error.to_string();
+        assert!(
+            message.ends_with("codec bwt has only level 1, not 3"),
+            "{message}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! From a row of the level table and the caller's options to what a run works with.
 
 use refrain_codec::{
-    CodecId, MAX_RAW_LENGTH_BYTES, Plan, Settings, TunedCodec, by_id, by_name, encode_memory_bytes,
-    fits_memory,
+    BlockPlan, CodecId, MAX_RAW_LENGTH_BYTES, Settings, TunedCodec, by_id, by_name,
+    encode_memory_bytes, fits_memory,
 };
 use refrain_longmatch::Rules;
 
@@ -20,7 +20,7 @@ pub(crate) struct Tuning {
     /// Of the row; lower than asked for where memory is short.
     pub level: u8,
     pub rules: Rules,
-    pub plan: Plan,
+    pub plan: BlockPlan,
     /// Blocks get the codec's long-distance mode where one of so many fresh bytes repeats what the codec could see.
     pub near_one_in: Option<u64>,
     pub memory_bytes: u64,
@@ -81,7 +81,7 @@ impl Tuning {
             ..Settings::default()
         };
         let of_row = row.machine_code.filter(|_| options.codec.is_none());
-        let plan = |block_bytes: u64| Plan {
+        let plan = |block_bytes: u64| BlockPlan {
             codec,
             settings,
             machine_code: of_row.map(|(codec, level)| machine_code(codec, level, block_bytes)),
@@ -139,7 +139,7 @@ fn block_bytes(
     row: &LevelRow,
     asked: Option<u64>,
     memory_bytes: u64,
-    plan: impl Fn(u64) -> Plan,
+    plan: impl Fn(u64) -> BlockPlan,
 ) -> Result<u64> {
     let Some(asked) = asked else {
         // A block of a thirty-second of the budget leaves room for several at once, with most codecs' memory.

@@ -4,7 +4,9 @@
 use bzip2::Compression;
 use bzip2::{Action, Compress, Decompress, Status};
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::codec::{
+    Codec, CodecDescription, OnIncompressible, checked_level, clamped_level, reserve,
+};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -25,8 +27,8 @@ impl CodecId {
 }
 
 impl Codec for Bzip2 {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::BZIP2,
             name: "bzip2",
             summary: "bzip2: block sorting, small memory",
@@ -94,12 +96,12 @@ impl Codec for Bzip2 {
         })
     }
 
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         true
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Confirm
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Confirm
     }
 }
 

@@ -2,7 +2,7 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, reserve};
+use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -53,8 +53,8 @@ impl DeflateState {
 }
 
 impl Codec for Deflate {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::DEFLATE,
             name: "deflate",
             summary: "deflate: as in gzip and zip",
@@ -114,8 +114,8 @@ impl Codec for Deflate {
         DECODER_BYTES
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Store
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Store
     }
 }
 

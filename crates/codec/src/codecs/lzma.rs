@@ -5,7 +5,7 @@
 use liblzma::stream::{Action, Filters, LzmaOptions, PRESET_EXTREME, Status, Stream};
 
 use crate::codec::{
-    Codec, Description, OnNoise, check_setting, checked_level, clamped_level, reserve,
+    Codec, CodecDescription, OnIncompressible, check_setting, checked_level, clamped_level, reserve,
 };
 use crate::error::{Error, Result};
 use crate::id::CodecId;
@@ -35,8 +35,8 @@ impl CodecId {
 }
 
 impl Codec for Lzma {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::LZMA,
             name: "lzma",
             summary: "LZMA2: dense, slow to open",
@@ -123,12 +123,12 @@ impl Codec for Lzma {
         })
     }
 
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         true
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Confirm
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Confirm
     }
 }
 

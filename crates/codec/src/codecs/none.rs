@@ -1,6 +1,6 @@
 //! Codec 0: the bytes as they are.
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, reserve};
+use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -16,8 +16,8 @@ impl CodecId {
 }
 
 impl Codec for Stored {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::NONE,
             name: "none",
             summary: "stores blocks as they are",
@@ -83,7 +83,7 @@ impl Codec for Stored {
         0
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Store
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Store
     }
 }

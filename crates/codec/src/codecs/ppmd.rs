@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use ppmd_rust::{PPMD7_MAX_ORDER, PPMD7_MIN_ORDER, Ppmd7Decoder, Ppmd7Encoder};
 
 use crate::codec::{
-    Codec, Description, OnNoise, check_setting, checked_level, clamped_level, reserve,
+    Codec, CodecDescription, OnIncompressible, check_setting, checked_level, clamped_level, reserve,
 };
 use crate::error::{Error, Result};
 use crate::id::CodecId;
@@ -58,8 +58,8 @@ struct Model {
 }
 
 impl Codec for Ppmd {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::PPMD,
             name: "ppmd",
             summary: "PPMd: dense on text, opens as slowly as it squeezes",
@@ -146,12 +146,12 @@ impl Codec for Ppmd {
         })
     }
 
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         true
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Confirm
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Confirm
     }
 }
 

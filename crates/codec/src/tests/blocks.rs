@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::codec::OnNoise;
+use crate::codec::OnIncompressible;
 use crate::decode::{decode, decode_prefix};
 use crate::description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 use crate::encode::{encode_block, encode_memory_bytes};
@@ -10,18 +10,18 @@ use crate::error::Error;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::id::CodecId;
-use crate::plan::Plan;
+use crate::plan::BlockPlan;
 use crate::property::{decode_survives, round_trip};
 use crate::registry::{by_id, codecs};
 use crate::settings::Settings;
 use crate::test_data;
 use crate::workspace::Workspace;
 
-fn plan(codec: CodecId, level: i32) -> Plan {
-    Plan {
+fn plan(codec: CodecId, level: i32) -> BlockPlan {
+    BlockPlan {
         machine_code: None,
         filter_trial: true,
-        ..Plan::plain(codec, level)
+        ..BlockPlan::plain(codec, level)
     }
 }
 
@@ -70,7 +70,7 @@ fn larger_blocks_round_trip() {
     for codec in codecs() {
         let description = codec.describe();
         // Some of the slow ones take a second for a megabyte.
-        let length = if codec.opens_slowly() {
+        let length = if codec.is_slow_to_decode() {
             1 << 18
         } else {
             1 << 20
@@ -106,7 +106,7 @@ fn tiny_blocks_round_trip() {
 fn empty_and_too_large_blocks_are_refused() {
     let mut workspace = Workspace::new();
     let mut out = b"kept".to_vec();
-    let plan = Plan::plain(CodecId::ZSTD, 3);
+    let plan = BlockPlan::plain(CodecId::ZSTD, 3);
     let result = encode_block(&mut workspace, &[], &plan, &mut out);
     assert!(matches!(result, Err(Error::RawLength { .. })));
     assert_eq!(out, b"kept");
@@ -128,9 +128,9 @@ fn noise_is_stored_whatever_the_codec() {
             &plan(description.id, description.default_level),
         );
         assert_eq!(block.codec, CodecId::NONE);
-        let expected = match codec.on_noise(&Settings::default()) {
-            OnNoise::Run => FallbackReason::NotSmaller,
-            OnNoise::Store | OnNoise::Confirm => FallbackReason::Incompressible,
+        let expected = match codec.on_incompressible(&Settings::default()) {
+            OnIncompressible::Run => FallbackReason::NotSmaller,
+            OnIncompressible::Store | OnIncompressible::Confirm => FallbackReason::Incompressible,
         };
         assert_eq!(block.fallback, Some(expected));
         assert_eq!(data.len(), raw.len());
@@ -139,7 +139,7 @@ fn noise_is_stored_whatever_the_codec() {
     let (block, _) = round_trip(
         &mut Workspace::new(),
         &small,
-        &Plan::plain(CodecId::ZSTD, 19),
+        &BlockPlan::plain(CodecId::ZSTD, 19),
     );
     assert_eq!(block.fallback, Some(FallbackReason::NotSmaller));
 }
@@ -175,7 +175,7 @@ fn filters_are_chosen_where_they_pay() {
         let plan = plan(CodecId::ZSTD, 3);
         let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
-        let plain = Plan {
+        let plain = BlockPlan {
             machine_code: None,
             filter_trial: false,
             ..plan
@@ -193,7 +193,7 @@ fn filters_are_chosen_where_they_pay() {
 #[test]
 fn memory_limit_reduces_then_falls_back() {
     let raw = test_data::text(1 << 20, 3);
-    let whole = Plan::plain(CodecId::LZMA, 6);
+    let whole = BlockPlan::plain(CodecId::LZMA, 6);
     let needed = encode_memory_bytes(raw.len() as u64, &whole).unwrap();
     let cases = [
         (needed, CodecId::LZMA, None),
@@ -206,7 +206,7 @@ fn memory_limit_reduces_then_falls_back() {
         (1000, CodecId::NONE, Some(FallbackReason::MemoryLimit)),
     ];
     for (memory_limit_bytes, codec, fallback) in cases {
-        let plan = Plan {
+        let plan = BlockPlan {
             memory_limit_bytes,
             ..whole
         };
@@ -217,11 +217,11 @@ fn memory_limit_reduces_then_falls_back() {
 
 #[test]
 fn what_does_not_fit_needs_the_memory_of_the_lighter_codec() {
-    let too_little = Plan {
+    let too_little = BlockPlan {
         memory_limit_bytes: 64 << 20,
-        ..Plan::plain(CodecId::CM, 9)
+        ..BlockPlan::plain(CodecId::CM, 9)
     };
-    let lighter = Plan::plain(CodecId::ZSTD, 12);
+    let lighter = BlockPlan::plain(CodecId::ZSTD, 12);
     let needed = encode_memory_bytes(8 << 20, &too_little).unwrap();
     assert_eq!(needed, encode_memory_bytes(8 << 20, &lighter).unwrap());
     assert!((1..64 << 20).contains(&needed));
@@ -233,7 +233,7 @@ fn forged_lengths_are_refused() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
-        let plan = Plan::plain(description.id, description.default_level);
+        let plan = BlockPlan::plain(description.id, description.default_level);
         let (block, data) = round_trip(&mut workspace, &raw, &plan);
         for forged in [1, 99_999, 100_001, 200_000, 10_000_000] {
             let mut out = Vec::new();
@@ -250,7 +250,7 @@ fn truncated_data_is_refused() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
-        let plan = Plan::plain(description.id, description.default_level);
+        let plan = BlockPlan::plain(description.id, description.default_level);
         let (block, data) = round_trip(&mut workspace, &raw, &plan);
         let mut out = Vec::new();
         for length in (0..data.len()).step_by(1 + data.len() / 300) {
@@ -269,7 +269,7 @@ fn flipped_bits_never_panic() {
     for codec in codecs() {
         let description = codec.describe();
         for raw in [test_data::text(3000, 7), executable(3000)] {
-            let plan = Plan::plain(description.id, description.default_level);
+            let plan = BlockPlan::plain(description.id, description.default_level);
             let (block, data) = round_trip(&mut workspace, &raw, &plan);
             let untrusted = UntrustedBlockDescription {
                 codec: block.codec.0,
@@ -292,7 +292,7 @@ fn a_workspace_survives_damage() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
-        let plan = Plan::plain(description.id, description.default_level);
+        let plan = BlockPlan::plain(description.id, description.default_level);
         let (block, data) = round_trip(&mut workspace, &raw, &plan);
         let mut out = Vec::new();
         let _ = decode(&mut workspace, &block, &data[..10], 50_000, &mut out);
@@ -378,7 +378,7 @@ proptest! {
         let raw = test_data::text(8000, seed);
         let description = by_id(CodecId(id)).unwrap().describe();
         let mut workspace = Workspace::new();
-        let plan = Plan::plain(description.id, description.default_level);
+        let plan = BlockPlan::plain(description.id, description.default_level);
         let mut data = Vec::new();
         let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
         let start = at.index(data.len());

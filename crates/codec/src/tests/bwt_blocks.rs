@@ -1,13 +1,13 @@
 //! Blocks that are hard for block sorting.
 
 use crate::id::CodecId;
-use crate::plan::Plan;
+use crate::plan::BlockPlan;
 use crate::property::round_trip;
 use crate::test_data::noise;
 use crate::workspace::Workspace;
 
-fn plan() -> Plan {
-    Plan::plain(CodecId::BWT, 1)
+fn plan() -> BlockPlan {
+    BlockPlan::plain(CodecId::BWT, 1)
 }
 
 /// Strings that are hard for some suffix sorters, matchers or models.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use refrain_codec::{CodecId, Plan};
+use refrain_codec::{BlockPlan, CodecId};
 use refrain_longmatch::Rules;
 use refrain_lrzip_codec::LrzipPlan;
 
@@ -183,7 +183,7 @@ impl LrzipTuning {
             tuning: Tuning {
                 level,
                 rules,
-                plan: Plan::plain(CodecId::NONE, 0),
+                plan: BlockPlan::plain(CodecId::NONE, 0),
                 near_one_in: None,
                 memory_bytes,
             },

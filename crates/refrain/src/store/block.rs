@@ -1,7 +1,8 @@
 //! Blocks: encoded from pages into frames, and decoded from them.
 
 use refrain_codec::{
-    BlockDescription, CodecId, FallbackReason, Plan, encode_block, looks_like_noise, opens_slowly,
+    BlockDescription, BlockPlan, CodecId, FallbackReason, encode_block, is_slow_to_decode,
+    looks_incompressible,
 };
 use refrain_format::{BlockHeader, Coding};
 use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
@@ -69,7 +70,7 @@ impl BlockJob {
     pub(crate) fn encode(
         self,
         workspaces: &Workspaces,
-        plan: &Plan,
+        plan: &BlockPlan,
         packs: bool,
     ) -> Result<EncodedBlock> {
         let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
@@ -95,7 +96,7 @@ impl BlockJob {
             let mut builder = BlockHeader::builder(workspaces.frame());
             let squeezed = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
             head.coding = coding(&squeezed)?;
-            if packs && opens_slowly(squeezed.codec) {
+            if packs && is_slow_to_decode(squeezed.codec) {
                 packed = Some(workspaces.with(|space| self.pack(space))?);
             }
             BlockFrame {
@@ -112,7 +113,7 @@ impl BlockJob {
     }
 
     /// The plan for this block: long-distance matching, if it is planned at all, is for blocks with many near repeats.
-    fn plan(&self, plan: &Plan) -> Plan {
+    fn plan(&self, plan: &BlockPlan) -> BlockPlan {
         let mut plan = *plan;
         plan.settings.long_distance &= self.has_near_repeats;
         plan
@@ -120,20 +121,21 @@ impl BlockJob {
 
     /// Whether no codec would find anything. The match stage has seen the whole, so a sample is enough; and what is stored is
     /// neither joined nor copied.
-    fn is_noise(&self, workspaces: &Workspaces, plan: &Plan) -> Result<bool> {
+    fn is_noise(&self, workspaces: &Workspaces, plan: &BlockPlan) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
-        let look =
-            |space: &mut EncodeSpace| looks_like_noise(&mut space.codec, &parts, plan.filter_trial);
+        let look = |space: &mut EncodeSpace| {
+            looks_incompressible(&mut space.codec, &parts, plan.filter_trial)
+        };
         Ok(workspaces.with(look)?)
     }
 
     fn squeeze(
         &self,
         space: &mut EncodeSpace,
-        plan: &Plan,
+        plan: &BlockPlan,
         out: &mut Vec<u8>,
     ) -> Result<BlockDescription> {
         if let [page] = &self.pages[..] {

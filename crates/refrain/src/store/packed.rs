@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_codec::{
-    BlockDescription, CodecId, Plan, Result, Workspace, decode_into, encode_block,
+    BlockDescription, BlockPlan, CodecId, Result, Workspace, decode_into, encode_block,
 };
 use refrain_pool::Lock;
 
@@ -57,7 +57,7 @@ impl Packed {
         codec: CodecId,
         data: &mut Vec<u8>,
     ) -> Result<Packed> {
-        let plan = Plan::plain(codec, LEVEL);
+        let plan = BlockPlan::plain(codec, LEVEL);
         data.clear();
         let mut pages = Vec::with_capacity(raw_pages.len());
         for raw in raw_pages {

@@ -30,7 +30,7 @@ use repeats::Places;
 use runs::RunModel;
 use transform::Row;
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, reserve};
+use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -71,8 +71,8 @@ struct Header {
 }
 
 impl Codec for Bwt {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::BWT,
             name: "bwt",
             summary: "block sorting with a mixing model: dense and quick on text and source code",
@@ -166,12 +166,12 @@ impl Codec for Bwt {
         kept + Inverse::memory_bytes(kept) + places + model_memory_bytes()
     }
 
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         true
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Confirm
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Confirm
     }
 }
 

@@ -33,7 +33,9 @@ mod profile;
 mod run;
 mod table;
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::codec::{
+    Codec, CodecDescription, OnIncompressible, checked_level, clamped_level, reserve,
+};
 use crate::error::Result;
 use crate::id::CodecId;
 use crate::params::Params;
@@ -52,8 +54,8 @@ impl CodecId {
 }
 
 impl Codec for Cm {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::CM,
             name: "cm",
             summary: "context mixing: the densest, opens as slowly as it squeezes",
@@ -145,12 +147,12 @@ impl Codec for Cm {
         })
     }
 
-    fn opens_slowly(&self) -> bool {
+    fn is_slow_to_decode(&self) -> bool {
         true
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Confirm
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Confirm
     }
 }
 

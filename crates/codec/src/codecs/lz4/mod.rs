@@ -7,7 +7,9 @@
 mod encode;
 mod prefix;
 
-use crate::codec::{Codec, Description, OnNoise, checked_level, clamped_level, reserve};
+use crate::codec::{
+    Codec, CodecDescription, OnIncompressible, checked_level, clamped_level, reserve,
+};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -28,8 +30,8 @@ impl CodecId {
 const FIRST_CHAIN_LEVEL: i32 = 2;
 
 impl Codec for Lz4 {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::LZ4,
             name: "lz4",
             summary: "LZ4: fastest to open",
@@ -94,8 +96,8 @@ impl Codec for Lz4 {
         0
     }
 
-    fn on_noise(&self, _settings: &Settings) -> OnNoise {
-        OnNoise::Store
+    fn on_incompressible(&self, _settings: &Settings) -> OnIncompressible {
+        OnIncompressible::Store
     }
 }
 

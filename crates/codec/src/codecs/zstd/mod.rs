@@ -11,7 +11,7 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, InBuffer, OutBu
 use zstd_safe::{ParamSwitch, ResetDirective};
 
 use crate::codec::{
-    Codec, Description, OnNoise, check_setting, checked_level, clamped_level, reserve,
+    Codec, CodecDescription, OnIncompressible, check_setting, checked_level, clamped_level, reserve,
 };
 use crate::error::{Error, Result};
 use crate::id::CodecId;
@@ -107,8 +107,8 @@ const OUT_OF_MEMORY: Error = Error::OutOfMemory {
 };
 
 impl Codec for Zstd {
-    fn describe(&self) -> Description {
-        Description {
+    fn describe(&self) -> CodecDescription {
+        CodecDescription {
             id: CodecId::ZSTD,
             name: "zstd",
             summary: "Zstandard: fast to open at every level",
@@ -233,10 +233,10 @@ impl Codec for Zstd {
             .find(|lighter| self.encode_memory_bytes(raw_length_bytes, lighter) < now)
     }
 
-    fn on_noise(&self, settings: &Settings) -> OnNoise {
+    fn on_incompressible(&self, settings: &Settings) -> OnIncompressible {
         match clamped_level(self, settings) <= NOISE_LEVEL_MAX {
-            true => OnNoise::Run,
-            false => OnNoise::Confirm,
+            true => OnIncompressible::Run,
+            false => OnIncompressible::Confirm,
         }
     }
 }

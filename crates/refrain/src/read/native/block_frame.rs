@@ -1,6 +1,6 @@
 //! A block decoded from the payload of its frame.
 
-use refrain_codec::{decode, decode_memory_bytes, decode_prefix, opens_slowly};
+use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
 
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub(crate) fn decode_block_frame(
             "opening the block takes {needed} bytes of memory, allowed are {allowed}"
         )));
     }
-    let is_slow = opens_slowly(description.codec);
+    let is_slow = is_slow_to_decode(description.codec);
     let is_whole = wanted >= head.raw_bytes;
     let _permits = resources.codec_memory.take(codec_bytes);
     resources.note_decoding(codec_bytes, is_slow);

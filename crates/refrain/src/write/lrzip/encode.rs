@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_codec::looks_like_noise;
+use refrain_codec::looks_incompressible;
 use refrain_format::lrzip::BackEnd;
 use refrain_lrzip_codec::LrzipCodec;
 use refrain_lrzip_codec::{LrzipPlan, encode_lrzip_block};
@@ -152,7 +152,8 @@ impl LiteralJob {
             return Ok(false);
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
-        Ok((shared.workspaces).with(|space| looks_like_noise(&mut space.codec, &parts, false))?)
+        Ok((shared.workspaces)
+            .with(|space| looks_incompressible(&mut space.codec, &parts, false))?)
     }
 
     /// The block as it can be opened again, in time that is worth it.

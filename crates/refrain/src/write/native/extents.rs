@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::{CodecId, Plan, Workspace, encode_block};
+use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{EpochSums, ExtentPacker, ExtentsHeader};
 use refrain_longmatch::Extent;
 
@@ -101,7 +101,7 @@ impl ExtentsJob {
         }
         let packed = packer.finish()?;
         let mut builder = ExtentsHeader::builder(Vec::new());
-        let plan = Plan::plain(CodecId::ZSTD, extents_level(blocks));
+        let plan = BlockPlan::plain(CodecId::ZSTD, extents_level(blocks));
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
         let head = ExtentsHeader {
             epoch_id: self.epoch_id,

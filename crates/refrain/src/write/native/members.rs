@@ -1,6 +1,6 @@
 //! The members of the archive that is being written: where they begin and end, their hashes, their entries.
 
-use refrain_codec::{CodecId, Plan, Workspace, encode_block};
+use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{EntriesHeader, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
 use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
 
@@ -63,7 +63,7 @@ impl OutMember {
     fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
         let packed = pack_entries(batch)?;
         let mut builder = EntriesHeader::builder(Vec::new());
-        let plan = Plan::plain(CodecId::ZSTD, PACKED_LEVEL);
+        let plan = BlockPlan::plain(CodecId::ZSTD, PACKED_LEVEL);
         let description =
             encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
         let head = EntriesHeader {
