@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_codec::property::decode_survives;
+use refrain_codec::property::check_decode;
 use refrain_codec::{UntrustedBlockDescription, Workspace, codecs};
 
 /// Longest block that is tried: beyond the input's size nothing new is learnt but the price of memory.
@@ -33,7 +33,7 @@ fuzz_target!(|block: Block<'_>| {
         fallback: block.fallback,
     };
     let raw_length_bytes = u64::from(block.raw_length_bytes) % (RAW_BYTES_MAX + 1);
-    decode_survives(
+    check_decode(
         &mut Workspace::new(),
         &untrusted,
         block.data,

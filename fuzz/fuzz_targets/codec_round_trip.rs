@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_codec::property::{filters_are_reversible, round_trip};
+use refrain_codec::property::{check_filters, check_round_trip};
 use refrain_codec::{BlockPlan, Workspace, codecs};
 use refrain_fuzz::{Part, content};
 
@@ -20,6 +20,6 @@ fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
         filter_trial,
         ..BlockPlan::plain(described.id, level)
     };
-    round_trip(&mut Workspace::new(), &raw, &plan);
-    filters_are_reversible(&raw, &filters);
+    check_round_trip(&mut Workspace::new(), &raw, &plan);
+    check_filters(&raw, &filters);
 });

@@ -2,7 +2,7 @@
 //! their bytes are not.
 
 use arbitrary::Arbitrary;
-use refrain_codec::property::noise;
+use refrain_codec::property::random_bytes;
 use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, complete_frame};
 
 /// Largest content of one run; the interest lies in structure, not in size.
@@ -31,7 +31,7 @@ pub fn content(parts: &[Part]) -> Vec<u8> {
     for part in parts {
         match part {
             Part::Noise { length, seed } => {
-                content.extend(noise(usize::from(*length), u64::from(*seed)))
+                content.extend(random_bytes(usize::from(*length), u64::from(*seed)))
             }
             Part::Period { length, period } => {
                 content.extend(period.iter().cycle().take(usize::from(*length)));

@@ -1,30 +1,32 @@
-//! Binary arithmetic coder without carries: the interval is kept as its two ends, and what they begin with
-//! leaves as soon as both share it (Mahoney, "Data Compression Explained", 3.2; the ZPAQ specification
-//! uses the same arithmetic). Here the ends have 64 bits, and four bytes leave at a time: to ask whether they
-//! do costs a decision seldom more than a look. With 32 bits and single bytes, block sorting takes
-//! 1.07 times as long to open, and becomes 0.02 % smaller, for here 16 bits of a long interval are not used.
+//! Binary arithmetic coder without carries: the interval is represented by its two ends, and their
+//! common leading bytes are written as soon as they agree (Mahoney, "Data Compression Explained",
+//! 3.2; the ZPAQ specification uses the same arithmetic). Here the ends have 64 bits, and four
+//! bytes are written at a time, so that most decisions cost only one test. With 32 bits and single
+//! bytes, block sorting takes 1.07 times as long to decode and becomes 0.02 % smaller, because the
+//! wide interval does not use 16 of its bits.
 //!
-//! One trait for both directions: a model is written once, and runs in the encoder and the decoder.
+//! One trait serves both directions: a model is written once, and runs in the encoder and in the
+//! decoder.
 
 use std::hint::black_box;
 
-/// Bits of a probability: 1 is 65536.
+/// The bits of a probability: 1 is 65536.
 pub(crate) const PROBABILITY_BITS: u32 = 16;
 
 /// Codes one binary decision at a time.
 pub(crate) trait BinaryCoder {
-    /// Codes a decision that is 1 with `probability` (16-bit fraction, above 0). An encoder takes `bit`
-    /// and returns it; a decoder ignores it and returns what it reads.
+    /// Codes a decision that is 1 with `probability` (16-bit fraction, above 0). An encoder writes
+    /// `bit` and returns it. A decoder ignores `bit` and returns the decision that it reads.
     fn code(&mut self, bit: bool, probability: u32) -> bool;
 }
 
-/// Bytes that leave at once.
+/// The bytes that are written at a time.
 const WORD_BYTES: usize = size_of::<u32>();
 const WORD_BITS: u32 = u32::BITS;
-/// Bytes that end a stream; a decoder reads as many ahead.
+/// The bytes that end a stream. A decoder reads as many ahead.
 const FLUSH_BYTES: usize = size_of::<u64>();
 
-/// The interval: `low..=high`, never sharing the first word between calls.
+/// The interval `low..=high`. The first words of the ends differ between calls.
 struct Interval {
     low: u64,
     high: u64,
@@ -65,7 +67,7 @@ impl Interval {
     }
 }
 
-/// Appends to a vector.
+/// An encoder that appends to a vector.
 pub(crate) struct Encoder<'a> {
     interval: Interval,
     out: &'a mut Vec<u8>,
@@ -79,12 +81,12 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Length of the vector so far, bytes.
+    /// The current length of the vector, bytes.
     pub(crate) fn length_bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// Ends the stream: any point of the interval will do.
+    /// Ends the stream. Any point of the interval is valid.
     pub(crate) fn finish(self) {
         let point: [u8; FLUSH_BYTES] = self.interval.high.to_be_bytes();
         self.out.extend_from_slice(&point);
@@ -105,13 +107,14 @@ impl BinaryCoder for Encoder<'_> {
     }
 }
 
-/// Reads from a slice; behind its end it reads zeros and remembers that.
+/// A decoder that reads from a slice. After its end, it reads zeros and `is_overdrawn` returns
+/// true.
 pub(crate) struct Decoder<'a> {
     interval: Interval,
     point: u64,
     data: &'a [u8],
-    /// Bytes taken, whole words, counting those behind the end.
-    taken: usize,
+    /// The bytes read, in whole words, including those after the end.
+    read_bytes: usize,
 }
 
 impl<'a> Decoder<'a> {
@@ -120,40 +123,40 @@ impl<'a> Decoder<'a> {
             interval: Interval::WHOLE,
             point: 0,
             data,
-            taken: 0,
+            read_bytes: 0,
         };
         for _ in 0..FLUSH_BYTES / WORD_BYTES {
-            decoder.take();
+            decoder.read_word();
         }
         decoder
     }
 
-    /// True when more bytes were needed than there are.
+    /// Whether more bytes were read than there are.
     #[inline(always)]
     pub(crate) fn is_overdrawn(&self) -> bool {
-        self.taken > self.data.len()
+        self.read_bytes > self.data.len()
     }
 
-    /// True when exactly all bytes were used, as at the end of what an encoder wrote.
-    pub(crate) fn is_used_up(&self) -> bool {
-        self.taken == self.data.len()
+    /// Whether exactly all bytes were read, as at the end of an encoder's output.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.read_bytes == self.data.len()
     }
 
     #[inline(always)]
-    fn take(&mut self) {
-        let rest = self.data.get(self.taken..).unwrap_or(&[]);
+    fn read_word(&mut self) {
+        let rest = self.data.get(self.read_bytes..).unwrap_or(&[]);
         let word = match rest.first_chunk::<WORD_BYTES>() {
             Some(&word) => word,
-            None => filled_up(rest),
+            None => zero_padded(rest),
         };
         self.point = (self.point << WORD_BITS) | u64::from(u32::from_be_bytes(word));
-        self.taken += WORD_BYTES;
+        self.read_bytes += WORD_BYTES;
     }
 }
 
-/// Less than a word, and zeros.
+/// The last, incomplete word, padded with zeros.
 #[cold]
-fn filled_up(rest: &[u8]) -> [u8; WORD_BYTES] {
+fn zero_padded(rest: &[u8]) -> [u8; WORD_BYTES] {
     let mut word = [0; WORD_BYTES];
     word[..rest.len()].copy_from_slice(rest);
     word
@@ -163,10 +166,10 @@ impl BinaryCoder for Decoder<'_> {
     #[inline(always)]
     fn code(&mut self, _bit: bool, probability: u32) -> bool {
         let split = self.interval.split(probability);
-        // A jump, whose outcome the processor guesses, and the bit as a constant behind each way: what
-        // the model asks next can then begin before this is decided. Compilers would rather compute
-        // the bit, which makes all decisions wait for each other: block sorting takes 1.27 times as
-        // long to open.
+        // A branch, which the processor predicts, with the bit as a constant on each side: the next
+        // prediction of the model can then start before this decision is resolved. Compilers would
+        // rather compute the bit, which makes every decision wait for the one before: block sorting
+        // then takes 1.27 times as long to decode.
         let bit = if self.point <= split {
             self.interval.narrow(true, split);
             black_box(true)
@@ -176,7 +179,7 @@ impl BinaryCoder for Decoder<'_> {
         };
         while self.interval.shares_word() {
             self.interval.shift();
-            self.take();
+            self.read_word();
         }
         bit
     }
@@ -185,12 +188,12 @@ impl BinaryCoder for Decoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_data::noise;
+    use crate::test_data::random_bytes;
 
-    /// Bits and their probabilities from noise, skewed to both ends.
+    /// Bits and their probabilities from random bytes, skewed to both ends.
     fn decisions(count: usize) -> Vec<(bool, u32)> {
-        let noise = noise(count * 4, 3);
-        let (words, _) = noise.as_chunks::<4>();
+        let random = random_bytes(count * 4, 3);
+        let (words, _) = random.as_chunks::<4>();
         words
             .iter()
             .map(|word| {
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_come_back_and_all_bytes_are_used() {
+    fn decodes_all_decisions_and_reads_all_bytes() {
         for count in [0, 1, 2, 100, 50_000] {
             let decisions = decisions(count);
             let mut out = Vec::new();
@@ -218,10 +221,10 @@ mod tests {
             encoder.finish();
             let mut decoder = Decoder::new(&out);
             for &(bit, probability) in &decisions {
-                // What the decoder is told must not matter.
+                // The bit passed to a decoder must not matter.
                 assert_eq!(decoder.code(!bit, probability), bit);
             }
-            assert!(decoder.is_used_up());
+            assert!(decoder.is_exhausted());
             assert!(!decoder.is_overdrawn());
         }
     }
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn sure_bits_cost_next_to_nothing() {
+    fn certain_bits_cost_almost_nothing() {
         let mut out = Vec::new();
         let mut encoder = Encoder::new(&mut out);
         for _ in 0..1 << 20 {
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_behind_the_end_is_noticed() {
+    fn detects_reading_after_the_end() {
         let mut out = Vec::new();
         let mut encoder = Encoder::new(&mut out);
         for _ in 0..100 {
@@ -265,6 +268,6 @@ mod tests {
         for _ in 0..100 {
             decoder.code(false, 100);
         }
-        assert!(decoder.is_overdrawn() && !decoder.is_used_up());
+        assert!(decoder.is_overdrawn() && !decoder.is_exhausted());
     }
 }

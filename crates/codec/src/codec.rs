@@ -8,47 +8,49 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// What a codec says about itself.
+/// The properties of a codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecDescription {
-    /// Number in archives.
+    /// The number in archives.
     pub id: CodecId,
-    /// Name in options and listings.
+    /// The name in options and listings.
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
-    /// Levels, from fast to dense.
+    /// The levels, from fast to dense.
     pub levels: RangeInclusive<i32>,
-    /// Level when none is given.
+    /// The level when none is given.
     pub default_level: i32,
 }
 
-/// What a codec wants done with a block whose sample looks like noise. The block may still hold
-/// repeats that lie between the pieces of the sample.
+/// What to do with a block whose sample is incompressible. The block may still contain repeats
+/// between the pieces of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIncompressible {
-    /// Store it: the codec's window is too small for such repeats.
+    /// Store the block: the window of the codec is too small for such repeats.
     Store,
-    /// Run the codec: it skips noise as fast as any check could.
+    /// Run the codec: it skips incompressible data as fast as any check could.
     Run,
-    /// Store it if a quick full pass finds nothing either: the codec is slow on noise.
+    /// Store the block if a quick full pass does not find anything either: the codec is slow on
+    /// incompressible data.
     Confirm,
 }
 
-/// One way to squeeze a block. Pure: the output depends on the arguments only, never on what the
-/// workspace was used for before.
+/// One way to encode a block. Implementations are pure: the output depends on the arguments only,
+/// never on the earlier use of the workspace.
 ///
-/// `raw` is 1 to `MAX_RAW_LENGTH_BYTES` bytes (the caller has checked). Memory estimates are in
-/// bytes, upper bounds, and leave out the raw and the compressed bytes themselves.
+/// `raw` has 1 to `MAX_RAW_LENGTH_BYTES` bytes; the caller has checked that. Memory estimates are
+/// upper bounds in bytes, and do not include the raw and the compressed bytes themselves.
 pub trait Codec: Sync {
-    /// Name, number, levels.
+    /// The name, number and levels.
     fn describe(&self) -> CodecDescription;
 
-    /// Appends the compressed form of `raw` to `out` and returns the bytes a decoder needs beside it.
+    /// Appends the compressed form of `raw` to `out` and returns the parameters that a decoder
+    /// needs beside it.
     ///
     /// # Errors
-    /// `Setting` for values out of range, `OutOfMemory`, `Encoder`. What was appended to `out` by
-    /// then is undefined; the caller cuts it off.
+    /// `Setting` for values out of range, `OutOfMemory`, `Encoder`. The bytes appended to `out`
+    /// until then are undefined; the caller truncates them.
     fn encode(
         &self,
         workspace: &mut Workspace,
@@ -57,10 +59,11 @@ pub trait Codec: Sync {
         out: &mut Vec<u8>,
     ) -> Result<Params>;
 
-    /// Opens `data` into `out`, whose length is the stated raw length. Both must be used up exactly.
+    /// Decodes `data` into `out`, whose length is the stated raw length. `data` must end exactly
+    /// where `out` is full.
     ///
     /// # Errors
-    /// `Damaged` or `Length`; `out` then holds anything.
+    /// `Damaged` or `Length`; the content of `out` is then undefined.
     fn decode(
         &self,
         workspace: &mut Workspace,
@@ -69,8 +72,8 @@ pub trait Codec: Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Opens only the first `out.len()` of `raw_length_bytes` raw bytes, and does no work for the
-    /// rest beyond the codec's own granularity. Damage behind the prefix may go unnoticed.
+    /// Decodes only the first `out.len()` of `raw_length_bytes` raw bytes. Does no work for the
+    /// rest beyond the granularity of the codec. May not detect damage after the prefix.
     ///
     /// # Errors
     /// As `decode`.
@@ -83,7 +86,7 @@ pub trait Codec: Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Checks untrusted parameters against the stated raw length, before any memory is taken.
+    /// Checks untrusted parameters against the stated raw length, before any memory is allocated.
     ///
     /// # Errors
     /// `Description`.
@@ -92,28 +95,29 @@ pub trait Codec: Sync {
         params.to_array().map(|[]: [u8; 0]| ())
     }
 
-    /// Working memory of `encode`, bytes.
+    /// The working memory of `encode`, bytes.
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64;
 
-    /// Working memory of `decode` and `decode_prefix`, bytes, for parameters that were checked.
+    /// The working memory of `decode` and `decode_prefix`, bytes, for checked parameters.
     fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64;
 
-    /// The next settings that need less memory to encode and still make sense, if any.
+    /// The next settings that need less memory to encode and are still useful, if any.
     fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
         let _ = (raw_length_bytes, settings);
         None
     }
 
-    /// Whether opening a block takes so long that a cache should rather keep it in another form.
+    /// Whether decoding is slow enough (tens of MB/s or less) that caches should retain a
+    /// compressed copy of the block.
     fn is_slow_to_decode(&self) -> bool {
         false
     }
 
-    /// What to do with a block whose sample looks like noise.
+    /// What to do with a block whose sample is incompressible.
     fn on_incompressible(&self, settings: &Settings) -> OnIncompressible;
 }
 
-/// The level that `settings` asks for, checked against the codec's range.
+/// The level in `settings`, or the default level; an error unless it is in the range of the codec.
 ///
 /// # Errors
 /// `Setting`.
@@ -129,7 +133,7 @@ pub(crate) fn checked_level(codec: &dyn Codec, settings: &Settings) -> Result<i3
     Ok(level)
 }
 
-/// The level clamped into the codec's range, for estimates that cannot fail.
+/// The level clamped to the range of the codec, for estimates that cannot fail.
 pub(crate) fn clamped_level(codec: &dyn Codec, settings: &Settings) -> i32 {
     let description = codec.describe();
     settings
@@ -138,7 +142,7 @@ pub(crate) fn clamped_level(codec: &dyn Codec, settings: &Settings) -> i32 {
         .clamp(*description.levels.start(), *description.levels.end())
 }
 
-/// `Setting` unless `value` lies in `allowed`.
+/// Returns `Setting` unless `value` is in `allowed`.
 pub(crate) fn check_setting(
     codec: CodecId,
     name: &'static str,
@@ -157,7 +161,7 @@ pub(crate) fn check_setting(
     })
 }
 
-/// Reserves room for `additional_bytes` more in `out`, or says that there is none.
+/// Reserves capacity for `additional_bytes` more in `out`, or returns `OutOfMemory`.
 pub(crate) fn reserve(codec: CodecId, out: &mut Vec<u8>, additional_bytes: usize) -> Result<()> {
     out.try_reserve_exact(additional_bytes)
         .map_err(|_| Error::OutOfMemory {

@@ -1,4 +1,4 @@
-//! From a payload and its description back to the block, or to its first bytes.
+//! Decodes a payload with its description into the block, or into the first bytes of it.
 
 use crate::codec::reserve;
 use crate::description::BlockDescription;
@@ -7,12 +7,12 @@ use crate::raw_length::check_raw_length;
 use crate::registry;
 use crate::workspace::Workspace;
 
-/// Opens a block of `raw_length_bytes` into `out`, whose former content is overwritten. Reuse `out`
-/// from block to block: then nothing is allocated or cleared.
+/// Decodes a block of `raw_length_bytes` into `out`, whose former content is overwritten. Reuse
+/// `out` for the next block: then nothing is allocated or cleared.
 ///
 /// # Errors
 /// `RawLength` and `OutOfMemory` before any work; `UnsupportedCodec`, `Description`, `Damaged` and
-/// `Length` when `data` does not open to exactly the stated length. `out` is then empty. It never
+/// `Length` when `data` does not decode to exactly the stated length. `out` is then empty. It never
 /// grows beyond `raw_length_bytes`.
 pub fn decode(
     workspace: &mut Workspace,
@@ -30,7 +30,8 @@ pub fn decode(
     result
 }
 
-/// As `decode`, into a slice whose length is the stated raw length. On an error it holds anything.
+/// As `decode`, into a slice whose length is the stated raw length. After an error its content is
+/// undefined.
 ///
 /// # Errors
 /// As `decode`.
@@ -48,12 +49,12 @@ pub fn decode_into(
     Ok(())
 }
 
-/// Opens the first `want_bytes` of a block (all of it when it is shorter) into `out`, whose former
-/// content is overwritten, without the work for the rest, beyond the codec's granularity: a few
-/// bytes for lz4, deflate, lzma, ppmd, cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt decodes
-/// the whole block, and is spared only a part of the way back from the transform (a sixth of the time).
+/// Decodes the first `prefix_bytes` of a block (all of it when it is shorter) into `out`, whose
+/// former content is overwritten. Does no work for the rest beyond the granularity of the codec: a
+/// few bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt
+/// decodes the whole block and saves only a part of the inverse transform (a sixth of the time).
 ///
-/// Damage behind the prefix may go unnoticed; the frame's checksum is there for that.
+/// May not detect damage after the prefix; the checksum of the frame does.
 ///
 /// # Errors
 /// As `decode`.
@@ -62,20 +63,20 @@ pub fn decode_prefix(
     description: &BlockDescription,
     data: &[u8],
     raw_length_bytes: u64,
-    want_bytes: u64,
+    prefix_bytes: u64,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let length = check_raw_length(raw_length_bytes)?;
-    let wanted = usize::try_from(want_bytes).unwrap_or(length).min(length);
-    let opened = wanted
+    let prefix = usize::try_from(prefix_bytes).unwrap_or(length).min(length);
+    let decoded = prefix
         .saturating_add(description.filters.lookahead_bytes())
         .min(length);
-    if opened == length {
+    if decoded == length {
         decode(workspace, description, data, raw_length_bytes, out)?;
-        out.truncate(wanted);
+        out.truncate(prefix);
         return Ok(());
     }
-    resize(description, out, opened)?;
+    resize(description, out, decoded)?;
     let codec = registry::by_id(description.codec)?;
     let result = codec
         .check_params(&description.params, raw_length_bytes)
@@ -87,11 +88,11 @@ pub fn decode_prefix(
         return result;
     }
     description.filters.decode(out);
-    out.truncate(wanted);
+    out.truncate(prefix);
     Ok(())
 }
 
-/// Working memory that opening this block needs, bytes; without the raw and the compressed bytes.
+/// The working memory for decoding this block, bytes; without the raw and the compressed bytes.
 ///
 /// # Errors
 /// `RawLength`, `UnsupportedCodec`, `Description`.
@@ -102,7 +103,7 @@ pub fn decode_memory_bytes(description: &BlockDescription, raw_length_bytes: u64
     Ok(codec.decode_memory_bytes(raw_length_bytes, &description.params))
 }
 
-/// Makes `out` that long, keeping what it holds: bytes that will be overwritten need no clearing.
+/// Sets the length of `out` without clearing bytes that will be overwritten.
 fn resize(description: &BlockDescription, out: &mut Vec<u8>, length: usize) -> Result<()> {
     if length > out.capacity() {
         out.clear();

@@ -1,4 +1,4 @@
-//! What came of a block: the few bytes beside its payload that a decoder needs.
+//! The description of an encoded block: the few bytes beside its payload that a decoder needs.
 
 use crate::error::{Error, Result};
 use crate::filter::chain::FilterChain;
@@ -8,19 +8,19 @@ use crate::params::{Params, wrong_length};
 use crate::raw_length::check_raw_length;
 use crate::registry;
 
-/// Why a block was not squeezed as planned. The numbers are stored in archives and never move.
+/// Why a block was not encoded as planned. The numbers are stored in archives and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FallbackReason {
-    /// A look at samples (and for slow codecs a quick full pass) found nothing to gain.
+    /// A sample (and for slow codecs a quick full pass) was incompressible.
     Incompressible = 1,
-    /// The codec ran and its output was not smaller.
+    /// The output of the codec was not smaller than the block.
     NotSmaller = 2,
     /// The codec ran with settings that need less memory than the planned ones.
     SettingsReduced = 3,
-    /// A lighter codec took over, since the planned one needs more memory than the limit.
+    /// A lighter codec was used because the planned one needs more memory than the limit.
     MemoryLimit = 4,
-    /// A lighter codec took over, since the planned one failed.
+    /// A lighter codec was used because the planned one failed.
     CodecFailed = 5,
 }
 
@@ -34,7 +34,7 @@ impl FallbackReason {
         Self::CodecFailed,
     ];
 
-    /// The stored number, 1 and above; 0 in an archive means no fallback.
+    /// The stored number, 1 and above. In an archive, 0 means no fallback.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
@@ -48,7 +48,7 @@ impl FallbackReason {
             .find(|reason| reason.number() == number)
     }
 
-    /// A few words for listings.
+    /// A short text for listings.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl FallbackReason {
     }
 }
 
-/// How one block was squeezed; all that `decode` needs beside the payload and the raw length.
+/// How one block was encoded: everything that `decode` needs beside the payload and the raw length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDescription {
     /// The codec that wrote the payload.
@@ -70,12 +70,12 @@ pub struct BlockDescription {
     pub filters: FilterChain,
     /// The codec's parameters.
     pub params: Params,
-    /// Set when the block was not squeezed as planned. Decoding does not depend on it.
+    /// Why the block was not encoded as planned; `None` if it was. Does not affect decoding.
     pub fallback: Option<FallbackReason>,
 }
 
 impl BlockDescription {
-    /// A block stored as it is.
+    /// A block that is stored without compression.
     #[must_use]
     pub fn stored(fallback: Option<FallbackReason>) -> Self {
         Self {
@@ -101,11 +101,12 @@ pub struct UntrustedBlockDescription<'a> {
 }
 
 impl UntrustedBlockDescription<'_> {
-    /// Checks every field against what this build knows and against the stated raw length.
+    /// Checks every field against the codecs and filters of this build and against the stated raw
+    /// length.
     ///
     /// # Errors
-    /// `UnsupportedCodec`, `UnsupportedFilter`, `RawLength`, `Description`. A fallback number from
-    /// the future is no error (decoding does not depend on it): it is dropped.
+    /// `UnsupportedCodec`, `UnsupportedFilter`, `RawLength`, `Description`. An unknown fallback
+    /// number is not an error, since decoding does not depend on it: the result has none.
     pub fn check(&self, raw_length_bytes: u64) -> Result<BlockDescription> {
         check_raw_length(raw_length_bytes)?;
         let id = CodecId(self.codec);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn fallback_numbers_are_fixed() {
+    fn fallback_numbers_do_not_change() {
         let numbers: Vec<u8> = FallbackReason::ALL.iter().map(|r| r.number()).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
         assert_eq!(FallbackReason::from_number(0), None);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_checked() {
+    fn checks_every_field() {
         assert!(plain().check(1).is_ok());
         assert!(matches!(plain().check(0), Err(Error::RawLength { .. })));
         assert!(matches!(

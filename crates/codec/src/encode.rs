@@ -1,9 +1,10 @@
-//! From a block and a plan to a payload: look, filter, squeeze, and fall back when that does not pay.
+//! Encodes a block by a plan: takes a sample, chooses filters, runs the codec, and falls back when
+//! that does not pay.
 
 use crate::codec::{Codec, OnIncompressible};
 use crate::description::{BlockDescription, FallbackReason};
 use crate::error::{Error, Result};
-use crate::filter::candidates::candidates;
+use crate::filter::candidates::select_candidates;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::id::CodecId;
@@ -16,26 +17,29 @@ use crate::settings::Settings;
 use crate::trial::{quick_bytes, sample_is_incompressible};
 use crate::workspace::Workspace;
 
-/// Takes over when the planned codec fails or lacks memory: light, and dense for its cost.
+/// The codec used when the planned one fails or needs too much memory: light, and dense for its
+/// cost.
 const LIGHTER_CODEC: CodecId = CodecId::ZSTD;
 const LIGHTER_LEVEL: i32 = 12;
 
-/// A filter must save this share of the sample's trial size, 1/64, to be used: it costs time at
-/// both ends, and a sample says only so much.
+/// A filter is used if it saves at least this share (1/64) of the size of the sample's trial.
+/// Filters cost time in both directions, and a sample is only an estimate.
 const FILTER_SAVING_LOG: u32 = 6;
-/// A quick full pass that saves less than this share, 1/256, confirms that a block is incompressible.
+/// A quick full pass that saves less than this share (1/256) confirms that a block is
+/// incompressible.
 const FULL_PASS_SAVING_LOG: u32 = 8;
 
-/// Squeezes `raw` as planned and appends the payload to `out`, which may hold bytes already. The
+/// Encodes `raw` as planned and appends the payload to `out`, which may already contain bytes. The
 /// payload is never larger than `raw`.
 ///
-/// Blocks of 64 KiB and more are looked at first: filters are tried on a sample, and when the sample
-/// holds nothing to squeeze, the codec is spared as far as `OnIncompressible` says. This takes up to about
-/// 2 MiB of memory, whatever the plan's limit.
+/// Blocks of 64 KiB and more are sampled first: filters are tried on the sample, and when the
+/// sample is incompressible, the codec runs only as far as `OnIncompressible` says. This needs up
+/// to about 2 MiB of memory, regardless of the limit in the plan.
 ///
 /// # Errors
-/// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` when not even a copy fits. `out` is
-/// then as before. Codecs that fail or need too much memory are no error: see `FallbackReason`.
+/// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` when not even a copy fits. `out`
+/// is then unchanged. A codec that fails or needs too much memory is not an error: see
+/// `FallbackReason`.
 pub fn encode_block(
     workspace: &mut Workspace,
     raw: &[u8],
@@ -51,10 +55,11 @@ pub fn encode_block(
     result
 }
 
-/// Whether a sample of a block, given in `parts`, shows nothing to squeeze, by filters or codecs: for callers that know
-/// from elsewhere that the block holds no repeats between the pieces of the sample, and can then store it as it is.
+/// Whether a sample of a block, given in `parts`, is incompressible, by filters and codecs. A
+/// caller that knows otherwise that the block has no repeats between the pieces of the sample can
+/// then store it without compression.
 ///
-/// Blocks below 64 KiB never look so: for them the codec costs less than the look.
+/// Returns false for blocks below 64 KiB: for them the codec costs less than a sample.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -68,12 +73,12 @@ pub fn looks_incompressible(
         return Ok(false);
     }
     take_sample(parts, &mut workspace.sample);
-    let may_filter = filter_trial && candidates(&workspace.sample).next().is_some();
+    let may_filter = filter_trial && select_candidates(&workspace.sample).next().is_some();
     Ok(!may_filter && sample_is_incompressible(workspace)?)
 }
 
-/// Working memory that `encode_block` needs for this plan within the plan's limit, bytes; without
-/// the raw and the compressed bytes.
+/// The working memory that `encode_block` needs for this plan within the limit of the plan, bytes;
+/// without the raw and the compressed bytes.
 ///
 /// # Errors
 /// `UnsupportedCodec`.
@@ -92,7 +97,8 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u6
     Ok(codec_bytes + filtered)
 }
 
-/// Whether the planned codec itself, perhaps with smaller settings, works within the plan's limit.
+/// Whether the planned codec itself, perhaps with smaller settings, fits in the memory limit of the
+/// plan.
 ///
 /// # Errors
 /// `UnsupportedCodec`.
@@ -117,25 +123,25 @@ fn encode_checked(
         if plan.filter_trial {
             filters = choose_filters(workspace)?;
         }
-        // A filter that won its trial has shown that there is something to squeeze.
+        // A filter that won its trial has shown that the block is compressible.
         if filters.is_empty() && is_incompressible(workspace, raw, planned, &plan.settings)? {
             let reason = Some(FallbackReason::Incompressible);
             return store(workspace, raw, &Settings::default(), reason, out);
         }
     }
     if filters.is_empty() {
-        return squeeze(workspace, raw, raw, filters, plan, out);
+        return run_codecs(workspace, raw, raw, filters, plan, out);
     }
     let mut filtered = std::mem::take(&mut workspace.filtered);
     filtered.clear();
     filtered.extend_from_slice(raw);
     filters.encode(&mut filtered);
-    let result = squeeze(workspace, raw, &filtered, filters, plan, out);
+    let result = run_codecs(workspace, raw, &filtered, filters, plan, out);
     workspace.filtered = filtered;
     result
 }
 
-/// The sample's verdict, and for slow codecs that of a quick full pass.
+/// Whether the sample is incompressible and, for slow codecs, the whole block in a quick full pass.
 fn is_incompressible(
     workspace: &mut Workspace,
     raw: &[u8],
@@ -153,7 +159,7 @@ fn is_incompressible(
     Ok(quick_bytes >= raw.len() - (raw.len() >> FULL_PASS_SAVING_LOG))
 }
 
-/// Tries the candidate filters on the sample; the best one wins if it wins clearly.
+/// Tries the candidate filters on the sample. The best one is used if it saves enough.
 fn choose_filters(workspace: &mut Workspace) -> Result<FilterChain> {
     let sample = std::mem::take(&mut workspace.sample);
     let result = choose_filters_for(workspace, &sample);
@@ -162,7 +168,7 @@ fn choose_filters(workspace: &mut Workspace) -> Result<FilterChain> {
 }
 
 fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<FilterChain> {
-    let mut steps = candidates(sample).peekable();
+    let mut steps = select_candidates(sample).peekable();
     if steps.peek().is_none() {
         return Ok(FilterChain::EMPTY);
     }
@@ -185,8 +191,8 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
     Ok(best)
 }
 
-/// Runs the planned codec on the filtered bytes, or the next lighter one, down to storing.
-fn squeeze(
+/// Runs the planned codec on the filtered bytes, or the next lighter one, or stores the block.
+fn run_codecs(
     workspace: &mut Workspace,
     raw: &[u8],
     filtered: &[u8],
@@ -228,7 +234,7 @@ fn squeeze(
     store(workspace, raw, &Settings::default(), fallback, out)
 }
 
-/// What is tried in turn: the codec that is planned for such blocks, then the lighter one.
+/// The codecs to try, in order: the one planned for such blocks, then the lighter one.
 fn attempts(plan: &BlockPlan, filters: FilterChain) -> impl Iterator<Item = TunedCodec> {
     let is_machine_code = filters.steps().any(FilterStep::is_for_branches);
     let planned = match plan.machine_code {
@@ -246,15 +252,15 @@ fn lighter() -> TunedCodec {
     }
 }
 
-/// What the attempt needs with the settings that fit, in bytes.
+/// The memory that the attempt needs with the settings that fit, in bytes.
 fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &BlockPlan) -> Option<u64> {
     let (settings, _) = fitting(attempt, raw_length_bytes, plan)?;
     let codec = registry::by_id(attempt.codec).ok()?;
     Some(codec.encode_memory_bytes(raw_length_bytes, &settings))
 }
 
-/// The attempt's settings, or the nearest smaller ones, that fit the plan's memory limit; and
-/// whether they are smaller.
+/// The settings of the attempt, or the nearest smaller ones, that fit in the memory limit of the
+/// plan; and whether they are smaller.
 fn fitting(
     attempt: &TunedCodec,
     raw_length_bytes: u64,

@@ -1,75 +1,75 @@
-//! What can go wrong, with the values that matter in the message.
+//! The errors of this crate, with the values that matter in the message.
 
 use std::fmt;
 
 use crate::id::CodecId;
 
-/// Result of this crate's functions.
+/// The result of functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One failure of squeezing or opening a block.
+/// Why a block cannot be encoded or decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// No implementation for this codec id in this build.
+    /// This build does not support the codec.
     UnsupportedCodec(CodecId),
-    /// No implementation for this filter id in this build.
+    /// This build does not support the filter.
     UnsupportedFilter(u8),
-    /// A setting is outside of what the codec takes.
+    /// A setting is out of the range that the codec accepts.
     Setting {
-        /// The codec that was asked.
+        /// The codec.
         codec: CodecId,
-        /// Name of the field of `Settings`.
+        /// The name of the field of `Settings`.
         name: &'static str,
-        /// The value that was given.
+        /// The given value.
         value: i64,
-        /// Smallest value allowed.
+        /// The smallest allowed value.
         minimum: i64,
-        /// Largest value allowed.
+        /// The largest allowed value.
         maximum: i64,
     },
     /// A raw length of zero or above `MAX_RAW_LENGTH_BYTES`.
     RawLength {
-        /// The length that was given.
+        /// The given length.
         raw_length_bytes: u64,
-        /// Largest length allowed.
+        /// The largest allowed length.
         limit_bytes: u64,
     },
-    /// A field of a block description that no encoder of ours writes.
+    /// A field of a block description has a value that no encoder writes.
     Description {
-        /// Name of the field.
+        /// The name of the field.
         field: &'static str,
-        /// The value found.
+        /// The value.
         value: u64,
     },
-    /// The compressed bytes are not what the codec writes.
+    /// The compressed bytes are not valid for the codec.
     Damaged {
-        /// The codec that read them.
+        /// The codec.
         codec: CodecId,
-        /// What was wrong.
+        /// The defect.
         cause: &'static str,
     },
-    /// The compressed bytes open to another length than the stated one.
+    /// The compressed bytes decode to another length than the stated one.
     Length {
-        /// The codec that read them.
+        /// The codec.
         codec: CodecId,
-        /// Raw length that was stated, in bytes.
+        /// The stated raw length, in bytes.
         expected_bytes: u64,
-        /// Raw length that was found, in bytes; when longer, a lower bound.
+        /// The decoded length, in bytes; a lower bound when it exceeds the stated one.
         found_bytes: u64,
     },
-    /// The system had no memory left.
+    /// A memory allocation failed.
     OutOfMemory {
-        /// The codec that wanted it.
+        /// The codec.
         codec: CodecId,
-        /// How much was wanted, in bytes (an estimate).
+        /// The size of the allocation, in bytes (an estimate).
         wanted_bytes: u64,
     },
-    /// The codec's library refused to compress.
+    /// The library of the codec failed to compress.
     Encoder {
         /// The codec.
         codec: CodecId,
-        /// What it said.
+        /// The message of the library.
         cause: &'static str,
     },
 }
@@ -77,8 +77,8 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnsupportedCodec(id) => write!(f, "codec {id} is not supported by this build"),
-            Self::UnsupportedFilter(id) => write!(f, "filter {id} is not supported by this build"),
+            Self::UnsupportedCodec(id) => write!(f, "this build does not support codec {id}"),
+            Self::UnsupportedFilter(id) => write!(f, "this build does not support filter {id}"),
             Self::Setting {
                 codec,
                 name,
@@ -87,17 +87,17 @@ impl fmt::Display for Error {
                 maximum,
             } => write!(
                 f,
-                "{codec}: setting {name} is {value}, allowed are {minimum} to {maximum}"
+                "{codec}: setting {name} is {value}; allowed: {minimum} to {maximum}"
             ),
             Self::RawLength {
                 raw_length_bytes,
                 limit_bytes,
             } => write!(
                 f,
-                "a block of {raw_length_bytes} raw bytes, allowed are 1 to {limit_bytes}"
+                "block of {raw_length_bytes} raw bytes; allowed: 1 to {limit_bytes}"
             ),
             Self::Description { field, value } => {
-                write!(f, "block description: {field} is {value}")
+                write!(f, "invalid block description: {field} is {value}")
             }
             Self::Damaged { codec, cause } => write!(f, "{codec}: damaged data: {cause}"),
             Self::Length {
@@ -106,12 +106,12 @@ impl fmt::Display for Error {
                 found_bytes,
             } => write!(
                 f,
-                "{codec}: data opens to {found_bytes} or more bytes, stated are {expected_bytes}"
+                "{codec}: data decodes to {found_bytes} bytes or more; stated: {expected_bytes}"
             ),
             Self::OutOfMemory {
                 codec,
                 wanted_bytes,
-            } => write!(f, "{codec}: no memory for about {wanted_bytes} bytes"),
+            } => write!(f, "{codec}: cannot allocate about {wanted_bytes} bytes"),
             Self::Encoder { codec, cause } => write!(f, "{codec}: cannot compress: {cause}"),
         }
     }

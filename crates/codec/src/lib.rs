@@ -1,18 +1,37 @@
-//! Squeezes and opens one block: bytes in, bytes out, no files, threads, clocks or randomness.
+//! Encodes and decodes one block: bytes in, bytes out, no files, threads, clocks or randomness.
 //!
-//! The way in is [`encode_block`]: it looks at the block, may filter it (branches, delta), runs the
-//! planned codec and falls back when that does not pay. What came of it is a [`BlockDescription`];
-//! with it, the payload and the raw length, [`decode`] gives the block back, and [`decode_prefix`]
-//! its first bytes for less work. Descriptions read from an archive pass through
-//! [`UntrustedBlockDescription::check`] first.
+//! [`encode_block`] takes a sample of the block, may apply filters (branches, delta), runs the
+//! planned codec, and falls back to a lighter codec or to storing when that does not pay. It
+//! returns a [`BlockDescription`]. With it, the payload and the raw length, [`decode`] restores the
+//! block, and [`decode_prefix`] restores only the first bytes for less work. Descriptions that are
+//! read from an archive must pass [`UntrustedBlockDescription::check`] first.
 //!
-//! Each codec is one file behind the trait [`Codec`], and the table in `codec.rs` is the only place
-//! where number, name and implementation meet. Each filter is one file in `filter/`.
+//! Each codec is one file or directory in `codecs/` behind the trait [`Codec`]; `registry.rs` lists
+//! them all. Each filter is one file in `filter/`. The README of this crate describes how to add
+//! one.
 //!
 //! The same input, plan and version of this crate give the same bytes: on any machine, in any
-//! thread, with a fresh [`Workspace`] or a used one.
+//! thread, and with a new [`Workspace`] or a used one.
+//!
+//! Depends on the libraries of the codecs, on no other crate of this workspace.
+//!
+//! ```
+//! use refrain_codec::{BlockPlan, CodecId, Workspace, decode, encode_block};
+//!
+//! let raw = b"repeated repeated repeated repeated".repeat(10);
+//! let plan = BlockPlan::plain(CodecId::ZSTD, 3);
+//! let mut workspace = Workspace::new();
+//! let mut payload = Vec::new();
+//! let block = encode_block(&mut workspace, &raw, &plan, &mut payload)?;
+//! assert!(payload.len() < raw.len());
+//!
+//! let mut decoded = Vec::new();
+//! decode(&mut workspace, &block, &payload, raw.len() as u64, &mut decoded)?;
+//! assert_eq!(decoded, raw);
+//! # Ok::<(), refrain_codec::Error>(())
+//! ```
 
-// `unsafe` only in `codecs/cm/lanes.rs`, which says why.
+// Only files that state why at their head contain `unsafe`.
 #![deny(unsafe_code)]
 
 mod arithmetic;

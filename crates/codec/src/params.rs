@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Result};
 
-/// Most bytes of codec parameters in a block description.
+/// The maximum number of parameter bytes in a block description.
 pub const MAX_PARAMS_BYTES: usize = 16;
 
-/// Parameters of one codec for one block: at most `MAX_PARAMS_BYTES`, meaning known to the codec.
+/// The parameters of one codec for one block: at most `MAX_PARAMS_BYTES`. Only the codec interprets
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     length_bytes: u8,
@@ -28,7 +29,7 @@ impl Params {
         Some(params)
     }
 
-    /// A fixed number of parameter bytes, checked while compiling.
+    /// Parameters of a fixed length, which is checked at compile time.
     pub(crate) fn from_array<const N: usize>(bytes: [u8; N]) -> Self {
         const { assert!(N <= MAX_PARAMS_BYTES) };
         let mut params = Self::EMPTY;
@@ -40,7 +41,7 @@ impl Params {
     /// The parameter bytes of a codec that always has `N` of them.
     ///
     /// # Errors
-    /// `Description`.
+    /// `Description` for any other length.
     pub(crate) fn to_array<const N: usize>(self) -> Result<[u8; N]> {
         let bytes = self.as_bytes();
         bytes.try_into().map_err(|_| wrong_length(bytes.len()))

@@ -1,4 +1,4 @@
-//! How a block shall be encoded.
+//! How to encode a block.
 
 use crate::id::CodecId;
 use crate::settings::Settings;
@@ -12,23 +12,23 @@ pub struct TunedCodec {
     pub settings: Settings,
 }
 
-/// What `encode_block` shall do with one block.
+/// What `encode_block` does with one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlan {
-    /// The codec to use if it pays.
+    /// The codec to use if it makes the block smaller.
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
-    /// Another one for machine code: blocks for which a branch filter wins its trial.
+    /// Another codec for machine code: for blocks on which a branch filter wins its trial.
     pub machine_code: Option<TunedCodec>,
-    /// Look for filters (branches, delta) that help, by trial on a sample.
+    /// Whether to try filters (branches, delta) on a sample.
     pub filter_trial: bool,
-    /// Working memory that the codec may take on top of the raw and compressed bytes.
+    /// The working memory that the codec may use in addition to the raw and compressed bytes.
     pub memory_limit_bytes: u64,
 }
 
 impl BlockPlan {
-    /// A plan without filters and without a memory limit, as for small metadata.
+    /// A plan without filters and without a memory limit, for example for small metadata.
     #[must_use]
     pub fn plain(codec: CodecId, level: i32) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl BlockPlan {
         }
     }
 
-    /// The codec for what is no machine code.
+    /// The codec for blocks that are not machine code.
     pub(crate) fn planned(&self) -> TunedCodec {
         TunedCodec {
             codec: self.codec,

@@ -1,5 +1,5 @@
-//! What must hold for all inputs: shared by the tests here, proptest and
-//! the fuzz targets. Functions panic when a property is violated.
+//! Properties that hold for all inputs, shared by unit tests, proptest and fuzz targets. The
+//! functions panic when a property is violated.
 
 use crate::decode::{decode, decode_prefix};
 use crate::description::{BlockDescription, UntrustedBlockDescription};
@@ -9,11 +9,12 @@ use crate::filter::step::FilterStep;
 use crate::plan::BlockPlan;
 use crate::workspace::Workspace;
 
-pub use crate::test_data::{arm64_code, figures, noise, text, wave, x86_code};
+pub use crate::test_data::{arm64_code, coordinates, random_bytes, text, wave, x86_code};
 
-/// A block comes back whole and by prefixes, is never larger than raw, appends to what was there,
-/// and a used workspace writes the same bytes as a fresh one. Returns what was written.
-pub fn round_trip(
+/// A block round-trips, whole and by prefixes; the payload is never larger than the block and is
+/// appended to the output; a used workspace gives the same bytes as a new one. Returns the
+/// description and the payload.
+pub fn check_round_trip(
     workspace: &mut Workspace,
     raw: &[u8],
     plan: &BlockPlan,
@@ -26,28 +27,31 @@ pub fn round_trip(
     assert!(result.is_ok(), "{result:?} of {plan:?}");
     let description = result.unwrap_or(BlockDescription::stored(None));
     assert_eq!(&used[..6], b"header");
-    assert!(used[6..] == fresh[..], "{plan:?}: bytes depend on the past");
+    assert!(
+        used[6..] == fresh[..],
+        "{plan:?}: bytes depend on earlier use"
+    );
     assert!(fresh.len() <= raw.len());
-    let mut opened = vec![1; 3];
+    let mut decoded = vec![1; 3];
     let length = raw.len() as u64;
-    let result = decode(workspace, &description, &fresh, length, &mut opened);
+    let result = decode(workspace, &description, &fresh, length, &mut decoded);
     assert_eq!(result, Ok(()), "{plan:?} on {} bytes", raw.len());
-    assert!(opened == raw, "{plan:?} on {} bytes", raw.len());
+    assert!(decoded == raw, "{plan:?} on {} bytes", raw.len());
     for want in [0, 1, 5, length / 3, length - 1, length, length + 9] {
-        let result = decode_prefix(workspace, &description, &fresh, length, want, &mut opened);
+        let result = decode_prefix(workspace, &description, &fresh, length, want, &mut decoded);
         assert_eq!(result, Ok(()), "{plan:?}: {want} of {length} bytes");
-        assert!(opened == raw[..want.min(length) as usize]);
+        assert!(decoded == raw[..want.min(length) as usize]);
     }
     (description, fresh)
 }
 
-/// Untrusted bytes never panic, and what opens has the stated length.
-pub fn decode_survives(
+/// Untrusted bytes never cause a panic, and a block that decodes has the stated length.
+pub fn check_decode(
     workspace: &mut Workspace,
     untrusted: &UntrustedBlockDescription<'_>,
     data: &[u8],
     raw_length_bytes: u64,
-    want_bytes: u64,
+    prefix_bytes: u64,
 ) {
     let Ok(description) = untrusted.check(raw_length_bytes) else {
         return;
@@ -61,11 +65,11 @@ pub fn decode_survives(
             &description,
             data,
             raw_length_bytes,
-            want_bytes,
+            prefix_bytes,
             &mut out,
         );
         assert_eq!(result, Ok(()));
-        assert!(out == whole[..want_bytes.min(raw_length_bytes) as usize]);
+        assert!(out == whole[..prefix_bytes.min(raw_length_bytes) as usize]);
     } else {
         assert!(out.is_empty());
     }
@@ -75,16 +79,16 @@ pub fn decode_survives(
         &description,
         data,
         raw_length_bytes,
-        want_bytes,
+        prefix_bytes,
         &mut prefix,
     );
-    assert!(prefix.len() as u64 <= want_bytes.min(raw_length_bytes));
+    assert!(prefix.len() as u64 <= prefix_bytes.min(raw_length_bytes));
     assert!(prefix.capacity() as u64 <= raw_length_bytes + 64);
 }
 
-/// Filters give back what they were given, whole and by prefixes. Pairs that are no filter are left
-/// out, as are those beyond the second.
-pub fn filters_are_reversible(bytes: &[u8], ids: &[(u8, u8)]) {
+/// Filters are reversible, whole and by prefixes. Pairs that are not a filter are skipped, as are
+/// those after the second.
+pub fn check_filters(bytes: &[u8], ids: &[(u8, u8)]) {
     let mut chain = FilterChain::EMPTY;
     for &(id, param) in ids {
         if let Ok(step) = FilterStep::new(id, param) {
@@ -93,14 +97,14 @@ pub fn filters_are_reversible(bytes: &[u8], ids: &[(u8, u8)]) {
     }
     let mut filtered = bytes.to_vec();
     chain.encode(&mut filtered);
-    let mut opened = filtered.clone();
-    chain.decode(&mut opened);
-    assert_eq!(opened, bytes, "{chain}");
+    let mut decoded = filtered.clone();
+    chain.decode(&mut decoded);
+    assert_eq!(decoded, bytes, "{chain}");
     for want in [1, bytes.len() / 3, bytes.len() / 2, bytes.len()] {
         let given = (want + chain.lookahead_bytes()).min(bytes.len());
-        let mut opened = filtered[..given].to_vec();
-        chain.decode(&mut opened);
+        let mut decoded = filtered[..given].to_vec();
+        chain.decode(&mut decoded);
         let want = want.min(bytes.len());
-        assert_eq!(opened[..want], bytes[..want], "{chain}");
+        assert_eq!(decoded[..want], bytes[..want], "{chain}");
     }
 }

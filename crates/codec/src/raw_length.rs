@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 
-/// Largest block, in raw bytes. Keeps positions in 32 bits with room, also on 32-bit machines, and
-/// inside the window that every zstd build takes (2^30).
+/// The maximum length of a block, in raw bytes. Positions then fit in 32 bits with room to spare,
+/// also on 32-bit machines, and a block fits in the window that every zstd build supports (2^30).
 pub const MAX_RAW_LENGTH_BYTES: u64 = 1 << 30;
 
-/// The raw length as a size in memory, if it is in `1..=MAX_RAW_LENGTH_BYTES`.
+/// Returns the raw length as a `usize` if it is in `1..=MAX_RAW_LENGTH_BYTES`, else `RawLength`.
 pub(crate) fn check_raw_length(raw_length_bytes: u64) -> Result<usize> {
     let error = Error::RawLength {
         raw_length_bytes,

@@ -1,4 +1,4 @@
-//! The one table of codecs: the only file that knows them all.
+//! The table of codecs. No other file imports them all.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use crate::codecs::zstd::Zstd;
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
-/// Every codec of this build. Name, number and implementation meet here and nowhere else.
+/// All codecs of this build. The index is the number.
 static CODECS: [&dyn Codec; 9] = [
     &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm,
 ];
 
-/// All codecs of this build, by rising id.
+/// All codecs of this build, by rising number.
 pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
     CODECS.iter().copied()
 }
 
-/// The codec with this number.
+/// Returns the codec with this number.
 ///
 /// # Errors
 /// `UnsupportedCodec`.
@@ -36,19 +36,20 @@ pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
         .ok_or(Error::UnsupportedCodec(id))
 }
 
-/// The codec with this name (as in `CodecDescription::name`).
+/// Returns the codec with this name (as in `CodecDescription::name`).
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Codec> {
     codecs().find(|codec| codec.describe().name == name)
 }
 
-/// True when this build can read and write the codec.
+/// Whether this build can read and write the codec.
 #[must_use]
 pub fn supported(id: CodecId) -> bool {
     by_id(id).is_ok()
 }
 
-/// Whether the codec opens blocks at tens of megabytes a second and less; false for codecs that this build lacks.
+/// Whether the codec decodes at tens of MB/s or less; false for codecs that this build does not
+/// support.
 #[must_use]
 pub fn is_slow_to_decode(id: CodecId) -> bool {
     by_id(id).is_ok_and(Codec::is_slow_to_decode)
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_out_of_range_are_refused() {
+    fn returns_an_error_for_levels_out_of_range() {
         let raw = [7_u8; 100];
         for codec in codecs() {
             let levels = codec.describe().levels;

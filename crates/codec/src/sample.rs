@@ -2,20 +2,21 @@
 
 use std::ops::Range;
 
-/// The sample is this share (log2) of the block, within the bounds below; its cost then stays
-/// below a few percent of the fastest useful zstd level.
+/// The sample is this share (log2) of the block, within the bounds below. Its cost is then a few
+/// percent of that of the fastest useful zstd level.
 const SAMPLE_SHARE_LOG: u32 = 6;
 const SAMPLE_MIN_BYTES: usize = 16 << 10;
 const SAMPLE_MAX_BYTES: usize = 64 << 10;
-/// Number of pieces; each is a multiple of 16 bytes and starts at one, so that records and
-/// instructions keep their phase from piece to piece.
+/// The number of pieces. Each has a multiple of 16 bytes and starts at one, so that records and
+/// instructions have the same phase in all pieces.
 const PIECES: usize = 8;
 const PIECE_ALIGNMENT_BYTES: usize = 16;
 
 /// Smaller blocks are not sampled: the codec itself costs less.
 pub(crate) const SAMPLED_FROM_BYTES: usize = 64 << 10;
 
-/// Copies the sample of a block, given in `parts`, into `sample`; all of the block when that is not larger.
+/// Copies the sample of a block, given in `parts`, into `sample`: the whole block when it is not
+/// larger.
 pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
     sample.clear();
     let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
@@ -42,24 +43,26 @@ fn copy_range(parts: &[&[u8]], range: Range<usize>, out: &mut Vec<u8>) {
     }
 }
 
-/// What kind of bytes a sample holds.
+/// The kind of content of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Machine code, tables, pictures, what is packed already.
+    /// Machine code, tables, pictures, compressed data.
     Binary,
-    /// Text in any encoding: next to no control characters but ends of lines, tabulators and zeros.
+    /// Text in any encoding: almost no control characters except line ends, tabs and zeros.
     Text,
-    /// Text of which a good part is digits: logs, tables, dumps, coordinates.
-    Figures,
+    /// Text with many digits: logs, tables, dumps, coordinates.
+    Numeric,
 }
 
-/// One control character in so many bytes makes a sample binary. Of 100 places in installed programs, 85 are, and of 200 places in
-/// kernel trees and 100 in text, JSON, logs and tables, none.
+/// A sample with more than one control character in this many bytes is binary. That holds for 85 of
+/// 100 samples of installed programs, and for none of 200 samples of kernel trees and 100 of text,
+/// JSON, logs and tables.
 const BINARY_CONTROL_ONE_IN: u64 = 64;
-/// One digit in so many bytes makes text figures. Source code has one in 13 to 40, logs one in 2 to 5.
-const FIGURES_ONE_IN: u64 = 10;
+/// Text with more than one digit in this many bytes is numeric. Source code has one in 13 to 40,
+/// logs one in 2 to 5.
+const DIGITS_ONE_IN: u64 = 10;
 
-/// The kind of content, by the frequencies of bytes alone.
+/// Determines the kind of content from the frequencies of bytes.
 pub(crate) fn content(histogram: &[u32; 256]) -> Content {
     let sum = |is_in: fn(u8) -> bool| -> u64 {
         let values = (0..=u8::MAX).filter(|&value| is_in(value));
@@ -73,14 +76,15 @@ pub(crate) fn content(histogram: &[u32; 256]) -> Content {
     let digits = sum(|value| value.is_ascii_digit());
     if control * BINARY_CONTROL_ONE_IN > bytes {
         Content::Binary
-    } else if digits * FIGURES_ONE_IN > bytes {
-        Content::Figures
+    } else if digits * DIGITS_ONE_IN > bytes {
+        Content::Numeric
     } else {
         Content::Text
     }
 }
 
-/// How often each byte value occurs. Four tables, so that runs do not wait for their own stores.
+/// Counts each byte value. Four tables, so that runs of one byte do not wait for the store of the
+/// previous count.
 pub(crate) fn histogram(bytes: &[u8]) -> [u32; 256] {
     let mut tables = [[0_u32; 256]; 4];
     let (chunks, rest) = bytes.as_chunks::<4>();
@@ -95,10 +99,10 @@ pub(crate) fn histogram(bytes: &[u8]) -> [u32; 256] {
     std::array::from_fn(|value| tables.iter().map(|table| table[value]).sum())
 }
 
-/// Order-0 entropy, bits per byte. 0 for no bytes at all.
+/// The order-0 entropy, bits per byte; 0 for no bytes.
 ///
-/// Used for decisions, so it must be the same on every machine: logarithms come from integer
-/// arithmetic (`log2_fixed`), not from the platform's mathematics library.
+/// Decisions depend on it, so it must be the same on every machine: logarithms are computed with
+/// integer arithmetic (`log2_fixed`), not by the mathematics library of the platform.
 pub(crate) fn entropy_bits(histogram: &[u32; 256]) -> f64 {
     let total: u64 = histogram.iter().map(|&count| u64::from(count)).sum();
     if total == 0 {
@@ -144,7 +148,7 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn logarithm_is_close() {
+    fn fixed_point_logarithm_is_accurate() {
         for value in [1_u64, 2, 3, 5, 1000, 65_536, 123_456_789, 1 << 40] {
             let close = log2_fixed(value) as f64 / f64::from(1 << LOG2_FRACTION_BITS);
             let error = (value as f64).log2() - close;
@@ -163,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn histogram_counts_all() {
-        let bytes = test_data::noise(1001, 3);
+    fn histogram_matches_naive_counts() {
+        let bytes = test_data::random_bytes(1001, 3);
         let fast = histogram(&bytes);
         let mut naive = [0; 256];
         bytes.iter().for_each(|&byte| naive[usize::from(byte)] += 1);
@@ -172,14 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn content_is_told_by_its_bytes() {
+    fn content_follows_byte_frequencies() {
         let content_of = |bytes: &[u8]| content(&histogram(bytes));
         assert_eq!(content_of(&[]), Content::Text);
         assert_eq!(content_of(&[0; 1000]), Content::Text);
         assert_eq!(content_of(&test_data::text(10_000, 1)), Content::Text);
         assert_eq!(content_of("Всё, что повторяется".as_bytes()), Content::Text);
-        assert_eq!(content_of(&test_data::figures(10_000, 1)), Content::Figures);
-        assert_eq!(content_of(&test_data::noise(10_000, 1)), Content::Binary);
+        assert_eq!(
+            content_of(&test_data::coordinates(10_000, 1)),
+            Content::Numeric
+        );
+        assert_eq!(
+            content_of(&test_data::random_bytes(10_000, 1)),
+            Content::Binary
+        );
         assert_eq!(content_of(&test_data::x86_code(10_000, 1)), Content::Binary);
     }
 

@@ -1,13 +1,14 @@
 //! The settings of a codec.
 
-/// Tuning of one codec. Fields that a codec has no use for are ignored.
+/// The tuning of one codec. A codec ignores the fields that do not apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Level in the codec's own scale (`CodecDescription::levels`); `None`: its default.
+    /// The level in the scale of the codec (`CodecDescription::levels`); `None`: its default.
     pub level: Option<i32>,
-    /// zstd: log2 of the window, lzma: log2 of the dictionary, in bytes; `None`: as large as the block.
+    /// zstd: log2 of the window; lzma: log2 of the dictionary, in bytes. `None`: the length of the
+    /// block.
     pub window_log: Option<u32>,
-    /// zstd: long-distance matching inside the block.
+    /// zstd: long-distance matching within the block.
     pub long_distance: bool,
     /// lzma: literal context bits (lc), 0..=4; `None`: 3.
     pub literal_context_bits: Option<u32>,
@@ -17,12 +18,12 @@ pub struct Settings {
     pub position_bits: Option<u32>,
     /// ppmd: model order, 2..=64; `None`: by level.
     pub order: Option<u32>,
-    /// ppmd: most model memory, in bytes; `None`: by level and block length.
+    /// ppmd: the maximum model memory, in bytes; `None`: by level and block length.
     pub model_memory_bytes: Option<u32>,
 }
 
 impl Settings {
-    /// Settings with a level and all else by default.
+    /// Settings with a level and the defaults for everything else.
     #[must_use]
     pub fn level(level: i32) -> Self {
         Self {

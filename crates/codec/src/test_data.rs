@@ -1,8 +1,8 @@
 //! Generated data for tests and fuzz targets.
 
-/// Deterministic noise: SplitMix64 (Steele, Lea, Flood 2014).
+/// Deterministic incompressible bytes: SplitMix64 (Steele, Lea, Flood 2014).
 #[must_use]
-pub fn noise(length_bytes: usize, seed: u64) -> Vec<u8> {
+pub fn random_bytes(length_bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes = Vec::with_capacity(length_bytes + 8);
     while bytes.len() < length_bytes {
@@ -34,7 +34,7 @@ pub fn text(length_bytes: usize, seed: u64) -> Vec<u8> {
 
 /// Lines of coordinates on a coarse grid, as drawings and tables hold them.
 #[must_use]
-pub fn figures(length_bytes: usize, seed: u64) -> Vec<u8> {
+pub fn coordinates(length_bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes = Vec::with_capacity(length_bytes + 32);
     while bytes.len() < length_bytes {
@@ -58,7 +58,7 @@ pub fn wave(length_bytes: usize, sample_bytes: usize) -> Vec<u8> {
     let mut random = Random(sample_bytes as u64);
     let mut bytes = Vec::with_capacity(length_bytes + 8);
     let mut value = 0_u64;
-    // Slopes that leave the low byte busy and the others calm.
+    // Slopes that change the low byte often and the others rarely.
     let slope = 1 << (8 * (sample_bytes - 1));
     while bytes.len() < length_bytes {
         value = value.wrapping_add(slope * 3 + random.below(5));
@@ -120,9 +120,9 @@ impl Random {
     }
 }
 
-/// Bytes thick with what branch filters look for.
+/// Bytes with many opcodes that branch filters convert.
 #[cfg(test)]
-pub(crate) fn instruction_soup() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+pub(crate) fn many_branches() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
     use proptest::prelude::*;
     let byte = prop_oneof![
         3 => Just(0xE8_u8),
@@ -136,7 +136,7 @@ pub(crate) fn instruction_soup() -> impl proptest::strategy::Strategy<Value = Ve
     proptest::collection::vec(byte, 1..600)
 }
 
-/// Numbers and parameters of up to three filters, mostly valid.
+/// The numbers and parameters of up to three filters, mostly valid.
 #[cfg(test)]
 pub(crate) fn filter_ids() -> impl proptest::strategy::Strategy<Value = Vec<(u8, u8)>> {
     use proptest::prelude::*;

@@ -1,18 +1,18 @@
-//! Trial compression with a quick codec.
+//! Trial compression with a quick codec: is a block compressible, and does a filter help?
 
 use crate::codecs::zstd;
 use crate::error::Result;
 use crate::sample::{entropy_bits, histogram};
 use crate::workspace::Workspace;
 
-/// Below this entropy (bits per byte) order-0 coding alone pays: no trial is needed.
-const SURELY_COMPRESSIBLE_BITS: f64 = 7.4;
-/// A saving below 1/64 on the sample counts as nothing.
+/// Below this entropy (bits per byte) order-0 coding alone saves enough: no trial is needed.
+const COMPRESSIBLE_BELOW_BITS: f64 = 7.4;
+/// A saving of less than 1/64 of the sample counts as nothing.
 const WORTHWHILE_SAVING_LOG: u32 = 6;
 
-/// True when neither the entropy of single bytes nor a quick codec finds anything in the sample.
+/// Whether neither the entropy of single bytes nor a quick codec finds redundancy in the sample.
 pub(crate) fn sample_is_incompressible(workspace: &mut Workspace) -> Result<bool> {
-    if entropy_bits(&histogram(&workspace.sample)) < SURELY_COMPRESSIBLE_BITS {
+    if entropy_bits(&histogram(&workspace.sample)) < COMPRESSIBLE_BELOW_BITS {
         return Ok(false);
     }
     let sample = std::mem::take(&mut workspace.sample);
@@ -22,7 +22,7 @@ pub(crate) fn sample_is_incompressible(workspace: &mut Workspace) -> Result<bool
     Ok(trial? >= raw_bytes - (raw_bytes >> WORTHWHILE_SAVING_LOG))
 }
 
-/// Size that the quick codec makes of `bytes`.
+/// The compressed size of `bytes` by the quick codec.
 pub(crate) fn quick_bytes(workspace: &mut Workspace, bytes: &[u8]) -> Result<usize> {
     workspace.trial_bytes(|workspace, out| zstd::quick(workspace, bytes, out))
 }
@@ -34,10 +34,10 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn noise_is_seen_and_text_is_not_taken_for_it() {
+    fn only_random_data_is_incompressible() {
         let mut workspace = Workspace::new();
         for (raw, expected) in [
-            (test_data::noise(1 << 20, 5), true),
+            (test_data::random_bytes(1 << 20, 5), true),
             (test_data::text(1 << 20, 5), false),
             (vec![0; 1 << 20], false),
         ] {

@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "shared with the twins")]
 mod data;
 
-use data::{Random, noise};
+use data::{Random, random_bytes};
 use refrain_codec::{BlockPlan, CodecId, Workspace, decode, decode_prefix, encode_block};
 
 /// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every place in a run of it is one.
@@ -40,7 +40,7 @@ fn prefixes_with_many_escaped_bytes_open() {
         );
     }
     // ... and so many others that the byte is the rarest one; then a repeat, for else none are taken out.
-    let mut rest = noise(600_000, 2);
+    let mut rest = random_bytes(600_000, 2);
     rest.retain(|&byte| byte != escape);
     raw.extend(&rest);
     raw.extend(&rest[..100_000]);

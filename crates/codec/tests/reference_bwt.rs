@@ -14,7 +14,8 @@ mod data;
 
 use arithmetic::Damage;
 use data::{
-    Random, code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text,
+    Random, code, fibonacci, machine_code, period, random_bytes, records, repeated, skewed_bytes,
+    text,
 };
 use refrain_codec::{
     BlockPlan, CodecId, UntrustedBlockDescription, Workspace, decode, encode_block,
@@ -83,7 +84,7 @@ fn halving(length: usize) -> Vec<u8> {
 
 /// Noise of small values, then of others: in noise, some decisions become certain.
 fn noise_of_two_kinds(length: usize) -> Vec<u8> {
-    let mut bytes = noise(length, 13);
+    let mut bytes = random_bytes(length, 13);
     for (index, byte) in bytes.iter_mut().enumerate() {
         *byte = *byte % 120 + 120 * u8::from(index > length / 2);
     }
@@ -103,13 +104,13 @@ fn blocks_of_all_kinds_open() {
         ("code", code(200_000, 2)),
         ("records", records(length, 28, 3)),
         ("machine code", machine_code(length, 4)),
-        ("skewed noise", skewed_noise(length, 5)),
+        ("skewed bytes", skewed_bytes(length, 5)),
         ("long runs", long_runs()),
         ("halving", halving(180_000)),
         ("noise of two kinds", noise_of_two_kinds(40_000)),
         ("equal", vec![0; length]),
         ("sorted", {
-            let mut bytes = noise(length, 7);
+            let mut bytes = random_bytes(length, 7);
             bytes.sort_unstable();
             bytes
         }),
@@ -120,11 +121,14 @@ fn blocks_of_all_kinds_open() {
         ("fibonacci", fibonacci(length)),
     ];
     let repeating = [
-        ("noise twice", noise(30_000, 6).repeat(2)),
+        ("noise twice", random_bytes(30_000, 6).repeat(2)),
         ("text repeated", repeated(&text(20_000, 8), 8)),
-        ("noise repeated", repeated(&noise(20_000, 9), 9)),
+        (
+            "random bytes repeated",
+            repeated(&random_bytes(20_000, 9), 9),
+        ),
         ("code repeated", repeated(&code(20_000, 10), 10)),
-        ("escapes", changed_often(&noise(20_000, 11))),
+        ("escapes", changed_often(&random_bytes(20_000, 11))),
     ];
     let mut workspace = Workspace::new();
     for (name, raw) in &plain {
@@ -143,7 +147,7 @@ fn a_block_of_more_than_64_mib_opens() {
     raw.extend(text(20 * mib, 2));
     raw.extend(machine_code(20 * mib, 3));
     raw.extend(records(8 * mib + 5, 20, 4));
-    raw.extend(noise(2 * mib, 5));
+    raw.extend(random_bytes(2 * mib, 5));
     raw.extend_from_within(7 * mib..17 * mib);
     let (params, out) = encoded(&mut Workspace::new(), &raw).unwrap();
     let kept = u32::from_le_bytes([params[1], params[2], params[3], params[4]]) as usize;

@@ -13,7 +13,9 @@ mod cm;
 mod data;
 
 use arithmetic::{Damage, Decoder};
-use data::{code, fibonacci, machine_code, noise, period, records, repeated, skewed_noise, text};
+use data::{
+    code, fibonacci, machine_code, period, random_bytes, records, repeated, skewed_bytes, text,
+};
 use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, UntrustedBlockDescription, Workspace, decode,
     decode_prefix, encode_block,
@@ -96,8 +98,8 @@ fn binary_data_opens_at_every_level() {
     let blocks = [
         ("machine code", machine_code(12_000, 4)),
         ("machine code repeated", repeated(&machine_code(2500, 5), 5)),
-        ("skewed noise", skewed_noise(6000, 6)),
-        ("noise repeated", repeated(&noise(2000, 7), 7)),
+        ("skewed bytes", skewed_bytes(6000, 6)),
+        ("random bytes repeated", repeated(&random_bytes(2000, 7), 7)),
     ];
     let mut workspace = Workspace::new();
     for level in 1..=3 {
@@ -146,7 +148,7 @@ fn both_make_the_same_of_noise() {
     let mut opened = Vec::new();
     for profile in (0..8).chain([24, 100, 255]) {
         for level in 1..=3 {
-            let data = [noise(40, u64::from(profile)), vec![profile; 4000]].concat();
+            let data = [random_bytes(40, u64::from(profile)), vec![profile; 4000]].concat();
             let params = [&[level, profile][..], &length.to_le_bytes()].concat();
             let block = description(&params, length as usize).unwrap();
             let mut workspace = Workspace::new();

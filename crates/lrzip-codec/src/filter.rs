@@ -242,7 +242,7 @@ impl<S: Stage> Stage for FilteredStage<S> {
 mod tests {
     use super::*;
     use liblzma::stream::{Action, Filters, LzmaOptions, Status, Stream};
-    use refrain_codec::property::{noise, x86_code};
+    use refrain_codec::property::{random_bytes, x86_code};
 
     /// Returns the output of one of liblzma's filters: compresses `raw` with the filter and
     /// decompresses the result without it.
@@ -282,7 +282,7 @@ mod tests {
     /// Returns bytes dense in opcodes and plausible operands, in which conversions overlap.
     fn dense_opcodes() -> Vec<u8> {
         let alphabet = [0xE8, 0xE9, 0x00, 0xFF, 0x01, 0x94, 0x90, 0xB0];
-        let random_bytes = noise(300_000, 5);
+        let random_bytes = random_bytes(300_000, 5);
         random_bytes
             .iter()
             .map(|&random| alphabet[usize::from(random & 7)])
@@ -291,7 +291,11 @@ mod tests {
 
     #[test]
     fn inverts_liblzmas_filters_in_chunks_of_any_size() {
-        for raw in [dense_opcodes(), x86_code(200_000, 1), noise(100_003, 2)] {
+        for raw in [
+            dense_opcodes(),
+            x86_code(200_000, 1),
+            random_bytes(100_003, 2),
+        ] {
             let cases: [(LrzipFilter, Vec<u8>); 3] = [
                 (
                     LrzipFilter::X86,

@@ -7,7 +7,7 @@ use crate::codec::LrzipCodec;
 use crate::encoder::encode_lrzip_block;
 use crate::property::blocks::{decodes_arbitrary_bytes, plan, round_trips};
 use crate::property::decode::{codec, decode_in_chunks};
-use refrain_codec::property::{noise, text};
+use refrain_codec::property::{random_bytes, text};
 
 /// The sizes of the chunks of input and output.
 const CHUNK_BYTES: [usize; 4] = [1, 13, 5000, 1 << 30];
@@ -29,7 +29,7 @@ fn assert_decodes(codec: LrzipCodec, data: &[u8], raw: &[u8]) {
 }
 
 fn contents() -> [Vec<u8>; 3] {
-    [text(150_000, 1), noise(30_000, 2), vec![0; 100_000]]
+    [text(150_000, 1), random_bytes(30_000, 2), vec![0; 100_000]]
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn decodes_lzma_and_needs_its_dictionary() {
     for raw in contents() {
         assert_decodes(lzma_codec(1 << 20), &lzma(&raw, 1 << 20), &raw);
     }
-    let far = [noise(40_000, 1), noise(40_000, 1)].concat();
+    let far = [random_bytes(40_000, 1), random_bytes(40_000, 1)].concat();
     let data = lzma(&far, 1 << 20);
     assert!(decode_in_chunks(lzma_codec(4096), &data, far.len(), 4096, 4096).is_err());
     assert!(decode_in_chunks(lzma_codec(1 << 17), &data, far.len(), 4096, 4096).is_ok());
@@ -84,7 +84,7 @@ fn decodes_what_the_encoders_produce() {
             &[][..],
             &[9],
             &text(40_000, 3),
-            &noise(3000, 4),
+            &random_bytes(3000, 4),
             &[0; 70_000],
         ] {
             round_trips(choice, raw);
@@ -94,17 +94,22 @@ fn decodes_what_the_encoders_produce() {
     for distance in [
         2047, 2048, 2049, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 49_151, 49_152,
     ] {
-        let start = noise(distance, 5);
+        let start = random_bytes(distance, 5);
         for length in [4, 8, 9, 10, 33, 34, 300, 2000] {
-            let raw = [&start[..], &start[..length.min(distance)], &noise(20, 6)].concat();
+            let raw = [
+                &start[..],
+                &start[..length.min(distance)],
+                &random_bytes(20, 6),
+            ]
+            .concat();
             round_trips(3, &raw);
         }
     }
     for literals in [1, 3, 4, 18, 19, 237, 238, 239, 240, 500, 16_000] {
         let raw = [
-            noise(literals, 7),
+            random_bytes(literals, 7),
             vec![1; 50],
-            noise(literals, 8),
+            random_bytes(literals, 8),
             vec![1; 50],
         ]
         .concat();

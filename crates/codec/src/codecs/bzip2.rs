@@ -1,5 +1,5 @@
-//! Codec 4: one bzip2 stream per block, through libbz2-rs. Prefixes cost whole bzip2 blocks (100 to
-//! 900 kB), the format's granularity.
+//! Codec 4: one bzip2 stream per block, through libbz2-rs. The granularity of prefixes is a bzip2
+//! block (100 to 900 kB).
 
 use bzip2::Compression;
 use bzip2::{Action, Compress, Decompress, Status};
@@ -13,9 +13,9 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// bzip2's unit of block size, bytes: level n sorts n of them at a time.
+/// The unit of bzip2's block size, bytes: level n sorts n units at a time.
 const LEVEL_BYTES: u64 = 100_000;
-/// bzip2's own default of the effort on repetitive data, fixed since it changes speed only.
+/// bzip2's default of the effort on repetitive data. It is fixed since it changes only the speed.
 const WORK_FACTOR: u32 = 30;
 
 /// bzip2.
@@ -84,7 +84,7 @@ impl Codec for Bzip2 {
     }
 
     fn decode_memory_bytes(&self, _raw_length_bytes: u64, _params: &Params) -> u64 {
-        // The stream's header names its level, up to 9.
+        // The header of the stream states the level, up to 9.
         (128 << 10) + 4 * LEVEL_BYTES * 9
     }
 
@@ -105,14 +105,14 @@ impl Codec for Bzip2 {
     }
 }
 
-/// No larger level than the block fills.
+/// The level, or the smallest level whose block size contains the whole block.
 fn useful_level(raw_length_bytes: u64, level: i32) -> u32 {
     let filled = raw_length_bytes.div_ceil(LEVEL_BYTES).clamp(1, 9);
     let level = u64::try_from(level).unwrap_or(1).clamp(1, 9);
     u32::try_from(level.min(filled)).unwrap_or(9)
 }
 
-/// bzip2's manual: one percent and 600 bytes more than the input at most.
+/// From the manual of bzip2: at most one percent and 600 bytes more than the input.
 fn bound_bytes(raw_length_bytes: usize) -> usize {
     raw_length_bytes + raw_length_bytes / 100 + 600
 }
@@ -134,7 +134,7 @@ fn run_encoder(mut stream: Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<()
     }
 }
 
-/// Decodes until `out` is full; true when the stream ended with it.
+/// Decodes until `out` is full; returns whether the stream ended there.
 fn fill(
     stream: &mut Decompress,
     data: &[u8],
@@ -156,15 +156,15 @@ fn fill(
             return Err(length_error(raw_length_bytes, now.1 as u64));
         }
         if status == Status::MemNeeded {
-            return Err(damaged("no memory"));
+            return Err(damaged("out of memory"));
         }
         if now == (consumed, produced) {
-            return Err(damaged("cut short"));
+            return Err(damaged("truncated"));
         }
     }
 }
 
-/// After the last raw byte: the stream must end, and with it the data.
+/// Checks that the stream and the data end after the last raw byte.
 fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let mut ended = ended;
     if !ended {
@@ -185,7 +185,7 @@ fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u
     }
 }
 
-/// Bytes taken and given so far.
+/// The bytes read and written so far.
 fn totals(stream: &Decompress) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))

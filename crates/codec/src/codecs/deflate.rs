@@ -9,8 +9,8 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Upper bounds of zlib's documentation: (1 << 17) + (1 << 17) bytes and some for an encoder,
-/// 32 KiB and tables for a decoder; zlib-rs pads its windows.
+/// The upper bounds of zlib's documentation: (1 << 17) + (1 << 17) bytes and some for an encoder,
+/// 32 KiB and tables for a decoder. zlib-rs pads its windows.
 const ENCODER_BYTES: u64 = 512 << 10;
 const DECODER_BYTES: u64 = 96 << 10;
 
@@ -22,10 +22,10 @@ impl CodecId {
     pub const DEFLATE: Self = Self(5);
 }
 
-/// Cached streams.
+/// The streams retained between blocks.
 #[derive(Default)]
 pub(crate) struct DeflateState {
-    /// With the level it was made for.
+    /// The encoder and its level.
     encoder: Option<(u32, Compress)>,
     decoder: Option<Decompress>,
 }
@@ -119,7 +119,7 @@ impl Codec for Deflate {
     }
 }
 
-/// Generous: zlib's bound for its quick level is a quarter more than the input in bad cases.
+/// Generous: zlib's bound for its fast level is a quarter more than the input in bad cases.
 fn bound_bytes(raw_length_bytes: usize) -> usize {
     raw_length_bytes + raw_length_bytes / 4 + 1024
 }
@@ -141,7 +141,7 @@ fn run_encoder(stream: &mut Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<(
     }
 }
 
-/// Decodes until `out` is full; true when the stream ended with it.
+/// Decodes until `out` is full; returns whether the stream ended there.
 fn fill(
     stream: &mut Decompress,
     data: &[u8],
@@ -163,12 +163,12 @@ fn fill(
             return Err(length_error(raw_length_bytes, now.1 as u64));
         }
         if now == (consumed, produced) {
-            return Err(damaged("cut short"));
+            return Err(damaged("truncated"));
         }
     }
 }
 
-/// After the last raw byte: the stream must end, and with it the data.
+/// Checks that the stream and the data end after the last raw byte.
 fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let mut ended = ended;
     if !ended {
@@ -190,7 +190,7 @@ fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u
     }
 }
 
-/// Bytes taken and given so far.
+/// The bytes read and written so far.
 fn totals(stream: &Decompress) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))

@@ -1,6 +1,6 @@
-//! Codec 3: raw LZMA2 through liblzma. LZMA2 rather than LZMA: it ends by itself, stores what it
-//! cannot squeeze, and carries lc, lp and pb in its stream, so that the block's only parameter is
-//! the dictionary size, one byte as in the xz format (section 5.3.1 of its specification).
+//! Codec 3: raw LZMA2 through liblzma. LZMA2 rather than LZMA: it has an end mark, stores what it
+//! cannot compress, and carries lc, lp and pb in its stream, so that the only parameter of a block
+//! is the dictionary size, one byte as in the xz format (section 5.3.1 of its specification).
 
 use liblzma::stream::{Action, Filters, LzmaOptions, PRESET_EXTREME, Status, Stream};
 
@@ -22,8 +22,8 @@ const _: () = assert!(1 << DICTIONARY_LOG_MAX == MAX_RAW_LENGTH_BYTES);
 
 /// lc + lp may not exceed this in LZMA2.
 const LITERAL_BITS_MAX: u32 = 4;
-/// Memory shortage halves the dictionary down to this share (log2) of the block; below, another
-/// codec does better.
+/// When memory is short, the dictionary is halved down to this share (log2) of the block; below
+/// that, another codec is better.
 const DICTIONARY_SHARE_LOG_MIN: u32 = 2;
 
 /// LZMA2.
@@ -39,7 +39,7 @@ impl Codec for Lzma {
         CodecDescription {
             id: CodecId::LZMA,
             name: "lzma",
-            summary: "LZMA2: dense, slow to open",
+            summary: "LZMA2: dense, slow to decode",
             levels: 0..=9,
             default_level: 6,
         }
@@ -98,8 +98,8 @@ impl Codec for Lzma {
             Ok(dictionary) => dictionary.bytes,
             Err(_) => raw_length_bytes,
         };
-        // Hash chains (levels 0 to 3) take 4 bytes per dictionary byte and binary trees 8; heads up
-        // to 4 more, the window 1.5; plus liblzma's fixed tables.
+        // Hash chains (levels 0 to 3) need 4 bytes per dictionary byte and binary trees 8; hash
+        // heads up to 4 more, the window 1.5; in addition, the fixed tables of liblzma.
         let per_byte_halves = match clamped_level(self, settings) <= 3 {
             true => 19,
             false => 27,
@@ -152,7 +152,7 @@ impl Lzma {
     }
 }
 
-/// A dictionary size that LZMA2 can name: 2^n or 2^n + 2^(n-1).
+/// A dictionary size that LZMA2 can state: 2^n or 2^n + 2^(n-1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Dictionary {
     code: u8,
@@ -160,7 +160,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// Largest code used; the size for it is `DICTIONARY_LOG_MAX`.
+    /// The largest code used; its size is that of `DICTIONARY_LOG_MAX`.
     const CODE_MAX: u8 = (DICTIONARY_LOG_MAX - DICTIONARY_LOG_MIN) as u8 * 2;
 
     fn from_code(code: u8) -> Self {
@@ -168,7 +168,7 @@ impl Dictionary {
         Self { code, bytes }
     }
 
-    /// The smallest one that holds `length_bytes`, which is at most `MAX_RAW_LENGTH_BYTES`.
+    /// The smallest one of at least `length_bytes`, which is at most `MAX_RAW_LENGTH_BYTES`.
     fn holding(length_bytes: u64) -> Self {
         (0..=Self::CODE_MAX)
             .map(Self::from_code)
@@ -176,7 +176,7 @@ impl Dictionary {
             .unwrap_or(Self::from_code(Self::CODE_MAX))
     }
 
-    /// The stated one, if it is no larger than the block needs.
+    /// The stated one, if it is not larger than the block needs.
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
         let [code] = params.to_array()?;
         if code > Self::holding(raw_length_bytes).code {
@@ -189,7 +189,7 @@ impl Dictionary {
     }
 }
 
-/// The dictionary for a block: as asked, or as large as the block.
+/// The dictionary for a block: that of `settings`, at most as large as the block.
 fn dictionary(raw_length_bytes: u64, settings: &Settings) -> Result<Dictionary> {
     let whole = Dictionary::holding(raw_length_bytes);
     let Some(log) = settings.window_log else {
@@ -214,8 +214,8 @@ fn log2_up(raw_length_bytes: u64) -> u32 {
     length.next_power_of_two().trailing_zeros()
 }
 
-/// liblzma's presets 0 to 6; 7 and 8 search longer matches, 9 is its "extreme" parse. (Its own 7 to
-/// 9 differ from 6 by the dictionary only, which follows the block here.)
+/// The presets 0 to 6 of liblzma; 7 and 8 search longer matches, 9 is its "extreme" parse. (Its own
+/// presets 7 to 9 differ from 6 only in the dictionary, which follows the block here.)
 fn options(level: i32, settings: &Settings, dictionary: Dictionary) -> Result<LzmaOptions> {
     let preset = match level {
         9 => 6 | PRESET_EXTREME,
@@ -223,7 +223,7 @@ fn options(level: i32, settings: &Settings, dictionary: Dictionary) -> Result<Lz
     };
     let mut options = LzmaOptions::new_preset(preset).map_err(|_| Error::Encoder {
         codec: CodecId::LZMA,
-        cause: "liblzma does not know the preset",
+        cause: "liblzma does not support the preset",
     })?;
     match level {
         7 => options.nice_len(128),
@@ -262,7 +262,7 @@ fn checked_bits(settings: &Settings) -> Result<(u32, u32, u32)> {
     Ok((context, position, alignment))
 }
 
-/// LZMA2 stores what does not shrink: three bytes per 64 KiB chunk, and its end byte.
+/// LZMA2 stores incompressible data: three bytes per 64 KiB chunk, and its end byte.
 fn bound_bytes(raw_length_bytes: usize) -> usize {
     raw_length_bytes + raw_length_bytes / (16 << 10) * 3 + 64
 }
@@ -315,12 +315,12 @@ fn fill(stream: &mut Stream, data: &[u8], out: &mut [u8], raw_length_bytes: u64)
             return Err(length_error(raw_length_bytes, now.1 as u64));
         }
         if now == (consumed, produced) {
-            return Err(damaged("cut short"));
+            return Err(damaged("truncated"));
         }
     }
 }
 
-/// After the last raw byte: the stream must end, and with it the data.
+/// Checks that the stream and the data end after the last raw byte.
 fn finish(stream: &mut Stream, data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let (consumed, produced) = totals(stream)?;
     let input = data.get(consumed..).unwrap_or(&[]);
@@ -339,7 +339,7 @@ fn finish(stream: &mut Stream, data: &[u8], raw_length_bytes: u64) -> Result<()>
     }
 }
 
-/// Bytes taken and given so far.
+/// The bytes read and written so far.
 fn totals(stream: &Stream) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dictionaries_are_as_in_the_xz_format() {
+    fn dictionary_sizes_match_the_xz_format() {
         assert_eq!(Dictionary::from_code(0).bytes, 4 << 10);
         assert_eq!(Dictionary::from_code(1).bytes, 6 << 10);
         assert_eq!(Dictionary::from_code(22).bytes, 8 << 20);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_dictionary_is_refused_before_memory_is_taken() {
+    fn returns_an_error_for_a_forged_dictionary_before_allocating() {
         let huge = Params::from_array([Dictionary::CODE_MAX]);
         assert!(matches!(
             Lzma.check_params(&huge, 5000),
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn less_memory_means_a_smaller_dictionary_and_ends() {
+    fn less_memory_means_a_smaller_dictionary_down_to_a_limit() {
         let mut settings = Settings::level(6);
         let mut estimate = Lzma.encode_memory_bytes(8 << 20, &settings);
         let mut steps = 0;

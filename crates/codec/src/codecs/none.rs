@@ -1,4 +1,4 @@
-//! Codec 0: the bytes as they are.
+//! Codec 0: stores the bytes without compression.
 
 use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Stores.
+/// The codec that stores.
 pub(crate) struct Stored;
 
 impl CodecId {

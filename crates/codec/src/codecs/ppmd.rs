@@ -1,5 +1,5 @@
 //! Codec 6: PPMd variant H (Shkarin 2001) with 7z's range coder, through `ppmd-rust`. Dense on text
-//! and source code; opening costs as much time as squeezing. Parameters: order (one byte) and model
+//! and source code. Decoding takes as much time as encoding. Parameters: order (one byte) and model
 //! memory (four bytes, little-endian).
 //!
 //! Corrupt input cannot break the model: it is built from decoded symbols only, and any sequence of
@@ -18,14 +18,14 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Smallest model memory used, bytes.
+/// The smallest model memory used, bytes.
 const MEMORY_MIN_BYTES: u32 = 1 << 16;
-/// Largest model memory used, bytes; also what an archive may make a reader take.
+/// The largest model memory used, bytes; also the most that an archive may require of a reader.
 const MEMORY_MAX_BYTES: u32 = 256 << 20;
-/// A model holds no more than this many bytes per raw byte at the orders used here; memory beyond
-/// that would never be touched, but has to be cleared.
+/// A model uses at most this many bytes per raw byte at the orders used here. More memory would
+/// never be used, but has to be cleared.
 const MEMORY_PER_RAW_BYTE: u64 = 24;
-/// A quarter of what the level wants still beats lighter codecs; less does not.
+/// A quarter of the memory of the level is still better than lighter codecs; less is not.
 const REDUCTIONS_MAX: u32 = 2;
 
 /// Model order and log2 of the most memory (bytes) per level 1..=9.
@@ -50,7 +50,7 @@ impl CodecId {
     pub const PPMD: Self = Self(6);
 }
 
-/// The two numbers that encoder and decoder must agree on.
+/// The two parameters of encoder and decoder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Model {
     order: u32,
@@ -62,7 +62,7 @@ impl Codec for Ppmd {
         CodecDescription {
             id: CodecId::PPMD,
             name: "ppmd",
-            summary: "PPMd: dense on text, opens as slowly as it squeezes",
+            summary: "PPMd: dense on text, decodes as slowly as it encodes",
             levels: 1..=9,
             default_level: 5,
         }
@@ -76,7 +76,8 @@ impl Codec for Ppmd {
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         let model = self.model(raw.len() as u64, settings)?;
-        // Worst case measured on noise is below 2 percent; a longer output only costs a copy.
+        // The worst case measured on incompressible data is below 2 percent; a longer output only
+        // costs a copy.
         reserve(CodecId::PPMD, out, raw.len() + raw.len() / 32 + 64)?;
         let mut encoder = Ppmd7Encoder::new(out, model.order, model.memory_bytes)
             .map_err(|error| encoder_error(&error, model))?;
@@ -184,7 +185,7 @@ impl Ppmd {
 impl Model {
     fn to_params(self) -> Params {
         let [a, b, c, d] = self.memory_bytes.to_le_bytes();
-        // Orders end at 64.
+        // The maximum order is 64.
         Params::from_array([self.order as u8, a, b, c, d])
     }
 
@@ -211,7 +212,7 @@ impl Model {
     }
 }
 
-/// The most memory that a block of this length can use, within the codec's bounds.
+/// The most memory that a block of this length can use, within the limits of the codec.
 fn useful_memory_bytes(raw_length_bytes: u64) -> u32 {
     let useful = raw_length_bytes.saturating_mul(MEMORY_PER_RAW_BYTE);
     u32::try_from(useful)
@@ -219,7 +220,7 @@ fn useful_memory_bytes(raw_length_bytes: u64) -> u32 {
         .clamp(MEMORY_MIN_BYTES, MEMORY_MAX_BYTES)
 }
 
-/// Fills `out`; returns the data that was not read.
+/// Fills `out`; returns the rest of the data.
 fn decode_some<'a>(
     params: &Params,
     data: &'a [u8],
@@ -251,7 +252,7 @@ fn encoder_error(error: &ppmd_rust::Error, model: Model) -> Error {
         ppmd_rust::Error::MemoryAllocation => out_of_memory(model),
         _ => Error::Encoder {
             codec: CodecId::PPMD,
-            cause: "parameters refused",
+            cause: "parameters rejected",
         },
     }
 }
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forged_model_memory_is_refused() {
+    fn returns_an_error_for_forged_model_memory() {
         for (order, memory) in [(1, 1 << 20), (65, 1 << 20), (6, 0), (6, u32::MAX)] {
             let forged = Model {
                 order,
@@ -293,7 +294,7 @@ mod tests {
                 Err(Error::Description { .. })
             ));
         }
-        // A tiny block cannot make a reader take a large model.
+        // A tiny block cannot make a reader allocate a large model.
         let large = Model {
             order: 6,
             memory_bytes: 16 << 20,
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_shrinks_twice_and_no_more() {
+    fn reduces_memory_at_most_twice() {
         let first = Settings::level(5);
         let second = Ppmd.with_less_memory(8 << 20, &first).unwrap();
         let third = Ppmd.with_less_memory(8 << 20, &second).unwrap();

@@ -1,24 +1,26 @@
-//! Branch filter for ARM64, after the description of the ARM64 filter in xz 5.4: BL gets an
-//! absolute word target, ADRP an absolute page, if its page lies within 512 MiB. Positions count
-//! from the first instruction of the block, which `phase` locates: blocks start anywhere.
+//! Branch filter for ARM64, after the description of the ARM64 filter in xz 5.4. The offset of BL
+//! becomes an absolute word target, that of ADRP an absolute page if the page is within 512 MiB.
+//! Positions count from the first instruction of the block, at offset `phase`: blocks start at any
+//! byte.
 
 /// Size of an instruction.
 pub(super) const WORD_BYTES: usize = 4;
 /// log2 of the page size that ADRP counts in.
 const PAGE_LOG: u32 = 12;
 
-/// Relative to absolute.
+/// Converts relative to absolute targets.
 pub(super) fn encode(bytes: &mut [u8], phase: usize) {
     convert(bytes, phase, u32::wrapping_add);
 }
 
-/// Absolute to relative.
+/// Converts absolute to relative targets.
 pub(super) fn decode(bytes: &mut [u8], phase: usize) {
     convert(bytes, phase, u32::wrapping_sub);
 }
 
-/// Absolute to relative, of whole instructions from the one at `position` bytes on, a multiple of their size. Returns how many
-/// bytes they are.
+/// Converts absolute to relative targets of the whole instructions in `bytes`, the first of which
+/// is at `position`, in bytes, a multiple of their size. Returns the number of bytes of these
+/// instructions.
 pub fn decode_at(bytes: &mut [u8], position: u32) -> usize {
     convert_from(bytes, position / WORD_BYTES as u32, u32::wrapping_sub);
     bytes.len() / WORD_BYTES * WORD_BYTES
@@ -52,12 +54,13 @@ pub(super) fn is_converted(instruction: u32) -> bool {
     is_bl(instruction) || is_adrp(instruction)
 }
 
-/// BL: six opcode bits, 26 bits of word offset.
+/// BL has six opcode bits and 26 bits of word offset.
 fn is_bl(instruction: u32) -> bool {
     instruction >> 26 == 0b10_0101
 }
 
-/// ADRP: opcode bits 31 and 28..24; the page offset lies in bits 30..29 (low) and 23..5 (high).
+/// ADRP has the opcode bits 31 and 28..24; the page offset is in bits 30..29 (low) and 23..5
+/// (high).
 fn is_adrp(instruction: u32) -> bool {
     instruction & 0x9F00_0000 == 0x9000_0000
 }
@@ -68,7 +71,7 @@ fn convert_bl(instruction: u32, index: u32, combine: impl Fn(u32, u32) -> u32) -
 }
 
 /// Converts page offsets of -2^17 to 2^17 - 1 (512 MiB) modulo 2^18, so that the decoder finds them
-/// in the same range; others, mostly chance hits in data, stay.
+/// in the same range. Others, mostly random matches in data, are not converted.
 fn convert_adrp(instruction: u32, index: u32, combine: impl Fn(u32, u32) -> u32) -> Option<u32> {
     const MODULUS: u32 = 1 << 18;
     const MASK: u32 = (1 << 21) - 1;
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_function_become_alike() {
+    fn calls_of_one_function_become_equal() {
         let words: Vec<u32> = (0..8).map(|index| bl(100 - index)).collect();
         for phase in 0..4 {
             let mut bytes = vec![0; phase];
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_one_table_become_alike() {
+    fn pages_of_one_table_become_equal() {
         let mut words = vec![0xD503_201F; 3 << 10]; // nop
         for page in 0..3 {
             words[page << 10] = adrp(500 - page as i32);
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn range_of_pages_is_kept() {
+    fn converted_pages_stay_in_range() {
         for pages in [-(1 << 17), -1, 0, (1 << 17) - 1] {
             let near = convert_adrp(adrp(pages), 5 << 10, u32::wrapping_add).unwrap();
             assert!(is_adrp(near) && near & 31 == 7);

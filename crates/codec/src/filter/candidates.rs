@@ -1,29 +1,30 @@
-//! Which filters are worth a trial on the sample.
+//! Selects the filters that are worth a trial on a sample.
 
 use super::arm64;
 use super::step::FilterStep;
 use crate::sample::{entropy_bits, histogram};
 
-/// Distances tried for the delta filter: samples of 1 to 8 bytes, and the pixel sizes 3 and 6.
+/// The distances considered for the delta filter: samples of 1 to 8 bytes, and the pixel sizes 3
+/// and 6.
 const DELTA_DISTANCES: [u8; 6] = [1, 2, 3, 4, 6, 8];
-/// Bytes of the sample that the delta test looks at.
-const DELTA_LOOK_BYTES: usize = 16 << 10;
-/// Entropy of differences must fall below this share of the plain entropy.
+/// The number of sample bytes that the delta test reads.
+const DELTA_TEST_BYTES: usize = 16 << 10;
+/// The entropy of differences must be below this share of the plain entropy.
 const DELTA_SHARE: f64 = 0.9;
-/// Plain entropy below which a dictionary coder does well without differences, bits per byte.
+/// Below this plain entropy (bits per byte) a dictionary coder does well without differences.
 const DELTA_MIN_BITS: f64 = 3.0;
 
-/// x86: at least one plausible call or jump per this many bytes, and no more than ...
+/// x86: at least one plausible call or jump per this many bytes, and at most
 const X86_BYTES_PER_BRANCH_MAX: usize = 256;
-/// ... this share of E8 and E9 bytes may be followed by an implausible target.
+/// this many implausible targets after E8 and E9 per plausible one.
 const X86_IMPLAUSIBLE_PER_PLAUSIBLE: usize = 3;
-/// ARM64: at least one BL or ADRP per this many bytes at the best of the four phases ...
+/// ARM64: at least one BL or ADRP per this many bytes at the best of the four phases,
 const ARM64_BYTES_PER_BRANCH_MAX: usize = 128;
-/// ... and this many times as many as at the worst phase.
+/// and at least this many times as many as at the worst phase.
 const ARM64_PHASE_FACTOR: usize = 4;
 
-/// Filters that might help, the likeliest first. Cheap: no codec runs here.
-pub(crate) fn candidates(sample: &[u8]) -> impl Iterator<Item = FilterStep> + use<> {
+/// The filters that might help, the likeliest first. Cheap: does not run a codec.
+pub(crate) fn select_candidates(sample: &[u8]) -> impl Iterator<Item = FilterStep> + use<> {
     [
         candidate_x86(sample),
         candidate_arm64(sample),
@@ -67,7 +68,7 @@ fn candidate_arm64(sample: &[u8]) -> Option<FilterStep> {
 }
 
 fn candidate_delta(sample: &[u8]) -> Option<FilterStep> {
-    let part = &sample[..sample.len().min(DELTA_LOOK_BYTES)];
+    let part = &sample[..sample.len().min(DELTA_TEST_BYTES)];
     let plain = entropy_bits(&histogram(part));
     if plain < DELTA_MIN_BITS {
         return None;
@@ -82,7 +83,7 @@ fn candidate_delta(sample: &[u8]) -> Option<FilterStep> {
     best.1
 }
 
-/// Histogram of the bytes after a delta filter, without the bytes that have no predecessor.
+/// The histogram of the bytes after a delta filter, without the bytes that have no predecessor.
 fn difference_histogram(bytes: &[u8], distance: usize) -> [u32; 256] {
     let mut histogram = [0; 256];
     let later = bytes.get(distance..).unwrap_or(&[]);
@@ -98,32 +99,36 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn waves_candidate_their_sample_size() {
+    fn selects_delta_with_the_sample_size_of_waves() {
         for distance_bytes in [1, 2, 4] {
             let raw = test_data::wave(1 << 14, usize::from(distance_bytes));
-            // The ARM64 filter may be nominated too, by a high byte that stands still for a while.
-            assert!(candidates(&raw).any(|step| step == FilterStep::Delta { distance_bytes }));
+            // The ARM64 filter may be a candidate, too: a high byte may be constant for a while.
+            assert!(
+                select_candidates(&raw).any(|step| step == FilterStep::Delta { distance_bytes })
+            );
         }
     }
 
     #[test]
-    fn plain_data_nominates_nothing() {
+    fn selects_nothing_for_plain_data() {
         for raw in [
             test_data::text(1 << 16, 1),
-            test_data::noise(1 << 16, 1),
+            test_data::random_bytes(1 << 16, 1),
             vec![0; 1 << 16],
             vec![0xE8; 1 << 16],
             Vec::new(),
         ] {
-            assert_eq!(candidates(&raw).count(), 0);
+            assert_eq!(select_candidates(&raw).count(), 0);
         }
     }
 
     #[test]
-    fn code_nominates_its_filter() {
+    fn selects_the_branch_filter_of_machine_code() {
         let x86 = test_data::x86_code(1 << 16, 1);
-        assert!(candidates(&x86).any(|step| step == FilterStep::X86));
+        assert!(select_candidates(&x86).any(|step| step == FilterStep::X86));
         let arm = test_data::arm64_code(1 << 16, 1);
-        assert!(candidates(&arm[1..]).any(|step| step == FilterStep::Arm64 { phase_bytes: 3 }));
+        assert!(
+            select_candidates(&arm[1..]).any(|step| step == FilterStep::Arm64 { phase_bytes: 3 })
+        );
     }
 }

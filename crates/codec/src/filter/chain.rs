@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::step::FilterStep;
 
-/// Most filters per block.
+/// The maximum number of filters per block.
 pub const MAX_FILTERS: usize = 2;
 
 /// Up to `MAX_FILTERS` filters, in the order in which the encoder applies them.
@@ -19,7 +19,7 @@ impl FilterChain {
         steps: [None; MAX_FILTERS],
     };
 
-    /// Adds a filter behind the others; `None` (and no change) when the chain is full.
+    /// Appends a filter. Returns `None` and changes nothing when the chain is full.
     pub fn push(&mut self, step: FilterStep) -> Option<()> {
         let slot = self.steps.iter_mut().find(|slot| slot.is_none())?;
         *slot = Some(step);
@@ -39,13 +39,13 @@ impl FilterChain {
         self.steps.iter().flatten().copied()
     }
 
-    /// True when there is no filter.
+    /// Whether the chain has no filter.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps().next().is_none()
     }
 
-    /// Filtered bytes beyond a prefix that are needed to restore the prefix.
+    /// The number of filtered bytes after a prefix that are needed to restore the prefix.
     pub(crate) fn lookahead_bytes(&self) -> usize {
         self.steps().map(FilterStep::lookahead_bytes).sum()
     }
@@ -57,7 +57,8 @@ impl FilterChain {
         }
     }
 
-    /// Undoes `encode`; with a prefix, restores all but the last `lookahead_bytes` of it.
+    /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
+    /// `lookahead_bytes` of it.
     pub fn decode(&self, bytes: &mut [u8]) {
         for step in self.steps().rev() {
             step.decode(bytes);

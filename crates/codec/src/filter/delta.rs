@@ -1,17 +1,17 @@
-//! Delta filter: every byte minus the byte at a distance before it. For samples, pixels and records
-//! of a fixed size; the first bytes, without a predecessor, stay.
+//! Delta filter: subtracts from every byte the byte at a fixed distance before it. For samples,
+//! pixels and records of a fixed size. The first bytes, which have no predecessor, are unchanged.
 
-/// Largest distance.
+/// The largest distance.
 pub(super) const MAX_DISTANCE_BYTES: u8 = 16;
 
-/// Bytes to differences; from the end, so that predecessors are still raw.
+/// Replaces bytes by differences, from the end, so that predecessors are still raw.
 pub(super) fn encode(bytes: &mut [u8], distance: usize) {
     for index in (distance..bytes.len()).rev() {
         bytes[index] = bytes[index].wrapping_sub(bytes[index - distance]);
     }
 }
 
-/// Differences to bytes.
+/// Replaces differences by bytes.
 pub(super) fn decode(bytes: &mut [u8], distance: usize) {
     for index in distance..bytes.len() {
         bytes[index] = bytes[index].wrapping_add(bytes[index - distance]);
@@ -22,7 +22,7 @@ pub(super) fn decode(bytes: &mut [u8], distance: usize) {
 mod tests {
     use super::*;
 
-    /// The definition, out of place.
+    /// The definition, not in place.
     fn naive(raw: &[u8], distance: usize) -> Vec<u8> {
         let before = |index: usize| index.checked_sub(distance).map_or(0, |i| raw[i]);
         (0..raw.len())
@@ -31,8 +31,8 @@ mod tests {
     }
 
     #[test]
-    fn equals_its_definition() {
-        let raw = crate::test_data::noise(100, 2);
+    fn matches_its_definition() {
+        let raw = crate::test_data::random_bytes(100, 2);
         for distance in 1..=usize::from(MAX_DISTANCE_BYTES) {
             for length in [0, 1, distance, distance + 1, 100] {
                 let mut bytes = raw[..length].to_vec();

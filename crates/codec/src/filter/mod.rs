@@ -1,6 +1,6 @@
-//! Reversible byte transforms in front of a codec. Every filter keeps the length, works in place,
-//! and is streaming-safe from the block's start: the first n raw bytes follow from the first
-//! n + `lookahead_bytes` filtered bytes.
+//! Reversible byte transforms applied before a codec. Every filter preserves the length, works in
+//! place, and restores prefixes: the first n raw bytes depend only on the first n +
+//! `lookahead_bytes` filtered bytes.
 
 mod arm64;
 pub(crate) mod candidates;

@@ -5,7 +5,8 @@ use std::fmt;
 use super::{arm64, delta, x86};
 use crate::error::{Error, Result};
 
-/// Filter numbers, as archives store them. 0 is no filter; 1..=3 are below, the rest is unassigned.
+/// The numbers of filters in archives. 0 means no filter, 1 to 3 are assigned below, the rest is
+/// unassigned.
 const X86: u8 = 1;
 const ARM64: u8 = 2;
 const DELTA: u8 = 3;
@@ -28,7 +29,7 @@ pub enum FilterStep {
 }
 
 impl FilterStep {
-    /// A step from its stored number and parameter.
+    /// Returns the filter with a stored number and parameter.
     ///
     /// # Errors
     /// `UnsupportedFilter`, `Description`.
@@ -50,7 +51,7 @@ impl FilterStep {
         Ok(step)
     }
 
-    /// Whether it is for the branches of machine code.
+    /// Whether the filter is for the branches of machine code.
     #[must_use]
     pub fn is_for_branches(self) -> bool {
         matches!(self, Self::X86 | Self::Arm64 { .. })
@@ -76,7 +77,7 @@ impl FilterStep {
         }
     }
 
-    /// Filtered bytes beyond a prefix that are needed to restore the prefix.
+    /// The number of filtered bytes after a prefix that are needed to restore the prefix.
     pub(crate) fn lookahead_bytes(self) -> usize {
         match self {
             Self::X86 => x86::INSTRUCTION_BYTES - 1,
@@ -94,7 +95,7 @@ impl FilterStep {
         }
     }
 
-    /// Undoes `encode`. Given only a prefix of the filtered block, restores all but the last
+    /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
     /// `lookahead_bytes` of it.
     pub fn decode(self, bytes: &mut [u8]) {
         match self {
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_fixed_and_checked() {
+    fn numbers_do_not_change_and_are_checked() {
         for (id, param, text) in [(1, 0, "x86"), (2, 3, "arm64"), (3, 16, "delta16")] {
             let step = FilterStep::new(id, param).unwrap();
             assert_eq!((step.id(), step.param()), (id, param));

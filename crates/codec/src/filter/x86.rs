@@ -1,23 +1,23 @@
 //! Branch filter for x86 and x86-64, as widely published (CAB's E8 translation, the branch
 //! converters of 7z and xz): the relative target after E8 (call) or E9 (jmp) becomes an absolute
-//! one, so that calls of the same function look the same. Positions count from the block's start.
+//! one, so that calls of the same function are equal. Positions count from the start of the block.
 //!
-//! Plausible targets are those whose top byte is 00 or FF. They are kept modulo 2^25, so that the
-//! top byte is 00 or FF again and the decoder takes the same decisions without further state. xz
-//! keeps such state to also convert calls that overlap a chance hit, and fewer chance hits; here the
-//! operand of every hit is skipped, as CAB does, and the trial on a sample decides.
+//! A target is plausible if its top byte is 00 or FF. Targets are stored modulo 2^25, so that the
+//! top byte is 00 or FF again and the decoder decides the same without further state. xz has such
+//! state, in order to convert calls that overlap a false match and to convert fewer false matches.
+//! Here the operand of every match is skipped, as in CAB, and the trial on a sample decides.
 
-/// Opcode and a 32-bit operand.
+/// The opcode and a 32-bit operand.
 pub(super) const INSTRUCTION_BYTES: usize = 5;
-/// Targets are kept modulo this.
+/// Targets are stored modulo this number.
 const TARGET_MODULUS: u32 = 1 << 25;
 
-/// Relative to absolute.
+/// Converts relative to absolute targets.
 pub(super) fn encode(bytes: &mut [u8]) {
     convert(bytes, u32::wrapping_add);
 }
 
-/// Absolute to relative.
+/// Converts absolute to relative targets.
 pub(super) fn decode(bytes: &mut [u8]) {
     convert(bytes, u32::wrapping_sub);
 }
@@ -32,12 +32,12 @@ fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
         };
         let [_, a, b, c, top] = *instruction;
         if top != 0x00 && top != 0xFF {
-            // Its operand is skipped as well: a conversion that overlaps it could change the byte
-            // that this decision was made on, and the decoder would decide otherwise.
+            // Skip the operand as well: a conversion that overlaps it could change the byte that
+            // this decision depends on, and the decoder would decide differently.
             position += INSTRUCTION_BYTES;
             continue;
         }
-        // Relative to the next instruction; positions wrap with the modulus.
+        // Targets are relative to the next instruction; positions wrap with the modulus.
         let next = (position + INSTRUCTION_BYTES) as u32;
         let target = combine(u32::from_le_bytes([a, b, c, top]), next);
         let [a, b, c, top] = sign_extend(target).to_le_bytes();
@@ -46,7 +46,7 @@ fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
     }
 }
 
-/// Keeps 25 bits and copies the highest of them upwards.
+/// Extends the sign of a number of 25 bits.
 #[inline]
 fn sign_extend(target: u32) -> u32 {
     let low = target & (TARGET_MODULUS - 1);
@@ -56,7 +56,7 @@ fn sign_extend(target: u32) -> u32 {
     }
 }
 
-/// Where the next E8 or E9 lies.
+/// The position of the next E8 or E9.
 #[inline]
 fn next_opcode(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| byte & 0xFE == 0xE8)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_one_function_become_alike() {
+    fn calls_of_one_function_become_equal() {
         let mut code = Vec::new();
         let target = 0x1234_i32;
         for _ in 0..4 {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn implausible_targets_and_the_end_stay() {
+    fn implausible_targets_and_the_end_are_unchanged() {
         let mut bytes = [0xE8, 1, 2, 3, 4, 0xE9, 5, 0, 0];
         let raw = bytes;
         encode(&mut bytes);

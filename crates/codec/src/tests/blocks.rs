@@ -1,4 +1,4 @@
-//! What holds for all codecs alike. One file per codec tests the rest.
+//! Tests that hold for all codecs.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::id::CodecId;
 use crate::plan::BlockPlan;
-use crate::property::{decode_survives, round_trip};
+use crate::property::{check_decode, check_round_trip};
 use crate::registry::{by_id, codecs};
 use crate::settings::Settings;
 use crate::test_data;
@@ -34,12 +34,12 @@ fn executable(length_bytes: usize) -> Vec<u8> {
 }
 
 fn kinds(length_bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
-    let period: Vec<u8> = test_data::noise(777, 4);
+    let period: Vec<u8> = test_data::random_bytes(777, 4);
     vec![
-        ("noise", test_data::noise(length_bytes, 1)),
+        ("random", test_data::random_bytes(length_bytes, 1)),
         ("zeros", vec![0; length_bytes]),
         ("text", test_data::text(length_bytes, 1)),
-        ("figures", test_data::figures(length_bytes, 1)),
+        ("coordinates", test_data::coordinates(length_bytes, 1)),
         (
             "period",
             period.iter().copied().cycle().take(length_bytes).collect(),
@@ -52,20 +52,20 @@ fn kinds(length_bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn every_codec_and_level_round_trips() {
+fn round_trips_at_every_level() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
         for level in description.levels.clone() {
             for (_, raw) in kinds(65_537) {
-                round_trip(&mut workspace, &raw, &plan(description.id, level));
+                check_round_trip(&mut workspace, &raw, &plan(description.id, level));
             }
         }
     }
 }
 
 #[test]
-fn larger_blocks_round_trip() {
+fn round_trips_larger_blocks() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
@@ -76,7 +76,7 @@ fn larger_blocks_round_trip() {
             1 << 20
         } + 17;
         for (_, raw) in kinds(length) {
-            round_trip(
+            check_round_trip(
                 &mut workspace,
                 &raw,
                 &plan(description.id, description.default_level),
@@ -86,13 +86,13 @@ fn larger_blocks_round_trip() {
 }
 
 #[test]
-fn tiny_blocks_round_trip() {
+fn round_trips_tiny_blocks() {
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
         for length in (1..40).chain([100, 255, 256, 1000, 5000]) {
             for raw in [vec![7; length], test_data::text(length, 2)] {
-                round_trip(
+                check_round_trip(
                     &mut workspace,
                     &raw,
                     &plan(description.id, description.default_level),
@@ -103,13 +103,13 @@ fn tiny_blocks_round_trip() {
 }
 
 #[test]
-fn empty_and_too_large_blocks_are_refused() {
+fn returns_an_error_for_empty_and_too_large_blocks() {
     let mut workspace = Workspace::new();
-    let mut out = b"kept".to_vec();
+    let mut out = b"before".to_vec();
     let plan = BlockPlan::plain(CodecId::ZSTD, 3);
     let result = encode_block(&mut workspace, &[], &plan, &mut out);
     assert!(matches!(result, Err(Error::RawLength { .. })));
-    assert_eq!(out, b"kept");
+    assert_eq!(out, b"before");
     let stored = BlockDescription::stored(None);
     for length in [0, (1 << 30) + 1, u64::MAX] {
         let result = decode(&mut workspace, &stored, &[], length, &mut out);
@@ -118,11 +118,11 @@ fn empty_and_too_large_blocks_are_refused() {
 }
 
 #[test]
-fn noise_is_stored_whatever_the_codec() {
-    let raw = test_data::noise(300_000, 9);
+fn every_codec_stores_incompressible_blocks() {
+    let raw = test_data::random_bytes(300_000, 9);
     for codec in codecs().skip(1) {
         let description = codec.describe();
-        let (block, data) = round_trip(
+        let (block, data) = check_round_trip(
             &mut Workspace::new(),
             &raw,
             &plan(description.id, description.default_level),
@@ -135,8 +135,8 @@ fn noise_is_stored_whatever_the_codec() {
         assert_eq!(block.fallback, Some(expected));
         assert_eq!(data.len(), raw.len());
     }
-    let small = test_data::noise(1000, 9);
-    let (block, _) = round_trip(
+    let small = test_data::random_bytes(1000, 9);
+    let (block, _) = check_round_trip(
         &mut Workspace::new(),
         &small,
         &BlockPlan::plain(CodecId::ZSTD, 19),
@@ -145,22 +145,22 @@ fn noise_is_stored_whatever_the_codec() {
 }
 
 #[test]
-fn repeated_noise_is_not_taken_for_noise() {
-    let half = test_data::noise(1 << 19, 9);
+fn repeats_of_incompressible_data_are_compressed() {
+    let half = test_data::random_bytes(1 << 19, 9);
     let raw = [&half[..], &half[..]].concat();
     for plan in [
         plan(CodecId::LZMA, 1),
         plan(CodecId::ZSTD, 1),
         plan(CodecId::ZSTD, 12),
     ] {
-        let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
+        let (block, data) = check_round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.codec, plan.codec);
         assert!(data.len() < raw.len() * 6 / 10);
     }
 }
 
 #[test]
-fn filters_are_chosen_where_they_pay() {
+fn uses_filters_that_help() {
     let expectations = [
         ("text", None),
         ("zeros", None),
@@ -173,14 +173,14 @@ fn filters_are_chosen_where_they_pay() {
             continue;
         };
         let plan = plan(CodecId::ZSTD, 3);
-        let (block, data) = round_trip(&mut Workspace::new(), &raw, &plan);
+        let (block, data) = check_round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
         let plain = BlockPlan {
             machine_code: None,
             filter_trial: false,
             ..plan
         };
-        let (unfiltered, unfiltered_data) = round_trip(&mut Workspace::new(), &raw, &plain);
+        let (unfiltered, unfiltered_data) = check_round_trip(&mut Workspace::new(), &raw, &plain);
         assert!(unfiltered.filters.is_empty());
         if expected.1.is_some() {
             assert!(data.len() < unfiltered_data.len(), "{name}");
@@ -191,7 +191,7 @@ fn filters_are_chosen_where_they_pay() {
 }
 
 #[test]
-fn memory_limit_reduces_then_falls_back() {
+fn memory_limit_reduces_settings_then_falls_back() {
     let raw = test_data::text(1 << 20, 3);
     let whole = BlockPlan::plain(CodecId::LZMA, 6);
     let needed = encode_memory_bytes(raw.len() as u64, &whole).unwrap();
@@ -210,13 +210,13 @@ fn memory_limit_reduces_then_falls_back() {
             memory_limit_bytes,
             ..whole
         };
-        let (block, _) = round_trip(&mut Workspace::new(), &raw, &plan);
+        let (block, _) = check_round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!((block.codec, block.fallback), (codec, fallback));
     }
 }
 
 #[test]
-fn what_does_not_fit_needs_the_memory_of_the_lighter_codec() {
+fn estimates_the_lighter_codec_when_the_planned_one_does_not_fit() {
     let too_little = BlockPlan {
         memory_limit_bytes: 64 << 20,
         ..BlockPlan::plain(CodecId::CM, 9)
@@ -228,13 +228,13 @@ fn what_does_not_fit_needs_the_memory_of_the_lighter_codec() {
 }
 
 #[test]
-fn forged_lengths_are_refused() {
+fn returns_an_error_for_a_wrong_length() {
     let raw = test_data::text(100_000, 5);
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
         let plan = BlockPlan::plain(description.id, description.default_level);
-        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        let (block, data) = check_round_trip(&mut workspace, &raw, &plan);
         for forged in [1, 99_999, 100_001, 200_000, 10_000_000] {
             let mut out = Vec::new();
             let result = decode(&mut workspace, &block, &data, forged, &mut out);
@@ -245,13 +245,13 @@ fn forged_lengths_are_refused() {
 }
 
 #[test]
-fn truncated_data_is_refused() {
+fn returns_an_error_for_truncated_data() {
     let raw = test_data::text(20_000, 6);
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
         let plan = BlockPlan::plain(description.id, description.default_level);
-        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        let (block, data) = check_round_trip(&mut workspace, &raw, &plan);
         let mut out = Vec::new();
         for length in (0..data.len()).step_by(1 + data.len() / 300) {
             let result = decode(&mut workspace, &block, &data[..length], 20_000, &mut out);
@@ -270,7 +270,7 @@ fn flipped_bits_never_panic() {
         let description = codec.describe();
         for raw in [test_data::text(3000, 7), executable(3000)] {
             let plan = BlockPlan::plain(description.id, description.default_level);
-            let (block, data) = round_trip(&mut workspace, &raw, &plan);
+            let (block, data) = check_round_trip(&mut workspace, &raw, &plan);
             let untrusted = UntrustedBlockDescription {
                 codec: block.codec.0,
                 filters: &[],
@@ -280,20 +280,20 @@ fn flipped_bits_never_panic() {
             for bit in (0..data.len() * 8).step_by(7) {
                 let mut flipped = data.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                decode_survives(&mut workspace, &untrusted, &flipped, 3000, 500);
+                check_decode(&mut workspace, &untrusted, &flipped, 3000, 500);
             }
         }
     }
 }
 
 #[test]
-fn a_workspace_survives_damage() {
+fn workspace_is_usable_after_damaged_data() {
     let raw = test_data::text(50_000, 8);
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let description = codec.describe();
         let plan = BlockPlan::plain(description.id, description.default_level);
-        let (block, data) = round_trip(&mut workspace, &raw, &plan);
+        let (block, data) = check_round_trip(&mut workspace, &raw, &plan);
         let mut out = Vec::new();
         let _ = decode(&mut workspace, &block, &data[..10], 50_000, &mut out);
         let _ = decode_prefix(&mut workspace, &block, &data[..10], 50_000, 999, &mut out);
@@ -304,7 +304,7 @@ fn a_workspace_survives_damage() {
 }
 
 #[test]
-fn a_filtered_block_of_any_codec_opens_by_prefix() {
+fn decodes_prefixes_of_filtered_blocks() {
     let raw = test_data::x86_code(90_000, 2);
     let mut workspace = Workspace::new();
     let mut chain = FilterChain::of(FilterStep::X86);
@@ -335,16 +335,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_bytes_round_trip(
+    fn round_trips_arbitrary_bytes(
         raw in proptest::collection::vec(prop_oneof![0_u8..4, any::<u8>()], 1..3000),
         id in 0..codecs().count() as u16,
     ) {
         let description = by_id(CodecId(id)).unwrap().describe();
-        round_trip(&mut Workspace::new(), &raw, &plan(description.id, description.default_level));
+        check_round_trip(&mut Workspace::new(), &raw, &plan(description.id, description.default_level));
     }
 
     #[test]
-    fn any_data_is_survived(
+    fn arbitrary_data_never_panics(
         data in proptest::collection::vec(any::<u8>(), 0..600),
         id in 0_u16..9,
         params in prop_oneof![
@@ -364,11 +364,11 @@ proptest! {
             params: &params,
             fallback: 3,
         };
-        decode_survives(&mut Workspace::new(), &untrusted, &data, raw_length, want);
+        check_decode(&mut Workspace::new(), &untrusted, &data, raw_length, want);
     }
 
     #[test]
-    fn damaged_data_is_survived(
+    fn damaged_data_never_panics(
         seed in 0_u64..50,
         id in 1..codecs().count() as u16,
         at in any::<proptest::sample::Index>(),
@@ -391,6 +391,6 @@ proptest! {
             params: block.params.as_bytes(),
             fallback: 0,
         };
-        decode_survives(&mut workspace, &untrusted, &data, 8000, want);
+        check_decode(&mut workspace, &untrusted, &data, 8000, want);
     }
 }

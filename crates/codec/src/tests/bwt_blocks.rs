@@ -2,16 +2,16 @@
 
 use crate::id::CodecId;
 use crate::plan::BlockPlan;
-use crate::property::round_trip;
-use crate::test_data::noise;
+use crate::property::check_round_trip;
+use crate::test_data::random_bytes;
 use crate::workspace::Workspace;
 
 fn plan() -> BlockPlan {
     BlockPlan::plain(CodecId::BWT, 1)
 }
 
-/// Strings that are hard for some suffix sorters, matchers or models.
-fn adversaries(length: usize) -> Vec<(&'static str, Vec<u8>)> {
+/// Strings that are hard for some suffix sorters, match finders or models.
+fn adversarial_blocks(length: usize) -> Vec<(&'static str, Vec<u8>)> {
     let (mut shorter, mut fibonacci) = (b"a".to_vec(), b"ab".to_vec());
     while fibonacci.len() < length {
         let longer = [&fibonacci[..], &shorter[..]].concat();
@@ -19,7 +19,7 @@ fn adversaries(length: usize) -> Vec<(&'static str, Vec<u8>)> {
     }
     fibonacci.truncate(length);
     let thue_morse = (0..length as u32).map(|n| b'0' + (n.count_ones() & 1) as u8);
-    let mut sorted = noise(length, 3);
+    let mut sorted = random_bytes(length, 3);
     sorted.sort_unstable();
     let mut squares = Vec::with_capacity(length);
     for n in 1.. {
@@ -29,7 +29,13 @@ fn adversaries(length: usize) -> Vec<(&'static str, Vec<u8>)> {
         squares.resize(squares.len() + n - 1, b'a');
         squares.push(b'b');
     }
-    let period = |n: usize| noise(n, 2).into_iter().cycle().take(length).collect();
+    let period = |n: usize| {
+        random_bytes(n, 2)
+            .into_iter()
+            .cycle()
+            .take(length)
+            .collect()
+    };
     vec![
         ("equal", vec![0; length]),
         (
@@ -48,11 +54,11 @@ fn adversaries(length: usize) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn adversaries_come_back_small() {
+fn compresses_adversarial_blocks() {
     let mut workspace = Workspace::new();
     for length in [65_536, 200_003] {
-        for (name, raw) in adversaries(length) {
-            let (block, data) = round_trip(&mut workspace, &raw, &plan());
+        for (name, raw) in adversarial_blocks(length) {
+            let (block, data) = check_round_trip(&mut workspace, &raw, &plan());
             assert_eq!(block.codec, CodecId::BWT, "{name}");
             assert!(data.len() < raw.len() / 20, "{name}: {}", data.len());
         }

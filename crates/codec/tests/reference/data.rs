@@ -27,13 +27,13 @@ fn fill(length: usize, mut part: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-pub fn noise(length: usize, seed: u64) -> Vec<u8> {
+pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     fill(length, |bytes| bytes.extend(random.next().to_le_bytes()))
 }
 
 /// Noise of few values, the small ones more often.
-pub fn skewed_noise(length: usize, seed: u64) -> Vec<u8> {
+pub fn skewed_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     fill(length, |bytes| {
         let bound = 1 + random.below(200);
@@ -122,7 +122,11 @@ pub fn machine_code(length: usize, seed: u64) -> Vec<u8> {
 }
 
 pub fn period(length: usize, period: usize) -> Vec<u8> {
-    noise(period, 2).into_iter().cycle().take(length).collect()
+    random_bytes(period, 2)
+        .into_iter()
+        .cycle()
+        .take(length)
+        .collect()
 }
 
 pub fn fibonacci(length: usize) -> Vec<u8> {

@@ -5,7 +5,7 @@ use crate::codec::LrzipCodec;
 use crate::property::decode::decode_in_chunks;
 use crate::stage::damaged;
 use refrain_codec::CodecId;
-use refrain_codec::property::noise;
+use refrain_codec::property::random_bytes;
 
 /// Builds a stream and its content.
 struct StreamBuilder {
@@ -23,7 +23,7 @@ impl StreamBuilder {
         StreamBuilder {
             stream: Vec::new(),
             content: Vec::new(),
-            random_bytes: noise(200_000, seed),
+            random_bytes: random_bytes(200_000, seed),
             used: 0,
             literals_before: 0,
         }

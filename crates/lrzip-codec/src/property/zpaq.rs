@@ -185,13 +185,13 @@ mod tests {
     use crate::zpaq::machine::Machine;
     use crate::zpaq::models::block_header;
     use proptest::prelude::*;
-    use refrain_codec::property::{noise, text};
+    use refrain_codec::property::{random_bytes, text};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn any_model_matches_the_reference(model in prop::collection::vec(any::<u8>(), 200..400), seed: u64, is_text: bool) {
-            let content = if is_text { text(600, seed) } else { noise(300, seed) };
+            let content = if is_text { text(600, seed) } else { random_bytes(300, seed) };
             models_match_reference(&[model, content].concat());
         }
     }
@@ -221,7 +221,7 @@ mod tests {
         };
         let seeds = (0..16_u64).flat_map(|seed| (0..=255).map(move |opcode| (seed, opcode)));
         for (seed, opcode) in seeds.filter(|(_, opcode)| is_straight(opcode)) {
-            let random_bytes = noise(80, seed << 8 | u64::from(opcode));
+            let random_bytes = random_bytes(80, seed << 8 | u64::from(opcode));
             let before = random_bytes.iter().copied().filter(is_straight).take(20);
             let arguments = |opcode: u8| {
                 if opcode % 8 == 7 {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_encoder_matches_the_reference() {
-        let raw = [text(2000, 1), noise(300, 2), text(1000, 1)].concat();
+        let raw = [text(2000, 1), random_bytes(300, 2), text(1000, 1)].concat();
         for level in [1, 5] {
             let mut encoded = Vec::new();
             crate::zpaq::encoder::encode(level, &raw, &mut encoded).unwrap();

@@ -274,7 +274,7 @@ impl PairDirectory {
 mod tests {
     use super::super::transform::{chain_count, forward};
     use super::*;
-    use crate::test_data::{noise, text};
+    use crate::test_data::{random_bytes, text};
     use proptest::prelude::*;
 
     /// The textbook's transform: sorts all suffixes, the empty one first.
@@ -308,7 +308,7 @@ mod tests {
     fn texts_come_back() {
         for length in [1, 2, 3, 4, 5, 100, 1001] {
             check(&text(length, 1), true);
-            check(&noise(length, 1), true);
+            check(&random_bytes(length, 1), true);
             check(&vec![0; length], true);
             check(&vec![255; length], true);
         }
@@ -316,7 +316,7 @@ mod tests {
         check(&all_pairs, false);
         for length in [65_535, 65_536, 65_537, 200_001, 1_500_000] {
             check(&text(length, 2), false);
-            check(&noise(length, 2), false);
+            check(&random_bytes(length, 2), false);
             check(&b"ab".repeat(length)[..length], false);
         }
     }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn forged_transforms_open_to_something() {
         for length in [1, 2, 3, 1000, 150_001] {
-            let transform = noise(length, 5);
+            let transform = random_bytes(length, 5);
             let starts: Vec<Row> = (0..chain_count(length))
                 .map(|n| 1 + (n * 7919 % length) as Row)
                 .collect();

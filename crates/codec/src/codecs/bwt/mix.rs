@@ -130,11 +130,11 @@ mod sse2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_data::noise;
+    use crate::test_data::random_bytes;
 
     /// Noise, with the ends of the range in it.
     fn words(seed: u64) -> [i16; 9] {
-        let noise = noise(27, seed);
+        let noise = random_bytes(27, seed);
         let (parts, _) = noise.as_chunks::<3>();
         std::array::from_fn(|index| match parts[index] {
             [0..16, ..] => i16::MIN,

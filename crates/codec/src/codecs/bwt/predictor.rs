@@ -139,7 +139,7 @@ mod tests {
     fn code<C: BinaryCoder>(coder: &mut C, bits: &[bool]) -> Vec<bool> {
         let mut predictor = Predictor::<2, 4, 4>::new().unwrap();
         let mut before = false;
-        let noise = crate::test_data::noise(bits.len(), 6);
+        let noise = crate::test_data::random_bytes(bits.len(), 6);
         let coded = bits.iter().zip(noise).map(|(&bit, noise)| {
             let contexts = Contexts {
                 slots: [u16::from(noise), u16::from(before)],
@@ -162,12 +162,12 @@ mod tests {
         assert!(out.len() < 100, "{}", out.len());
         let mut decoder = Decoder::new(&out);
         assert_eq!(code(&mut decoder, &vec![false; 20_000]), alternating);
-        assert!(decoder.is_used_up());
+        assert!(decoder.is_exhausted());
     }
 
     #[test]
     fn noise_costs_little_more_than_itself() {
-        let bytes = crate::test_data::noise(2000, 2);
+        let bytes = crate::test_data::random_bytes(2000, 2);
         let bits: Vec<bool> = (0..16_000)
             .map(|n| bytes[n / 8] >> (n % 8) & 1 != 0)
             .collect();

@@ -43,7 +43,7 @@ mod tests {
     fn agrees_with_a_whole_move_to_front_list() {
         let mut whole: Vec<u8> = (0..=255).collect();
         let mut recency = Recency::new();
-        for byte in crate::test_data::noise(20_000, 8) {
+        for byte in crate::test_data::random_bytes(20_000, 8) {
             let symbol = byte & (byte >> 3) & 63;
             let rank = whole.iter().position(|&kept| kept == symbol).unwrap();
             whole.remove(rank);

@@ -1,7 +1,7 @@
 //! Tests of `repeats`.
 
 use super::*;
-use crate::test_data::{noise, text};
+use crate::test_data::{random_bytes, text};
 use proptest::prelude::*;
 
 fn round_trip(raw: &[u8], escape: u8) -> usize {
@@ -33,7 +33,7 @@ fn round_trip(raw: &[u8], escape: u8) -> usize {
 
 #[test]
 fn repeats_are_taken_out_and_put_back() {
-    let once = noise(50_000, 1);
+    let once = random_bytes(50_000, 1);
     for raw in [
         once.repeat(2),
         once[..777].repeat(100),
@@ -58,14 +58,14 @@ fn escapes_in_the_text_come_back() {
 #[test]
 fn short_texts_come_back() {
     for length in 0..200 {
-        round_trip(&noise(length, 7), 5);
+        round_trip(&random_bytes(length, 7), 5);
         round_trip(&vec![5; length], 5);
     }
 }
 
 #[test]
 fn a_limit_is_kept() {
-    let raw = noise(10_000, 1);
+    let raw = random_bytes(10_000, 1);
     let mut out = Vec::new();
     assert!(!take_out(
         &mut Places::default(),
@@ -79,7 +79,7 @@ fn a_limit_is_kept() {
 
 #[test]
 fn forged_data_fails() {
-    let mut raw = noise(5000, 2);
+    let mut raw = random_bytes(5000, 2);
     raw.extend_from_within(..);
     let mut places = Places::default();
     let mut out = Vec::new();
@@ -100,7 +100,7 @@ proptest! {
         parts in proptest::collection::vec((any::<u64>(), 1_usize..300), 1..20),
         escape in any::<u8>(),
     ) {
-        let part = |&(seed, length): &(u64, usize)| noise(length, seed % 4);
+        let part = |&(seed, length): &(u64, usize)| random_bytes(length, seed % 4);
         let raw: Vec<u8> = parts.iter().flat_map(part).collect();
         round_trip(&raw, escape);
     }

@@ -64,7 +64,7 @@ pub(super) fn decode(
         now.fill(run.symbol);
         rest = later;
     }
-    match decoder.is_used_up() {
+    match decoder.is_exhausted() {
         true => Ok(()),
         false if decoder.is_overdrawn() => Err(Damage::Truncated),
         false => Err(Damage::TooLong),
@@ -100,7 +100,7 @@ fn count_runs(bytes: &[u8]) -> [u32; 256] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_data::{noise, text};
+    use crate::test_data::{random_bytes, text};
     use proptest::prelude::*;
 
     fn coded(bytes: &[u8]) -> Vec<u8> {
@@ -131,7 +131,7 @@ mod tests {
         assert!(round_trip(&[]) <= 100);
         assert!(round_trip(&vec![7; 3_000_000]) <= 100);
         assert!(round_trip(&text(50_000, 1)) < 40_000);
-        assert!(round_trip(&noise(50_000, 1)) < 54_000);
+        assert!(round_trip(&random_bytes(50_000, 1)) < 54_000);
         let mut steps = Vec::new();
         for length in 1..400 {
             steps.resize(steps.len() + length, length as u8);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_kept() {
-        let bytes = noise(10_000, 4);
+        let bytes = random_bytes(10_000, 4);
         let mut out = Vec::with_capacity(3000 + ROOM_BYTES);
         assert!(!encode(
             &mut RunModel::new().unwrap(),

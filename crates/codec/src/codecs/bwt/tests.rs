@@ -1,10 +1,10 @@
 use super::*;
-use crate::test_data::{noise, text};
+use crate::test_data::{random_bytes, text};
 
 #[test]
 fn repeats_are_taken_out_only_where_that_pays() {
     let mut state = BwtState::default();
-    let once = noise(100_000, 1);
+    let once = random_bytes(100_000, 1);
     let header = state.take_out_repeats(&once).unwrap();
     assert_eq!(header, Header::new(0, 100_000));
     let header = state.take_out_repeats(&once.repeat(2)).unwrap();
@@ -52,7 +52,7 @@ fn forged_headers_and_rows_are_refused() {
 
 #[test]
 fn incompressible_blocks_give_up_at_their_length() {
-    let raw = noise(100_000, 5);
+    let raw = random_bytes(100_000, 5);
     let mut out = b"kept".to_vec();
     let settings = Settings::default();
     Bwt.encode(&mut Workspace::new(), &raw, &settings, &mut out)

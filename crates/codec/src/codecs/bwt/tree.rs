@@ -239,7 +239,7 @@ mod tests {
             encoder.finish();
             let mut decoder = Decoder::new(&out);
             assert_eq!(Shape([0; SYMBOLS]).code(&mut decoder).0, shape.0);
-            assert!(decoder.is_used_up() && out.len() <= 140);
+            assert!(decoder.is_exhausted() && out.len() <= 140);
         }
     }
 }

@@ -248,7 +248,7 @@ mod tests {
             return;
         };
         for seed in 0..500 {
-            let noise = test_data::noise(48 + 4 * 72 + 12, seed);
+            let noise = test_data::random_bytes(48 + 4 * 72 + 12, seed);
             let inputs: [i16; 24] =
                 std::array::from_fn(|i| i16::from_le_bytes([noise[2 * i], noise[2 * i + 1]]) >> 4);
             let word = |at: usize| {

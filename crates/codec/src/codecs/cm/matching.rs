@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn repeats_are_followed_beyond_a_changed_byte() {
-        let passage = crate::test_data::noise(1000, 4);
+        let passage = crate::test_data::random_bytes(1000, 4);
         let mut history = [&passage[..], &passage[..]].concat();
         assert_eq!(score(&history, 6), (994, 0));
         history[1500] ^= 1;

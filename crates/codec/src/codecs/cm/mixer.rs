@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_mixer_learns_which_input_to_trust() {
         let mut mixer = Mixer::<Plain, 16, 1>::new(Plain, [1], WEIGHT_ONE / 16, 18);
-        let noise = test_data::noise(4000, 1);
+        let noise = test_data::random_bytes(4000, 1);
         let mut cost = 0.0;
         for (index, pair) in noise.chunks_exact(2).enumerate() {
             let bit = u32::from(pair[0] & 1);

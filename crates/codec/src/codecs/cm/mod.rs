@@ -99,7 +99,7 @@ impl Codec for Cm {
             data,
             out,
         )?;
-        match decoder.is_used_up() {
+        match decoder.is_exhausted() {
             true => Ok(()),
             false => Err(run::damaged("bytes after the end")),
         }

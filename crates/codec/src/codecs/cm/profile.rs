@@ -117,7 +117,7 @@ mod tests {
     fn text_and_records_are_recognised() {
         let text = test_data::text(100_000, 1);
         assert_eq!(Profile::candidates(&text), [Profile::Text]);
-        let noise = test_data::noise(100_000, 1);
+        let noise = test_data::random_bytes(100_000, 1);
         assert_eq!(Profile::candidates(&noise), [Profile::Binary]);
         let mut records = noise;
         for (index, byte) in records.iter_mut().enumerate() {

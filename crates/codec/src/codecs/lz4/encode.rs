@@ -37,7 +37,7 @@ pub(crate) struct Lz4State {
     chain: Vec<u32>,
 }
 
-/// A back-reference: `length` bytes at `start` equal those `distance` before.
+/// A match: the `length` bytes at `start` are equal to those `distance` before.
 #[derive(Clone, Copy)]
 struct Match {
     start: usize,
@@ -62,7 +62,8 @@ pub(super) fn fast(state: &mut Lz4State, raw: &[u8], out: &mut Vec<u8>) {
                 write_sequence(&raw[anchor..found.start], found, out);
                 anchor = found.start + found.length;
                 position = anchor;
-                // The position before the end makes the next repeat easier to see.
+                // Insert a position shortly before the end of the match, so that the next repeat is
+                // found earlier.
                 if position + MATCH_START_MARGIN_BYTES <= raw.len() {
                     let slot = hash5(read8(raw, position - 2), FAST_LOG);
                     table[slot] = position as u32 - 1;
@@ -73,7 +74,7 @@ pub(super) fn fast(state: &mut Lz4State, raw: &[u8], out: &mut Vec<u8>) {
     write_last_literals(&raw[anchor..], out);
 }
 
-/// Appends `raw` as an LZ4 block, trying up to `attempts` earlier places per position.
+/// Appends `raw` as an LZ4 block, with up to `attempts` candidates per position.
 pub(super) fn chained(state: &mut Lz4State, raw: &[u8], attempts: u32, out: &mut Vec<u8>) {
     let mut finder = ChainFinder::new(state, raw, attempts);
     let mut anchor = 0;
@@ -83,7 +84,8 @@ pub(super) fn chained(state: &mut Lz4State, raw: &[u8], attempts: u32, out: &mut
             position += 1;
             continue;
         };
-        // Lazy: a match that starts one later and is longer by two pays for the extra literal.
+        // Lazy matching: a match that starts one byte later and is longer by two pays for the extra
+        // literal.
         while found.start + 1 + MATCH_START_MARGIN_BYTES <= raw.len() {
             match finder.longest(anchor, found.start + 1) {
                 Some(next) if next.length > found.length + 1 => found = next,
@@ -103,7 +105,7 @@ struct ChainFinder<'a> {
     heads: &'a mut [u32],
     chain: &'a mut [u32],
     attempts: u32,
-    /// First position that is not in the chains yet.
+    /// The first position that is not in the chains yet.
     next: usize,
 }
 
@@ -140,8 +142,8 @@ impl<'a> ChainFinder<'a> {
             if candidate == 0 || position - (candidate - 1) > MAX_DISTANCE {
                 break;
             }
-            let place = candidate - 1;
-            if may_beat(self.raw, place, position, best) {
+            let earlier = candidate - 1;
+            if may_be_longer(self.raw, earlier, position, best) {
                 let found = match_at(self.raw, anchor.max(position), position, candidate);
                 if found.map_or(0, |m| m.length) > best.map_or(0, |m| m.length) {
                     best = found;
@@ -150,7 +152,7 @@ impl<'a> ChainFinder<'a> {
             if best.is_some_and(|m| m.length >= NICE_MATCH_BYTES) {
                 break; // Keeps periodic data linear.
             }
-            let link = self.chain[place & CHAIN_MASK] as usize;
+            let link = self.chain[earlier & CHAIN_MASK] as usize;
             if link >= candidate {
                 break; // The entry was overwritten by a later position of the ring.
             }
@@ -160,28 +162,29 @@ impl<'a> ChainFinder<'a> {
     }
 }
 
-/// False when the byte that would make a match at `place` longer than `best` differs.
+/// Whether the match at `candidate` could be longer than `best`: false if the byte that would make
+/// it longer differs.
 #[inline]
-fn may_beat(raw: &[u8], place: usize, position: usize, best: Option<Match>) -> bool {
+fn may_be_longer(raw: &[u8], candidate: usize, position: usize, best: Option<Match>) -> bool {
     let length = best.map_or(0, |m| m.length);
-    raw[place + length] == raw[position + length]
+    raw[candidate + length] == raw[position + length]
 }
 
-/// The match between `position` and the table entry `candidate` (a place plus one, 0 is none),
-/// extended both ways, backwards not beyond `anchor`.
+/// The match between `position` and `entry` of the table (a position plus one, 0 is none), extended
+/// in both directions, backwards not beyond `anchor`.
 #[inline]
-fn match_at(raw: &[u8], anchor: usize, position: usize, candidate: usize) -> Option<Match> {
-    let place = candidate.checked_sub(1)?;
-    if place >= position || position - place > MAX_DISTANCE {
+fn match_at(raw: &[u8], anchor: usize, position: usize, entry: usize) -> Option<Match> {
+    let candidate = entry.checked_sub(1)?;
+    if candidate >= position || position - candidate > MAX_DISTANCE {
         return None;
     }
-    if read4(raw, place) != read4(raw, position) {
+    if read4(raw, candidate) != read4(raw, position) {
         return None;
     }
-    let distance = position - place;
+    let distance = position - candidate;
     let limit = raw.len() - LAST_LITERALS_BYTES;
     let mut length = MIN_MATCH_BYTES;
-    length += common_length(&raw[place + length..], &raw[position + length..limit]);
+    length += common_length(&raw[candidate + length..], &raw[position + length..limit]);
     let mut start = position;
     while start > anchor && start > distance && raw[start - 1] == raw[start - 1 - distance] {
         start -= 1;
@@ -194,7 +197,7 @@ fn match_at(raw: &[u8], anchor: usize, position: usize, candidate: usize) -> Opt
     })
 }
 
-/// How many bytes `a` and `b` have in common at their start; `a` is the longer one.
+/// The number of bytes that `a` and `b` have in common at their start; `a` is the longer one.
 #[inline]
 fn common_length(a: &[u8], b: &[u8]) -> usize {
     let mut length = 0;

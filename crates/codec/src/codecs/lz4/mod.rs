@@ -1,8 +1,8 @@
-//! Codec 1: LZ4 block format (lz4_Block_format.md of the LZ4 project), no frame.
+//! Codec 1: LZ4 block format (lz4_Block_format.md of the LZ4 project), without a frame.
 //!
-//! The encoder is our own: the crates at hand hash native words, so that their output differs
-//! between 32 and 64 bits and between byte orders. Whole blocks are opened by `lz4_flex`, prefixes
-//! by our own decoder, since `lz4_flex` cannot stop in the middle.
+//! The encoder is our own: the available crates hash native words, so that their output differs
+//! between 32 and 64 bits and between byte orders. `lz4_flex` decodes whole blocks. Our own decoder
+//! decodes prefixes, since `lz4_flex` cannot stop within a block.
 
 mod encode;
 mod prefix;
@@ -26,7 +26,7 @@ impl CodecId {
     pub const LZ4: Self = Self(1);
 }
 
-/// From this level on, hash chains are searched.
+/// The first level that searches hash chains.
 const FIRST_CHAIN_LEVEL: i32 = 2;
 
 impl Codec for Lz4 {
@@ -34,7 +34,7 @@ impl Codec for Lz4 {
         CodecDescription {
             id: CodecId::LZ4,
             name: "lz4",
-            summary: "LZ4: fastest to open",
+            summary: "LZ4: fastest to decode",
             levels: 1..=9,
             default_level: 1,
         }
@@ -101,7 +101,7 @@ impl Codec for Lz4 {
     }
 }
 
-/// Most bytes that `raw_length_bytes` can grow to: one literal run with its length bytes.
+/// The maximum compressed size of `raw_length_bytes`: one literal run with its length bytes.
 fn bound_bytes(raw_length_bytes: usize) -> usize {
     raw_length_bytes + raw_length_bytes / 255 + 16
 }

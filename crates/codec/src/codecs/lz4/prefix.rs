@@ -1,11 +1,11 @@
-//! LZ4 decoder that stops once the prefix is full.
+//! An LZ4 decoder that stops when the prefix is complete.
 
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 const TRUNCATED: Error = Error::Damaged {
     codec: CodecId::LZ4,
-    cause: "cut short",
+    cause: "truncated",
 };
 
 /// Fills `out` with the first bytes of the block.
@@ -47,7 +47,8 @@ fn length(nibble: u8, input: &mut &[u8]) -> Result<usize> {
     loop {
         let (&byte, rest) = input.split_first().ok_or(TRUNCATED)?;
         *input = rest;
-        // At most 255 per input byte, which are in memory: cannot overflow 64 bits; saturate for 32.
+        // Each input byte adds at most 255, and they are in memory: this cannot overflow 64 bits.
+        // Saturate for 32 bits.
         length = length.saturating_add(usize::from(byte));
         if byte != 255 {
             return Ok(length);
@@ -55,14 +56,15 @@ fn length(nibble: u8, input: &mut &[u8]) -> Result<usize> {
     }
 }
 
-/// Copies as much of `part` as fits; returns how much.
+/// Copies as much of `part` as fits; returns the number of bytes.
 fn copy_into(out: &mut [u8], part: &[u8]) -> usize {
     let count = part.len().min(out.len());
     out[..count].copy_from_slice(&part[..count]);
     count
 }
 
-/// Repeats what lies `distance` before `filled`, as far as `out` goes; returns the new `filled`.
+/// Copies the bytes at `distance` before `filled`, up to the end of `out`; returns the new
+/// `filled`.
 fn copy_match(out: &mut [u8], filled: usize, distance: usize, match_bytes: usize) -> Result<usize> {
     if distance == 0 || distance > filled {
         return Err(Error::Damaged {

@@ -1,20 +1,20 @@
-//! The one form of zstd frame that blocks hold (RFC 8878, 3.1.1), and the check that data has it.
+//! The form of zstd frame in blocks (RFC 8878, 3.1.1), and its check.
 
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 use super::{WINDOW_LOG_MIN, ceil_log2};
 
-/// Bytes of the frame header that `configure` asks for: descriptor and window.
+/// The bytes of the frame header that `configure` selects: descriptor and window.
 const HEADER_BYTES: usize = 2;
 /// A descriptor without content size, single segment, checksum and dictionary.
 const DESCRIPTOR: u8 = 0;
-/// Bytes of a block header: last-block bit, two bits of type, 21 bits of size.
+/// The bytes of a block header: last-block bit, two bits of type, 21 bits of size.
 const BLOCK_HEADER_BYTES: usize = 3;
 
-/// Checks that `data` is one frame as `encode` writes it (RFC 8878, 3.1.1): plain header, window no
-/// larger than the block can need, and blocks that end where the data ends. zstd alone would take
-/// several frames, and any window when it opens a whole block.
+/// Checks that `data` is one frame as written by `encode` (RFC 8878, 3.1.1): plain header, window
+/// no larger than the block can need, and blocks that end where the data ends. zstd itself would
+/// accept several frames, and any window when it decodes a whole block.
 pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let refuse = |cause| Error::Damaged {
         codec: CodecId::ZSTD,
@@ -32,12 +32,12 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     loop {
         let (&[a, b, c], rest) = blocks
             .split_first_chunk::<BLOCK_HEADER_BYTES>()
-            .ok_or(refuse("cut short"))?;
+            .ok_or(refuse("truncated"))?;
         let header = u32::from_le_bytes([a, b, c, 0]);
         let is_last = header & 1 == 1;
         let is_run = header >> 1 & 3 == 1;
         let size = if is_run { 1 } else { (header >> 3) as usize };
-        blocks = rest.get(size..).ok_or(refuse("cut short"))?;
+        blocks = rest.get(size..).ok_or(refuse("truncated"))?;
         if is_last {
             break;
         }
@@ -48,8 +48,8 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     }
 }
 
-/// The window that a frame header's byte states (RFC 8878, 3.1.1.1.2): five bits of exponent, three
-/// of mantissa.
+/// The window stated by the byte of a frame header (RFC 8878, 3.1.1.1.2): five bits of exponent,
+/// three of mantissa.
 fn window_bytes(byte: u8) -> u64 {
     let base = 1_u64 << (u32::from(byte >> 3) + WINDOW_LOG_MIN);
     base + base / 8 * u64::from(byte & 7)

@@ -1,11 +1,12 @@
 //! Codec 2: one Zstandard frame (RFC 8878) per block, without magic number, content size and
-//! checksum: the archive stores the raw length and its own checksums. Header: two bytes.
+//! checksum: the archive stores the raw length and its own checksums. The header has two bytes.
 //!
-//! Always one thread: zstd's own threads cut the block and would change the bytes.
+//! Always uses one thread: the threads of zstd split the block, which would change the bytes.
 //!
-//! Context reuse keeps the bytes: stale table entries lie below the window's low limit and are
-//! skipped, and the salt that the row match finder (levels 5 to 12) mixes in at every reset only
-//! permutes buckets. The tests compare fresh with used contexts at every level all the same.
+//! Reused contexts do not change the bytes: stale table entries are below the low limit of the
+//! window and are skipped, and the salt that the row match finder (levels 5 to 12) changes at every
+//! reset only permutes buckets. The tests nevertheless compare new with used contexts at every
+//! level.
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, InBuffer, OutBuffer};
 use zstd_safe::{ParamSwitch, ResetDirective};
@@ -29,30 +30,32 @@ use finder::Finder;
 use frame::check_frame;
 use tables::table_bytes;
 
-/// Smallest window that zstd knows, log2 of bytes.
+/// The smallest window that zstd supports, log2 of bytes.
 const WINDOW_LOG_MIN: u32 = 10;
-/// Largest window used, log2 of bytes: the largest block, and what 32-bit builds take.
+/// The largest window used, log2 of bytes: the largest block, and the limit of 32-bit builds.
 const WINDOW_LOG_MAX: u32 = 30;
 const _: () = assert!(1 << WINDOW_LOG_MAX == MAX_RAW_LENGTH_BYTES);
 
-/// A context is renewed before it has seen this many bytes. Positions in its tables go on from
-/// block to block, and zstd would have to rescale them near 2^31 on 32-bit machines but near 2^32
-/// on others; with this no block ever meets a rescaling.
+/// A context is replaced before it has processed this many bytes. Positions in its tables continue
+/// from block to block, and zstd would have to rescale them near 2^31 on 32-bit machines but near
+/// 2^32 on others. With this limit no block meets a rescaling.
 const CONTEXT_BYTES_MAX: u64 = 1_500 << 20;
 const _: () = assert!(CONTEXT_BYTES_MAX >= MAX_RAW_LENGTH_BYTES && CONTEXT_BYTES_MAX < 1 << 31);
 
-/// Level of the quick trials.
+/// The level of quick trials.
 const QUICK_LEVEL: i32 = 1;
-/// Up to this level zstd runs over noise about as fast as `QUICK_LEVEL` does: 4.0 to 4.8 GB/s were
-/// measured, 2.7 at level 5, 1.0 at 12, 0.16 at 13, 0.01 from 16 on. All levels found a repeat of
-/// 2 MiB of noise; long-distance matching found no more, at 1.4 GB/s.
-const NOISE_LEVEL_MAX: i32 = 4;
+/// Up to this level zstd processes incompressible data about as fast as at `QUICK_LEVEL`: 4.0 to
+/// 4.8 GB/s were measured, 2.7 at level 5, 1.0 at 12, 0.16 at 13, 0.01 from 16 on. All levels found
+/// a repeat of 2 MiB of incompressible data. Long-distance matching did not find more, at 1.4 GB/s.
+const FAST_ON_INCOMPRESSIBLE_LEVEL_MAX: i32 = 4;
 
-/// Long-distance mode looks at one position in `2^LONG_DISTANCE_RATE_LOG`.
+/// Long-distance mode samples one position in `2^LONG_DISTANCE_RATE_LOG`.
 ///
-/// zstd takes 7 for its fast levels, for windows of gigabytes. In a block twice as many pay (levels 1 and 3, MB, user time): JSON 7.96
-/// and 7.29 -> 7.78 and 7.13 for 0 to 10 % more time, text 28.20 and 24.78 -> 28.00 and 24.62 for 9 %, 700 MB of kernel trees 76.72
-/// and 69.92 -> 76.55 and 69.91 for 5 to 9 %. Four times as many: JSON 7.65 and 7.02 for a fifth more time, kernel trees 76.36 and 69.79 for a quarter.
+/// zstd uses 7 for its fast levels, for windows of gigabytes. In a block twice as many positions
+/// pay (levels 1 and 3, MB, user time): JSON 7.96 and 7.29 -> 7.78 and 7.13 for 0 to 10 % more
+/// time, text 28.20 and 24.78 -> 28.00 and 24.62 for 9 %, 700 MB of kernel trees 76.72 and 69.92 ->
+/// 76.55 and 69.91 for 5 to 9 %. Four times as many: JSON 7.65 and 7.02 for a fifth more time,
+/// kernel trees 76.36 and 69.79 for a quarter.
 const LONG_DISTANCE_RATE_LOG: u32 = 6;
 
 /// zstd.
@@ -63,11 +66,11 @@ impl CodecId {
     pub const ZSTD: Self = Self(2);
 }
 
-/// Cached contexts.
+/// The contexts retained between blocks.
 #[derive(Default)]
 pub(crate) struct ZstdState {
     encoder: Option<CCtx<'static>>,
-    /// Raw bytes that went through `encoder`.
+    /// The raw bytes that `encoder` has processed.
     encoder_bytes: u64,
     decoder: Option<DCtx<'static>>,
 }
@@ -100,7 +103,7 @@ impl ZstdState {
     }
 }
 
-/// A context object itself, without tables.
+/// The size of a context object itself, without tables.
 const OUT_OF_MEMORY: Error = Error::OutOfMemory {
     codec: CodecId::ZSTD,
     wanted_bytes: 16 << 10,
@@ -111,7 +114,7 @@ impl Codec for Zstd {
         CodecDescription {
             id: CodecId::ZSTD,
             name: "zstd",
-            summary: "Zstandard: fast to open at every level",
+            summary: "Zstandard: fast to decode at every level",
             levels: 1..=22,
             default_level: 3,
         }
@@ -185,7 +188,7 @@ impl Codec for Zstd {
         context
             .reset(ResetDirective::SessionOnly)
             .map_err(damaged)?;
-        // The same limit as in `check_frame`, also said to zstd, whose own default is 2^27.
+        // The limit of `check_frame`; the default of zstd is 2^27.
         context
             .set_parameter(DParameter::WindowLogMax(ceil_log2(raw_length_bytes)))
             .map_err(damaged)?;
@@ -217,7 +220,8 @@ impl Codec for Zstd {
     }
 
     fn decode_memory_bytes(&self, raw_length_bytes: u64, _params: &Params) -> u64 {
-        // A prefix is opened through zstd's own window; a whole block goes straight to its place.
+        // A prefix is decoded through a window of zstd, a whole block directly into its
+        // destination.
         (1 << ceil_log2(raw_length_bytes)) + FIXED_DECODER_BYTES
     }
 
@@ -234,14 +238,14 @@ impl Codec for Zstd {
     }
 
     fn on_incompressible(&self, settings: &Settings) -> OnIncompressible {
-        match clamped_level(self, settings) <= NOISE_LEVEL_MAX {
+        match clamped_level(self, settings) <= FAST_ON_INCOMPRESSIBLE_LEVEL_MAX {
             true => OnIncompressible::Run,
             false => OnIncompressible::Confirm,
         }
     }
 }
 
-/// Appends a quick zstd form of `raw` to `out`: the yardstick of trials.
+/// Appends the compressed form of `raw` at a fast level to `out`: the measure of trials.
 pub(crate) fn quick(workspace: &mut Workspace, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let tuning = Tuning {
         finder: Finder::of_level(QUICK_LEVEL),
@@ -251,7 +255,7 @@ pub(crate) fn quick(workspace: &mut Workspace, raw: &[u8], out: &mut Vec<u8>) ->
     compress(workspace, raw, &tuning, out)
 }
 
-/// All that the bytes depend on, besides the block's.
+/// The parameters that the compressed bytes depend on, besides the block.
 struct Tuning {
     finder: Finder,
     window_log: u32,
@@ -266,8 +270,8 @@ fn compress(
 ) -> Result<()> {
     let context = workspace.state::<ZstdState>().encoder(raw.len() as u64)?;
     configure(context, tuning).map_err(encoder_error)?;
-    // Always the full bound: with less room zstd stores parts that it could squeeze, and the bytes
-    // would depend on the capacity that `out` happens to have.
+    // Always reserve the full bound: with less capacity zstd stores parts that it could compress,
+    // and the bytes would depend on the capacity that `out` happens to have.
     reserve(CodecId::ZSTD, out, zstd_safe::compress_bound(raw.len()))?;
     let start = out.len() as u64;
     let mut cursor = std::io::Cursor::new(out);
@@ -297,7 +301,7 @@ fn configure(
         context.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
         context.set_parameter(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
     }
-    // Said aloud, since what "auto" means has differed between versions and processors.
+    // Set explicitly, since the meaning of "auto" has differed between versions and processors.
     let row_match_finder = match tuning.window_log > 14 {
         true => ParamSwitch::Enable,
         false => ParamSwitch::Disable,
@@ -306,7 +310,7 @@ fn configure(
     Ok(())
 }
 
-/// The window for a block: as asked, or as large as the block.
+/// The window for a block: that of `settings`, at most as large as the block.
 fn window_log(raw_length_bytes: u64, settings: &Settings) -> u32 {
     settings
         .window_log
@@ -315,16 +319,16 @@ fn window_log(raw_length_bytes: u64, settings: &Settings) -> u32 {
         .max(WINDOW_LOG_MIN)
 }
 
-/// log2 of the smallest window that holds the block, within zstd's bounds.
+/// log2 of the smallest window that contains the block, within the limits of zstd.
 fn ceil_log2(raw_length_bytes: u64) -> u32 {
     let length = raw_length_bytes.clamp(1 << WINDOW_LOG_MIN, 1 << WINDOW_LOG_MAX);
     length.next_power_of_two().trailing_zeros()
 }
 
-/// Buffers of a zstd encoder that do not depend on the level: entropy tables, the 128 KiB block
-/// and its sequences, and the optimal parser's price tables.
+/// The buffers of a zstd encoder that do not depend on the level: entropy tables, the 128 KiB block
+/// and its sequences, and the price tables of the optimal parser.
 const FIXED_ENCODER_BYTES: u64 = 2 << 20;
-/// The same for a decoder: entropy tables, in and out buffers of one 128 KiB block.
+/// The same for a decoder: entropy tables, input and output buffers of one 128 KiB block.
 const FIXED_DECODER_BYTES: u64 = 512 << 10;
 
 fn damaged(code: zstd_safe::ErrorCode) -> Error {
@@ -346,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_is_two_bytes() {
+    fn header_has_two_bytes() {
         let mut out = Vec::new();
         Zstd.encode(
             &mut Workspace::new(),
@@ -355,15 +359,15 @@ mod tests {
             &mut out,
         )
         .unwrap();
-        // Descriptor without any flag, then the window byte, then the first block header.
+        // A descriptor without flags, the window byte, then the first block header.
         assert_eq!(out[0], 0);
         assert!(out.len() < 20);
     }
 
     #[test]
-    fn estimate_covers_what_a_context_holds() {
+    fn estimate_covers_the_memory_of_a_context() {
         for length in [1_000_usize, 16_000, 100_000, 250_000, 1 << 20, 5 << 20] {
-            let raw = crate::test_data::noise(length, 1);
+            let raw = crate::test_data::random_bytes(length, 1);
             for level in 1..=22 {
                 for long_distance in [false, true] {
                     let settings = Settings {
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_renewed_in_time() {
+    fn replaces_contexts_before_the_limit() {
         let mut state = ZstdState::default();
         state.encoder(CONTEXT_BYTES_MAX - 1).unwrap();
         state.encoder(1).unwrap();
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_frames_are_refused() {
+    fn returns_an_error_for_forged_frames() {
         let raw = crate::test_data::text(5000, 1);
         let mut data = Vec::new();
         Zstd.encode(&mut Workspace::new(), &raw, &Settings::default(), &mut data)

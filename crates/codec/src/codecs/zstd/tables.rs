@@ -1,10 +1,10 @@
-//! What zstd's match finders take for their tables.
+//! The memory of the tables of zstd's match finders.
 
 use super::finder::Finder;
 
 /// log2 of the entries of the hash and of the chain (or tree) table per level 1..=22, for blocks
-/// above 256 KiB; never less than what smaller blocks get. zstd's published defaults; a test
-/// compares the estimate with what a context really holds.
+/// above 256 KiB; never less than for smaller blocks. The published defaults of zstd. A test
+/// compares the estimate with the actual size of a context.
 const TABLE_LOGS: [(u32, u32); 22] = [
     (15, 14),
     (16, 15),
@@ -30,8 +30,8 @@ const TABLE_LOGS: [(u32, u32); 22] = [
     (25, 27),
 ];
 
-/// Upper bound of the match finders' tables, bytes. zstd never makes a table larger than twice the
-/// window's entries.
+/// The upper bound of the tables of a match finder, bytes. zstd never makes a table larger than
+/// twice the entries of the window.
 pub(super) fn table_bytes(finder: &Finder, window_log: u32, long_distance: bool) -> u64 {
     let row = usize::try_from(finder.level - 1).unwrap_or(0);
     let (hash_log, chain_log) = TABLE_LOGS[row.min(TABLE_LOGS.len() - 1)];
@@ -41,7 +41,7 @@ pub(super) fn table_bytes(finder: &Finder, window_log: u32, long_distance: bool)
     // Entries of 4 bytes, and one tag byte per hash entry for the row match finder.
     let tables = hash_entries * 5 + chain_entries * 4;
     let long = match long_distance {
-        // One 8-byte entry per 16 bytes of window at most, and the sequences found.
+        // At most one 8-byte entry per 16 bytes of window, and the sequences found.
         true => (1_u64 << window_log) / 2 + (64 << 10),
         false => 0,
     };
