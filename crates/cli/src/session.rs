@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain::pool::sentinel;
+use refrain::pool::{SignalDelivery, start_detached};
 use refrain::storage::remove_leftovers;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -117,6 +117,6 @@ fn enforce_end(program: &'static str) {
     };
     // If this fails, only the orderly end remains.
     if let Ok(signals) = Signals::new(SIGNALS) {
-        sentinel("signals", move || wait(signals));
+        start_detached("signals", SignalDelivery::All, move || wait(signals));
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
@@ -19,6 +19,9 @@ use crate::pool::borrowed::{Lender, lending};
 use crate::pool::job::Step;
 use crate::pool::worker_pool::{Options, Pool};
 use crate::queue::{Queue, Station, run};
+use crate::thread::kernel;
+use crate::thread::settings::ThreadSettings;
+use crate::thread::start::start;
 
 /// The coordinator's handle on its workers. See [`crew()`].
 ///
@@ -30,6 +33,8 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     /// The pool of others that its hands run on; none: one of its own, made with the first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
+    /// The state of its own threads.
+    settings: ThreadSettings,
     /// Who does the compute jobs, a flow one job at a turn. Where there are none the coordinator does them in `next`.
     hands: RefCell<Vec<Hand>>,
     /// Threads of the blocking stations; those that the system refused are not asked for again.
@@ -67,6 +72,9 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 /// in a fixed order. The same happens to lanes whose thread the operating system refuses, so a
 /// crew works, slowly, where no thread is to be had.
 ///
+/// Its own threads have the scheduling class of the calling thread: what is begun in the background
+/// ([`in_background`](crate::in_background)) stays there.
+///
 /// Inside of [`install`](crate::install) the compute workers are flows of the pool installed there, at most one for each of its workers;
 /// inside of [`install_on`](crate::install_on) they are the threads given there.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
@@ -85,6 +93,7 @@ where
             threads,
             executor,
             own_pool: OnceCell::new(),
+            settings: ThreadSettings::of_process(kernel::current_class()),
             hands: RefCell::default(),
             threads_of: Default::default(),
             in_flight: Cell::new(0),
@@ -136,7 +145,7 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         }
         let hand = match &self.executor {
             Some(executor) => executor.hand(),
-            None => match self.own_pool.get_or_init(|| own_pool(self.threads)) {
+            None => match self.own_pool.get_or_init(|| self.start_pool()) {
                 Some(pool) => Hand::Flow(pool.flow(Entity::new(Class::Normal))),
                 None => return,
             },
@@ -144,6 +153,11 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         let number = self.queue.hire();
         self.hands.borrow_mut().push(hand);
         self.call(number);
+    }
+
+    /// Starts a pool of its own; `None` where the system refuses threads.
+    fn start_pool(&self) -> Option<Pool> {
+        Pool::start_with(Options::with_workers(self.threads), self.settings.clone()).ok()
     }
 
     /// Starts the thread of a blocking station.
@@ -157,11 +171,11 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
             queue.serve(station);
             Step::Done
         }));
-        let builder = Builder::new().name(format!("{station:?}").to_lowercase());
+        let name = format!("{station:?}").to_lowercase();
         let life = move || {
             life();
         };
-        match builder.spawn(life) {
+        match start(&self.settings, &name, life) {
             Ok(handle) => {
                 self.handles.borrow_mut().push(handle);
                 staffing.set(Staffing::Thread);
@@ -169,11 +183,6 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
             Err(_) => staffing.set(Staffing::Refused),
         }
     }
-}
-
-/// A pool of the crew's own; none where no thread is to be had.
-fn own_pool(threads: usize) -> Option<Pool> {
-    Pool::start(Options::with_workers(threads)).ok()
 }
 
 impl<E> Crew<'_, '_, E> {

@@ -6,15 +6,16 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::thread::{Builder, scope};
+use std::thread::scope;
 
 use refrain_policy::{Class, Entity};
 
-use crate::kernel;
 use crate::pool::job::{JobBody, Step};
 use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
 use crate::pool::worker_pool::Pool;
+use crate::thread::settings;
+use crate::thread::start::start_idle_scoped;
 
 /// Threads of another kind that crews can do their computing on ([`install_on`]): rayon's, or an async runtime's for blocking work.
 pub trait Threads: Send + Sync {
@@ -176,13 +177,10 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let has_run = scope(|scope| {
         let (work, result) = (&mut work, &mut result);
         let life = move || {
-            kernel::enter_idle_class();
             EXECUTOR.set(executor);
             *result = work.take().map(|work| work());
         };
-        let thread = Builder::new()
-            .name("background".to_owned())
-            .spawn_scoped(scope, life);
+        let thread = start_idle_scoped(scope, "background", life);
         thread.map(|thread| thread.join())
     });
     if let Ok(Err(panic)) = has_run {
@@ -200,7 +198,7 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 /// Puts the calling thread, and all that it will make, into the kernel's idle class for good; whether the kernel has one. What
 /// [`in_background`] does, for programs that do nothing else.
 pub fn enter_background() -> bool {
-    kernel::enter_idle_class()
+    settings::enter_background()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,9 +4,11 @@
 )]
 
 use std::sync::mpsc;
+use std::thread::Builder;
 
 use super::*;
 use crate::pool::Options;
+use crate::thread::kernel;
 use crate::{Lane, crew};
 
 fn pool() -> Arc<Pool> {

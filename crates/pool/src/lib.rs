@@ -5,7 +5,7 @@
 //! one completion queue, whose hands are flows. Beside them a [`Cancellation`], locks,
 //! large buffers ([`HugeBuffer`], [`BufferPool`]), and what the [`stages`] of the work take.
 //!
-//! Only this crate and `refrain-timer` make threads, and only they read a clock. Everything else
+//! Only this crate makes threads; only it and `refrain-timer` read a clock. Everything else
 //! hands closures to a crew and stays a plain function of its inputs.
 //!
 //! ```
@@ -34,7 +34,6 @@ mod error;
 mod executor;
 mod held_locks;
 pub mod idle;
-mod kernel;
 mod lane;
 pub mod lock;
 pub mod once;
@@ -43,8 +42,9 @@ pub mod pool;
 mod prefault;
 mod queue;
 pub mod run_queue;
-mod sentinel;
 pub mod stages;
+mod thread;
+pub mod timer_thread;
 
 pub use arenas::share_arenas;
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
@@ -56,4 +56,6 @@ pub use lane::Lane;
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;
-pub use sentinel::sentinel;
+pub use thread::class::SignalDelivery;
+pub use thread::detached::start_detached;
+pub use timer_thread::TimerThread;

@@ -5,8 +5,8 @@
 //! change of the caller's own. Per-worker timers with explicit migration are FreeBSD's callouts (callout(9)).
 //!
 //! The README beside this file tells states, protocol and why it is right. From below: `bucket`, `near` and `wheel`
-//! order reminders, `shard` and `records` hold one worker's timers (all plain data), [`TimerSystem`] shares them, [`TimerThread`] is a
-//! driver for who has no pool of workers.
+//! order reminders, `shard` and `records` hold one worker's timers (all plain data), [`TimerSystem`] shares them. A thread that calls
+//! [`TimerSystem::expire`] drives it: `refrain-pool` has one for its workers, and `TimerThread` for programs without a pool.
 
 mod bucket;
 pub mod clock;
@@ -20,13 +20,11 @@ mod records;
 mod shard;
 pub mod sync;
 mod system;
-mod thread;
 pub mod ticks;
 mod transaction;
 mod wheel;
 
 pub use system::{Notify, Sink, TimerSystem};
-pub use thread::TimerThread;
 pub use transaction::{Committed, Reason, Refused, Transaction};
 
 use records::Key;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain_pool::{Lock, sentinel};
+use refrain_pool::{Lock, SignalDelivery, start_detached};
 use refrain_timer::clock::RealClock;
 use rustix::fs::{Advice, fadvise};
 
@@ -107,7 +107,7 @@ impl Prefetcher {
         state.running += 1;
         drop(state);
         let shared = self.shared.clone();
-        if !sentinel("prefetch", move || shared.run()) {
+        if !start_detached("prefetch", SignalDelivery::OwnFaults, move || shared.run()) {
             self.shared.state.lock().is_over = true;
         }
     }

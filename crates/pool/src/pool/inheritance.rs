@@ -11,7 +11,8 @@ use super::state::context::WorkerContext;
 use super::state::current::with_current;
 use super::state::lock_owner::LockOwnerId;
 use super::state::requests::INHERITED;
-use crate::kernel::{self, KernelClass};
+use crate::thread::class::KernelClass;
+use crate::thread::kernel;
 
 /// The lock-owner id of the calling worker; [`LockOwnerId::NONE`] for other threads.
 #[inline]

@@ -13,7 +13,7 @@ use refrain_timer::sync::fence;
 
 use super::state::domain::{Domain, TimerJob};
 use super::state::requests::{HEARTBEAT, SLICE_OVER};
-use crate::kernel;
+use crate::thread::kernel;
 
 /// The time between two looks while flows are queued behind running ones.
 const TICK: Duration = Duration::from_micros(500);

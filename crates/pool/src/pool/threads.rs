@@ -1,13 +1,13 @@
 //! Starting and ending the threads of a domain.
 
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::lock;
 
 use super::state::domain::{Domain, QueueEntry};
 use crate::error::Error;
+use crate::thread::start::start;
 
 impl Domain {
     /// Starts the thread of a worker. If the system refuses, the worker stays away: it is not in
@@ -21,7 +21,8 @@ impl Domain {
         }
         let domain = Arc::clone(self);
         let name = format!("{}-{}", self.name, cpu.index());
-        let Some(handle) = start(name, move || (domain.entry_points.worker)(domain, cpu)) else {
+        let run = move || (domain.entry_points.worker)(domain, cpu);
+        let Ok(handle) = start(&self.settings, &name, run) else {
             return false;
         };
         threads.has_started[cpu.index()] = true;
@@ -62,9 +63,8 @@ impl Domain {
     pub(crate) fn ensure_pacer(self: &Arc<Self>) {
         self.pacer.ensure_thread(|| {
             let domain = Arc::clone(self);
-            start("pacer".to_owned(), move || {
-                (domain.entry_points.pacer)(&domain);
-            })
+            let run = move || (domain.entry_points.pacer)(&domain);
+            start(&self.settings, "pacer", run).ok()
         });
     }
 
@@ -92,8 +92,4 @@ impl Domain {
         self.pacer.close();
         self.timers.drop_all();
     }
-}
-
-fn start(name: String, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    Builder::new().name(name).spawn(body).ok()
 }

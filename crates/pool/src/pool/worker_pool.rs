@@ -14,7 +14,8 @@ use super::state::pacer::PacerWaker;
 use super::state::requests::MEASURE;
 use super::{pacer_loop, worker};
 use crate::error::Error;
-use crate::kernel::KernelClass;
+use crate::thread::class::KernelClass;
+use crate::thread::settings::ThreadSettings;
 
 /// The settings of a new pool.
 #[derive(Debug, Clone)]
@@ -56,18 +57,29 @@ pub struct Pool {
     /// Workers that the kernel runs when a processor has nothing else to do; made with the first
     /// flow of the idle class.
     idle: OnceLock<Arc<Domain>>,
+    /// The state of the threads of the normal class.
+    settings: ThreadSettings,
     options: Options,
 }
 
 impl Pool {
     /// Starts a pool with one worker; the others start when there is work for them.
     ///
+    /// No thread of the pool inherits the state of the thread that starts it. Scheduling class, nice
+    /// value, processors and signal mask are those that the process had when the pool was made.
+    ///
     /// # Errors
     /// [`Error::ThreadUnavailable`] when the system refuses the first thread.
     pub fn start(options: Options) -> Result<Pool, Error> {
+        Pool::start_with(options, ThreadSettings::of_process(KernelClass::Normal))
+    }
+
+    /// As [`Pool::start`]; the threads of the normal workers have the state `settings`.
+    pub(crate) fn start_with(options: Options, settings: ThreadSettings) -> Result<Pool, Error> {
         let pool = Pool {
-            normal: new_domain(&options, "worker", KernelClass::Normal),
+            normal: new_domain(&options, "worker", settings.clone()),
             idle: OnceLock::new(),
+            settings,
             options,
         };
         pool.normal.start_first()?;
@@ -157,7 +169,8 @@ impl Pool {
             return &self.normal;
         }
         self.idle.get_or_init(|| {
-            let idle = new_domain(&self.options, "idle", KernelClass::Idle);
+            let settings = self.settings.with_class(KernelClass::Idle);
+            let idle = new_domain(&self.options, "idle", settings);
             // Without threads of its own the idle class runs on the normal workers.
             match idle.start_first() {
                 Ok(()) => idle,
@@ -167,12 +180,12 @@ impl Pool {
     }
 }
 
-fn new_domain(options: &Options, name: &'static str, kernel_class: KernelClass) -> Arc<Domain> {
+fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -> Arc<Domain> {
     let domain = Domain::new(DomainPlan {
         name,
         topology: options.topology.clone(),
         policy: options.policy.clone(),
-        kernel_class,
+        settings,
         spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),
         entry_points: EntryPoints {
             worker: worker::run_loop::run,

@@ -37,9 +37,10 @@ use super::shared_tasks::SharedTasks;
 use super::timers::Timers;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
-use crate::kernel::KernelClass;
 use crate::pool::job::{self, JobBody, JobError};
 use crate::run_queue::RunQueue;
+use crate::thread::class::KernelClass;
+use crate::thread::settings::ThreadSettings;
 
 /// See the head of the file.
 pub(crate) struct Domain {
@@ -63,7 +64,8 @@ pub(crate) struct Domain {
     pub(crate) entry_points: EntryPoints,
     /// The first part of the names of its threads.
     pub(crate) name: &'static str,
-    kernel_class: KernelClass,
+    /// The state of its threads.
+    pub(crate) settings: ThreadSettings,
     clock: RealClock,
     is_closing: AtomicBool,
 }
@@ -89,7 +91,7 @@ pub(crate) struct DomainPlan {
     pub(crate) name: &'static str,
     pub(crate) topology: Topology,
     pub(crate) policy: Scheme,
-    pub(crate) kernel_class: KernelClass,
+    pub(crate) settings: ThreadSettings,
     pub(crate) spin_ns: u64,
     pub(crate) entry_points: EntryPoints,
 }
@@ -121,7 +123,7 @@ impl Domain {
             }),
             entry_points: plan.entry_points,
             name: plan.name,
-            kernel_class: plan.kernel_class,
+            settings: plan.settings,
             clock: RealClock::new(),
             is_closing: AtomicBool::new(false),
             policy: plan.policy,
@@ -130,7 +132,7 @@ impl Domain {
     }
 
     pub(crate) fn kernel_class(&self) -> KernelClass {
-        self.kernel_class
+        self.settings.class()
     }
 
     /// The time since the domain was made.

@@ -5,8 +5,8 @@ use refrain_timer::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::requests::Requests;
 use crate::idle::Sleeper;
-use crate::kernel::ThreadId;
 use crate::pool::histogram::Histogram;
+use crate::thread::class::ThreadId;
 
 /// What a worker has counted. Only the worker writes, with a load and a store; readers add up.
 #[derive(Default)]

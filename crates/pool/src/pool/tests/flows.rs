@@ -5,7 +5,7 @@ use refrain_policy::topology::CpuMask;
 use refrain_policy::{Nice, TenantId};
 
 use super::*;
-use crate::kernel;
+use crate::thread::kernel;
 
 #[test]
 fn jobs_of_a_flow_run_in_order_and_one_at_a_time() {

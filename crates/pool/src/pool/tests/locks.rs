@@ -2,8 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use super::*;
-use crate::kernel::{self, KernelClass};
 use crate::pool::state::current::with_current;
+use crate::thread::class::KernelClass;
+use crate::thread::kernel;
 use crate::{Lock, Permits};
 
 /// Runs `hold` in a job that then passes checkpoints, and looks whether an urgent job ran on top meanwhile.

@@ -12,6 +12,8 @@ mod futures;
 mod hand_over;
 mod locks;
 mod stress;
+#[cfg(target_os = "linux")]
+mod thread_state;
 mod timers;
 
 use std::time::Duration;

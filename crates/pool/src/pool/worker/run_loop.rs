@@ -7,21 +7,18 @@ use refrain_policy::topology::CpuId;
 use refrain_timer::sync::atomic::Ordering;
 
 use crate::idle::Woken;
-use crate::kernel::{self, KernelClass};
+
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current;
 use crate::pool::state::domain::Domain;
 use crate::pool::state::requests::{MEASURE, PREEMPT, SLICE_OVER};
 use crate::pool::worker::turn::NextRun;
+use crate::thread::kernel;
 
 /// Runs the worker `cpu` until its domain closes.
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
     let status = Arc::clone(&domain.workers[cpu.index()]);
     let thread = kernel::this_thread();
-    // Other workers stay in the class of the thread that started them.
-    if domain.kernel_class() == KernelClass::Idle {
-        kernel::set_class(thread, KernelClass::Idle);
-    }
     status.sleeper.move_in();
     // 0 means "no thread"; where threads have no numbers any other number will do.
     status

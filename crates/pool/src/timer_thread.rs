@@ -1,65 +1,76 @@
-//! A driver for who has no pool of workers: one thread that sleeps until the next deadline.
+//! Timers without a pool: one thread that sleeps until the next deadline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, Builder, JoinHandle, Thread};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use super::{NEVER_NS, Notify, Sink, TimerId, TimerSystem, deadline_after};
-use crate::clock::Clock;
+use refrain_timer::clock::Clock;
+use refrain_timer::{NEVER_NS, Notify, Sink, TimerId, TimerSystem, deadline_after};
 
-/// Wakes the thread.
+use crate::thread::class::KernelClass;
+use crate::thread::settings::ThreadSettings;
+use crate::thread::start::start;
+
+/// What the owner and the thread share.
 #[derive(Default)]
-struct Bell {
+struct Control {
     /// Set before the first timer can be added.
     thread: OnceLock<Thread>,
-    is_over: AtomicBool,
+    is_closing: AtomicBool,
 }
 
-impl Bell {
-    fn ring(&self) {
-        self.thread.get().inspect(|thread| thread.unpark());
+/// Wakes the thread when a timer with an earlier deadline is added.
+#[derive(Clone, Default)]
+struct ThreadWaker(Arc<Control>);
+
+impl ThreadWaker {
+    fn wake(&self) {
+        self.0.thread.get().inspect(|thread| thread.unpark());
     }
 }
 
-impl Notify for Arc<Bell> {
+impl Notify for ThreadWaker {
     fn earlier(&self, _worker: usize, _deadline_ns: u64) {
-        self.ring();
+        self.wake();
     }
 }
 
-/// A timer system with one worker, and a thread that runs it. Dropped, it drops the timers that are pending.
+/// A timer system with one worker, and a thread that drives it. Dropping it drops the pending
+/// timers.
 pub struct TimerThread<P> {
-    system: Arc<TimerSystem<P, Arc<Bell>>>,
-    bell: Arc<Bell>,
+    system: Arc<TimerSystem<P, ThreadWaker>>,
+    waker: ThreadWaker,
     clock: Arc<dyn Clock>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<P: Send + 'static> TimerThread<P> {
-    /// Starts the thread. `sink` gets each timer when its deadline has come, as worker 0; a panic in it ends that call
-    /// alone.
+    /// Starts the thread. When a deadline has come, `sink` gets the timer, as worker 0. If `sink`
+    /// panics, only that call ends.
+    ///
+    /// The thread is of the normal scheduling class, whatever the class of the caller.
     ///
     /// # Errors
-    /// If the operating system gives no thread.
+    /// The system refuses the thread.
     pub fn start(
         clock: Arc<dyn Clock>,
         sink: impl Sink<P> + Send + 'static,
     ) -> std::io::Result<TimerThread<P>> {
-        let bell = Arc::new(Bell::default());
-        let system = Arc::new(TimerSystem::new(1, Arc::clone(&bell)));
+        let waker = ThreadWaker::default();
+        let system = Arc::new(TimerSystem::new(1, waker.clone()));
         let run = {
-            let (system, bell, clock) =
-                (Arc::clone(&system), Arc::clone(&bell), Arc::clone(&clock));
-            move || drive(&system, &bell, &*clock, &sink)
+            let (system, waker, clock) = (Arc::clone(&system), waker.clone(), Arc::clone(&clock));
+            move || drive(&system, &waker.0, &*clock, &sink)
         };
-        let thread = Builder::new().name("timers".into()).spawn(run)?;
-        // The bell is new, so it is empty.
-        let _ = bell.thread.set(thread.thread().clone());
+        let settings = ThreadSettings::of_process(KernelClass::Normal);
+        let thread = start(&settings, "timers", run)?;
+        // The cell is new, so it is empty.
+        let _ = waker.0.thread.set(thread.thread().clone());
         Ok(TimerThread {
             system,
-            bell,
+            waker,
             clock,
             thread: Some(thread),
         })
@@ -67,12 +78,12 @@ impl<P: Send + 'static> TimerThread<P> {
 }
 
 impl<P> TimerThread<P> {
-    /// The time by the clock given, in nanoseconds.
+    /// The time by the given clock, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         now_ns(&*self.clock)
     }
 
-    /// Adds a timer that fires when the time is `deadline_ns`.
+    /// Adds a timer that fires at the time `deadline_ns`.
     pub fn add_at(&self, deadline_ns: u64, payload: P) -> TimerId {
         self.system.add(0, deadline_ns, payload)
     }
@@ -97,21 +108,23 @@ fn now_ns(clock: &dyn Clock) -> u64 {
     deadline_after(0, clock.now())
 }
 
-/// Fires what is due and parks until the next deadline. An unpark between the check and the park is not lost: the park returns at once.
+/// Fires what is due and parks until the next deadline. An unpark between the check and the park is
+/// not lost: the park then returns at once.
 fn drive<P>(
-    system: &TimerSystem<P, Arc<Bell>>,
-    bell: &Bell,
+    system: &TimerSystem<P, ThreadWaker>,
+    control: &Control,
     clock: &dyn Clock,
     sink: &impl Sink<P>,
 ) {
-    while !bell.is_over.load(Ordering::Relaxed) {
+    while !control.is_closing.load(Ordering::Relaxed) {
         let (next_ns, now) = (system.next_ns(0), now_ns(clock));
         if next_ns == NEVER_NS {
             thread::park();
         } else if next_ns > now {
             thread::park_timeout(Duration::from_nanos(next_ns - now));
         } else {
-            // AssertUnwindSafe: the system holds no lock while the sink runs, and the sink answers for itself.
+            // AssertUnwindSafe: the system holds no lock while the sink runs, and the sink is
+            // responsible for its own state.
             let _ = catch_unwind(AssertUnwindSafe(|| system.expire(0, now, sink)));
         }
     }
@@ -119,12 +132,12 @@ fn drive<P>(
 
 impl<P> Drop for TimerThread<P> {
     fn drop(&mut self) {
-        self.bell.is_over.store(true, Ordering::Relaxed);
-        self.bell.ring();
+        self.waker.0.is_closing.store(true, Ordering::Relaxed);
+        self.waker.wake();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // It catches the sink's panics and has none of its own.
+            // It catches the panics of the sink and has none of its own.
             let _ = thread.join();
         }
     }
@@ -135,11 +148,11 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::Expired;
-    use crate::clock::RealClock;
+    use refrain_timer::Expired;
+    use refrain_timer::clock::RealClock;
 
     #[test]
-    fn an_earlier_timer_is_not_kept_waiting_by_a_later_one() {
+    fn an_earlier_timer_fires_before_a_later_one() {
         let (sender, receiver) = mpsc::channel();
         let clock = Arc::new(RealClock::new());
         let sink = move |_: usize, event: Expired<&'static str>| sender.send(event).unwrap();
