@@ -23,3 +23,16 @@ pub(crate) fn remove() -> u32 {
     HELD.set(HELD.get() - 1);
     HELD.get()
 }
+
+/// Runs a critical section of a lock that does not count itself.
+pub(crate) fn counted<R>(section: impl FnOnce() -> R) -> R {
+    struct Uncount;
+    impl Drop for Uncount {
+        fn drop(&mut self) {
+            remove();
+        }
+    }
+    add();
+    let _uncount = Uncount;
+    section()
+}

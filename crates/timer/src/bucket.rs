@@ -1,16 +1,17 @@
-//! Buckets: bags of reminders in blocks of one shared arena.
+//! Buckets: unordered sets of reminders in blocks of one shared arena.
 //!
-//! Blocks go from bucket to bucket, so that memory once touched is used again. (A vector per bucket was measured:
-//! adding the first million timers took 103 ns each, most of it the kernel's work for new pages and the copying of
-//! grown vectors.) The arena is as large as the most reminders there ever were at once.
+//! Blocks move from bucket to bucket, so memory is reused. (A vector per bucket was measured:
+//! adding the first million timers took 103 ns each, mostly for new pages in the kernel and for
+//! copies of growing vectors.) The arena is as large as the largest number of reminders so far
+//! required.
 
-use super::wheel::Reminder;
+use crate::reminder::Reminder;
 
-/// A reminder as a bucket keeps it: 16 bytes.
+/// A reminder as stored in a bucket: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Packed {
-    pub(super) deadline_ns: u64,
-    /// The slot above, the last bits of the sequence number below.
+pub(crate) struct Packed {
+    pub(crate) deadline_ns: u64,
+    /// The slot in the high bits, the low bits of the sequence number in the low bits.
     slot_and_tag: u64,
 }
 
@@ -18,8 +19,8 @@ const TAG_BITS: u32 = 24;
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 
 impl Packed {
-    // A slot has 40 bits: that many records need more memory than an address can name.
-    pub(super) fn new(deadline_ns: u64, slot: usize, sequence: u64) -> Packed {
+    // A slot has 40 bits: more records than that exceed any address space.
+    pub(crate) fn new(deadline_ns: u64, slot: usize, sequence: u64) -> Packed {
         Packed {
             deadline_ns,
             slot_and_tag: (slot as u64) << TAG_BITS | sequence & TAG_MASK,
@@ -30,7 +31,7 @@ impl Packed {
         (self.slot_and_tag >> TAG_BITS) as usize
     }
 
-    pub(super) fn unpack(self, sequence: u64) -> Reminder {
+    pub(crate) fn with_sequence(self, sequence: u64) -> Reminder {
         Reminder {
             deadline_ns: self.deadline_ns,
             sequence,
@@ -38,21 +39,25 @@ impl Packed {
         }
     }
 
-    /// The timer's full sequence number, if it is live: `live` gives that of the timer pending in a slot with a
-    /// deadline. When a slot is used again for the same deadline and 2^24 timers later, an old reminder passes for
-    /// the new one: one timer has two reminders then, and the second finds nothing to fire.
-    pub(super) fn sequence(self, live: impl Fn(usize, u64) -> Option<u64>) -> Option<u64> {
+    /// The timer's full sequence number if the timer is live. `live` returns the sequence number of
+    /// the timer that is pending in a slot with a deadline.
+    ///
+    /// If a slot is reused for the same deadline exactly 2^24 timers later, an old reminder is
+    /// taken for the new one. The timer then has two reminders, and the second finds nothing to
+    /// fire.
+    pub(crate) fn sequence(self, live: impl Fn(usize, u64) -> Option<u64>) -> Option<u64> {
         live(self.slot(), self.deadline_ns)
             .filter(|sequence| (sequence ^ self.slot_and_tag) & TAG_MASK == 0)
     }
 }
 
-/// With the two numbers a block is 504 bytes long, almost eight cache lines.
+/// Together with the two numbers a block is 504 bytes long, almost eight cache lines.
 const PER_BLOCK: usize = 31;
-/// Blocks come by the 64 KiB.
+/// Blocks are allocated 64 KiB at a time.
 const BLOCKS_PER_CHUNK: usize = 128;
 const NO_BLOCK: u32 = u32::MAX;
-/// So many reminders are looked at for each that goes stale. With one, stale ones could gather for ever.
+/// The number of reminders checked for each one that becomes stale. With one, stale reminders could
+/// accumulate without bound.
 const SWEPT_PER_STALE: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -63,14 +68,14 @@ struct Block {
 }
 
 /// All blocks of a wheel.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     chunks: Vec<Vec<Block>>,
     first_free: u32,
     count: u32,
 }
 
 impl Blocks {
-    pub(super) fn new() -> Blocks {
+    pub(crate) fn new() -> Blocks {
         Blocks {
             chunks: Vec::new(),
             first_free: NO_BLOCK,
@@ -83,8 +88,8 @@ impl Blocks {
         &mut self.chunks[index / BLOCKS_PER_CHUNK][index % BLOCKS_PER_CHUNK]
     }
 
-    /// An empty block in front of `next`.
-    fn allot(&mut self, next: u32) -> u32 {
+    /// Allocates an empty block that precedes `next`.
+    fn allocate(&mut self, next: u32) -> u32 {
         if self.first_free != NO_BLOCK {
             let index = self.first_free;
             let block = self.at(index);
@@ -107,7 +112,7 @@ impl Blocks {
         index
     }
 
-    /// Frees a block; gives the one behind it.
+    /// Frees a block and returns the one after it.
     fn free(&mut self, index: u32) -> u32 {
         let next_free = self.first_free;
         self.first_free = index;
@@ -115,20 +120,21 @@ impl Blocks {
     }
 }
 
-/// A bag of reminders.
-pub(super) struct Bucket {
-    /// The newest block; all behind it are full.
+/// An unordered set of reminders.
+pub(crate) struct Bucket {
+    /// The newest block. All blocks after it are full.
     first: u32,
     length: usize,
-    /// No reminder is earlier. Exact until one goes stale.
-    pub(super) earliest_ns: u64,
+    /// No reminder is earlier. Exact as long as no reminder is stale.
+    pub(crate) earliest_ns: u64,
     stale: usize,
-    /// Where the sweep goes on, from the newest reminder to the oldest: the block, and how many are left in it.
+    /// The position of the sweep, which runs from the newest reminder to the oldest: the block, and
+    /// how many of its reminders are still to be checked.
     cursor: (u32, usize),
 }
 
 impl Bucket {
-    pub(super) const EMPTY: Bucket = Bucket {
+    pub(crate) const EMPTY: Bucket = Bucket {
         first: NO_BLOCK,
         length: 0,
         earliest_ns: u64::MAX,
@@ -136,14 +142,14 @@ impl Bucket {
         cursor: (NO_BLOCK, 0),
     };
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    pub(super) fn push(&mut self, blocks: &mut Blocks, reminder: Packed) {
-        // Only the first block has room, and only if the others do not fill the bag.
+    pub(crate) fn push(&mut self, blocks: &mut Blocks, reminder: Packed) {
+        // Only the first block has free entries, unless it is full too.
         if self.length.is_multiple_of(PER_BLOCK) {
-            self.first = blocks.allot(self.first);
+            self.first = blocks.allocate(self.first);
         }
         let block = blocks.at(self.first);
         block.reminders[block.length as usize] = reminder;
@@ -152,8 +158,9 @@ impl Bucket {
         self.earliest_ns = self.earliest_ns.min(reminder.deadline_ns);
     }
 
-    /// Takes out one block of reminders, and how many of its array are any; `None` when the bucket is empty.
-    pub(super) fn pop_block(
+    /// Removes one block of reminders. Returns it with the number of its valid entries, or `None`
+    /// if the bucket is empty.
+    pub(crate) fn pop_block(
         &mut self,
         blocks: &mut Blocks,
     ) -> Option<([Packed; PER_BLOCK], usize)> {
@@ -182,9 +189,12 @@ impl Bucket {
         Some(reminder)
     }
 
-    /// One more reminder is not live any more: looks at two of them, once more than half are stale. So there are at
-    /// most about as many stale ones as live ones, and no cancellation pays for a long sweep.
-    pub(super) fn went_stale(
+    /// Counts a reminder that has become stale, and checks two reminders if more than half are
+    /// stale.
+    ///
+    /// Stale reminders are therefore about as many as live ones at most, and no cancellation pays
+    /// for a long sweep.
+    pub(crate) fn mark_stale(
         &mut self,
         blocks: &mut Blocks,
         live: impl Fn(usize, u64) -> Option<u64> + Copy,
@@ -201,8 +211,8 @@ impl Bucket {
         }
     }
 
-    /// Looks at the next reminder. If it goes, the newest takes its place: that one was looked at in this round, or
-    /// came since the round began.
+    /// Checks the next reminder. A stale one is replaced by the newest reminder, which was either
+    /// checked in this round or added since the round began.
     fn sweep_one(&mut self, blocks: &mut Blocks, live: impl Fn(usize, u64) -> Option<u64>) {
         let (mut block, mut left) = self.cursor;
         if left == 0 {
@@ -230,7 +240,7 @@ impl Bucket {
         if left < reminders_left {
             blocks.at(block).reminders[left] = newest;
         } else if reminders_left == 0 {
-            self.cursor = (NO_BLOCK, 0); // The block was the first, and is free now.
+            self.cursor = (NO_BLOCK, 0); // The block was the first one and is free now.
         }
     }
 }

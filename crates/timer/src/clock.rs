@@ -1,19 +1,20 @@
-//! Time as a dependency, so that tests can move it by hand.
+//! Clocks as a dependency, so that tests control time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 #[cfg(not(target_os = "linux"))]
 use std::time::Instant;
 
-/// Monotone time since the clock's own start.
+/// Monotonic time since the clock's own start.
 ///
-/// Time is for rates, progress and deadlines; it never reaches the bytes of an archive.
+/// Time is for rates, progress and deadlines. It never affects the bytes of an archive.
 pub trait Clock: Send + Sync {
-    /// Time since this clock was made. Never goes back.
+    /// The time since the clock was created. Never goes back.
     fn now(&self) -> Duration;
 }
 
-/// The machine's monotone clock. The only reader of real time in the workspace, but for the counter that workers follow it by (`ticks.rs`).
+/// The machine's monotonic clock. Besides the counter in [`ticks`](crate::ticks) it is the only
+/// reader of real time for the engine.
 #[derive(Debug, Clone)]
 pub struct RealClock {
     #[cfg(not(target_os = "linux"))]
@@ -23,7 +24,7 @@ pub struct RealClock {
 }
 
 impl RealClock {
-    /// A clock that reads zero now.
+    /// Returns a clock that starts at zero now.
     pub fn new() -> Self {
         RealClock {
             #[cfg(not(target_os = "linux"))]
@@ -33,26 +34,27 @@ impl RealClock {
         }
     }
 
-    /// Time since this clock was made, in nanoseconds. For those who read it after every job: an `Instant` is put together, checked and
-    /// taken apart again each time, a fifth of what a reading costs.
+    /// The time since the clock was created, in nanoseconds. It avoids `Instant`, whose
+    /// construction and checks take a fifth of a reading, which matters when the clock is read
+    /// after every job.
     #[cfg(target_os = "linux")]
     pub fn now_ns(&self) -> u64 {
         monotonic_ns().saturating_sub(self.start_ns)
     }
 
-    /// Time since this clock was made, in nanoseconds.
+    /// The time since the clock was created, in nanoseconds.
     #[cfg(not(target_os = "linux"))]
     pub fn now_ns(&self) -> u64 {
-        // 584 years fit.
+        // 584 years fit into 64 bits.
         self.start.elapsed().as_nanos() as u64
     }
 }
 
-/// What `Instant` reads.
+/// The clock that `Instant` reads.
 #[cfg(target_os = "linux")]
 fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // Time since the machine was started: neither is negative.
+    // Time since the machine was started: neither part is negative.
     (now.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(now.tv_nsec as u64)
@@ -70,23 +72,23 @@ impl Clock for RealClock {
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that advances only on request.
 #[derive(Debug, Default)]
 pub struct MockClock {
     nanoseconds: AtomicU64,
 }
 
 impl MockClock {
-    /// A clock that reads zero.
+    /// Returns a clock that reads zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves time forward; stops at the largest time it can hold (584 years).
+    /// Advances the time; saturates after 584 years.
     pub fn advance(&self, step: Duration) {
         let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         let advance = |now_ns: u64| Some(now_ns.saturating_add(step_ns));
-        // The closure never refuses, so there is no error to look at.
+        // The closure always returns a value, so the update cannot fail.
         let _ = self
             .nanoseconds
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mock_time_moves_only_by_hand_and_saturates() {
+    fn mock_time_advances_only_on_request_and_saturates() {
         let clock = MockClock::new();
         assert_eq!(clock.now(), Duration::ZERO);
         clock.advance(Duration::from_millis(3));

@@ -1,61 +1,67 @@
-//! Timers: add and cancel in batches that are atomic, fire each exactly once, on the worker of one's choice.
+//! Timers that are added and cancelled in atomic batches and fire exactly once; clocks.
 //!
-//! The Rust form of Control.Event and Control.Timeout (Haskell, 2008): there additions and cancellations are STM
-//! actions, here they are a [`Transaction`] that commits under the locks of the workers it concerns, together with a
-//! change of the caller's own. Per-worker timers with explicit migration are FreeBSD's callouts (callout(9)).
+//! A [`TimerSystem`] holds the timers of a number of workers. It is the Rust form of Control.Event
+//! and Control.Timeout (Haskell, 2008), whose additions and cancellations are STM actions. Here
+//! they form a [`Transaction`], which commits under the locks of the workers concerned together
+//! with a change of the caller's own state. Per-worker timers with explicit migration are FreeBSD's
+//! callouts (callout(9)).
 //!
-//! The README beside this file tells states, protocol and why it is right. From below: `bucket`, `near` and `wheel`
-//! order reminders, `shard` and `records` hold one worker's timers (all plain data), [`TimerSystem`] shares them. A thread that calls
-//! [`TimerSystem::expire`] drives it: `refrain-pool` has one for its workers, and `TimerThread` for programs without a pool.
+//! The system has no thread: whoever calls [`TimerSystem::expire`] drives it. `refrain-pool` does
+//! so for its workers, and has a `TimerThread` for programs without a pool.
+//!
+//! The crate depends on no other crate of Refrain. It also has the clocks ([`clock`], [`ticks`])
+//! and the synchronisation primitives that loom can replace ([`sync`]); `refrain-pool` uses both.
+//! `README.md` explains the states, the protocols and why they are correct.
+//!
+//! ```
+//! use std::cell::RefCell;
+//! use refrain_timer::{Expired, TimerSystem};
+//!
+//! // One worker that polls; times are nanoseconds of the caller's clock.
+//! let timers = TimerSystem::new(1, ());
+//! let timeout = timers.add(0, 5_000, "timeout");
+//!
+//! // Replaces the timer atomically: no thread sees none or both of the two.
+//! let mut batch = timers.transaction();
+//! batch.cancel(timeout).add(0, 9_000, "extended timeout");
+//! assert!(batch.commit(1_000, |_ids| Ok::<(), ()>(())).is_ok());
+//!
+//! let fired = RefCell::new(Vec::new());
+//! let sink = |_worker: usize, event: Expired<&'static str>| {
+//!     fired.borrow_mut().push(event.payload);
+//! };
+//! timers.expire(0, 8_999, &sink);
+//! assert!(fired.borrow().is_empty());
+//! timers.expire(0, 9_000, &sink);
+//! assert_eq!(*fired.borrow(), ["extended timeout"]);
+//! ```
 
 mod bucket;
+mod callbacks;
 pub mod clock;
-mod held;
-#[cfg(any(test, feature = "property"))]
-mod naive;
-mod near;
+mod current_tick;
+mod deadline;
+mod locked_shards;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod records;
+#[cfg(any(test, feature = "property"))]
+mod reference;
+mod reminder;
 mod shard;
 pub mod sync;
 mod system;
 pub mod ticks;
+mod timer_id;
 mod transaction;
 mod wheel;
+mod workers;
 
-pub use system::{Notify, Sink, TimerSystem};
-pub use transaction::{Committed, Reason, Refused, Transaction};
-
-use records::Key;
-
-/// "Never": the deadline that [`TimerSystem::next_ns`] names when nothing is pending.
-pub const NEVER_NS: u64 = u64::MAX;
-
-/// Names one timer of one [`TimerSystem`], for ever: no other timer of that system gets the same id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TimerId {
-    /// The worker that keeps the record.
-    worker: usize,
-    key: Key,
-}
-
-/// A timer whose deadline has come. It has ended: its id finds nothing any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expired<P> {
-    /// What [`TimerSystem::add`] gave.
-    pub id: TimerId,
-    /// When it should have fired.
-    pub deadline_ns: u64,
-    /// What was added.
-    pub payload: P,
-}
-
-/// The deadline `delay` from `now_ns`; stops at [`NEVER_NS`].
-pub fn deadline_after(now_ns: u64, delay: std::time::Duration) -> u64 {
-    let delay_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-    now_ns.saturating_add(delay_ns)
-}
+pub use callbacks::{Notify, Sink};
+pub use deadline::{NEVER_NS, deadline_after};
+pub use system::TimerSystem;
+pub use timer_id::{Expired, TimerId};
+pub use transaction::{AbortReason, Aborted, Committed, Transaction};
 
 #[cfg(all(test, loom))]
 mod models;

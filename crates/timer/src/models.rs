@@ -1,15 +1,17 @@
-//! Models: loom runs them in every interleaving.
+//! Models, which loom runs in every interleaving.
 
 use loom::model;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use super::{Expired, Notify, TimerSystem};
+use crate::callbacks::Notify;
+use crate::system::TimerSystem;
+use crate::timer_id::{Expired, TimerId};
 
 const NOW_NS: u64 = 10;
 
-/// How often the one timer of a model has ended.
+/// Counts how often the only timer of a model has ended.
 #[derive(Default)]
 struct Ends(AtomicUsize);
 
@@ -26,11 +28,12 @@ impl Ends {
     }
 }
 
-/// A system, its timer, and a thread that does `other`; `this` runs beside it. The timer must end exactly once.
+/// Runs `this` and `other` in two threads on a system with one timer. The timer must end exactly
+/// once.
 fn exactly_one_end(
     workers: usize,
-    this: impl Fn(&TimerSystem<()>, super::TimerId, &Ends) + Sync + Send + 'static,
-    other: impl Fn(&TimerSystem<()>, super::TimerId, &Ends) + Sync + Send + 'static,
+    this: impl Fn(&TimerSystem<()>, TimerId, &Ends) + Sync + Send + 'static,
+    other: impl Fn(&TimerSystem<()>, TimerId, &Ends) + Sync + Send + 'static,
 ) {
     let actions = std::sync::Arc::new((this, other));
     model(move || {
@@ -48,13 +51,13 @@ fn exactly_one_end(
         assert_eq!(system.cancel(id), None);
         for worker in 0..workers {
             assert_eq!(system.pending(worker), 0);
-            assert_eq!(system.leftovers(worker), 0);
+            assert_eq!(system.leaked_records(worker), 0);
         }
     });
 }
 
 #[test]
-fn fired_or_cancelled_never_both() {
+fn a_timer_fires_or_is_cancelled_never_both() {
     exactly_one_end(
         1,
         |system, _, ends| ends.expire(system, 0),
@@ -63,7 +66,7 @@ fn fired_or_cancelled_never_both() {
 }
 
 #[test]
-fn cancelled_once_by_a_transaction_or_without() {
+fn a_timer_is_cancelled_once_with_or_without_a_transaction() {
     exactly_one_end(
         1,
         |system, id, ends| ends.cancel(system.cancel(id)),
@@ -79,7 +82,7 @@ fn cancelled_once_by_a_transaction_or_without() {
 }
 
 #[test]
-fn cancelled_while_it_migrates() {
+fn a_migrating_timer_can_be_cancelled() {
     exactly_one_end(
         2,
         |system, id, ends| ends.cancel(system.cancel(id)),
@@ -88,7 +91,7 @@ fn cancelled_while_it_migrates() {
 }
 
 #[test]
-fn fires_while_it_migrates_and_is_cancelled() {
+fn a_timer_that_migrates_and_is_cancelled_can_fire() {
     exactly_one_end(
         2,
         |system, id, ends| {
@@ -103,7 +106,7 @@ fn fires_while_it_migrates_and_is_cancelled() {
 }
 
 #[test]
-fn two_who_migrate_do_not_lose_it() {
+fn two_concurrent_migrations_do_not_lose_the_timer() {
     exactly_one_end(
         3,
         |system, id, _| _ = system.migrate(id, 1),
@@ -111,8 +114,8 @@ fn two_who_migrate_do_not_lose_it() {
     );
 }
 
-/// The caller's state and the timers change together: whoever sees the new state finds the new timer, and not the
-/// old one, and the other way round.
+/// The caller's state and the timers change together: a thread that sees the new state finds the
+/// new timer and not the old one, and vice versa.
 #[test]
 fn a_transaction_is_one_step_with_the_callers_change() {
     model(|| {
@@ -134,7 +137,8 @@ fn a_transaction_is_one_step_with_the_callers_change() {
         let fired = AtomicUsize::new(9);
         for worker in [1, 0] {
             system.expire(worker, NOW_NS, &|_: usize, event: Expired<usize>| {
-                // Who fires has held the lock after the change, or the change has not been and will not be.
+                // The firing thread held the lock either after the change, or before it, which
+                // aborts the change.
                 assert!(event.payload == 0 || state.load(Ordering::Relaxed) == 1);
                 assert_eq!(fired.swap(event.payload, Ordering::Relaxed), 9);
             });
@@ -155,8 +159,8 @@ impl Notify for Bell {
     }
 }
 
-/// A driver with a timer far away sleeps, or is about to, when one comes that is due. No time passes in the model, so
-/// if the driver is not woken it sleeps for ever, and loom says so.
+/// A driver with a timer far in the future sleeps, or is about to, when a due timer is added. No
+/// time passes in the model, so a driver that is not woken sleeps forever, which loom reports.
 #[test]
 fn an_earlier_timer_wakes_the_sleeping_driver() {
     model(|| {

@@ -1,61 +1,64 @@
-//! What must hold for any sequence of calls: the system does what its slow twin does. Shared by the property tests,
-//! the fuzz target and the long run.
+//! Properties of any sequence of calls: the system matches its reference implementation. Used by
+//! the property tests, the fuzz target and the long runs.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-use super::naive::NaiveTimers;
-use super::{Expired, TimerId, TimerSystem, deadline_after};
+use crate::deadline::deadline_after;
+use crate::reference::ReferenceTimers;
+use crate::system::TimerSystem;
+use crate::timer_id::{Expired, TimerId};
 
-/// One call. Numbers are taken modulo what there is, so any are valid.
+/// One call. Numbers are reduced modulo the number of valid values, so every value is valid.
 #[derive(Debug, Clone, Copy)]
 pub enum Operation {
-    /// Adds a timer; the delay is `mantissa` shifted by `exponent` (modulo 64) and may lie in the past.
+    /// Adds a timer. The delay is `mantissa` shifted by `exponent` (modulo 64); it may be negative.
     Add {
-        /// At which worker.
+        /// The worker.
         worker: u8,
         /// See above.
         mantissa: u16,
         /// See above.
         exponent: u8,
     },
-    /// Cancels one of the timers of this run, pending or not.
+    /// Cancels a timer of this run, pending or not.
     Cancel {
-        /// Which one.
+        /// The index of the timer.
         which: u32,
     },
-    /// Migrates one of the timers of this run.
+    /// Migrates a timer of this run.
     Migrate {
-        /// Which one.
+        /// The index of the timer.
         which: u32,
-        /// Where to.
+        /// The destination.
         worker: u8,
     },
-    /// Time passes, as the delays of additions.
+    /// Advances the time by a delay as in [`Operation::Add`].
     Advance {
         /// See [`Operation::Add`].
         mantissa: u16,
         /// See [`Operation::Add`].
         exponent: u8,
     },
-    /// A worker looks at its timers.
+    /// Expires the timers of a worker.
     Expire {
-        /// Which worker.
+        /// The worker.
         worker: u8,
     },
-    /// A transaction of additions at several workers and one or two cancellations.
+    /// Commits a transaction of additions at several workers and one or two cancellations.
     Transact {
         /// The number of additions.
         additions: u8,
-        /// Which timer is cancelled; with an odd number the next one too, if it is pending.
+        /// The index of the timer to cancel. If it is odd, the next timer is cancelled too if
+        /// pending.
         which: u32,
-        /// The caller's change refuses.
-        refuses: bool,
+        /// Whether the caller's change returns an error.
+        fails: bool,
     },
 }
 
 impl Operation {
-    /// Any numbers as an operation, for fuzzers and generators.
+    /// Converts any numbers to an operation, for fuzzers and generators.
     pub fn from_numbers(
         (kind, worker, exponent, mantissa, which): (u8, u8, u8, u16, u32),
     ) -> Operation {
@@ -72,31 +75,31 @@ impl Operation {
             _ => Operation::Transact {
                 additions: worker,
                 which,
-                refuses: exponent % 4 == 0,
+                fails: exponent % 4 == 0,
             },
         }
     }
 }
 
 const WORKERS: usize = 3;
-/// So many ids are remembered to be cancelled or migrated; later ones take the place of earlier ones.
-const REMEMBERED: usize = 5000;
+/// The number of ids from which operations choose; later ids replace earlier ones.
+const IDS_MAX: usize = 5000;
 
-/// The system and its twin, at the same time.
-pub struct Twins {
+/// The system and its reference implementation, driven in parallel.
+pub struct Comparison {
     system: TimerSystem<u64>,
-    naive: NaiveTimers,
+    reference: ReferenceTimers,
     now_ns: u64,
     ids: Vec<TimerId>,
     added: u64,
     ended: u64,
 }
 
-impl Default for Twins {
+impl Default for Comparison {
     fn default() -> Self {
-        Twins {
+        Comparison {
             system: TimerSystem::new(WORKERS, ()),
-            naive: NaiveTimers::default(),
+            reference: ReferenceTimers::default(),
             now_ns: 0,
             ids: Vec::new(),
             added: 0,
@@ -105,8 +108,8 @@ impl Default for Twins {
     }
 }
 
-impl Twins {
-    /// Does the same to both and compares what they answer.
+impl Comparison {
+    /// Applies the operation to both and compares the results.
     pub fn apply(&mut self, operation: Operation) {
         match operation {
             Operation::Add {
@@ -122,7 +125,7 @@ impl Twins {
             Operation::Cancel { which } => {
                 if let Some(id) = self.id(which) {
                     let cancelled = self.system.cancel(id).is_some();
-                    assert_eq!(cancelled, self.naive.cancel(id));
+                    assert_eq!(cancelled, self.reference.cancel(id));
                     self.ended += u64::from(cancelled);
                 }
             }
@@ -130,24 +133,24 @@ impl Twins {
                 if let Some(id) = self.id(which) {
                     let worker = usize::from(worker) % WORKERS;
                     let migrated = self.system.migrate(id, worker);
-                    assert_eq!(migrated, self.naive.migrate(id, worker));
+                    assert_eq!(migrated, self.reference.migrate(id, worker));
                 }
             }
             Operation::Advance { mantissa, exponent } => {
                 let to_ns = self.deadline_ns(mantissa, exponent);
-                // The last times are kept for the end.
+                // The last times are reserved for the end.
                 self.now_ns = self.now_ns.max(to_ns.min(u64::MAX >> 1));
             }
             Operation::Expire { worker } => self.expire(usize::from(worker) % WORKERS),
             Operation::Transact {
                 additions,
                 which,
-                refuses,
-            } => self.transact(usize::from(additions % 8), which, refuses),
+                fails,
+            } => self.transact(usize::from(additions % 8), which, fails),
         }
     }
 
-    /// Lets all that is left expire; then everything has ended exactly once.
+    /// Expires all remaining timers and checks that every timer has ended exactly once.
     pub fn finish(mut self) {
         self.now_ns = u64::MAX;
         for worker in 0..WORKERS {
@@ -155,12 +158,12 @@ impl Twins {
             assert_eq!(self.system.pending(worker), 0);
         }
         for worker in 0..WORKERS {
-            assert_eq!(self.system.leftovers(worker), 0);
+            assert_eq!(self.system.leaked_records(worker), 0);
         }
         assert_eq!(self.added, self.ended);
     }
 
-    /// Timers that are pending.
+    /// The number of pending timers.
     pub fn pending(&self) -> usize {
         (0..WORKERS).map(|w| self.system.pending(w)).sum()
     }
@@ -176,12 +179,12 @@ impl Twins {
     }
 
     fn added(&mut self, id: TimerId, worker: usize, deadline_ns: u64) {
-        self.naive.add(id, worker, deadline_ns);
+        self.reference.add(id, worker, deadline_ns);
         self.added += 1;
-        if self.ids.len() < REMEMBERED {
+        if self.ids.len() < IDS_MAX {
             self.ids.push(id);
         } else {
-            let index = self.added as usize * 7 % REMEMBERED;
+            let index = self.added as usize * 7 % IDS_MAX;
             self.ids[index] = id;
         }
     }
@@ -200,15 +203,15 @@ impl Twins {
         let count = self.system.expire(worker, self.now_ns, &sink);
         let fired = fired.into_inner();
         assert_eq!(count, fired.len());
-        assert_eq!(fired, self.naive.expire(worker, self.now_ns));
+        assert_eq!(fired, self.reference.expire(worker, self.now_ns));
         self.ended += count as u64;
         let next_ns = self.system.next_ns(worker);
         assert!(next_ns > self.now_ns || self.now_ns == u64::MAX);
-        let expected_ns = self.naive.next_ns(worker).unwrap_or(u64::MAX);
+        let expected_ns = self.reference.next_ns(worker).unwrap_or(u64::MAX);
         assert!(next_ns <= expected_ns, "{next_ns} after {expected_ns}");
     }
 
-    fn transact(&mut self, additions: usize, which: u32, refuses: bool) {
+    fn transact(&mut self, additions: usize, which: u32, fails: bool) {
         let mut transaction = self.system.transaction();
         for index in 0..additions {
             let payload = self.added + index as u64;
@@ -218,19 +221,23 @@ impl Twins {
         let optional = self.id(which.wrapping_add(1)).filter(|_| which % 2 == 1);
         required.inspect(|&id| _ = transaction.cancel(id));
         optional.inspect(|&id| _ = transaction.cancel_if_pending(id));
-        let is_possible = required.is_none_or(|id| self.naive.is_pending(id));
-        let outcome = transaction.commit(self.now_ns, |ids| {
-            if refuses { Err(()) } else { Ok(ids.to_vec()) }
-        });
+        let is_possible = required.is_none_or(|id| self.reference.is_pending(id));
+        let outcome =
+            transaction.commit(
+                self.now_ns,
+                |ids| {
+                    if fails { Err(()) } else { Ok(ids.to_vec()) }
+                },
+            );
         let Ok(committed) = outcome else {
-            assert!(refuses || !is_possible);
+            assert!(fails || !is_possible);
             return;
         };
-        assert!(!refuses && is_possible);
+        assert!(!fails && is_possible);
         assert_eq!(committed.ids, committed.value);
-        let asked = required.into_iter().chain(optional);
-        for (id, payload) in asked.zip(committed.cancelled) {
-            assert_eq!(payload.is_some(), self.naive.cancel(id));
+        let requested = required.into_iter().chain(optional);
+        for (id, payload) in requested.zip(committed.cancelled) {
+            assert_eq!(payload.is_some(), self.reference.cancel(id));
             self.ended += u64::from(payload.is_some());
         }
         for (index, id) in committed.ids.into_iter().enumerate() {
@@ -244,11 +251,12 @@ impl Twins {
     }
 }
 
-/// Runs the operations on both twins, to the end.
-pub fn timers_match_their_twin(operations: &[Operation]) {
-    let mut twins = Twins::default();
+/// Applies the operations to the system and to the reference implementation, until all timers
+/// ended.
+pub fn timers_match_reference(operations: &[Operation]) {
+    let mut comparison = Comparison::default();
     for &operation in operations {
-        twins.apply(operation);
+        comparison.apply(operation);
     }
-    twins.finish();
+    comparison.finish();
 }

@@ -1,58 +1,60 @@
-//! The records of one worker's timers, by slot. What they say decides; everything else only reminds.
+//! The records of one worker's timers, by slot. They are authoritative; the wheel only reminds.
 
-/// A use of a slot. The sequence number is never used again (at one per nanosecond it lasts for 584 years), so what
-/// names an earlier use of the slot finds nothing.
+/// Identifies one use of a slot. Sequence numbers are not reused (at one per nanosecond they last
+/// for 584 years), so a key of an earlier use of the slot matches nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
-    pub(super) slot: usize,
-    pub(super) sequence: u64,
+pub(crate) struct RecordKey {
+    pub(crate) slot: usize,
+    pub(crate) sequence: u64,
 }
 
-/// What stands in a record that a key names.
+/// The status of the timer that a key identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum RecordStatus {
     Pending,
-    /// The timer has migrated. The record is kept until it ends, wherever that is.
-    Away,
-    /// It has ended.
+    /// The timer has migrated. The record remains until the timer ends at its new worker.
+    Migrated,
+    /// The timer has ended.
     Gone,
 }
 
-/// A timer that left its record.
-pub(super) struct Content<P> {
-    pub(super) deadline_ns: u64,
-    /// It had migrated to here.
-    pub(super) is_guest: bool,
-    pub(super) payload: P,
+/// The content of a pending timer's record.
+pub(crate) struct PendingTimer<P> {
+    pub(crate) deadline_ns: u64,
+    /// Whether the timer migrated here from another worker.
+    pub(crate) is_guest: bool,
+    pub(crate) payload: P,
 }
 
-enum State<P> {
+enum RecordState<P> {
     Free { next: Option<usize> },
-    Pending(Content<P>),
-    Away,
+    Pending(PendingTimer<P>),
+    Migrated,
 }
 
 struct Record<P> {
     sequence: u64,
-    state: State<P>,
+    state: RecordState<P>,
 }
 
-/// Records come by the chunk and never move: a vector would copy them all when it grows, under the lock.
+/// Records are allocated in chunks and never move. A vector would copy them all under the lock when
+/// it grows.
 const RECORDS_PER_CHUNK: usize = 1024;
 
-/// See the head of this file. It is as large as the most timers there ever were at once.
-pub(super) struct Records<P> {
+/// See the head of this file. The memory is that of the largest number of simultaneous timers so
+/// far.
+pub(crate) struct Records<P> {
     chunks: Vec<Vec<Record<P>>>,
-    /// Slots that were used once.
+    /// The number of slots ever used.
     count: usize,
     first_free: Option<usize>,
-    /// The last sequence number given.
+    /// The last sequence number assigned.
     sequence: u64,
     pending: usize,
 }
 
 impl<P> Records<P> {
-    pub(super) fn new() -> Records<P> {
+    pub(crate) fn new() -> Records<P> {
         Records {
             chunks: Vec::new(),
             count: 0,
@@ -62,8 +64,8 @@ impl<P> Records<P> {
         }
     }
 
-    /// Timers that are pending here.
-    pub(super) fn pending(&self) -> usize {
+    /// The number of pending timers.
+    pub(crate) fn pending(&self) -> usize {
         self.pending
     }
 
@@ -72,17 +74,17 @@ impl<P> Records<P> {
         chunk.get(slot % RECORDS_PER_CHUNK)
     }
 
-    fn named(&mut self, key: Key) -> Option<&mut State<P>> {
+    fn state_mut(&mut self, key: RecordKey) -> Option<&mut RecordState<P>> {
         let chunk = self.chunks.get_mut(key.slot / RECORDS_PER_CHUNK)?;
         let record = chunk.get_mut(key.slot % RECORDS_PER_CHUNK)?;
         (record.sequence == key.sequence).then_some(&mut record.state)
     }
 
-    pub(super) fn insert(&mut self, content: Content<P>) -> Key {
+    pub(crate) fn insert(&mut self, timer: PendingTimer<P>) -> RecordKey {
         self.sequence += 1;
         self.pending += 1;
         let sequence = self.sequence;
-        let state = State::Pending(content);
+        let state = RecordState::Pending(timer);
         let record = Record { sequence, state };
         let Some(slot) = self.first_free else {
             let slot = self.count;
@@ -91,111 +93,113 @@ impl<P> Records<P> {
                 self.chunks.push(Vec::with_capacity(RECORDS_PER_CHUNK));
             }
             self.chunks[slot / RECORDS_PER_CHUNK].push(record);
-            return Key { slot, sequence };
+            return RecordKey { slot, sequence };
         };
-        let place = &mut self.chunks[slot / RECORDS_PER_CHUNK][slot % RECORDS_PER_CHUNK];
-        if let State::Free { next } = std::mem::replace(place, record).state {
+        let free = &mut self.chunks[slot / RECORDS_PER_CHUNK][slot % RECORDS_PER_CHUNK];
+        if let RecordState::Free { next } = std::mem::replace(free, record).state {
             self.first_free = next;
         }
-        Key { slot, sequence }
+        RecordKey { slot, sequence }
     }
 
-    /// The keys that the next insertions will get, without end.
-    pub(super) fn upcoming(&self) -> impl Iterator<Item = Key> {
+    /// The keys that the next insertions will get, as an endless iterator.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = RecordKey> {
         let mut free = self.first_free;
         let mut fresh = self.count..;
         (self.sequence + 1..).map_while(move |sequence| {
             let Some(slot) = free else {
                 let slot = fresh.next()?;
-                return Some(Key { slot, sequence });
+                return Some(RecordKey { slot, sequence });
             };
             free = match self.at(slot)?.state {
-                State::Free { next } => next,
+                RecordState::Free { next } => next,
                 _ => None,
             };
-            Some(Key { slot, sequence })
+            Some(RecordKey { slot, sequence })
         })
     }
 
-    pub(super) fn standing(&self, key: Key) -> Standing {
+    pub(crate) fn status(&self, key: RecordKey) -> RecordStatus {
         let record = self
             .at(key.slot)
             .filter(|record| record.sequence == key.sequence);
         match record.map(|record| &record.state) {
-            Some(State::Pending(_)) => Standing::Pending,
-            Some(State::Away) => Standing::Away,
-            Some(State::Free { .. }) | None => Standing::Gone,
+            Some(RecordState::Pending(_)) => RecordStatus::Pending,
+            Some(RecordState::Migrated) => RecordStatus::Migrated,
+            Some(RecordState::Free { .. }) | None => RecordStatus::Gone,
         }
     }
 
     /// The sequence number of the timer that is pending in `slot` with this deadline.
-    pub(super) fn live(&self, slot: usize, deadline_ns: u64) -> Option<u64> {
+    pub(crate) fn live(&self, slot: usize, deadline_ns: u64) -> Option<u64> {
         let record = self.at(slot)?;
         match &record.state {
-            State::Pending(content) if content.deadline_ns == deadline_ns => Some(record.sequence),
+            RecordState::Pending(timer) if timer.deadline_ns == deadline_ns => {
+                Some(record.sequence)
+            }
             _ => None,
         }
     }
 
-    /// Takes a pending timer out of its record, which is free then.
-    pub(super) fn take(&mut self, key: Key) -> Option<Content<P>> {
+    /// Takes a pending timer out of its record and frees the record.
+    pub(crate) fn take(&mut self, key: RecordKey) -> Option<PendingTimer<P>> {
         let next = self.first_free;
-        let content = self.replace(key, State::Free { next })?;
+        let timer = self.replace(key, RecordState::Free { next })?;
         self.first_free = Some(key.slot);
-        Some(content)
+        Some(timer)
     }
 
-    /// Takes a pending timer out of its record, which is kept.
-    pub(super) fn send_away(&mut self, key: Key) -> Option<Content<P>> {
-        self.replace(key, State::Away)
+    /// Takes a pending timer out of its record, which remains and is marked as migrated.
+    pub(crate) fn migrate_out(&mut self, key: RecordKey) -> Option<PendingTimer<P>> {
+        self.replace(key, RecordState::Migrated)
     }
 
-    fn replace(&mut self, key: Key, left: State<P>) -> Option<Content<P>> {
-        let state = self.named(key)?;
-        if !matches!(state, State::Pending(_)) {
+    fn replace(&mut self, key: RecordKey, state: RecordState<P>) -> Option<PendingTimer<P>> {
+        let current = self.state_mut(key)?;
+        if !matches!(current, RecordState::Pending(_)) {
             return None;
         }
-        let State::Pending(content) = std::mem::replace(state, left) else {
+        let RecordState::Pending(timer) = std::mem::replace(current, state) else {
             return None;
         };
         self.pending -= 1;
-        Some(content)
+        Some(timer)
     }
 
-    /// Frees the record of a timer that was away.
-    pub(super) fn forget(&mut self, key: Key) {
+    /// Frees the record of a timer that had migrated.
+    pub(crate) fn free_migrated(&mut self, key: RecordKey) {
         let next = self.first_free;
-        if let Some(state @ State::Away) = self.named(key) {
-            *state = State::Free { next };
+        if let Some(state @ RecordState::Migrated) = self.state_mut(key) {
+            *state = RecordState::Free { next };
             self.first_free = Some(key.slot);
         }
     }
 
-    /// All pending timers, and whether they are guests.
-    pub(super) fn all_pending(&self) -> impl Iterator<Item = (Key, bool)> {
+    /// All pending timers, each with whether it is a guest.
+    pub(crate) fn all_pending(&self) -> impl Iterator<Item = (RecordKey, bool)> {
         let records = self.chunks.iter().flatten().enumerate();
         records.filter_map(|(slot, record)| match &record.state {
-            State::Pending(content) => {
+            RecordState::Pending(timer) => {
                 let sequence = record.sequence;
-                Some((Key { slot, sequence }, content.is_guest))
+                Some((RecordKey { slot, sequence }, timer.is_guest))
             }
             _ => None,
         })
     }
 
-    /// Slots that are free, and were not always.
+    /// The number of free slots that were used before.
     #[cfg(any(test, feature = "property"))]
-    pub(super) fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         let slot_after = |slot: &usize| match self.at(*slot)?.state {
-            State::Free { next } => next,
+            RecordState::Free { next } => next,
             _ => None,
         };
         std::iter::successors(self.first_free, slot_after).count()
     }
 
-    /// Slots that were used once.
+    /// The number of slots ever used.
     #[cfg(any(test, feature = "property"))]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 }

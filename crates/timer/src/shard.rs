@@ -1,78 +1,83 @@
-//! The timers of one worker: records, and the wheel that reminds of them. Plain data; whoever holds it decides.
+//! The timers of one worker: their records, and the wheel that reminds of them. Plain data under
+//! the worker's lock.
+//!
+//! The worker that a timer was added at is its *home*. A timer that has migrated to another worker
+//! is a *guest* there; the record at its home remains and says where the timer is.
 
 use std::collections::BTreeMap;
 
-use super::records::{Content, Key, Records, Standing};
-use super::wheel::{Reminder, Wheel};
-use super::{Expired, TimerId};
+use crate::records::{PendingTimer, RecordKey, RecordStatus, Records};
+use crate::reminder::Reminder;
+use crate::timer_id::{Expired, TimerId};
+use crate::wheel::Wheel;
 
-/// Where the timer of an id is.
+/// What a shard knows about a timer whose record it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Pending, here.
+pub(crate) enum Lookup {
+    /// The timer is pending here.
     Pending,
-    /// At another worker, or it was when this one heard of it last.
-    Away(TimerId),
-    /// Fired, cancelled, or never here.
+    /// The timer has migrated there; it may have ended or migrated again since.
+    Migrated(TimerId),
+    /// The timer has fired, was cancelled, or never was here.
     Gone,
 }
 
-pub(super) struct Shard<P> {
+pub(crate) struct Shard<P> {
     worker: usize,
     wheel: Wheel,
     records: Records<P>,
-    /// By slot: under which id its owner knows a timer that migrated to here.
+    /// By slot: the ids of guests.
     guests: BTreeMap<usize, TimerId>,
-    /// By slot: where a timer of this worker has migrated to.
-    away: BTreeMap<usize, TimerId>,
+    /// By slot: where timers of this worker have migrated to.
+    migrated: BTreeMap<usize, TimerId>,
 }
 
-/// A timer that was taken out.
-pub(super) struct Taken<P> {
-    pub(super) deadline_ns: u64,
-    pub(super) payload: P,
-    /// Set if the timer had migrated to here: its id, whose worker still keeps a record.
-    pub(super) guest_of: Option<TimerId>,
+/// A timer that was removed.
+pub(crate) struct Taken<P> {
+    pub(crate) deadline_ns: u64,
+    pub(crate) payload: P,
+    /// The id of a guest, whose home still has a record.
+    pub(crate) guest_of: Option<TimerId>,
 }
 
 impl<P> Shard<P> {
-    pub(super) fn new(worker: usize) -> Shard<P> {
+    pub(crate) fn new(worker: usize) -> Shard<P> {
         Shard {
             worker,
             wheel: Wheel::new(),
             records: Records::new(),
             guests: BTreeMap::new(),
-            away: BTreeMap::new(),
+            migrated: BTreeMap::new(),
         }
     }
 
-    pub(super) fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.records.pending()
     }
 
     /// No timer is due before this time.
-    pub(super) fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.wheel.next_ns()
     }
 
-    /// The ids that the next insertions will get, without end.
-    pub(super) fn upcoming(&self) -> impl Iterator<Item = TimerId> {
+    /// The ids that the next insertions will get, as an endless iterator.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = TimerId> {
         let worker = self.worker;
         let keys = self.records.upcoming();
         keys.map(move |key| TimerId { worker, key })
     }
 
-    pub(super) fn insert(&mut self, deadline_ns: u64, payload: P) -> TimerId {
-        self.insert_content(Content {
+    pub(crate) fn insert(&mut self, deadline_ns: u64, payload: P) -> TimerId {
+        self.insert_pending(PendingTimer {
             deadline_ns,
             is_guest: false,
             payload,
         })
     }
 
-    /// Takes in a timer that its owner knows as `id`.
-    pub(super) fn insert_guest(&mut self, deadline_ns: u64, payload: P, id: TimerId) -> TimerId {
-        let here = self.insert_content(Content {
+    /// Inserts a guest with the id `id`. Returns its location here.
+    pub(crate) fn insert_guest(&mut self, deadline_ns: u64, payload: P, id: TimerId) -> TimerId {
+        let here = self.insert_pending(PendingTimer {
             deadline_ns,
             is_guest: true,
             payload,
@@ -81,9 +86,9 @@ impl<P> Shard<P> {
         here
     }
 
-    fn insert_content(&mut self, content: Content<P>) -> TimerId {
-        let deadline_ns = content.deadline_ns;
-        let key = self.records.insert(content);
+    fn insert_pending(&mut self, timer: PendingTimer<P>) -> TimerId {
+        let deadline_ns = timer.deadline_ns;
+        let key = self.records.insert(timer);
         self.wheel.insert(Reminder {
             deadline_ns,
             sequence: key.sequence,
@@ -95,57 +100,57 @@ impl<P> Shard<P> {
         }
     }
 
-    pub(super) fn find(&self, key: Key) -> Found {
-        let away = || self.away.get(&key.slot).copied();
-        match self.records.standing(key) {
-            Standing::Pending => Found::Pending,
-            Standing::Away => away().map_or(Found::Gone, Found::Away),
-            Standing::Gone => Found::Gone,
+    pub(crate) fn find(&self, key: RecordKey) -> Lookup {
+        let migrated = || self.migrated.get(&key.slot).copied();
+        match self.records.status(key) {
+            RecordStatus::Pending => Lookup::Pending,
+            RecordStatus::Migrated => migrated().map_or(Lookup::Gone, Lookup::Migrated),
+            RecordStatus::Gone => Lookup::Gone,
         }
     }
 
-    /// Ends a pending timer before its time.
-    pub(super) fn cancel(&mut self, key: Key) -> Option<Taken<P>> {
-        let content = self.records.take(key)?;
-        self.reminder_went_stale(content.deadline_ns);
-        Some(self.taken(key, content))
+    /// Cancels a pending timer.
+    pub(crate) fn cancel(&mut self, key: RecordKey) -> Option<Taken<P>> {
+        let timer = self.records.take(key)?;
+        self.mark_stale(timer.deadline_ns);
+        Some(self.taken(key, timer))
     }
 
-    /// Takes a pending timer out of its record, which from now on leads to `to`.
-    pub(super) fn send_away(&mut self, key: Key, to: TimerId) -> Option<Taken<P>> {
-        let content = self.records.send_away(key)?;
-        self.away.insert(key.slot, to);
-        self.reminder_went_stale(content.deadline_ns);
-        Some(self.taken(key, content))
+    /// Takes a pending timer out of its record, which refers to `to` from now on.
+    pub(crate) fn migrate_out(&mut self, key: RecordKey, to: TimerId) -> Option<Taken<P>> {
+        let timer = self.records.migrate_out(key)?;
+        self.migrated.insert(key.slot, to);
+        self.mark_stale(timer.deadline_ns);
+        Some(self.taken(key, timer))
     }
 
-    /// A timer that is away has gone on to `to`.
-    pub(super) fn redirect(&mut self, key: Key, to: TimerId) {
-        if self.records.standing(key) == Standing::Away {
-            self.away.insert(key.slot, to);
+    /// Records that a timer that had migrated is now at `to`.
+    pub(crate) fn redirect(&mut self, key: RecordKey, to: TimerId) {
+        if self.records.status(key) == RecordStatus::Migrated {
+            self.migrated.insert(key.slot, to);
         }
     }
 
-    /// A timer that was away has ended.
-    pub(super) fn forget(&mut self, key: Key) {
-        if self.records.standing(key) == Standing::Away {
-            self.away.remove(&key.slot);
-            self.records.forget(key);
+    /// Frees the record of a timer that had migrated and has ended.
+    pub(crate) fn free_migrated(&mut self, key: RecordKey) {
+        if self.records.status(key) == RecordStatus::Migrated {
+            self.migrated.remove(&key.slot);
+            self.records.free_migrated(key);
         }
     }
 
-    /// The next timer with a deadline up to `now_ns`, by deadline and then by insertion. It ends here. Beside it the
-    /// id under which another worker still keeps a record of it.
-    pub(super) fn pop_due(&mut self, now_ns: u64) -> Option<(Expired<P>, Option<TimerId>)> {
+    /// Removes the next timer with a deadline up to `now_ns`, in the order of deadline and then of
+    /// insertion. For a guest, also returns the id whose home still has a record.
+    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(Expired<P>, Option<TimerId>)> {
         loop {
             let records = &self.records;
             let live = |slot, deadline_ns| records.live(slot, deadline_ns);
             let Reminder { slot, sequence, .. } = self.wheel.pop_due(now_ns, live)?;
-            let key = Key { slot, sequence };
-            let Some(content) = self.records.take(key) else {
-                continue; // Cancelled meanwhile.
+            let key = RecordKey { slot, sequence };
+            let Some(timer) = self.records.take(key) else {
+                continue; // It was cancelled; the reminder is stale.
             };
-            let taken = self.taken(key, content);
+            let taken = self.taken(key, timer);
             let worker = self.worker;
             let expired = Expired {
                 id: taken.guest_of.unwrap_or(TimerId { worker, key }),
@@ -156,8 +161,8 @@ impl<P> Shard<P> {
         }
     }
 
-    /// The ids of all pending timers, as their owners know them.
-    pub(super) fn pending_ids(&self) -> impl Iterator<Item = TimerId> {
+    /// The ids of all pending timers, guests included.
+    pub(crate) fn pending_ids(&self) -> impl Iterator<Item = TimerId> {
         let worker = self.worker;
         let pending = self.records.all_pending();
         pending.filter_map(move |(key, is_guest)| match is_guest {
@@ -166,30 +171,31 @@ impl<P> Shard<P> {
         })
     }
 
-    fn taken(&mut self, key: Key, content: Content<P>) -> Taken<P> {
-        let is_guest = content.is_guest;
+    fn taken(&mut self, key: RecordKey, timer: PendingTimer<P>) -> Taken<P> {
+        let is_guest = timer.is_guest;
         Taken {
-            deadline_ns: content.deadline_ns,
-            payload: content.payload,
+            deadline_ns: timer.deadline_ns,
+            payload: timer.payload,
             guest_of: is_guest.then(|| self.guests.remove(&key.slot)).flatten(),
         }
     }
 
-    fn reminder_went_stale(&mut self, deadline_ns: u64) {
+    fn mark_stale(&mut self, deadline_ns: u64) {
         let records = &self.records;
         let live = |slot, deadline_ns| records.live(slot, deadline_ns);
-        self.wheel.went_stale(deadline_ns, live);
+        self.wheel.mark_stale(deadline_ns, live);
     }
 
-    /// What is left of timers that have ended, when nothing is pending: records that are not free.
+    /// The number of records that are not free. If nothing is pending it must be 0; otherwise
+    /// records leak.
     #[cfg(any(test, feature = "property"))]
-    pub(super) fn leftovers(&self) -> usize {
-        self.guests.len() + self.away.len() + self.records.len() - self.records.free()
+    pub(crate) fn leaked_records(&self) -> usize {
+        self.guests.len() + self.migrated.len() + self.records.len() - self.records.free()
     }
 
-    /// Records in memory, and reminders in the wheel.
+    /// The numbers of records in memory and of reminders in the wheel.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn lengths(&self) -> (usize, usize) {
+    pub(crate) fn lengths(&self) -> (usize, usize) {
         (self.records.len(), self.wheel.len())
     }
 }

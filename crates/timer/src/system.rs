@@ -1,168 +1,128 @@
-//! The timers of several workers, shared by all threads: one lock per worker, and outside of it the time at which to
-//! look again.
+//! The timers of several workers, shared by all threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::held::Held;
-use super::shard::{Found, Shard};
-use super::transaction::Transaction;
-use super::{Expired, NEVER_NS, TimerId};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Padded, ShortGuard, ShortLock};
+use crate::callbacks::{Notify, Sink};
+use crate::locked_shards::LockedShards;
+use crate::shard::Lookup;
+use crate::timer_id::{Expired, TimerId};
+use crate::transaction::Transaction;
+use crate::workers::Workers;
 
-/// Where expired timers go: a pool starts or wakes the flow that the payload names.
-pub trait Sink<P> {
-    /// Takes a timer that expired at `worker`. Called once for each, without any lock held, by the thread that called
-    /// [`TimerSystem::expire`]; it may use the system, and should be quick: what takes long runs elsewhere.
-    fn expired(&self, worker: usize, event: Expired<P>);
-}
-
-impl<P, F: Fn(usize, Expired<P>)> Sink<P> for F {
-    fn expired(&self, worker: usize, event: Expired<P>) {
-        self(worker, event);
-    }
-}
-
-/// Who is told when a worker has to look at its timers earlier than it knew.
-pub trait Notify: Sync {
-    /// `worker` has to look at `deadline_ns`. Called without any lock held, and after [`TimerSystem::next_ns`] has
-    /// been set; it must make a worker that sleeps, *or is about to*, look again (as unparking a thread does).
-    fn earlier(&self, worker: usize, deadline_ns: u64);
-
-    /// Runs a transaction's `change`, which holds locks of the system. A scheduler that runs other jobs on top of a waiting one
-    /// does not do so within.
-    fn locked<R>(&self, change: impl FnOnce() -> R) -> R {
-        change()
-    }
-}
-
-/// Nobody sleeps: for those who look again and again.
-impl Notify for () {
-    fn earlier(&self, _worker: usize, _deadline_ns: u64) {}
-}
-
-/// The timers of a number of workers. All calls are made through `&self`, from any thread.
+/// The timers of a number of workers. All calls take `&self` and can be made from any thread.
 ///
-/// Times are nanoseconds of the caller's clock; the system has none of its own. `P` is what is delivered when a timer
-/// fires.
+/// Times are nanoseconds of the caller's clock; the system has no clock. `P` is the payload that is
+/// delivered when a timer fires.
 pub struct TimerSystem<P, N = ()> {
-    workers: Box<[Padded<Worker<P>>]>,
-    notify: N,
+    workers: Workers<P, N>,
 }
 
-pub(super) struct Worker<P> {
-    shard: ShortLock<Shard<P>>,
-    /// Not later than the shard's next deadline. Written under the lock, read without: a reader that must not miss
-    /// the newest value (a sleeper) gets it by [`Notify`]; so the order of memory does not matter.
-    next_ns: AtomicU64,
-}
-
-/// Timers that are taken out under one hold of the lock. Delivery comes after; a burst does not keep others waiting.
-const EXPIRED_AT_ONCE: usize = 64;
+/// The number of timers that are removed in one critical section. They are delivered after it, so a
+/// burst does not block other threads.
+const EXPIRED_PER_LOCK: usize = 64;
 
 impl<P, N: Notify> TimerSystem<P, N> {
-    /// A system for workers `0..workers`. `notify` hears of deadlines that a worker does not know of.
+    /// Returns a system for workers `0..workers`. `notify` is called when the next deadline of a
+    /// worker becomes earlier.
     pub fn new(workers: usize, notify: N) -> TimerSystem<P, N> {
-        let worker = |index| Worker {
-            shard: ShortLock::new(Shard::new(index)),
-            next_ns: AtomicU64::new(NEVER_NS),
-        };
         TimerSystem {
-            workers: (0..workers).map(|index| Padded(worker(index))).collect(),
-            notify,
+            workers: Workers::new(workers, notify),
         }
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Adds a timer to `worker`'s: when the time is `deadline_ns`, that one's [`TimerSystem::expire`] gives `payload`
-    /// to its sink. A deadline that has passed fires at the next look.
+    /// Adds a timer at `worker`. Once the time is `deadline_ns`, [`TimerSystem::expire`] for that
+    /// worker delivers `payload`. A deadline in the past fires at the next such call.
     ///
     /// # Panics
-    /// If there is no such worker; so all that take one.
+    /// If there is no such worker, as for all methods that take a worker.
     pub fn add(&self, worker: usize, deadline_ns: u64, payload: P) -> TimerId {
-        let to = &self.workers[worker];
+        let to = self.workers.worker(worker);
         let mut shard = to.lock();
         let id = shard.insert(deadline_ns, payload);
-        let is_earlier = to.look_by(deadline_ns);
+        let is_earlier = to.lower_next_ns(deadline_ns);
         drop(shard);
-        self.notify(worker, is_earlier, deadline_ns);
+        self.workers.notify(worker, is_earlier, deadline_ns);
         id
     }
 
-    /// Ends a timer before its time and gives back its payload. `None`: it has fired, or was cancelled before.
+    /// Cancels a timer and returns its payload, or `None` if it has fired or was cancelled before.
     ///
-    /// Of all attempts to cancel a timer and to fire it exactly one succeeds.
+    /// Of all attempts to cancel or fire a timer exactly one succeeds.
     pub fn cancel(&self, id: TimerId) -> Option<P> {
-        let home = &self.workers[id.worker];
-        let mut at_home = home.lock();
+        let home = self.workers.worker(id.worker);
+        let mut home_shard = home.lock();
         loop {
-            if let Some(taken) = at_home.cancel(id.key) {
+            if let Some(taken) = home_shard.cancel(id.key) {
                 return Some(taken.payload);
             }
-            let Found::Away(at) = at_home.find(id.key) else {
+            let Lookup::Migrated(location) = home_shard.find(id.key) else {
                 return None;
             };
-            drop(at_home);
-            let taken = self.workers[at.worker].lock().cancel(at.key);
-            at_home = home.lock();
+            drop(home_shard);
+            let guest_shard = self.workers.worker(location.worker);
+            let taken = guest_shard.lock().cancel(location.key);
+            home_shard = home.lock();
             if let Some(taken) = taken {
-                at_home.forget(id.key);
+                home_shard.free_migrated(id.key);
                 return Some(taken.payload);
             }
-            if at_home.find(id.key) == Found::Away(at) {
-                return None; // It ended there, and the record here is about to hear of it.
+            if home_shard.find(id.key) == Lookup::Migrated(location) {
+                return None; // It ended there, and the record here is about to be freed.
             }
         }
     }
 
-    /// Moves a pending timer to `worker`, where it will fire. Its id stays the same. `false`: it has ended.
+    /// Moves a pending timer to `worker`, where it will fire. Its id does not change. Returns
+    /// `false` if the timer has ended.
     pub fn migrate(&self, id: TimerId, worker: usize) -> bool {
-        let mut found = self.workers[id.worker].lock().find(id.key);
+        let mut found = self.workers.worker(id.worker).lock().find(id.key);
         loop {
-            let at = match found {
-                Found::Pending => id,
-                Found::Away(at) => at,
-                Found::Gone => return false,
+            let location = match found {
+                Lookup::Pending => id,
+                Lookup::Migrated(location) => location,
+                Lookup::Gone => return false,
             };
-            if at.worker == worker {
+            if location.worker == worker {
                 return true;
             }
-            let concerned = [id.worker, at.worker, worker];
-            let mut held = Held::lock(self, concerned.into());
-            let now_found = held.shard(id.worker).find(id.key);
+            let concerned = [id.worker, location.worker, worker];
+            let mut locked = LockedShards::lock(&self.workers, concerned.into());
+            let now_found = locked.shard(id.worker).find(id.key);
             if now_found != found {
                 found = now_found;
-                continue; // It went on before the locks were held.
+                continue; // It migrated again before the locks were taken.
             }
-            let Some(to) = held.shard(worker).upcoming().next() else {
+            let Some(to) = locked.shard(worker).upcoming().next() else {
                 return false;
             };
-            let taken = if at == id {
-                held.shard(id.worker).send_away(id.key, to)
+            let taken = if location == id {
+                locked.shard(id.worker).migrate_out(id.key, to)
             } else {
-                held.shard(at.worker).cancel(at.key)
+                locked.shard(location.worker).cancel(location.key)
             };
             let Some(taken) = taken else {
                 return false;
             };
-            held.shard(id.worker).redirect(id.key, to);
+            locked.shard(id.worker).redirect(id.key, to);
             let deadline_ns = taken.deadline_ns;
-            held.shard(worker)
+            locked
+                .shard(worker)
                 .insert_guest(deadline_ns, taken.payload, id);
-            let is_earlier = self.workers[worker].look_by(deadline_ns);
-            drop(held);
-            self.notify(worker, is_earlier, deadline_ns);
+            let is_earlier = self.workers.worker(worker).lower_next_ns(deadline_ns);
+            drop(locked);
+            self.workers.notify(worker, is_earlier, deadline_ns);
             return true;
         }
     }
 
-    /// Moves all that is pending at `from` to `to`, as when a worker goes home for good.
+    /// Moves all pending timers of `from` to `to`, for a worker that ends.
     pub fn migrate_all(&self, from: usize, to: usize) {
-        let ids: Vec<TimerId> = self.workers[from].lock().pending_ids().collect();
+        let ids: Vec<TimerId> = self.workers.worker(from).lock().pending_ids().collect();
         for id in ids {
             self.migrate(id, to);
         }
@@ -170,32 +130,35 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Begins a batch of additions and cancellations.
     pub fn transaction(&self) -> Transaction<'_, P, N> {
-        Transaction::new(self)
+        Transaction::new(&self.workers)
     }
 
-    /// When `worker` has to look at its timers; [`NEVER_NS`] when it has none. One load. It may be too early (its
-    /// timer was cancelled); after [`TimerSystem::expire`] it is later than that call's `now_ns`, but for what was
-    /// added meanwhile.
-    pub fn next_ns(&self, worker: usize) -> u64 {
-        self.workers[worker].next_ns.load(Ordering::Relaxed)
-    }
-
-    /// Timers that are pending at `worker`.
-    pub fn pending(&self, worker: usize) -> usize {
-        self.workers[worker].lock().pending()
-    }
-
-    /// Records that are kept, of a worker without pending timers: none, or there is a leak.
-    #[cfg(any(test, feature = "property"))]
-    pub(super) fn leftovers(&self, worker: usize) -> usize {
-        self.workers[worker].lock().leftovers()
-    }
-
-    /// Gives `sink` the timers of `worker` whose deadline is not after `now_ns`, by deadline and then by addition.
-    /// Returns how many they were. Any thread may do it for any worker.
+    /// When `worker` must check its timers; [`NEVER_NS`](crate::NEVER_NS) if it has none. One load.
     ///
-    /// What the sink adds is left for the next call, so the call ends. If the sink panics, the others of its batch
-    /// are delivered first, then the panic goes on.
+    /// It may be too early, if that timer was cancelled. After [`TimerSystem::expire`] it is later
+    /// than the `now_ns` of that call, unless timers were added since.
+    pub fn next_ns(&self, worker: usize) -> u64 {
+        self.workers.worker(worker).next_ns()
+    }
+
+    /// The number of timers that are pending at `worker`.
+    pub fn pending(&self, worker: usize) -> usize {
+        self.workers.worker(worker).lock().pending()
+    }
+
+    /// The number of records of a worker without pending timers. It must be 0; otherwise records
+    /// leak.
+    #[cfg(any(test, feature = "property"))]
+    pub(crate) fn leaked_records(&self, worker: usize) -> usize {
+        self.workers.worker(worker).lock().leaked_records()
+    }
+
+    /// Delivers to `sink` the timers of `worker` whose deadline is not after `now_ns`, in the order
+    /// of deadline and then of addition. Returns their number. Any thread may call it for any
+    /// worker.
+    ///
+    /// Timers that the sink adds are left to the next call, so the call terminates. If the sink
+    /// panics, the rest of its batch is delivered before the panic is resumed.
     pub fn expire(&self, worker: usize, now_ns: u64, sink: &impl Sink<P>) -> usize {
         if self.next_ns(worker) > now_ns {
             return 0;
@@ -208,64 +171,34 @@ impl<P, N: Notify> TimerSystem<P, N> {
             let taken = batch.len();
             delivered += taken;
             deliver(worker, &mut batch, sink);
-            if taken < EXPIRED_AT_ONCE || delivered >= pending_before {
+            if taken < EXPIRED_PER_LOCK || delivered >= pending_before {
                 return delivered;
             }
         }
     }
 
-    /// Takes out the next timers that are due; here it is decided that they fire.
+    /// Removes the next timers that are due. From then on they cannot be cancelled.
     fn take_due(&self, worker: usize, now_ns: u64, batch: &mut Vec<Expired<P>>) {
         let mut guests = Vec::new();
-        let at = &self.workers[worker];
+        let at = self.workers.worker(worker);
         let mut shard = at.lock();
-        while batch.len() < EXPIRED_AT_ONCE
+        while batch.len() < EXPIRED_PER_LOCK
             && let Some((event, guest_of)) = shard.pop_due(now_ns)
         {
             batch.push(event);
             guests.extend(guest_of);
         }
-        at.next_ns.store(shard.next_ns(), Ordering::Relaxed);
+        at.set_next_ns(shard.next_ns());
         drop(shard);
         for id in guests {
-            self.workers[id.worker].lock().forget(id.key);
+            self.workers.worker(id.worker).lock().free_migrated(id.key);
         }
-    }
-
-    /// Tells a worker of a new deadline if it does not look before. The caller does not hold a shard any more.
-    pub(super) fn notify(&self, worker: usize, is_earlier: bool, deadline_ns: u64) {
-        if is_earlier {
-            self.notify.earlier(worker, deadline_ns);
-        }
-    }
-
-    pub(super) fn change<R>(&self, change: impl FnOnce() -> R) -> R {
-        self.notify.locked(change)
-    }
-
-    pub(super) fn worker(&self, worker: usize) -> &Worker<P> {
-        &self.workers[worker]
     }
 }
 
-impl<P> Worker<P> {
-    pub(super) fn lock(&self) -> ShortGuard<'_, Shard<P>> {
-        self.shard.lock()
-    }
-
-    /// Sees to it that the worker looks at its timers by `deadline_ns`; `true` if it did not know. The caller holds
-    /// the shard.
-    pub(super) fn look_by(&self, deadline_ns: u64) -> bool {
-        let is_earlier = deadline_ns < self.next_ns.load(Ordering::Relaxed);
-        if is_earlier {
-            self.next_ns.store(deadline_ns, Ordering::Relaxed);
-        }
-        is_earlier
-    }
-}
-
-/// Gives all of `batch` away; if the sink panics, the first panic goes on when all are delivered.
-// AssertUnwindSafe: the event is moved in, and the sink belongs to the caller, who sees the panic.
+/// Delivers all of `batch`. If the sink panics, resumes the first panic after the last delivery.
+// AssertUnwindSafe: the event is moved into the call, and the caller owns the sink and sees the
+// panic.
 fn deliver<P>(worker: usize, batch: &mut Vec<Expired<P>>, sink: &impl Sink<P>) {
     let mut panic = None;
     for event in batch.drain(..) {

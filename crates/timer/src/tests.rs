@@ -1,4 +1,5 @@
-//! Tests of the whole system; what is pure is compared with the slow twin, what is shared is raced.
+//! Tests of the whole system: comparisons with the reference implementation, and races between
+//! threads.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,17 +9,22 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::property::{Operation, Twins, timers_match_their_twin};
-use super::*;
+use crate::callbacks::Notify;
+use crate::deadline::NEVER_NS;
+use crate::property::{Comparison, Operation, timers_match_reference};
+use crate::shard::Shard;
 use crate::sync::ShortLock;
+use crate::system::TimerSystem;
+use crate::timer_id::{Expired, TimerId};
+use crate::transaction::{AbortReason, Aborted};
 
 const MS: u64 = 1_000_000;
 
-/// Who was told of which deadline.
+/// The notifications: worker and deadline.
 #[derive(Default)]
-struct Told(ShortLock<Vec<(usize, u64)>>);
+struct Notifications(ShortLock<Vec<(usize, u64)>>);
 
-impl Notify for &Told {
+impl Notify for &Notifications {
     fn earlier(&self, worker: usize, deadline_ns: u64) {
         self.0.lock().push((worker, deadline_ns));
     }
@@ -33,7 +39,7 @@ fn payloads<P: Clone, N: Notify>(system: &TimerSystem<P, N>, worker: usize, now:
 }
 
 #[test]
-fn fires_in_the_order_of_deadlines_then_of_additions_and_never_early() {
+fn fires_in_the_order_of_deadlines_then_additions_and_never_early() {
     let system = TimerSystem::new(1, ());
     for (deadline_ns, payload) in [(7 * MS, 'c'), (MS, 'a'), (7 * MS, 'd'), (MS + 1, 'b')] {
         system.add(0, deadline_ns, payload);
@@ -46,7 +52,7 @@ fn fires_in_the_order_of_deadlines_then_of_additions_and_never_early() {
 }
 
 #[test]
-fn ids_are_not_used_again_though_slots_are() {
+fn ids_are_not_reused_although_slots_are() {
     let system = TimerSystem::new(1, ());
     let first = system.add(0, MS, 1);
     assert_eq!(system.cancel(first), Some(1));
@@ -58,9 +64,9 @@ fn ids_are_not_used_again_though_slots_are() {
 }
 
 #[test]
-fn a_worker_is_told_of_earlier_deadlines_only() {
-    let told = Told::default();
-    let system = TimerSystem::new(2, &told);
+fn a_worker_is_notified_of_earlier_deadlines_only() {
+    let notifications = Notifications::default();
+    let system = TimerSystem::new(2, &notifications);
     for deadline_ns in [9 * MS, 12 * MS, 9 * MS, 8 * MS] {
         system.add(1, deadline_ns, ());
     }
@@ -72,43 +78,46 @@ fn a_worker_is_told_of_earlier_deadlines_only() {
     let id = system.add(0, MS, ());
     system.migrate(id, 1);
     let expected = [(1, 9 * MS), (1, 8 * MS), (1, 6 * MS), (0, MS), (1, MS)];
-    assert_eq!(*told.0.lock(), expected);
+    assert_eq!(*notifications.0.lock(), expected);
 }
 
 #[test]
-fn a_refused_transaction_changes_nothing() {
+fn an_aborted_transaction_changes_nothing() {
     let system = TimerSystem::new(2, ());
-    let gone = system.add(0, MS, "gone");
-    let kept = system.add(1, MS, "kept");
-    system.cancel(gone);
+    let ended = system.add(0, MS, "ended");
+    let pending = system.add(1, MS, "pending");
+    system.cancel(ended);
     let mut batch = system.transaction();
-    batch.add(0, MS, "new").cancel(kept).cancel(gone);
-    let refused = batch.commit(0, |_| -> Result<(), ()> { unreachable!() });
-    let reason = Reason::NotPending(gone);
+    batch.add(0, MS, "new").cancel(pending).cancel(ended);
+    let aborted = batch.commit(0, |_| -> Result<(), ()> { unreachable!() });
+    let reason = AbortReason::NotPending(ended);
     let payloads_back = vec!["new"];
     assert_eq!(
-        refused,
-        Err(Refused {
+        aborted,
+        Err(Aborted {
             reason,
             payloads: payloads_back
         })
     );
     let mut batch = system.transaction();
-    batch.add(0, MS, "new").cancel(kept).cancel_if_pending(gone);
-    let refused = batch.commit(0, |_| Err::<(), _>("no")).unwrap_err();
-    assert_eq!(refused.reason, Reason::Change("no"));
+    batch
+        .add(0, MS, "new")
+        .cancel(pending)
+        .cancel_if_pending(ended);
+    let aborted = batch.commit(0, |_| Err::<(), _>("no")).unwrap_err();
+    assert_eq!(aborted.reason, AbortReason::Change("no"));
     let mut batch = system.transaction();
-    batch.add(0, MS, "new").cancel(kept);
+    batch.add(0, MS, "new").cancel(pending);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         batch.commit(0, |_| -> Result<(), ()> { panic!("in the change") })
     }));
     assert!(panicked.is_err());
     assert_eq!(payloads(&system, 0, MS), [""; 0]);
-    assert_eq!(payloads(&system, 1, MS), ["kept"]);
+    assert_eq!(payloads(&system, 1, MS), ["pending"]);
 }
 
 #[test]
-fn a_transaction_exchanges_timers_together_with_the_callers_state() {
+fn a_transaction_replaces_timers_together_with_the_callers_state() {
     let system = TimerSystem::new(2, ());
     let old = system.add(0, MS, "old");
     let current = Cell::new(old);
@@ -151,7 +160,7 @@ fn a_migrated_timer_keeps_its_id() {
 }
 
 #[test]
-fn what_a_sink_adds_waits_for_the_next_look() {
+fn timers_added_by_a_sink_fire_at_the_next_call() {
     let system = Arc::new(TimerSystem::new(1, ()));
     system.add(0, MS, ());
     let again = |_: usize, _: Expired<()>| _ = system.add(0, 0, ());
@@ -161,7 +170,7 @@ fn what_a_sink_adds_waits_for_the_next_look() {
 }
 
 #[test]
-fn a_panicking_sink_loses_no_timer() {
+fn a_panicking_sink_does_not_lose_timers() {
     let system = TimerSystem::new(1, ());
     for payload in 0..10 {
         system.add(0, MS, payload);
@@ -178,7 +187,7 @@ fn a_panicking_sink_loses_no_timer() {
 }
 
 #[test]
-fn payloads_of_cancelled_and_forgotten_timers_are_freed() {
+fn payloads_of_cancelled_and_dropped_timers_are_freed() {
     let payload = Arc::new(());
     let system = TimerSystem::new(1, ());
     let id = system.add(0, MS, Arc::clone(&payload));
@@ -192,13 +201,13 @@ fn payloads_of_cancelled_and_forgotten_timers_are_freed() {
     assert_eq!(Arc::strong_count(&payload), 1);
 }
 
-/// A service that sets a timeout for each request and cancels it soon after must not grow.
+/// A service that sets a timeout for each request and cancels it soon afterwards must not grow.
 #[test]
-fn cancelled_timers_leave_no_memory_behind() {
-    let mut shard = shard::Shard::new(0);
+fn cancelled_timers_do_not_accumulate() {
+    let mut shard = Shard::new(0);
     let mut window = std::collections::VecDeque::new();
     for request in 0..200_000u64 {
-        // Some far away, some within the current tick.
+        // Some far in the future, some within the current tick.
         let delay_ns = [30_000 * MS, 40 * MS, 10][request as usize % 3];
         window.push_back(shard.insert(request + delay_ns, ()));
         if window.len() > 100 {
@@ -219,14 +228,14 @@ fn operations() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #[test]
-    fn any_sequence_of_calls_does_what_the_twin_does(
+    fn any_sequence_of_calls_matches_the_reference(
         operations in proptest::collection::vec(operations(), 0..400)
     ) {
-        timers_match_their_twin(&operations);
+        timers_match_reference(&operations);
     }
 }
 
-/// A generator that needs no crate: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// A random number generator without dependencies: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -243,7 +252,7 @@ fn random_operation(random: &mut SplitMix) -> Operation {
     let bits = random.next();
     let (kind, worker, which) = (bits as u8, (bits >> 8) as u8, random.next() as u32);
     let exponent = match kind % 16 {
-        12 => 12, // Time passes slowly, so that many are pending.
+        12 => 12, // Time advances slowly, so that many timers are pending.
         _ => 10 + (bits >> 16) as u8 % 24,
     };
     let mantissa = (bits >> 32) as u16 % 512;
@@ -252,26 +261,27 @@ fn random_operation(random: &mut SplitMix) -> Operation {
 
 fn long_run(operations: u64, seed: u64) {
     let mut random = SplitMix(seed);
-    let mut twins = Twins::default();
+    let mut comparison = Comparison::default();
     for _ in 0..operations {
-        twins.apply(random_operation(&mut random));
+        comparison.apply(random_operation(&mut random));
     }
-    twins.finish();
+    comparison.finish();
 }
 
 #[test]
-fn a_random_run_loses_and_doubles_nothing() {
+fn a_random_run_ends_each_timer_exactly_once() {
     long_run(300_000, 1);
 }
 
 /// `cargo test --release -p refrain-timer -- --ignored hundred_million`
 #[test]
 #[ignore = "takes minutes"]
-fn a_hundred_million_random_operations_lose_and_double_nothing() {
+fn a_hundred_million_random_operations_end_each_timer_exactly_once() {
     long_run(100_000_000, 2);
 }
 
-/// What racing threads share: a system, ids to quarrel over, and how often each timer has ended.
+/// The state of a race: a system, the ids that threads compete for, and how often each timer has
+/// ended.
 struct Race {
     system: TimerSystem<usize>,
     now_ns: AtomicU64,
@@ -304,7 +314,7 @@ impl Race {
         Some(ids[ids.len() - 1 - back])
     }
 
-    /// One operation; `false` when enough timers were added.
+    /// Does one operation. Returns `false` if enough timers were added.
     fn step(&self, random: &mut SplitMix) -> bool {
         let worker = random.next() as usize % Race::WORKERS;
         let now_ns = self.now_ns.load(Ordering::Relaxed);
@@ -355,8 +365,8 @@ impl Race {
             let sink = |_: usize, event: Expired<usize>| self.end(event.payload);
             self.system.expire(worker, u64::MAX, &sink);
         }
-        let leftovers = (0..Race::WORKERS).map(|worker| self.system.leftovers(worker));
-        assert_eq!(leftovers.sum::<usize>(), 0);
+        let leaked_records = (0..Race::WORKERS).map(|worker| self.system.leaked_records(worker));
+        assert_eq!(leaked_records.sum::<usize>(), 0);
         for (payload, ends) in self.ends.iter().enumerate() {
             assert_eq!(ends.load(Ordering::Relaxed), 1, "timer {payload}");
         }

@@ -1,11 +1,15 @@
-//! A thread's own idea of the time, from the processor's time stamp counter: 10 ns a reading where the system's clock takes 20 to 30.
+//! A per-thread clock based on the processor's time stamp counter: 10 ns per reading instead of 20
+//! to 30 for the system's clock.
 //!
-//! Who reads the clock after every job spends a good part of a short job on it. [`TickClock`] reads the counter, and adds what passed since it
-//! last looked at the system's clock, which it does each millisecond; so it cannot drift further than the two rates differ within one.
-//! There is nothing to calibrate beforehand: the rate is that of the last such distance, and until it is known every reading is the system's.
+//! Reading the clock after every job takes a large part of a short job. [`TickClock`] reads the
+//! counter and adds the time since its last reading of the system's clock, which it repeats every
+//! millisecond. Its error is therefore at most the difference of the two rates within one
+//! millisecond. No calibration is needed: the rate is that of the last such interval, and until it
+//! is known every reading is the system's.
 //!
-//! Only where Linux keeps its own time by this counter: then it has found it to be constant, and the same on all processors. Others, and
-//! other machines, get the system's clock. (The crate `quanta` measures the rate when it starts, for up to 200 ms.)
+//! It is used only where Linux bases its own time on this counter, because Linux has then found it
+//! to be constant and equal on all processors. Elsewhere every reading is the system's. (The crate
+//! `quanta` measures the rate at start, for up to 200 ms.)
 //!
 //! `unsafe`: `rdtsc` has no operands and needs no feature that a 64-bit processor may lack.
 
@@ -15,36 +19,38 @@ use std::cell::Cell;
 use std::fs;
 use std::sync::OnceLock;
 
-/// How long a reading of the system's clock is good for.
+/// How long a reading of the system's clock remains valid.
 const WINDOW_NS: u64 = 1_000_000;
-/// Between two readings of it that are so far apart, the rate of the counter shows.
+/// The distance between two readings of the system's clock from which the rate is computed.
 const DISTANCE_NS_MIN: u64 = WINDOW_NS / 5;
 const DISTANCE_NS_MAX: u64 = 1_000_000_000;
-/// A reading of the system's clock that took longer was interrupted, and tells when, but not at which tick. (It takes some 100; what is
-/// wrong by this much makes the rate wrong by a few thousandths, and a reading by a few µs.)
+/// A reading of the system's clock that took more ticks was interrupted, so it is not an anchor.
+/// (It usually takes about 100. An error of this size makes the rate wrong by a few thousandths and
+/// a reading by a few µs.)
 const READING_TICKS_MAX: u64 = 1000;
-/// Binary digits behind the point of a rate.
+/// The number of fractional bits of a rate.
 const RATE_BITS: u32 = 32;
 
-/// The counter and the system's clock, side by side. For one thread.
+/// The counter and the system's clock at a common moment, and the rate between them. For one
+/// thread.
 #[derive(Debug, Default)]
 pub struct TickClock {
     anchor_ticks: Cell<u64>,
     anchor_ns: Cell<u64>,
-    /// Nanoseconds a tick, times `2^RATE_BITS`.
+    /// Nanoseconds per tick, times `2^RATE_BITS`.
     rate: Cell<u64>,
-    /// So many ticks from the anchor on are reckoned with the rate; none while there is no rate.
+    /// The number of ticks after the anchor for which the rate is used; 0 while there is no rate.
     window_ticks: Cell<u64>,
     last_ns: Cell<u64>,
 }
 
 impl TickClock {
-    /// What it was asked for last.
+    /// The last reading.
     pub fn last_ns(&self) -> u64 {
         self.last_ns.get()
     }
 
-    /// The time by the clock that `system_ns` reads. Never goes back.
+    /// Returns the time of the clock that `system_ns` reads. Never goes back.
     #[inline]
     pub fn now_ns(&self, system_ns: impl Fn() -> u64) -> u64 {
         let now_ns = self.at(ticks(), || (system_ns(), ticks()), is_trusted);
@@ -53,20 +59,20 @@ impl TickClock {
         now_ns
     }
 
-    /// The time at `ticks`. `look` reads the system's clock and then the counter.
+    /// The time at `ticks`. `read` reads the system's clock and then the counter.
     #[inline]
     fn at(
         &self,
         ticks: u64,
-        look: impl FnOnce() -> (u64, u64),
+        read: impl FnOnce() -> (u64, u64),
         is_trusted: impl FnOnce() -> bool,
     ) -> u64 {
-        // A counter that went back is as far away as can be.
+        // A counter that went back gives the largest distance.
         let since_ticks = ticks.wrapping_sub(self.anchor_ticks.get());
         if since_ticks < self.window_ticks.get() {
             return self.anchor_ns.get() + ((since_ticks * self.rate.get()) >> RATE_BITS);
         }
-        let (now_ns, after) = look();
+        let (now_ns, after) = read();
         if after.wrapping_sub(ticks) < READING_TICKS_MAX && is_trusted() {
             self.anchor(after, now_ns);
         }
@@ -79,7 +85,8 @@ impl TickClock {
         if self.anchor_ns.get() > 0 && distance_ns < DISTANCE_NS_MIN {
             return;
         }
-        // A second is 2^30 ns. Counters of less than a tick for 4 ns, or more than 16 for one, are none; those products fit as well.
+        // A second is less than 2^30 ns. A counter of less than one tick per 4 ns or more than 16
+        // per ns is not credible. Within these limits the products do not overflow.
         let has_rate = distance_ns <= DISTANCE_NS_MAX
             && (distance_ns / 4..distance_ns * 16).contains(&distance_ticks);
         if has_rate {
@@ -96,7 +103,7 @@ impl TickClock {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: reads a register; nothing is pointed at.
+    // SAFETY: reads a register; no memory is accessed.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -105,7 +112,7 @@ fn ticks() -> u64 {
     0
 }
 
-/// Whether Linux trusts that counter.
+/// Whether Linux bases its time on the counter.
 fn is_trusted() -> bool {
     static IS_TRUSTED: OnceLock<bool> = OnceLock::new();
     *IS_TRUSTED.get_or_init(|| {
@@ -120,19 +127,20 @@ mod tests {
     use super::*;
     use crate::clock::RealClock;
 
-    /// A machine of three ticks a nanosecond, whose system clock takes 20 ns to read and was made long after the machine.
+    /// A machine of three ticks per nanosecond. Its system clock takes 20 ns to read, and started
+    /// long after the machine.
     struct Machine {
         now_ns: Cell<u64>,
-        looks: Cell<u32>,
+        readings: Cell<u32>,
     }
 
     impl Machine {
-        const MADE_NS: u64 = 5_000_000_000;
+        const START_NS: u64 = 5_000_000_000;
 
         fn new() -> Machine {
             Machine {
-                now_ns: Cell::new(Machine::MADE_NS + 1000),
-                looks: Cell::new(0),
+                now_ns: Cell::new(Machine::START_NS + 1000),
+                readings: Cell::new(0),
             }
         }
 
@@ -144,9 +152,9 @@ mod tests {
             clock.at(
                 self.ticks(),
                 || {
-                    self.looks.set(self.looks.get() + 1);
+                    self.readings.set(self.readings.get() + 1);
                     self.now_ns.set(self.now_ns.get() + 20);
-                    let read_ns = self.now_ns.get() - Machine::MADE_NS;
+                    let read_ns = self.now_ns.get() - Machine::START_NS;
                     self.now_ns.set(self.now_ns.get() + interrupted_ns);
                     (read_ns, self.ticks())
                 },
@@ -154,30 +162,30 @@ mod tests {
             )
         }
 
-        /// How far the reading is from the truth.
+        /// The error of a reading.
         fn error_ns(&self, clock: &TickClock) -> u64 {
             let read_ns = self.read(clock, 0);
-            read_ns.abs_diff(self.now_ns.get() - Machine::MADE_NS)
+            read_ns.abs_diff(self.now_ns.get() - Machine::START_NS)
         }
     }
 
     #[test]
-    fn it_looks_once_a_window_and_is_right() {
+    fn the_system_clock_is_read_once_per_window_and_readings_are_exact() {
         let (machine, clock) = (Machine::new(), TickClock::default());
         for step in 0..100_000 {
             assert!(machine.error_ns(&clock) <= 1, "step {step}");
             machine.now_ns.set(machine.now_ns.get() + 100);
         }
-        // 10 ms; those of the first fifth of a window are all looks.
-        let looks = machine.looks.get() as u64;
+        // 10 ms. In the first fifth of a window every reading is the system's.
+        let readings = machine.readings.get() as u64;
         assert!(
-            (10..12 + DISTANCE_NS_MIN / 100).contains(&looks),
-            "{looks} looks"
+            (10..12 + DISTANCE_NS_MIN / 100).contains(&readings),
+            "{readings} readings"
         );
     }
 
     #[test]
-    fn pauses_of_any_length_do_no_harm() {
+    fn readings_are_exact_after_pauses_of_any_length() {
         let (machine, clock) = (Machine::new(), TickClock::default());
         for pause_ns in [1, 300_000, 999_999, 1_000_001, 10_000_000_000, 1 << 50] {
             for _ in 0..10_000 {
@@ -189,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_not_trusted_is_never_reckoned_with() {
+    fn an_untrusted_counter_is_not_used() {
         let clock = TickClock::default();
         for ns in (0..10_000_000).step_by(1000) {
             assert_eq!(clock.at(ns, || (3 * ns, ns), || false), 3 * ns);
@@ -197,39 +205,39 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_reading_is_no_anchor() {
+    fn an_interrupted_reading_is_not_an_anchor() {
         let (machine, clock) = (Machine::new(), TickClock::default());
         for _ in 0..10 {
-            // Each look is interrupted for 4 ms: never two of them side by side.
+            // Each reading is interrupted for 4 ms, so none becomes an anchor.
             machine.read(&clock, 4_000_000);
             assert_eq!(clock.window_ticks.get(), 0);
         }
     }
 
     #[test]
-    fn another_rate_is_learned() {
+    fn a_change_of_rate_is_detected() {
         let (machine, clock) = (Machine::new(), TickClock::default());
         let read = |machine: &Machine, ticks: u64| {
             clock.at(ticks, || (machine.now_ns.get(), ticks), || true)
         };
         let mut ticks = 7;
         for step in 0..200_000_u64 {
-            // Moved to another host: from three ticks a nanosecond to two.
+            // A migration to another host: from three ticks per nanosecond to two.
             let rate = if step < 100_000 { 3 } else { 2 };
             ticks += 100 * rate;
             machine.now_ns.set(machine.now_ns.get() + 100);
             let error_ns = read(&machine, ticks).abs_diff(machine.now_ns.get());
-            // Wrong until the window ends, and by no more than it is long.
-            let is_settled = !(100_000..100_000 + 2 * WINDOW_NS / 100).contains(&step);
+            // Wrong until the window ends, by at most its length.
+            let is_exact = !(100_000..100_000 + 2 * WINDOW_NS / 100).contains(&step);
             assert!(
-                error_ns <= if is_settled { 2 } else { WINDOW_NS },
+                error_ns <= if is_exact { 2 } else { WINDOW_NS },
                 "{step}: {error_ns}"
             );
         }
     }
 
     #[test]
-    fn it_follows_the_real_clock_and_never_goes_back() {
+    fn follows_the_real_clock_and_never_goes_back() {
         let (real, clock) = (RealClock::new(), TickClock::default());
         let mut last_ns = 0;
         let mut between = 0;
@@ -239,7 +247,7 @@ mod tests {
             let after_ns = real.now_ns();
             assert!(now_ns >= last_ns);
             last_ns = now_ns;
-            // Rates of one window and the next differ a little.
+            // The rates of consecutive windows differ a little.
             between +=
                 u32::from((before_ns.saturating_sub(5000)..after_ns + 5000).contains(&now_ns));
         }

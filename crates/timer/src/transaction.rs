@@ -1,157 +1,166 @@
-//! A batch of additions and cancellations that happens as a whole or not at all, together with a change of the
-//! caller's own.
+//! A batch of additions and cancellations that takes effect as a whole or not at all, together with
+//! a change of the caller's own state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::held::Held;
-use super::shard::{Found, Shard};
-use super::system::{Notify, TimerSystem};
-use super::{TimerId, deadline_after};
+use crate::callbacks::Notify;
+use crate::deadline::deadline_after;
+use crate::locked_shards::LockedShards;
+use crate::shard::{Lookup, Shard};
+use crate::timer_id::TimerId;
+use crate::workers::Workers;
 
-/// Additions and cancellations that are only written down until [`Transaction::commit`]. Dropped, it does nothing.
+/// Additions and cancellations that are only recorded until [`Transaction::commit`]. Dropping the
+/// transaction discards them.
 #[must_use = "nothing happens before `commit`"]
 pub struct Transaction<'a, P, N> {
-    system: &'a TimerSystem<P, N>,
-    additions: Vec<Addition<P>>,
-    cancellations: Vec<Cancellation>,
+    workers: &'a Workers<P, N>,
+    additions: Vec<AddRequest<P>>,
+    cancellations: Vec<CancelRequest>,
 }
 
-struct Addition<P> {
+struct AddRequest<P> {
     worker: usize,
-    when: When,
+    due: Due,
     payload: P,
 }
 
-enum When {
+enum Due {
     At { deadline_ns: u64 },
     After { delay: std::time::Duration },
 }
 
-struct Cancellation {
+struct CancelRequest {
     id: TimerId,
-    /// Else it does not matter whether the timer is still pending.
+    /// Whether the transaction fails if the timer is not pending.
     is_required: bool,
 }
 
-/// What a transaction did.
+/// The result of a committed transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Committed<P, R> {
-    /// The ids of the additions, in the order of their calls.
+    /// The ids of the additions, in the order of the calls.
     pub ids: Vec<TimerId>,
-    /// Per cancellation, in the order of their calls, the timer's payload; `None` where it had ended.
+    /// For each cancellation, in the order of the calls, the payload of the timer, or `None` if the
+    /// timer had ended before.
     pub cancelled: Vec<Option<P>>,
     /// What the caller's change returned.
     pub value: R,
 }
 
-/// Why a transaction did nothing.
+/// Why a transaction was aborted.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reason<E> {
-    /// This timer was to be cancelled and has ended before.
+pub enum AbortReason<E> {
+    /// This timer was to be cancelled but had ended before.
     NotPending(TimerId),
-    /// The caller's change said no.
+    /// The caller's change returned an error.
     Change(E),
 }
 
-/// A transaction that did nothing.
+/// An aborted transaction. It had no effect.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused<P, E> {
-    /// Why.
-    pub reason: Reason<E>,
-    /// The payloads that were to be added, in the order of their calls.
+pub struct Aborted<P, E> {
+    /// Why it was aborted.
+    pub reason: AbortReason<E>,
+    /// The payloads of the additions, in the order of the calls.
     pub payloads: Vec<P>,
 }
 
 impl<'a, P, N: Notify> Transaction<'a, P, N> {
-    pub(super) fn new(system: &'a TimerSystem<P, N>) -> Self {
+    pub(crate) fn new(workers: &'a Workers<P, N>) -> Self {
         Transaction {
-            system,
+            workers,
             additions: Vec::new(),
             cancellations: Vec::new(),
         }
     }
 
-    /// Will add a timer at `worker`'s that is due at `deadline_ns`.
+    /// Adds a timer at `worker` that is due at `deadline_ns`.
     pub fn add(&mut self, worker: usize, deadline_ns: u64, payload: P) -> &mut Self {
-        self.push(worker, When::At { deadline_ns }, payload)
+        self.push(worker, Due::At { deadline_ns }, payload)
     }
 
-    /// Will add a timer at `worker`'s that is due `delay` after the commit.
+    /// Adds a timer at `worker` that is due `delay` after the commit.
     pub fn add_after(
         &mut self,
         worker: usize,
         delay: std::time::Duration,
         payload: P,
     ) -> &mut Self {
-        self.push(worker, When::After { delay }, payload)
+        self.push(worker, Due::After { delay }, payload)
     }
 
-    fn push(&mut self, worker: usize, when: When, payload: P) -> &mut Self {
-        self.additions.push(Addition {
+    fn push(&mut self, worker: usize, due: Due, payload: P) -> &mut Self {
+        self.additions.push(AddRequest {
             worker,
-            when,
+            due,
             payload,
         });
         self
     }
 
-    /// Will end a timer that must be pending, or the whole transaction is refused.
+    /// Cancels a timer. The transaction is aborted if the timer is not pending.
     pub fn cancel(&mut self, id: TimerId) -> &mut Self {
         let is_required = true;
-        self.cancellations.push(Cancellation { id, is_required });
+        self.cancellations.push(CancelRequest { id, is_required });
         self
     }
 
-    /// Will end a timer if it is still pending.
+    /// Cancels a timer if it is still pending.
     pub fn cancel_if_pending(&mut self, id: TimerId) -> &mut Self {
         let is_required = false;
-        self.cancellations.push(Cancellation { id, is_required });
+        self.cancellations.push(CancelRequest { id, is_required });
         self
     }
 
-    /// Does everything at once: no other thread sees, fires or cancels a part of it. Delays count from `now_ns`.
+    /// Applies everything atomically: no other thread sees, fires or cancels a part of it. Delays
+    /// count from `now_ns`.
     ///
-    /// `change` is called when nothing can fail any more but by its own word, with the ids of the additions. It runs
-    /// under the locks of all workers concerned, so what it changes and what the transaction does are one step for
-    /// whoever else comes through the timers: no addition fires before `change` has returned, no cancelled timer after.
-    /// It must be short, and must not use the timer system (it would wait for itself). A panic in it is a refusal.
+    /// `change` is called with the ids of the additions when only its own error can still abort the
+    /// transaction. It runs under the locks of all workers concerned, so its effects and those of
+    /// the transaction are one step for every thread that uses the timers: no addition fires before
+    /// `change` has returned, and no cancelled timer after. It must be short and must not use the
+    /// timer system, which would deadlock. A panic in it aborts the transaction.
+    ///
+    /// # Errors
+    /// [`Aborted`] if a required timer is not pending or `change` returns an error.
     pub fn commit<R, E>(
         self,
         now_ns: u64,
         change: impl FnOnce(&[TimerId]) -> Result<R, E>,
-    ) -> Result<Committed<P, R>, Refused<P, E>> {
-        let (mut held, places) = match self.lock_all() {
+    ) -> Result<Committed<P, R>, Aborted<P, E>> {
+        let (mut locked, locations) = match self.lock_all() {
             Ok(locked) => locked,
-            Err(id) => return Err(self.refused(Reason::NotPending(id))),
+            Err(id) => return Err(self.aborted(AbortReason::NotPending(id))),
         };
-        let ids = self.upcoming_ids(&held);
-        let system = self.system;
-        let value = match system.change(|| change(&ids)) {
+        let ids = self.upcoming_ids(&locked);
+        let value = match self.workers.run_locked(|| change(&ids)) {
             Ok(value) => value,
-            Err(error) => return Err(self.refused(Reason::Change(error))),
+            Err(error) => return Err(self.aborted(AbortReason::Change(error))),
         };
-        // First the additions, since a cancelled timer's slot would be the next to be used.
+        // Additions come first, because cancellations free slots and so change the upcoming ids.
+        let workers = self.workers;
         let mut earlier = BTreeMap::new();
-        for (addition, id) in self.additions.into_iter().zip(&ids) {
-            let Addition {
+        for (request, id) in self.additions.into_iter().zip(&ids) {
+            let AddRequest {
                 worker,
-                when,
+                due,
                 payload,
-            } = addition;
-            let deadline_ns = when.deadline_ns(now_ns);
-            let added = held.shard(worker).insert(deadline_ns, payload);
+            } = request;
+            let deadline_ns = due.deadline_ns(now_ns);
+            let added = locked.shard(worker).insert(deadline_ns, payload);
             debug_assert_eq!(added, *id);
-            if system.worker(worker).look_by(deadline_ns) {
+            if workers.worker(worker).lower_next_ns(deadline_ns) {
                 earlier.insert(worker, deadline_ns);
             }
         }
-        let cancelled = self.cancellations.iter().zip(places);
+        let cancelled = self.cancellations.iter().zip(locations);
         let cancelled = cancelled
-            .map(|(cancellation, place)| held.cancel(cancellation.id, place?))
+            .map(|(request, location)| locked.cancel(request.id, location?))
             .collect();
-        drop(held);
+        drop(locked);
         for (worker, deadline_ns) in earlier {
-            system.notify(worker, true, deadline_ns);
+            workers.notify(worker, true, deadline_ns);
         }
         Ok(Committed {
             ids,
@@ -160,70 +169,75 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         })
     }
 
-    /// Locks the workers concerned, and finds the timers to cancel there. If one has migrated further, all locks are
-    /// let go and its worker joins: the set only grows, so this ends.
-    fn lock_all(&self) -> Result<(Held<'a, P>, Vec<Option<TimerId>>), TimerId> {
-        let added = self.additions.iter().map(|addition| addition.worker);
-        let cancelled = self.cancellations.iter().map(|c| c.id.worker);
+    /// Locks the workers concerned and locates the timers to cancel.
+    ///
+    /// If a timer has migrated to a worker outside of the set, all locks are released and the
+    /// worker is added. The set only grows, so this terminates. Fails with the first required timer
+    /// that is not pending.
+    fn lock_all(&self) -> Result<(LockedShards<'a, P>, Vec<Option<TimerId>>), TimerId> {
+        let added = self.additions.iter().map(|request| request.worker);
+        let cancelled = self.cancellations.iter().map(|request| request.id.worker);
         let mut workers: BTreeSet<usize> = added.chain(cancelled).collect();
         loop {
-            let mut held = Held::lock(self.system, workers.clone());
-            match self.places(&mut held) {
-                Ok(places) => return Ok((held, places)),
+            let mut locked = LockedShards::lock(self.workers, workers.clone());
+            match self.locate(&mut locked) {
+                Ok(locations) => return Ok((locked, locations)),
                 Err(Missing::Worker(worker)) => workers.insert(worker),
                 Err(Missing::Timer(id)) => return Err(id),
             };
         }
     }
 
-    /// Where the timers to cancel are pending, `None` where they are not and need not be.
-    fn places(&self, held: &mut Held<'a, P>) -> Result<Vec<Option<TimerId>>, Missing> {
-        let mut places = Vec::with_capacity(self.cancellations.len());
-        for &Cancellation { id, is_required } in &self.cancellations {
-            let place = match held.shard(id.worker).find(id.key) {
-                Found::Pending => Some(id),
-                Found::Away(at) if !held.contains(at.worker) => {
-                    return Err(Missing::Worker(at.worker));
+    /// Where the timers to cancel are pending; `None` for those that are not and need not be.
+    fn locate(&self, locked: &mut LockedShards<'a, P>) -> Result<Vec<Option<TimerId>>, Missing> {
+        let mut locations = Vec::with_capacity(self.cancellations.len());
+        for &CancelRequest { id, is_required } in &self.cancellations {
+            let location = match locked.shard(id.worker).find(id.key) {
+                Lookup::Pending => Some(id),
+                Lookup::Migrated(to) if !locked.contains(to.worker) => {
+                    return Err(Missing::Worker(to.worker));
                 }
-                Found::Away(at) => {
-                    let found = held.shard(at.worker).find(at.key);
-                    (found == Found::Pending).then_some(at)
+                Lookup::Migrated(to) => {
+                    let found = locked.shard(to.worker).find(to.key);
+                    (found == Lookup::Pending).then_some(to)
                 }
-                Found::Gone => None,
+                Lookup::Gone => None,
             };
-            if place.is_none() && is_required {
+            if location.is_none() && is_required {
                 return Err(Missing::Timer(id));
             }
-            places.push(place);
+            locations.push(location);
         }
-        Ok(places)
+        Ok(locations)
     }
 
     /// The ids that the additions will get.
-    fn upcoming_ids(&self, held: &Held<'a, P>) -> Vec<TimerId> {
-        let mut upcoming: Vec<_> = held.shards().map(Shard::upcoming).collect();
-        let workers = self.additions.iter().map(|addition| addition.worker);
-        let ids = workers.filter_map(|worker| upcoming[held.index(worker)].next());
+    fn upcoming_ids(&self, locked: &LockedShards<'a, P>) -> Vec<TimerId> {
+        let mut upcoming: Vec<_> = locked.shards().map(Shard::upcoming).collect();
+        let workers = self.additions.iter().map(|request| request.worker);
+        let ids = workers.filter_map(|worker| upcoming[locked.index(worker)].next());
         ids.collect()
     }
 
-    fn refused<E>(self, reason: Reason<E>) -> Refused<P, E> {
+    fn aborted<E>(self, reason: AbortReason<E>) -> Aborted<P, E> {
         let payloads = self.additions.into_iter().map(|a| a.payload).collect();
-        Refused { reason, payloads }
+        Aborted { reason, payloads }
     }
 }
 
-/// What keeps a transaction from having all that it needs.
+/// What a transaction lacks.
 enum Missing {
+    /// The lock of this worker.
     Worker(usize),
+    /// This timer is required but not pending.
     Timer(TimerId),
 }
 
-impl When {
+impl Due {
     fn deadline_ns(&self, now_ns: u64) -> u64 {
         match *self {
-            When::At { deadline_ns } => deadline_ns,
-            When::After { delay } => deadline_after(now_ns, delay),
+            Due::At { deadline_ns } => deadline_ns,
+            Due::After { delay } => deadline_after(now_ns, delay),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Models: loom runs them in every interleaving.
+//! Models, which loom runs in every interleaving.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -7,8 +7,8 @@ use loom::thread;
 
 use super::short_lock::Flag;
 
-/// What the lock guards. Loom's cell panics when two reach it at once, or one that has not seen the other leave; the
-/// sum shows what was lost.
+/// The guarded data. Loom's cell panics on concurrent or unsynchronised accesses; the sum shows
+/// lost updates.
 #[derive(Default)]
 struct Guarded {
     flag: Flag,
@@ -17,7 +17,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    /// To be called by whoever has set the flag.
+    /// The caller must have set the flag.
     fn add_one_and_clear(&self) {
         self.cell.with_mut(|_| ());
         let before = self.sum.load(Ordering::Relaxed);
@@ -27,7 +27,7 @@ impl Guarded {
 }
 
 #[test]
-fn a_short_lock_is_held_by_one_who_sees_what_the_last_did() {
+fn a_short_lock_is_exclusive_and_publishes_earlier_writes() {
     loom::model(|| {
         let guarded = Arc::new(Guarded::default());
         let add = |guarded: &Guarded| {
@@ -45,7 +45,7 @@ fn a_short_lock_is_held_by_one_who_sees_what_the_last_did() {
 }
 
 #[test]
-fn who_only_tries_gets_it_or_leaves_it() {
+fn try_lock_either_succeeds_or_leaves_the_lock_alone() {
     loom::model(|| {
         let guarded = Arc::new(Guarded::default());
         let other = {

@@ -1,39 +1,45 @@
-//! A lock for sections of some ten instructions: one read-modify-write to take it, a plain store to let it go.
+//! A lock for critical sections of about ten instructions: one read-modify-write to lock, a plain
+//! store to unlock.
 //!
-//! A mutex that sleepers wait for in the kernel has to ask, when it is let go, whether there are any, and that is a second read-modify-write: 17 ns
-//! for both on the virtual machine where this was measured, 8 for one. Here nobody is told; who waits looks again, by itself: it
-//! spins for some microseconds, lets others have the processor a few times, then sleeps in steps that grow. So nobody who
-//! waits can be forgotten, and a holder whom the kernel has stopped gets the processor back from those who wait for it. What it costs: beside such a
-//! holder a waiter comes up to [`SLEEP_MAX`] late. So it is for what is held shortly and contended seldom, and never while foreign code
-//! runs (but for a batch of timers, whose caller changes its own state under it).
+//! A mutex whose waiters sleep in the kernel must check for waiters when it is unlocked, which
+//! takes a second read-modify-write: 17 ns for both on the virtual machine where this was measured,
+//! 8 ns for one. Here the unlocking thread wakes nobody. A waiting thread polls: it spins for some
+//! microseconds, yields the processor a few times, then sleeps in growing steps. So no waiter can
+//! be forgotten, and a holder that the kernel has preempted gets the processor from those that wait
+//! for it. The cost: behind such a holder a waiter can be up to [`SLEEP_MAX`] late. The lock is
+//! therefore for short and rarely contended sections, and never held while foreign code runs
+//! (except for a batch of timers, whose caller changes its own state under it).
 //!
-//! `unsafe`: the value lies in an `UnsafeCell`, and only a guard reaches it. There is one guard at a time, because a guard is made by whoever sets the
-//! [`Flag`] and clears it when it goes; `models.rs` has all interleavings of that. The safe twin is the standard library's mutex, measured above;
-//! loom's stands in for it in the models of what is built upon this.
+//! `unsafe`: the value is in an `UnsafeCell` that only a guard accesses. There is one guard at a
+//! time, because a guard is created by the thread that sets the [`Flag`], and clears it when it is
+//! dropped; `models.rs` checks all interleavings. The safe alternative is the standard library's
+//! mutex, measured above; in models of code that uses this lock, loom's mutex replaces it.
 
 #![allow(unsafe_code)]
 
 use std::time::Duration;
 
-use super::atomic::{AtomicBool, Ordering};
-use super::thread;
+use super::primitives::atomic::{AtomicBool, Ordering};
+use super::primitives::thread;
 
-/// Rounds of spinning before a waiter lets go of its processor, each twice as long as the one before: 2048 spins of some 12 ns in all.
+/// Rounds of spinning before a waiter yields its processor, each twice as long as the previous one:
+/// 2048 spins of about 12 ns in all.
 const SPIN_ROUNDS: u32 = if cfg!(loom) { 0 } else { 11 };
-/// Times it then offers the processor to others of its kind.
+/// The number of yields after that.
 const YIELDS: u32 = 4;
-/// Its first sleep, and its longest.
+/// The first and the longest sleep.
 const SLEEP: Duration = Duration::from_micros(20);
 const SLEEP_MAX: Duration = Duration::from_micros(320);
 
-/// Whether the lock is held. What happened before [`Flag::clear`] happened before the [`Flag::set`] that follows.
+/// Whether the lock is held. What precedes [`Flag::clear`] happens before the next [`Flag::set`].
 #[derive(Debug, Default)]
 pub(super) struct Flag(AtomicBool);
 
 impl Flag {
     #[inline(always)]
     pub(super) fn try_set(&self) -> bool {
-        // An exchange without comparison saves 2 ns; but one that fails writes, and then loom does not come to an end.
+        // An exchange without comparison would save 2 ns; but a failing one writes, and then loom
+        // does not terminate.
         let set = self
             .0
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
@@ -52,7 +58,7 @@ impl Flag {
         self.0.store(false, Ordering::Release);
     }
 
-    /// Looks before it tries: the line stays shared while there is nothing to win.
+    /// Reads before it writes, so that the cache line remains shared while the flag is set.
     fn try_set_if_clear(&self) -> bool {
         !self.0.load(Ordering::Relaxed) && self.try_set()
     }
@@ -84,7 +90,7 @@ fn sleep(time: Duration) {
     thread::sleep(time);
 }
 
-/// Loom has no time: to it a sleep is a turn of the others.
+/// Loom has no time; there a sleep yields to the other threads.
 #[cfg(loom)]
 fn sleep(_: Duration) {
     thread::yield_now();
@@ -95,22 +101,23 @@ mod imp {
     use std::cell::UnsafeCell;
     use std::ops::{Deref, DerefMut};
 
-    use super::Flag;
+    use crate::sync::short_lock::Flag;
 
-    /// See the head of the file. No poison: its sections leave plain data valid at every point.
+    /// See the head of the file. There is no poison: critical sections leave plain data valid at
+    /// every point.
     #[derive(Default)]
     pub struct ShortLock<T> {
         flag: Flag,
         value: UnsafeCell<T>,
     }
 
-    // SAFETY: as a mutex: the value is reached by one thread at a time, and so moves between threads.
+    // SAFETY: as for a mutex: one thread at a time accesses the value, so it moves between threads.
     unsafe impl<T: Send> Sync for ShortLock<T> {}
 
-    /// The lock, held.
+    /// A held lock.
     pub struct ShortGuard<'a, T> {
         lock: &'a ShortLock<T>,
-        /// As the standard library's: stays on its thread, and is `Sync` only where the value is.
+        /// As for the standard library's guard: not `Send`, and `Sync` only if the value is.
         value: std::marker::PhantomData<(*const (), &'a mut T)>,
     }
 
@@ -123,20 +130,20 @@ mod imp {
             }
         }
 
-        /// Waits for the lock and holds it until the guard is dropped.
+        /// Waits for the lock. The guard releases it.
         #[inline(always)]
         pub fn lock(&self) -> ShortGuard<'_, T> {
             self.flag.set();
             self.held()
         }
 
-        /// Holds the lock if nobody else does.
+        /// Takes the lock if it is free.
         #[inline(always)]
         pub fn try_lock(&self) -> Option<ShortGuard<'_, T>> {
             self.flag.try_set().then(|| self.held())
         }
 
-        /// The guard of whoever has just set the flag.
+        /// Creates the guard. The caller must have set the flag.
         fn held(&self) -> ShortGuard<'_, T> {
             ShortGuard {
                 lock: self,
@@ -150,7 +157,8 @@ mod imp {
 
         #[inline(always)]
         fn deref(&self) -> &T {
-            // SAFETY: this guard's flag is set, so there is no other guard; its own `&mut` excludes this `&`.
+            // SAFETY: the flag is set by this guard, so there is no other guard, and a `&mut` from
+            // this one excludes this `&`.
             unsafe { &*self.lock.value.get() }
         }
     }
@@ -158,7 +166,8 @@ mod imp {
     impl<T> DerefMut for ShortGuard<'_, T> {
         #[inline(always)]
         fn deref_mut(&mut self) -> &mut T {
-            // SAFETY: this guard's flag is set, so there is no other guard, and this one is borrowed alone.
+            // SAFETY: the flag is set by this guard, so there is no other guard, and this one is
+            // borrowed mutably.
             unsafe { &mut *self.lock.value.get() }
         }
     }
@@ -171,7 +180,8 @@ mod imp {
     }
 }
 
-/// To the models of others: loom's mutex. It has no waits that loom would have to try.
+/// In models of code that uses the lock, loom's mutex replaces it: it has no waiting loops for loom
+/// to explore.
 #[cfg(loom)]
 mod imp {
     use loom::sync::{Mutex, MutexGuard};
@@ -179,7 +189,7 @@ mod imp {
     /// See the head of the file.
     #[derive(Default)]
     pub struct ShortLock<T>(Mutex<T>);
-    /// The lock, held.
+    /// A held lock.
     pub type ShortGuard<'a, T> = MutexGuard<'a, T>;
 
     impl<T> ShortLock<T> {
@@ -188,12 +198,12 @@ mod imp {
             ShortLock(Mutex::new(value))
         }
 
-        /// Waits for the lock and holds it until the guard is dropped.
+        /// Waits for the lock. The guard releases it.
         pub fn lock(&self) -> ShortGuard<'_, T> {
-            super::super::lock(&self.0)
+            crate::sync::primitives::lock(&self.0)
         }
 
-        /// Holds the lock if nobody else does.
+        /// Takes the lock if it is free.
         pub fn try_lock(&self) -> Option<ShortGuard<'_, T>> {
             self.0.try_lock().ok()
         }
@@ -207,14 +217,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_nobody_is_forgotten() {
+    fn excludes_other_threads_and_serves_every_waiter() {
         let lock = ShortLock::new(0_u64);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for turn in 0..20_000_u64 {
                         let mut value = lock.lock();
-                        // Two steps: an intruder between them would be seen in the sum.
+                        // Two steps: an access between them would change the sum.
                         let before = *value;
                         if turn % 5_000 == 0 {
                             std::thread::sleep(Duration::from_millis(1));
@@ -228,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_lets_go() {
+    fn a_panic_releases_the_lock() {
         let lock = ShortLock::new(5);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _held = lock.lock();

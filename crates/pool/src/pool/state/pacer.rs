@@ -7,6 +7,8 @@ use std::time::Duration;
 use refrain_timer::Notify;
 use refrain_timer::sync::atomic::{AtomicBool, Ordering};
 
+use crate::held_locks;
+
 #[derive(Default)]
 struct PacerState {
     thread: Option<JoinHandle<()>>,
@@ -103,5 +105,11 @@ pub struct PacerWaker(pub(super) Arc<Pacer>);
 impl Notify for PacerWaker {
     fn earlier(&self, _worker: usize, _deadline_ns: u64) {
         self.0.wake();
+    }
+
+    /// If the change passes a checkpoint, no other job runs on top of it: that job could need the
+    /// same timers.
+    fn run_locked<R>(&self, change: impl FnOnce() -> R) -> R {
+        held_locks::counted(change)
     }
 }

@@ -83,3 +83,14 @@ fn timers_that_are_pending_when_the_pool_ends_are_freed() {
     assert_eq!(Arc::strong_count(&alive), 1);
     assert!(domain.upgrade().is_none());
 }
+
+#[test]
+fn the_change_of_a_transaction_counts_as_a_held_lock() {
+    let pool = pool(1);
+    let committed = pool
+        .timers()
+        .transaction()
+        .commit(0, |_| Ok::<_, ()>(crate::held_locks::locks_held()));
+    assert!(committed.is_ok_and(|committed| committed.value == 1));
+    assert_eq!(crate::held_locks::locks_held(), 0);
+}

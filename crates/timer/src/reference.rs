@@ -1,28 +1,28 @@
-//! The slow twin: the same rules on a sorted map. It defines what is correct.
+//! The reference implementation: the same rules on a sorted map. It defines what is correct.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::TimerId;
+use crate::timer_id::TimerId;
 
-/// All pending timers, of all workers.
+/// All pending timers of all workers.
 #[derive(Default)]
-pub(crate) struct NaiveTimers {
-    /// By worker, deadline and arrival at that worker.
+pub(crate) struct ReferenceTimers {
+    /// By worker, deadline and order of arrival at that worker.
     by_deadline: BTreeMap<(usize, u64, u64), TimerId>,
     by_id: HashMap<TimerId, (usize, u64, u64)>,
     arrivals: u64,
 }
 
-impl NaiveTimers {
+impl ReferenceTimers {
     pub(crate) fn add(&mut self, id: TimerId, worker: usize, deadline_ns: u64) {
         self.arrivals += 1;
         let key = (worker, deadline_ns, self.arrivals);
         self.by_deadline.insert(key, id);
-        let earlier = self.by_id.insert(id, key);
-        assert_eq!(earlier, None, "an id was given twice");
+        let previous = self.by_id.insert(id, key);
+        assert_eq!(previous, None, "an id was reused");
     }
 
-    /// Whether the timer was pending.
+    /// Returns whether the timer was pending.
     pub(crate) fn cancel(&mut self, id: TimerId) -> bool {
         let key = self.by_id.remove(&id);
         key.is_some_and(|key| self.by_deadline.remove(&key).is_some())
@@ -43,7 +43,8 @@ impl NaiveTimers {
         true
     }
 
-    /// What fires at `worker` by `now_ns`, in order, with the deadlines.
+    /// Removes and returns the timers of `worker` that are due at `now_ns`, in order, with their
+    /// deadlines.
     pub(crate) fn expire(&mut self, worker: usize, now_ns: u64) -> Vec<(TimerId, u64)> {
         let due = (worker, 0, 0)..=(worker, now_ns, u64::MAX);
         let due = self.by_deadline.range(due);
