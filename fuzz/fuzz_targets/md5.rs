@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_protect::property::{md5_in_pieces, md5_side_by_side};
+use refrain_protect::property::{md5_in_parts, md5_in_lanes};
 
 fuzz_target!(|input: (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8)| {
     let (bytes, cuts, ranges, cut) = input;
-    md5_in_pieces(&bytes, &cuts);
+    md5_in_parts(&bytes, &cuts);
     let inputs: Vec<&[u8]> = ranges
         .iter()
         .map(|&(from, length)| {
@@ -14,5 +14,5 @@ fuzz_target!(|input: (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8)| {
             &bytes[from..bytes.len().min(from + usize::from(length))]
         })
         .collect();
-    md5_side_by_side(&inputs, usize::from(cut));
+    md5_in_lanes(&inputs, usize::from(cut));
 });

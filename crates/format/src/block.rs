@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder};
 use crate::layout::{BLOCK_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
-use refrain_protect::pieces_checksum;
+use refrain_protect::chunked_checksum64;
 
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 * 8 + CODING_BYTES);
 // The checksums of an uncoded block's pieces are also those of its payload's pieces.
@@ -25,7 +25,7 @@ pub struct BlockHeader {
     pub store_start: u64,
     /// The number of bytes of the block in the store.
     pub raw_bytes: u64,
-    /// The [`pieces_checksum`] of the raw bytes. It also covers errors of the codec, which the
+    /// The [`chunked_checksum64`] of the raw bytes. It also covers errors of the codec, which the
     /// payload's checksum does not.
     pub raw_checksum: u64,
     /// How the data is coded.
@@ -63,7 +63,7 @@ impl BlockHeader {
     /// The length or the checksum differs.
     pub fn check_raw(&self, raw: &[u8]) -> Result<()> {
         check_raw_length(raw, self.raw_bytes)?;
-        check_checksum("block", pieces_checksum(raw), self.raw_checksum)
+        check_checksum("block", chunked_checksum64(raw), self.raw_checksum)
     }
 
     /// Starts a frame with space for this header. Append the coded data with
@@ -131,7 +131,7 @@ mod tests {
             block_id: 3,
             store_start: 1000,
             raw_bytes: raw.len() as u64,
-            raw_checksum: pieces_checksum(raw),
+            raw_checksum: chunked_checksum64(raw),
             coding,
         }
     }

@@ -15,7 +15,7 @@ use crate::layout::{
     FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES, SYNC,
 };
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX};
-use refrain_protect::{Checksum64, PIECE_BYTES, checksum64};
+use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
 /// The offset of the header checksum, which covers everything before it.
 const CHECKED_BYTES: usize = 32;
@@ -260,14 +260,14 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
 pub(crate) const CHECKSUM_HEAD_BYTES: usize = 64;
 
 /// Returns the checksum of a payload: the XXH3-64 of its first 64 bytes and of the XXH3-64s (little
-/// endian) of every [`PIECE_BYTES`] of the rest.
+/// endian) of every [`CHECKSUM_CHUNK_BYTES`] of the rest.
 ///
 /// The rest is hashed in pieces because, for an uncoded block, it is the block itself: the block's
 /// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
     let (head, rest) = payload.split_at(payload.len().min(CHECKSUM_HEAD_BYTES));
-    let sums: Vec<u64> = rest.chunks(PIECE_BYTES).map(checksum64).collect();
+    let sums: Vec<u64> = rest.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
     checksum_of_pieces(head, &sums)
 }
 

@@ -102,6 +102,6 @@ pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame};
 /// The functions behind the checksum and hash fields.
-pub use refrain_protect::{checksum64, content_hash, pieces_checksum};
+pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};
 pub use refrain_tree::{Entry, EntryKind, Timestamp};
 pub use walk::walk_archive;

@@ -6,7 +6,7 @@ use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EpochSums, Extent, ExtentsHeader,
     FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, MemberEnd,
     MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, UntrustedFrameHeader,
-    content_hash, pack_extents, pieces_checksum, walk_archive,
+    chunked_checksum64, content_hash, pack_extents, walk_archive,
 };
 use std::fmt::Write;
 
@@ -137,7 +137,7 @@ fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         block_id: 0,
         store_start: 0,
         raw_bytes: STORE.len() as u64,
-        raw_checksum: pieces_checksum(STORE),
+        raw_checksum: chunked_checksum64(STORE),
         coding: Coding::none(),
     };
     let mut builder = BlockHeader::builder(Vec::new());

@@ -1,26 +1,25 @@
-//! Digests that people compare: which functions there are, one hasher for all of them, and the
-//! value.
+//! The digests that users compare: the algorithms, one hasher for all of them, and their values.
 //!
-//! MD5 is ours ([`crate::md5`]); SHA-256 (FIPS 180-4) and BLAKE3 come from libraries.
+//! MD5 is implemented in [`crate::md5`]; SHA-256 (FIPS 180-4) and BLAKE3 come from libraries.
 
 use std::fmt;
 
 use sha2::Digest as _;
 
+use crate::hash::blake3::{ContentHash, HASH_BYTES};
 use crate::md5::{self, MD5_BYTES, Md5};
-use crate::{ContentHash, HASH_BYTES};
 
-/// Bytes of a SHA-256 digest.
+/// The length of a SHA-256 digest in bytes.
 const SHA256_BYTES: usize = 32;
 
-/// Bytes of the longest digest.
+/// The length of the longest digest in bytes.
 const DIGEST_BYTES_MAX: usize = 32;
 const _: () = assert!(MD5_BYTES <= DIGEST_BYTES_MAX && HASH_BYTES <= DIGEST_BYTES_MAX);
 
-/// A digest function.
+/// A digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DigestAlgorithm {
-    /// MD5 (RFC 1321): finds accidents, not forgery.
+    /// MD5 (RFC 1321). It detects accidents, not forgery.
     Md5,
     /// SHA-256 (FIPS 180-4).
     Sha256,
@@ -29,10 +28,10 @@ pub enum DigestAlgorithm {
 }
 
 impl DigestAlgorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 3] = [Self::Md5, Self::Sha256, Self::Blake3];
 
-    /// The name for options, in small letters.
+    /// Returns the name in lower case, as in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +41,7 @@ impl DigestAlgorithm {
         }
     }
 
-    /// Bytes of a digest.
+    /// Returns the length of a digest in bytes.
     #[must_use]
     pub fn digest_bytes(self) -> usize {
         match self {
@@ -53,7 +52,7 @@ impl DigestAlgorithm {
     }
 }
 
-/// The digest of some content. It displays as hexadecimal digits in small letters.
+/// The value of a digest. It displays as lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DigestValue {
     bytes: [u8; DIGEST_BYTES_MAX],
@@ -61,7 +60,8 @@ pub struct DigestValue {
 }
 
 impl DigestValue {
-    /// The digest with these bytes; `None` if there are more than any function gives.
+    /// Creates a value from the bytes of a digest. Returns `None` if there are more than any
+    /// algorithm yields.
     #[must_use]
     pub fn new(digest: &[u8]) -> Option<Self> {
         let mut bytes = [0; DIGEST_BYTES_MAX];
@@ -72,7 +72,7 @@ impl DigestValue {
         })
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the digest.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length_bytes]
@@ -108,19 +108,19 @@ impl fmt::Debug for DigestValue {
     }
 }
 
-/// A digest under way, fed from front to back.
+/// A hasher of one input, which is appended from front to back.
 #[derive(Debug, Clone)]
 pub enum DigestHasher {
     /// MD5.
     Md5(Md5),
     /// SHA-256.
     Sha256(sha2::Sha256),
-    /// BLAKE3; its state is large.
+    /// BLAKE3. It is boxed because its state is large.
     Blake3(Box<ContentHash>),
 }
 
 impl DigestHasher {
-    /// The digest of no bytes yet.
+    /// Creates a hasher of an empty input.
     #[must_use]
     pub fn new(algorithm: DigestAlgorithm) -> Self {
         match algorithm {
@@ -130,7 +130,7 @@ impl DigestHasher {
         }
     }
 
-    /// The function.
+    /// Returns the algorithm.
     #[must_use]
     pub fn algorithm(&self) -> DigestAlgorithm {
         match self {
@@ -149,7 +149,7 @@ impl DigestHasher {
         }
     }
 
-    /// The digest of everything appended.
+    /// Returns the digest of everything appended.
     #[must_use]
     pub fn finish(self) -> DigestValue {
         match self {
@@ -160,35 +160,35 @@ impl DigestHasher {
     }
 }
 
-/// Appends bytes to each of many digests; those of MD5 side by side.
+/// Appends bytes to each of many hashers. Those of MD5 are computed in parallel lanes.
 pub fn update_many<'hash, 'bytes>(
     inputs: impl IntoIterator<Item = (&'hash mut DigestHasher, &'bytes [u8])>,
 ) {
-    let mut side_by_side = Vec::new();
+    let mut md5_hashers = Vec::new();
     for (hasher, bytes) in inputs {
         match hasher {
-            DigestHasher::Md5(hash) => side_by_side.push((hash, bytes)),
+            DigestHasher::Md5(hash) => md5_hashers.push((hash, bytes)),
             other => other.update(bytes),
         }
     }
-    md5::update_many(side_by_side);
+    md5::update_many(md5_hashers);
 }
 
-/// The digest of each of many; those of MD5 are made side by side.
+/// Returns the digest of each of many hashers. Those of MD5 are computed in parallel lanes.
 #[must_use]
 pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
-    let mut side_by_side = Vec::new();
+    let mut md5_hashers = Vec::new();
     let others: Vec<Option<DigestValue>> = hashers
         .into_iter()
         .map(|hasher| match hasher {
             DigestHasher::Md5(hash) => {
-                side_by_side.push(hash);
+                md5_hashers.push(hash);
                 None
             }
             other => Some(other.finish()),
         })
         .collect();
-    let mut md5s = md5::finish_many(side_by_side)
+    let mut md5s = md5::finish_many(md5_hashers)
         .into_iter()
         .map(DigestValue::of);
     let values = others
@@ -201,8 +201,8 @@ pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
 mod tests {
     use super::*;
 
-    /// The digests of "abc": RFC 1321 (A.5), FIPS 180-2 (B.1), and the BLAKE3 project's own
-    /// program.
+    /// The digests of "abc": RFC 1321 (A.5), FIPS 180-2 (B.1), and the program of the BLAKE3
+    /// project.
     const ABC: [(DigestAlgorithm, &str); 3] = [
         (DigestAlgorithm::Md5, "900150983cd24fb0d6963f7d28e17f72"),
         (
@@ -216,7 +216,7 @@ mod tests {
     ];
 
     #[test]
-    fn published_digests_alone_and_among_others() {
+    fn matches_published_digests_one_by_one_and_in_groups() {
         let mut hashers = Vec::new();
         for (algorithm, digest) in ABC {
             let mut hasher = DigestHasher::new(algorithm);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn values_compare_by_length_too() {
+    fn values_of_different_lengths_differ() {
         let short = DigestValue::new(&[0; 16]);
         assert_eq!(short.map(|value| value.as_bytes().len()), Some(16));
         assert_ne!(short, DigestValue::new(&[0; 32]));

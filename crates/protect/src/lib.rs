@@ -1,31 +1,47 @@
-//! Detect, hide, heal: what keeps the bytes of an archive sound.
+//! Integrity and confidentiality of an archive's bytes: hashes, ciphers and recovery data.
 //!
-//! Present so far are the first third, *detect*, and the ciphers of foreign archives ([`lrzip`], to
-//! read them only):
+//! - [`checksum64`] and [`Checksum64`]: XXH3-64, the checksum of every frame and block. It detects
+//!   accidents, not forgery.
+//! - [`ContentHash`]: BLAKE3 of the content of a member, appended from front to back.
+//! - [`segment_hash`] and [`ContentHasher`]: the same BLAKE3 hash, computed per segment on any
+//!   thread.
+//! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
+//! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one interface, for digests that users compare.
+//! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
+//! - [`recovery`]: the interface for recovery frames, which nothing implements yet.
 //!
-//! - [`checksum64`] and [`Checksum64`]: XXH3-64, on every frame and block. Finds accidents, not
-//!   forgery.
-//! - [`ContentHash`]: BLAKE3 of a member's content, fed from front to back.
-//! - [`segment_hash`] and [`ContentHasher`]: the same BLAKE3 hash, with the work done per segment
-//!   on any thread.
-//! - [`md5`](mod@md5): MD5, to compare with what others say; one input at a time, or many side by
-//!   side.
-//! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one face, for what people compare.
+//! Everything is a pure function of its input: no files, threads, clocks or randomness. The crate
+//! depends on no other crate of the project.
 //!
-//! Everything here is a pure function of its bytes: no files, threads, clocks or randomness.
+//! ```
+//! use refrain_protect::{ContentHasher, SEGMENT_BYTES, content_hash, segment_hash};
+//!
+//! let content = vec![7; 2 * SEGMENT_BYTES + 100];
+//! let mut hasher = ContentHasher::new();
+//! for (index, segment) in content.chunks(SEGMENT_BYTES).enumerate() {
+//!     // Segments can be hashed on any thread; only joining them is sequential.
+//!     let hash = segment_hash((index * SEGMENT_BYTES) as u64, segment)?;
+//!     hasher.push(&hash)?;
+//! }
+//! assert_eq!(hasher.value(), content_hash(&content));
+//! # Ok::<(), refrain_protect::SegmentError>(())
+//! ```
 
 pub mod digest;
 pub mod hash;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
 pub mod md5;
+pub mod recovery;
 
 pub use digest::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use hash::blake3::{
     ContentHash, ContentHasher, HASH_BYTES, SEGMENT_BYTES, SegmentError, SegmentHash, content_hash,
     segment_hash,
 };
-pub use hash::xxh3::{Checksum64, PIECE_BYTES, checksum64, join_piece_checksums, pieces_checksum};
+pub use hash::xxh3::{
+    CHECKSUM_CHUNK_BYTES, Checksum64, checksum64, chunked_checksum64, join_chunk_checksums,
+};
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;

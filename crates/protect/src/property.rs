@@ -1,15 +1,16 @@
-//! Statements about this crate that hold for any input; shared by the tests here and the fuzz
-//! targets. Each function panics (fails) when its statement does not hold.
+//! Properties that hold for any input; shared by the tests and the fuzz targets. Each function
+//! panics if its property does not hold.
 #![allow(clippy::expect_used, clippy::panic)]
 
-use crate::md5::plain::md5_plain;
+use crate::hash::blake3::{ContentHasher, SEGMENT_BYTES, content_hash, segment_hash};
+use crate::hash::xxh3::{Checksum64, checksum64};
+use crate::md5::reference::md5_reference;
 use crate::md5::{Md5, finish_many, md5, update_many};
-use crate::{Checksum64, ContentHasher, SEGMENT_BYTES, checksum64, content_hash, segment_hash};
 
-/// A checksum over two parts equals the checksum of the whole.
+/// The checksum of two parts equals that of the whole.
 ///
 /// # Panics
-/// When they differ.
+/// If they differ.
 pub fn checksum_of_parts(bytes: &[u8], cut: usize) {
     let (left, right) = bytes.split_at(cut.min(bytes.len()));
     let mut parts = Checksum64::new();
@@ -18,11 +19,11 @@ pub fn checksum_of_parts(bytes: &[u8], cut: usize) {
     assert_eq!(parts.value(), checksum64(bytes));
 }
 
-/// Hashing by segment gives the standard BLAKE3 hash.
+/// Hashing by segment yields the standard BLAKE3 hash.
 ///
 /// # Panics
-/// When it does not.
-pub fn segmented_hash_is_blake3(content: &[u8]) {
+/// If they differ.
+pub fn segmented_hash_matches_blake3(content: &[u8]) {
     let mut hasher = ContentHasher::new();
     for (index, segment) in content.chunks(SEGMENT_BYTES).enumerate() {
         let offset = (index * SEGMENT_BYTES) as u64;
@@ -37,23 +38,22 @@ pub fn segmented_hash_is_blake3(content: &[u8]) {
     );
 }
 
-/// Hashing by segment gives the standard BLAKE3 hash also where segments come in pieces: `cuts`
-/// says how long each piece is, and what starts at a segment and holds a whole one is hashed as
-/// such.
+/// Hashing by segment yields the standard BLAKE3 hash also if segments arrive in parts. `cuts` are
+/// the lengths of the parts. A part that is a whole segment is hashed as one.
 ///
 /// # Panics
-/// When it does not.
-pub fn pieces_are_hashed_as_the_whole(content: &[u8], cuts: impl Iterator<Item = usize>) {
+/// If they differ.
+pub fn parts_hash_like_the_whole(content: &[u8], cuts: impl Iterator<Item = usize>) {
     let mut hasher = ContentHasher::new();
     let mut rest = content;
     for cut in cuts.chain([content.len()]) {
-        let (piece, later) = rest.split_at(cut.min(rest.len()));
+        let (part, later) = rest.split_at(cut.min(rest.len()));
         let offset = hasher.content_bytes();
-        if piece.len() == SEGMENT_BYTES && offset.is_multiple_of(SEGMENT_BYTES as u64) {
-            let hash = segment_hash(offset, piece).expect("an aligned segment");
+        if part.len() == SEGMENT_BYTES && offset.is_multiple_of(SEGMENT_BYTES as u64) {
+            let hash = segment_hash(offset, part).expect("an aligned segment");
             hasher.push(&hash).expect("segments in order");
         } else {
-            hasher.push_bytes(piece).expect("no short segment");
+            hasher.push_bytes(part).expect("no short segment");
         }
         rest = later;
         let so_far = &content[..content.len() - rest.len()];
@@ -66,33 +66,33 @@ pub fn pieces_are_hashed_as_the_whole(content: &[u8], cuts: impl Iterator<Item =
     }
 }
 
-/// MD5 of an input that comes in pieces is that of the RFC's plain form.
+/// The MD5 of an input that arrives in parts matches the reference implementation.
 ///
 /// # Panics
-/// When it is not.
-pub fn md5_in_pieces(bytes: &[u8], cuts: &[u16]) {
+/// If they differ.
+pub fn md5_in_parts(bytes: &[u8], cuts: &[u16]) {
     let mut hash = Md5::new();
     let mut rest = bytes;
     for &cut in cuts {
-        let (piece, after) = rest.split_at(usize::from(cut) % (rest.len() + 1));
-        hash.update(piece);
+        let (part, after) = rest.split_at(usize::from(cut) % (rest.len() + 1));
+        hash.update(part);
         rest = after;
     }
     hash.update(rest);
     assert_eq!(
         hash.finish(),
-        md5_plain(bytes),
+        md5_reference(bytes),
         "{} bytes cut at {cuts:?}",
         bytes.len()
     );
 }
 
-/// MD5 of many inputs, each in two pieces, side by side, is that of each alone; and that of the
-/// RFC's plain form for the first few (it is slow).
+/// The MD5 of many inputs in lanes, each in two parts, matches that of each input alone, and for
+/// the first few that of the reference implementation, which is slow.
 ///
 /// # Panics
-/// When it is not.
-pub fn md5_side_by_side(inputs: &[&[u8]], cut: usize) {
+/// If they differ.
+pub fn md5_in_lanes(inputs: &[&[u8]], cut: usize) {
     let mut hashes = vec![Md5::new(); inputs.len()];
     let first = |input: &'_ &[u8]| cut.min(input.len());
     let cut_inputs: Vec<_> = inputs
@@ -108,7 +108,7 @@ pub fn md5_side_by_side(inputs: &[&[u8]], cut: usize) {
         if index < 20 {
             assert_eq!(
                 *digest,
-                md5_plain(input),
+                md5_reference(input),
                 "input {index} of {}",
                 inputs.len()
             );
@@ -116,7 +116,8 @@ pub fn md5_side_by_side(inputs: &[&[u8]], cut: usize) {
     }
 }
 
-/// Bytes without long repeats, the same for the same seed (a plain multiplicative generator).
+/// Returns bytes without long repeats that depend only on the seed (a linear congruential
+/// generator).
 #[must_use]
 pub fn patterned_bytes(length_bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

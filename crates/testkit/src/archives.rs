@@ -7,7 +7,7 @@ use refrain_format::{
     Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
     MemberStart, Pattern, REACH_UNLIMITED, Timestamp, pack_entries, pack_extents,
 };
-use refrain_format::{content_hash, pieces_checksum};
+use refrain_format::{chunked_checksum64, content_hash};
 
 /// An archive and what is in it.
 #[derive(Debug, Clone)]
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
                 block_id: self.block_count,
                 store_start: self.store_written as u64,
                 raw_bytes: length as u64,
-                raw_checksum: pieces_checksum(raw),
+                raw_checksum: chunked_checksum64(raw),
                 coding: Coding::new(0, &[], &[], u8::from(self.numbers.once_in(5)))
                     .expect("no filters"),
             };

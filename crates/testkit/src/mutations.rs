@@ -5,7 +5,7 @@ use refrain_format::{
     FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, UntrustedFrameHeader, complete_frame,
     finish_header,
 };
-use refrain_format::{checksum64, payload_checksum, pieces_checksum};
+use refrain_format::{checksum64, chunked_checksum64, payload_checksum};
 use std::ops::Range;
 
 /// What a reader must do with a mutation.
@@ -255,7 +255,7 @@ fn forge_packed_section(frame: &mut [u8], numbers: &mut Rng) -> String {
     data[at] = *numbers.choose(&EDGE_VALUES) as u8;
     // A block's checksum is that of its pieces; it has but one here.
     let checksum = match FrameKind::from_id(frame_kind) {
-        FrameKind::Block => pieces_checksum(data),
+        FrameKind::Block => chunked_checksum64(data),
         _ => checksum64(data),
     };
     head[checksum_at..checksum_at + 8].copy_from_slice(&checksum.to_le_bytes());

@@ -182,8 +182,8 @@ pub(crate) fn models_match_reference(choices: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zpaq::encoder_models::block_header;
     use crate::zpaq::machine::Machine;
-    use crate::zpaq::models::block_header;
     use proptest::prelude::*;
     use refrain_codec::property::{random_bytes, text};
 

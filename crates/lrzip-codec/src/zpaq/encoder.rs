@@ -1,11 +1,11 @@
 //! The encoder: one block of level 1 with one segment, without names and checksum, in a model of
-//! `models`.
+//! `encoder_models`.
 //!
 //! It uses the decoder's predictor, so both always agree.
 
+use super::encoder_models::block_header;
 use super::error::damaged;
 use super::header::Header;
-use super::models::block_header;
 use super::predictor::{BitCoder, Predictor};
 use refrain_codec::Result;
 

@@ -14,7 +14,7 @@
 //! | `component`, `predictor` | the model |
 //! | `arithmetic` | arithmetic decoding |
 //! | `decoder` | blocks and segments |
-//! | `encoder`, `models` | encoding, with the models chosen here |
+//! | `encoder`, `encoder_models` | encoding, with the models chosen here |
 //!
 //! `crate::property::zpaq` compares decoder and encoder with a reference implementation
 //! (`tests/reference/zpaq.rs`) for random models.
@@ -28,10 +28,10 @@ mod arithmetic;
 mod component;
 pub(crate) mod decoder;
 pub(crate) mod encoder;
+pub(crate) mod encoder_models;
 mod error;
 mod header;
 pub(crate) mod machine;
-pub(crate) mod models;
 mod predictor;
 mod table;
 mod tables;

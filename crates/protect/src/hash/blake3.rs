@@ -1,41 +1,41 @@
-//! BLAKE3 of content, from front to back or in parallel by segment.
+//! BLAKE3 of content, computed from front to back or in parallel by segment.
 //!
 //! BLAKE3 is a binary tree over 1 KiB chunks (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, "BLAKE3:
 //! one function, fast everywhere", section 2.1). A segment is an aligned power-of-two run of chunks
-//! and therefore a whole subtree: any thread can compute its chaining value alone, and
-//! [`ContentHasher`] joins the values in order into exactly the standard hash.
+//! and therefore a complete subtree: any thread can compute its chaining value independently, and
+//! [`ContentHasher`] joins the values in order into the standard hash.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// Bytes of a BLAKE3 hash.
+/// The length of a BLAKE3 hash in bytes.
 pub const HASH_BYTES: usize = 32;
 
-/// Bytes of a segment: every segment of a member but the last is full.
+/// The length of a segment in bytes. Only the last segment of a member may be shorter.
 pub const SEGMENT_BYTES: usize = 1 << 20;
 
 // A segment is a complete subtree only if it holds a power-of-two number of chunks.
 const _: () = assert!(SEGMENT_BYTES.is_power_of_two());
 const _: () = assert!(SEGMENT_BYTES >= blake3::CHUNK_LEN);
 
-/// What [`segment_hash`] and [`ContentHasher::push`] refuse.
+/// Why [`segment_hash`] or [`ContentHasher::push`] refuses a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The offset does not begin a segment.
+    /// The offset is not a multiple of [`SEGMENT_BYTES`].
     Unaligned {
-        /// The offset that was given.
+        /// The offset.
         offset_in_member: u64,
     },
-    /// More bytes than a segment holds.
+    /// The input is longer than a segment.
     TooLong {
-        /// The length that was given.
+        /// The length of the input.
         length_bytes: usize,
     },
-    /// The segment does not follow the one before it.
+    /// The segment does not follow the previous one.
     OutOfOrder {
-        /// Where the segment begins.
+        /// The offset of the segment.
         found_offset: u64,
-        /// Where the content pushed so far ends.
+        /// The end of the content pushed so far.
         expected_offset: u64,
     },
 }
@@ -64,20 +64,20 @@ impl std::fmt::Display for SegmentError {
 
 impl std::error::Error for SegmentError {}
 
-/// BLAKE3 of `content`.
+/// Returns the BLAKE3 hash of `content`.
 #[must_use]
 pub fn content_hash(content: &[u8]) -> [u8; HASH_BYTES] {
     *blake3::hash(content).as_bytes()
 }
 
-/// BLAKE3 fed from front to back.
+/// A BLAKE3 hasher of content that is appended from front to back.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHash {
     hasher: blake3::Hasher,
 }
 
 impl ContentHash {
-    /// The hash of no bytes yet.
+    /// Creates a hasher of empty content.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -88,68 +88,67 @@ impl ContentHash {
         self.hasher.update(bytes);
     }
 
-    /// How many bytes were appended.
+    /// Returns the number of bytes appended.
     #[must_use]
     pub fn content_bytes(&self) -> u64 {
         self.hasher.count()
     }
 
-    /// The hash of everything appended so far; more may follow.
+    /// Returns the hash of everything appended so far. More bytes may be appended.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
         *self.hasher.finalize().as_bytes()
     }
 }
 
-/// The hash of one segment, ready to be joined to its neighbours by [`ContentHasher`].
+/// The hash of one segment, which [`ContentHasher`] joins to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHash {
     offset_in_member: u64,
     length_bytes: usize,
-    /// The subtree's value when the member has other segments too.
+    /// The value of the subtree if the member has other segments.
     chaining_value: [u8; HASH_BYTES],
-    /// The hash when the first segment is the whole member. BLAKE3 marks the root, so it differs
-    /// from the chaining value; both come from the same state, so keeping it costs one compression,
-    /// not a second pass.
-    lone_hash: [u8; HASH_BYTES],
+    /// The hash of the member if its first segment is the only one. BLAKE3 marks the root, so it
+    /// differs from the chaining value. Both are computed from the same state, so it costs one
+    /// compression and no second pass.
+    single_segment_hash: [u8; HASH_BYTES],
 }
 
 impl SegmentHash {
-    /// What `hasher` was fed: `length_bytes` from `offset_in_member` on, which was its input
-    /// offset.
+    /// Returns the hash of the bytes appended to `hasher`: `length_bytes` from `offset_in_member`,
+    /// which is its input offset.
     fn of(hasher: &blake3::Hasher, offset_in_member: u64, length_bytes: usize) -> SegmentHash {
         let mut hash = SegmentHash {
             offset_in_member,
             length_bytes,
             chaining_value: [0; HASH_BYTES],
-            lone_hash: [0; HASH_BYTES],
+            single_segment_hash: [0; HASH_BYTES],
         };
         // An empty subtree has no value.
         if length_bytes > 0 {
             hash.chaining_value = hasher.finalize_non_root();
         }
-        // Asking a hasher that does not begin at 0 for a root hash would panic.
+        // The root hash of a hasher whose input offset is not 0 panics.
         if length_bytes > 0 && offset_in_member == 0 {
-            hash.lone_hash = *hasher.finalize().as_bytes();
+            hash.single_segment_hash = *hasher.finalize().as_bytes();
         }
         hash
     }
 
-    /// Bytes of the segment.
+    /// Returns the length of the segment in bytes.
     #[must_use]
     pub fn length_bytes(&self) -> usize {
         self.length_bytes
     }
 
-    /// Where the segment begins in its member.
+    /// Returns the offset of the segment in its member.
     #[must_use]
     pub fn offset_in_member(&self) -> u64 {
         self.offset_in_member
     }
 }
 
-/// Hashes the segment of a member that begins at `offset_in_member` (a multiple of
-/// [`SEGMENT_BYTES`]).
+/// Hashes the segment of a member at `offset_in_member`, a multiple of [`SEGMENT_BYTES`].
 ///
 /// # Errors
 /// [`SegmentError`] if the offset is not aligned or `bytes` is longer than [`SEGMENT_BYTES`].
@@ -169,37 +168,37 @@ pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, 
 
 /// Joins segment hashes, pushed in order, into the BLAKE3 hash of the whole member.
 ///
-/// Memory: one chaining value per level of the tree above the segments, at most 44.
+/// It retains one chaining value per level of the tree above the segments, at most 44.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher {
-    /// Values of complete subtrees, large (left) to small (right); merged lazily, because the last
-    /// merge is the root's.
+    /// The values of complete subtrees, from large (left) to small (right). They are merged lazily,
+    /// because the last merge is that of the root.
     stack: Vec<[u8; HASH_BYTES]>,
     segment_count: u64,
     content_bytes: u64,
-    lone_hash: [u8; HASH_BYTES],
-    /// The last segment, if it comes in pieces and is not complete.
-    begun: Option<Box<blake3::Hasher>>,
+    single_segment_hash: [u8; HASH_BYTES],
+    /// The hasher of the last segment if it is appended in parts and is not complete.
+    incomplete: Option<Box<blake3::Hasher>>,
 }
 
 impl ContentHasher {
-    /// A hasher of no segments yet.
+    /// Creates a hasher of empty content.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many bytes were pushed.
+    /// Returns the number of bytes pushed.
     #[must_use]
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
 
-    /// Appends the next segment. An empty segment changes nothing.
+    /// Appends the next segment. An empty segment has no effect.
     ///
     /// # Errors
-    /// [`SegmentError::OutOfOrder`] if it does not begin where the content so far ends, or a short
-    /// segment came before it.
+    /// [`SegmentError::OutOfOrder`] if it does not begin at the end of the content so far, or
+    /// follows a short segment.
     pub fn push(&mut self, segment: &SegmentHash) -> Result<(), SegmentError> {
         if segment.length_bytes == 0 {
             return Ok(());
@@ -215,7 +214,7 @@ impl ContentHasher {
         Ok(())
     }
 
-    /// Appends bytes, which are hashed here and now: for segments that come in pieces.
+    /// Appends bytes, which are hashed immediately. This serves segments that arrive in parts.
     ///
     /// # Errors
     /// [`SegmentError::OutOfOrder`] if a short segment was pushed before.
@@ -223,31 +222,31 @@ impl ContentHasher {
         while !bytes.is_empty() {
             let inside = (self.content_bytes % SEGMENT_BYTES as u64) as usize;
             let start = self.content_bytes - inside as u64;
-            if inside > 0 && self.begun.is_none() {
+            if inside > 0 && self.incomplete.is_none() {
                 return Err(SegmentError::OutOfOrder {
                     found_offset: self.content_bytes,
                     expected_offset: start + SEGMENT_BYTES as u64,
                 });
             }
-            let (now, later) = bytes.split_at(bytes.len().min(SEGMENT_BYTES - inside));
-            let hasher = self.begun.get_or_insert_with(|| {
+            let (part, rest) = bytes.split_at(bytes.len().min(SEGMENT_BYTES - inside));
+            let hasher = self.incomplete.get_or_insert_with(|| {
                 let mut hasher = Box::new(blake3::Hasher::new());
                 hasher.set_input_offset(start);
                 hasher
             });
-            hasher.update(now);
-            self.content_bytes += now.len() as u64;
-            if inside + now.len() == SEGMENT_BYTES {
+            hasher.update(part);
+            self.content_bytes += part.len() as u64;
+            if inside + part.len() == SEGMENT_BYTES {
                 self.end_segment();
             }
-            bytes = later;
+            bytes = rest;
         }
         Ok(())
     }
 
-    /// The pieces that came make a segment.
+    /// Completes the segment that was appended in parts.
     fn end_segment(&mut self) {
-        if let Some(hasher) = self.begun.take() {
+        if let Some(hasher) = self.incomplete.take() {
             let length_bytes = (self.content_bytes - 1) % SEGMENT_BYTES as u64 + 1;
             self.content_bytes -= length_bytes;
             let hash = SegmentHash::of(&hasher, self.content_bytes, length_bytes as usize);
@@ -259,7 +258,7 @@ impl ContentHasher {
         self.merge_complete_subtrees();
         self.stack.push(segment.chaining_value);
         if self.segment_count == 0 {
-            self.lone_hash = segment.lone_hash;
+            self.single_segment_hash = segment.single_segment_hash;
         }
         self.segment_count += 1;
         self.content_bytes = self
@@ -267,18 +266,18 @@ impl ContentHasher {
             .saturating_add(segment.length_bytes as u64);
     }
 
-    /// The hash of everything pushed so far; more may follow if the last segment was full, or came
-    /// as bytes.
+    /// Returns the hash of everything pushed so far. More may be pushed if the last segment was
+    /// full or was appended as bytes.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
-        if self.begun.is_some() {
-            let mut ended = self.clone();
-            ended.end_segment();
-            return ended.value();
+        if self.incomplete.is_some() {
+            let mut complete = self.clone();
+            complete.end_segment();
+            return complete.value();
         }
         match self.segment_count {
             0 => content_hash(b""),
-            1 => self.lone_hash,
+            1 => self.single_segment_hash,
             _ => self.merge_to_root(),
         }
     }
@@ -314,11 +313,11 @@ impl ContentHasher {
 mod tests {
     use super::*;
     use crate::property::{
-        patterned_bytes, pieces_are_hashed_as_the_whole, segmented_hash_is_blake3,
+        parts_hash_like_the_whole, patterned_bytes, segmented_hash_matches_blake3,
     };
 
     #[test]
-    fn lengths_around_segment_and_chunk_boundaries() {
+    fn matches_blake3_around_segment_and_chunk_boundaries() {
         let base = patterned_bytes(5 * SEGMENT_BYTES + 2000, 1);
         let mut lengths = vec![0, 1, 1023, 1024, 1025, 4096];
         for segments in 1..=5 {
@@ -326,21 +325,21 @@ mod tests {
             lengths.extend([edge - 1, edge, edge + 1, edge + 1024, edge + 1500]);
         }
         for length in lengths {
-            segmented_hash_is_blake3(&base[..length]);
+            segmented_hash_matches_blake3(&base[..length]);
         }
     }
 
     #[test]
-    fn many_segments_exercise_every_depth_of_the_stack() {
+    fn matches_blake3_at_every_depth_of_the_stack() {
         let base = patterned_bytes(17 * SEGMENT_BYTES + 77, 2);
         for segments in [6, 7, 8, 9, 12, 15, 16, 17] {
-            segmented_hash_is_blake3(&base[..segments * SEGMENT_BYTES]);
+            segmented_hash_matches_blake3(&base[..segments * SEGMENT_BYTES]);
         }
-        segmented_hash_is_blake3(&base);
+        segmented_hash_matches_blake3(&base);
     }
 
     #[test]
-    fn the_value_may_be_asked_for_at_any_time() {
+    fn returns_the_value_after_every_segment() {
         let base = patterned_bytes(4 * SEGMENT_BYTES, 3);
         let mut hasher = ContentHasher::new();
         for (index, segment) in base.chunks(SEGMENT_BYTES).enumerate() {
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn misuse_is_refused() {
+    fn rejects_unaligned_long_and_unordered_segments() {
         assert_eq!(
             segment_hash(5, b"x"),
             Err(SegmentError::Unaligned {
@@ -371,23 +370,20 @@ mod tests {
         let second = segment_hash(SEGMENT_BYTES as u64, b"second").unwrap();
         assert!(hasher.push(&second).is_err());
         hasher.push(&segment_hash(0, b"short").unwrap()).unwrap();
-        assert!(
-            hasher.push(&second).is_err(),
-            "nothing may follow a short segment"
-        );
+        assert!(hasher.push(&second).is_err(), "a segment after a short one");
         assert!(hasher.push_bytes(b"x").is_err());
         assert_eq!(hasher.value(), content_hash(b"short"));
     }
 
     #[test]
-    fn whole_segments_may_follow_pieces_of_one() {
+    fn whole_segments_may_follow_parts_of_one() {
         let base = patterned_bytes(3 * SEGMENT_BYTES + 5, 6);
         let cuts = [7, SEGMENT_BYTES - 7, SEGMENT_BYTES, SEGMENT_BYTES + 1];
-        pieces_are_hashed_as_the_whole(&base, cuts.into_iter());
+        parts_hash_like_the_whole(&base, cuts.into_iter());
     }
 
     #[test]
-    fn streaming_agrees_with_the_whole() {
+    fn appending_parts_matches_the_whole() {
         let bytes = patterned_bytes(10_000, 4);
         let mut hash = ContentHash::new();
         for part in bytes.chunks(777) {
@@ -400,16 +396,16 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(24))]
         #[test]
-        fn any_length_agrees_with_plain_blake3(length in 0_usize..3 * SEGMENT_BYTES, seed in 0_u64..1000) {
-            segmented_hash_is_blake3(&patterned_bytes(length, seed));
+        fn any_length_matches_blake3(length in 0_usize..3 * SEGMENT_BYTES, seed in 0_u64..1000) {
+            segmented_hash_matches_blake3(&patterned_bytes(length, seed));
         }
 
         #[test]
-        fn any_pieces_agree_with_plain_blake3(
+        fn any_parts_match_blake3(
             length in 0_usize..4 * SEGMENT_BYTES,
             cuts in proptest::collection::vec(proptest::prop_oneof![1_usize..3000, 1..2 * SEGMENT_BYTES, proptest::strategy::Just(SEGMENT_BYTES)], 0..8),
         ) {
-            pieces_are_hashed_as_the_whole(&patterned_bytes(length, 9), cuts.into_iter());
+            parts_hash_like_the_whole(&patterned_bytes(length, 9), cuts.into_iter());
         }
     }
 }

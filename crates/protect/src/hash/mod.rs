@@ -1,4 +1,4 @@
-//! Hash functions: one file each.
+//! The hash functions, one file each.
 
 pub mod blake3;
 pub mod xxh3;

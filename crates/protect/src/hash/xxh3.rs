@@ -1,50 +1,51 @@
-//! XXH3-64 with seed 0: the fast checksum of frames and blocks.
+//! XXH3-64 with seed 0, the fast checksum of frames and blocks.
 //!
-//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents;
-//! it is no defence against someone who wants a collision (that is what BLAKE3 and, later,
-//! authenticated encryption are for).
+//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents
+//! but is no defence against deliberate collisions. BLAKE3 and, later, authenticated encryption
+//! serve that purpose.
 //!
-//! The library picks its vector form when it runs, so a binary for any x86-64 uses AVX2 where there
-//! is AVX2.
+//! The library selects its vector form at run time, so a binary for any x86-64 processor uses AVX2
+//! where it is available.
 
 use std::hash::Hasher;
 
 use twox_hash::XxHash3_64;
 
-/// XXH3-64 (seed 0) of `bytes`.
+/// Returns the XXH3-64 (seed 0) of `bytes`.
 #[must_use]
 pub fn checksum64(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
-/// Bytes of a piece in [`pieces_checksum`]; the last piece may be shorter.
-pub const PIECE_BYTES: usize = 1 << 16;
+/// The length of a chunk in [`chunked_checksum64`] in bytes. The last chunk may be shorter.
+pub const CHECKSUM_CHUNK_BYTES: usize = 1 << 16;
 
-/// XXH3-64 of the XXH3-64s (little endian) of the pieces of `bytes`: pieces can be summed by
-/// themselves, in any order, and whoever needs their sums anyway gets this one for nothing.
+/// Returns the XXH3-64 of the checksums (XXH3-64, little endian) of the chunks of `bytes`. Chunks
+/// can be hashed independently and in any order, and a caller that has their checksums anyway need
+/// not read the bytes again.
 #[must_use]
-pub fn pieces_checksum(bytes: &[u8]) -> u64 {
-    let sums: Vec<u64> = bytes.chunks(PIECE_BYTES).map(checksum64).collect();
-    join_piece_checksums(&sums)
+pub fn chunked_checksum64(bytes: &[u8]) -> u64 {
+    let sums: Vec<u64> = bytes.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
+    join_chunk_checksums(&sums)
 }
 
-/// [`pieces_checksum`] of bytes whose pieces have these checksums.
+/// Returns the [`chunked_checksum64`] of bytes whose chunks have these checksums.
 #[must_use]
-pub fn join_piece_checksums(sums: &[u64]) -> u64 {
+pub fn join_chunk_checksums(sums: &[u64]) -> u64 {
     let mut joined = Checksum64::new();
     sums.iter()
         .for_each(|sum| joined.update(&sum.to_le_bytes()));
     joined.value()
 }
 
-/// XXH3-64 (seed 0) over parts: the same value as [`checksum64`] of the parts joined.
+/// A hasher of XXH3-64 (seed 0). Its value equals [`checksum64`] of all bytes appended.
 #[derive(Clone)]
 pub struct Checksum64 {
     state: XxHash3_64,
 }
 
 impl Checksum64 {
-    /// A checksum of no bytes yet.
+    /// Creates a hasher of an empty input.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -57,7 +58,7 @@ impl Checksum64 {
         self.state.write(bytes);
     }
 
-    /// The checksum of everything appended so far; more may follow.
+    /// Returns the checksum of everything appended so far. More bytes may be appended.
     #[must_use]
     pub fn value(&self) -> u64 {
         self.state.finish()
@@ -80,7 +81,7 @@ impl std::fmt::Debug for Checksum64 {
 mod tests {
     use super::*;
 
-    /// Published test vector of the xxHash project: XXH3-64 of nothing.
+    /// The test vector of the xxHash project for an empty input.
     #[test]
     fn empty_input_matches_the_published_vector() {
         assert_eq!(checksum64(b""), 0x2d06_8005_38d3_94c2);
@@ -91,15 +92,15 @@ mod tests {
     fn one_flipped_bit_changes_the_checksum() {
         let clean = vec![0x5a_u8; 300];
         for bit in 0..clean.len() * 8 {
-            let mut bent = clean.clone();
-            bent[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(checksum64(&bent), checksum64(&clean), "bit {bit}");
+            let mut damaged = clean.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(checksum64(&damaged), checksum64(&clean), "bit {bit}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn parts_agree_with_the_whole(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..3000), cut in 0_usize..3000) {
+        fn parts_match_the_whole(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..3000), cut in 0_usize..3000) {
             crate::property::checksum_of_parts(&bytes, cut);
         }
     }

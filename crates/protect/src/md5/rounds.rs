@@ -1,26 +1,28 @@
-//! The 64 steps of MD5, once for every kind of word: one `u32`, or a vector of them.
+//! The 64 steps of MD5, generic over the kind of word: a `u32`, or a vector of them.
 //!
-//! What decides the speed of one hash is its chain: a step needs the result of the one before. The
-//! parts that do not are added early. With `b` the newest word:
+//! The dependency chain decides the speed of one hash: each step needs the result of the previous
+//! one. The parts that do not depend on it are added early. With `b` as the newest word:
 //!
-//! - F(b, c, d) = d ^ (b & (c ^ d)): and, xor, add, rotate, add behind `b`: 5 operations.
-//! - G(b, c, d) = (d & b) + (!d & c): the two halves share no bit, so their "or" is a sum, and the
-//!   second half is added before `b` is known: and, add, rotate, add: 4.
+//! - F(b, c, d) = d ^ (b & (c ^ d)): and, xor, add, rotate, add depend on `b`: 5 operations.
+//! - G(b, c, d) = (d & b) + (!d & c): the two halves share no bit, so their "or" equals their sum,
+//!   and the second half is added before `b` is known: and, add, rotate, add: 4.
 //! - H(b, c, d) = b ^ (c ^ d): xor, add, rotate, add: 4.
 //! - I(b, c, d) = c ^ (b | !d): or, xor, add, rotate, add: 5.
 //!
-//! 16 * (5 + 4 + 4 + 5) = 288 operations one behind the other for 64 bytes. The sum for G is a
-//! trick long known; the step, its functions and numbers are RFC 1321's. Tried for one word and
-//! worse by 1 to 6 %: F as a sum, I as a difference ((c ^ (!b & d)) is its complement).
+//! This yields 16 * (5 + 4 + 4 + 5) = 288 dependent operations for 64 bytes. The sum for G is a
+//! known technique; the steps, their functions and constants are those of RFC 1321. Two
+//! alternatives were slower by 1 to 6 % for one word: F as a sum, and I as a difference ((c ^ (!b &
+//! d)) is its complement).
 //!
-//! The chain stays so short only if constants are not added at its end, which is where the compiler
-//! likes them (it sorts sums; one fifth slower). So steps take them from a table that the caller
-//! passes, and the caller hides what is in it ([`hidden_addends`]).
+//! The chain is this short only if the constants are not added at its end, where the compiler moves
+//! them when it reorders sums (one fifth slower). Therefore the caller passes the constants in a
+//! table whose content is hidden from the compiler ([`hidden_addends`]).
 
 /// The state before the first block (RFC 1321, section 3.3).
 pub(super) const INITIAL_STATE: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
-/// What each step adds: `floor(2^32 * abs(sin(i + 1)))` (RFC 1321, section 3.4, table T).
+/// The constant that each step adds: `floor(2^32 * abs(sin(i + 1)))` (RFC 1321, section 3.4, table
+/// T).
 pub(super) static ADDENDS: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
@@ -88,27 +90,27 @@ pub(super) static ADDENDS: [u32; 64] = [
     0xeb86_d391,
 ];
 
-/// [`ADDENDS`], without the compiler knowing what is in it.
+/// Returns [`ADDENDS`] such that the compiler cannot use its content.
 #[inline(always)]
 pub(super) fn hidden_addends() -> &'static [u32; 64] {
     std::hint::black_box(&ADDENDS)
 }
 
-/// Words of 32 bits, one or several side by side. All sums are modulo 2^32.
+/// One word of 32 bits, or a vector of them. All sums are modulo 2^32.
 pub(super) trait Word: Copy {
-    /// `value` in every place.
+    /// Returns `value` in every lane.
     fn all(value: u32) -> Self;
-    /// The sum.
+    /// Returns the sum.
     fn plus(self, other: Self) -> Self;
-    /// Rotated left by `LEFT` bits; `RIGHT` is 32 - `LEFT`.
+    /// Rotates left by `LEFT` bits; `RIGHT` is 32 - `LEFT`.
     fn rotated<const LEFT: i32, const RIGHT: i32>(self) -> Self;
-    /// `self` + F(b, c, d): bits of `c` where `b` is set, else of `d`.
+    /// Returns `self` + F(b, c, d): the bits of `c` where `b` is set, else those of `d`.
     fn plus_f(self, b: Self, c: Self, d: Self) -> Self;
-    /// `self` + G(b, c, d): bits of `b` where `d` is set, else of `c`.
+    /// Returns `self` + G(b, c, d): the bits of `b` where `d` is set, else those of `c`.
     fn plus_g(self, b: Self, c: Self, d: Self) -> Self;
-    /// `self` + H(b, c, d): the parity.
+    /// Returns `self` + H(b, c, d): the parity.
     fn plus_h(self, b: Self, c: Self, d: Self) -> Self;
-    /// `self` + I(b, c, d): `c ^ (b | !d)`.
+    /// Returns `self` + I(b, c, d): `c ^ (b | !d)`.
     fn plus_i(self, b: Self, c: Self, d: Self) -> Self;
 }
 
@@ -144,12 +146,13 @@ impl Word for u32 {
     }
 }
 
-/// The state after a block of 16 words (RFC 1321, section 3.4). `addends` is [`hidden_addends`].
+/// Returns the state after a block of 16 words (RFC 1321, section 3.4). `addends` is
+/// [`hidden_addends`].
 #[inline(always)]
 pub(super) fn compress<W: Word>(state: [W; 4], words: &[W; 16], addends: &[u32; 64]) -> [W; 4] {
     let [mut a, mut b, mut c, mut d] = state;
-    // Four steps, after which every word is new. `$word` is the word of the first step's message,
-    // `$stride` how far on the next one's is, modulo 16.
+    // Four steps, after which every word is new. `$word` is the index of the message word of the
+    // first step, and `$stride` the distance to that of the next step, modulo 16.
     macro_rules! four {
         ($plus:ident, $step:expr, $word:expr, $stride:expr, $($left:literal $right:literal),*) => {
             four!(@ $plus, [(a b c d) (d a b c) (c d a b) (b c d a)], $step, $word, $stride, [$(($left $right))*]);
@@ -178,7 +181,7 @@ pub(super) fn compress<W: Word>(state: [W; 4], words: &[W; 16], addends: &[u32; 
     [a.plus(a0), b.plus(b0), c.plus(c0), d.plus(d0)]
 }
 
-/// Takes `blocks` into the state of one hash.
+/// Compresses `blocks` into the state of one hash.
 pub(super) fn compress_blocks(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     let addends = hidden_addends();
     for block in blocks {
@@ -186,7 +189,7 @@ pub(super) fn compress_blocks(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     }
 }
 
-/// The sixteen little endian words of a block.
+/// Returns the sixteen little-endian words of a block.
 #[inline(always)]
 pub(super) fn words_of(block: &[u8; 64]) -> [u32; 16] {
     let (words, _) = block.as_chunks::<4>();
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addends_are_the_sines_of_the_rfc() {
+    fn addends_match_the_formula_of_the_rfc() {
         for (index, &addend) in ADDENDS.iter().enumerate() {
             let sine = ((index + 1) as f64).sin().abs();
             assert_eq!(
@@ -210,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_equal_the_definitions_of_the_rfc() {
-        // Every combination of three bits stands in one place.
+    fn functions_match_the_definitions_of_the_rfc() {
+        // Each combination of three bits occurs in one position.
         let (b, c, d) = (0b0000_1111_u32, 0b0011_0011, 0b0101_0101);
         assert_eq!(7_u32.plus_f(b, c, d), 7_u32.wrapping_add(b & c | !b & d));
         assert_eq!(7_u32.plus_g(b, c, d), 7_u32.wrapping_add(b & d | c & !d));

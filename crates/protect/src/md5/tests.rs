@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
-use super::plain::md5_plain;
-use super::*;
-use crate::property::{md5_in_pieces, md5_side_by_side, patterned_bytes};
+use super::block::MD5_BYTES;
+use super::hash::{Md5, md5, md5_many};
+use super::reference::md5_reference;
+use crate::property::{md5_in_lanes, md5_in_parts, patterned_bytes};
 
 fn hexadecimal(digest: [u8; MD5_BYTES]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -29,9 +30,9 @@ const VECTORS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn the_vectors_of_the_rfc() {
+fn matches_the_vectors_of_the_rfc() {
     for (message, digest) in VECTORS {
-        assert_eq!(hexadecimal(md5_plain(message.as_bytes())), digest);
+        assert_eq!(hexadecimal(md5_reference(message.as_bytes())), digest);
         assert_eq!(hexadecimal(md5(message.as_bytes())), digest);
     }
     let messages = VECTORS.map(|(message, _)| message.as_bytes());
@@ -40,26 +41,24 @@ fn the_vectors_of_the_rfc() {
 }
 
 #[test]
-fn every_length_around_a_block_equals_the_plain_form() {
+fn every_length_around_a_block_matches_the_reference() {
     let bytes = patterned_bytes(300, 1);
     for length in 0..bytes.len() {
         assert_eq!(
             md5(&bytes[..length]),
-            md5_plain(&bytes[..length]),
+            md5_reference(&bytes[..length]),
             "{length} bytes"
         );
     }
 }
 
 #[test]
-fn a_length_beyond_32_bits_is_counted() {
-    // No 512 MiB of input are needed to see whether the upper half of the length is there.
+fn lengths_beyond_32_bits_are_counted() {
+    // The length is set directly, which avoids an input of 512 MiB.
     let with_length = |length_bytes| {
-        Md5 {
-            length_bytes,
-            ..Md5::new()
-        }
-        .finish()
+        let mut hash = Md5::new();
+        hash.length_bytes = length_bytes;
+        hash.finish()
     };
     assert_ne!(with_length(1 << 29), with_length(0));
     assert_eq!(
@@ -70,33 +69,33 @@ fn a_length_beyond_32_bits_is_counted() {
 }
 
 #[test]
-fn many_inputs_of_all_lengths_and_numbers() {
+fn lanes_match_the_reference_for_many_lengths_and_counts() {
     let bytes = patterned_bytes(9_000, 2);
     for count in [0, 1, 2, 3, 8, 9, 15, 16, 17, 31, 32, 33, 70, 200] {
         for spread in [0, 1, 63, 64, 700] {
             let inputs: Vec<&[u8]> = (0..count)
                 .map(|index| &bytes[index..index + 100 + (index * 7919 % 11) * spread])
                 .collect();
-            md5_side_by_side(&inputs, spread);
+            md5_in_lanes(&inputs, spread);
         }
     }
 }
 
 proptest! {
     #[test]
-    fn pieces_equal_the_plain_form(
+    fn parts_match_the_reference(
         bytes in proptest::collection::vec(any::<u8>(), 0..700),
         cuts in proptest::collection::vec(any::<u16>(), 0..6),
     ) {
-        md5_in_pieces(&bytes, &cuts);
+        md5_in_parts(&bytes, &cuts);
     }
 
     #[test]
-    fn side_by_side_equals_the_plain_form(
+    fn lanes_match_the_reference(
         inputs in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..400), 0..80),
         cut in 0_usize..400,
     ) {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
-        md5_side_by_side(&inputs, cut);
+        md5_in_lanes(&inputs, cut);
     }
 }

@@ -7,7 +7,7 @@ use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version}
 use refrain_lrzip_codec::LrzipPlan;
 use refrain_pool::{Crew, crew};
 use refrain_protect::DigestValue;
-use refrain_protect::lrzip::{Draw, SEED_BYTES};
+use refrain_protect::lrzip::{SEED_BYTES, SeededRandom};
 use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -225,7 +225,7 @@ fn sealer(encryption: &LrzipEncryption, header: &mut Header, watch: &dyn Watch) 
         let cause = format!("the system gives no random numbers: {error}");
         Error::new(ErrorKind::Io, cause)
     })?;
-    let mut draw = Draw::new(seed);
+    let mut draw = SeededRandom::new(seed);
     let cipher = match encryption.cipher {
         LrzipCipher::Aes128Cbc => {
             watch.notice(CBC_NOTICE);

@@ -5,7 +5,7 @@ use refrain_codec::{
     looks_incompressible,
 };
 use refrain_format::{BlockHeader, Coding};
-use refrain_protect::{PIECE_BYTES, checksum64, join_piece_checksums};
+use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
 use crate::error::Result;
 use crate::store::coding::coding;
@@ -14,7 +14,7 @@ use crate::store::page::{PAGE_BYTES, Page};
 use crate::store::workspaces::{EncodeSpace, Workspaces};
 
 // The checksum of a block is made of those of its pages.
-const _: () = assert!(PAGE_BYTES == PIECE_BYTES);
+const _: () = assert!(PAGE_BYTES == CHECKSUM_CHUNK_BYTES);
 
 /// A block to be encoded.
 pub(crate) struct BlockJob {
@@ -78,7 +78,7 @@ impl BlockJob {
             block_id: self.block_id,
             store_start: self.store_start,
             raw_bytes: self.raw_bytes(),
-            raw_checksum: join_piece_checksums(&page_checksums),
+            raw_checksum: join_chunk_checksums(&page_checksums),
             coding: Coding::none(),
         };
         let plan = &self.plan(plan);

@@ -1,24 +1,25 @@
 //! AVX2: 8 lanes in a register, or 16 in two.
 //!
-//! `unsafe` because vector instructions may be used only where the processor has them (every entry
-//! checks that before), and because blocks are read and states stored through pointers, of which
-//! the entry has checked the lengths. It pays: 16 inputs take about the time of two.
+//! `unsafe` because vector instructions may be executed only where the processor has them, which
+//! every entry point checks, and because blocks are read and states are stored through pointers,
+//! whose lengths the entry point checks. 16 inputs take about the time of two.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
+use super::super::block::Block;
 use super::super::rounds::{Word, compress, hidden_addends};
+use super::kernel::LaneStates;
 use super::pair::Pair;
-use super::{Block, LaneStates};
 
-/// Lanes of a register.
+/// The number of lanes of a register.
 const LANES: usize = 8;
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
 }
 
-/// Eight words. One exists only in functions that are compiled for AVX2 and run where that was
+/// Eight words. It exists only in functions that are compiled for AVX2 and run where that was
 /// detected.
 #[derive(Clone, Copy)]
 struct Vector(__m256i);
@@ -26,7 +27,7 @@ struct Vector(__m256i);
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: called from functions compiled for AVX2 only, as everything that makes a
+        // SAFETY: called from functions compiled for AVX2 only, like all code that creates a
         // `Vector`.
         Vector(unsafe { _mm256_set1_epi32(value as i32) })
     }
@@ -76,8 +77,8 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
-/// on. (x86 is little endian, as MD5 is.)
+/// Returns block `index` of each lane word by word: the first words of all lanes, the second words,
+/// and so on. x86 is little endian, as is MD5.
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.
@@ -86,11 +87,11 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
 unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
     let mut words = [Vector(_mm256_setzero_si256()); 16];
     for (half, words) in words.chunks_exact_mut(LANES).enumerate() {
-        // SAFETY: the block is there, and has two halves of 32 bytes.
+        // SAFETY: the block exists, and has two halves of 32 bytes.
         let row = |lane: usize| unsafe {
             _mm256_loadu_si256(inputs[lane].add(index).cast::<__m256i>().add(half))
         };
-        // Four lanes at a time: in each half of 128 bits, a word of each of them.
+        // Four lanes at a time: each half of 128 bits holds a word of each of them.
         let fours: [[__m256i; 4]; 2] = std::array::from_fn(|group| {
             let (a, b) = (row(4 * group), row(4 * group + 1));
             let (c, d) = (row(4 * group + 2), row(4 * group + 3));
@@ -103,7 +104,7 @@ unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 1
                 _mm256_unpackhi_epi64(ab_high, cd_high),
             ]
         });
-        // Then the halves: those of a word come together.
+        // Then combines the halves of each word.
         for word in 0..4 {
             let [a, b] = fours.map(|four| four[word]);
             words[word] = Vector(_mm256_permute2x128_si256::<0x20>(a, b));

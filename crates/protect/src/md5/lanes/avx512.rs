@@ -1,8 +1,8 @@
 //! AVX-512: 16 lanes in a register, or 32 in two.
 //!
-//! `unsafe` because vector instructions may be used only where the processor has them (every entry
-//! checks that before), and because blocks are read and states stored through pointers, of which
-//! the entry has checked the lengths. It pays: 16 inputs take about the time of one.
+//! `unsafe` because vector instructions may be executed only where the processor has them, which
+//! every entry point checks, and because blocks are read and states are stored through pointers,
+//! whose lengths the entry point checks. 16 inputs take about the time of one.
 //!
 //! Each of F, G, H, I is one instruction (`vpternlogd`: any function of three bits), and so is
 //! rotation.
@@ -10,18 +10,19 @@
 
 use std::arch::x86_64::*;
 
+use super::super::block::Block;
 use super::super::rounds::{Word, compress, hidden_addends};
+use super::kernel::LaneStates;
 use super::pair::Pair;
-use super::{Block, LaneStates};
 
-/// Lanes of a register.
+/// The number of lanes of a register.
 const LANES: usize = 16;
 
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
 }
 
-/// Sixteen words. One exists only in functions that are compiled for AVX-512F and run where that
+/// Sixteen words. It exists only in functions that are compiled for AVX-512F and run where that
 /// was detected.
 #[derive(Clone, Copy)]
 struct Vector(__m512i);
@@ -35,7 +36,7 @@ pub(super) const I: i32 = 0b0011_1001;
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: called from functions compiled for AVX-512F only, as everything that makes a
+        // SAFETY: called from functions compiled for AVX-512F only, like all code that creates a
         // `Vector`.
         Vector(unsafe { _mm512_set1_epi32(value as i32) })
     }
@@ -67,21 +68,21 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
-/// on. (x86 is little endian, as MD5 is.)
+/// Returns block `index` of each lane word by word: the first words of all lanes, the second words,
+/// and so on. x86 is little endian, as is MD5.
 ///
-/// A row is read as a whole, since the inputs often lie at distances that put them all into the
-/// same set of the cache.
+/// A row is read as a whole, because inputs are often at distances that map all of them to the same
+/// cache set.
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
-    // SAFETY: the block is there, and has 64 bytes.
+    // SAFETY: the block exists, and has 64 bytes.
     let row = |lane: usize| unsafe { _mm512_loadu_si512(inputs[lane].add(index).cast()) };
     let mut words = [Vector(_mm512_setzero_si512()); 16];
-    // Four lanes at a time: in each quarter of 128 bits, a word of each of them.
+    // Four lanes at a time: each quarter of 128 bits holds a word of each of them.
     let fours: [[__m512i; 4]; 4] = std::array::from_fn(|group| {
         let (a, b) = (row(4 * group), row(4 * group + 1));
         let (c, d) = (row(4 * group + 2), row(4 * group + 3));
@@ -94,7 +95,7 @@ unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 1
             _mm512_unpackhi_epi64(ab_high, cd_high),
         ]
     });
-    // Then the quarters: those of a word come together.
+    // Then combines the quarters of each word.
     for word in 0..4 {
         let [a, b, c, d] = fours.map(|four| four[word]);
         let (ab_low, cd_low) = (

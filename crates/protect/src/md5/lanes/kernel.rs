@@ -1,95 +1,12 @@
-//! What the kernels of all processors share, as macros, because functions that need a processor's
-//! features cannot be passed around as values.
-//!
-//! `unsafe` is written here and compiled where the macros are used; those files say why it may be.
+//! The interface of the kernels.
 
-/// Methods of [`Word`](super::super::rounds::Word) for `$vector`, a tuple of one register that
-/// exists only where its instructions do.
-macro_rules! word_methods {
-    ($vector:ident: $($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(self, $($argument: Self),*) -> Self {
-            let $this = self;
-            // SAFETY: the vector exists only where its instructions do.
-            $vector(unsafe { $value })
-        }
-    )*};
-}
+use super::super::block::Block;
 
-/// The kernels `$one`, for the lanes of a register, and `$two`, for those of two. They are made of
-/// the file's own `LANES`, `load`, `store` and `transposed`; `$feature` is what these need, and
-/// `$is_available` whether it is there.
-macro_rules! kernels {
-    ($one:ident, $two:ident, if $is_available:expr $(, $feature:meta)?) => {
-        /// The kernel for the lanes of one register.
-        pub(super) fn $one(
-            states: &mut LaneStates<LANES>,
-            inputs: [&[Block]; LANES],
-            count: usize,
-        ) {
-            assert!($is_available && inputs.iter().all(|blocks| blocks.len() >= count));
-            // SAFETY: the feature is there, and each input has `count` blocks.
-            unsafe { compress_one(states, &inputs.map(<[Block]>::as_ptr), count) }
-        }
+/// The number of inputs that the widest kernel takes at a time, on any processor.
+pub const LANES_MAX: usize = 32;
 
-        /// The kernel for the lanes of two registers.
-        pub(super) fn $two(
-            states: &mut LaneStates<{ 2 * LANES }>,
-            inputs: [&[Block]; 2 * LANES],
-            count: usize,
-        ) {
-            assert!($is_available && inputs.iter().all(|blocks| blocks.len() >= count));
-            // SAFETY: the feature is there, and each input has `count` blocks.
-            unsafe { compress_two(states, &inputs.map(<[Block]>::as_ptr), count) }
-        }
+/// The states of all lanes: the first words of all lanes, the second words, and so on.
+pub(super) type LaneStates<const LANES: usize> = [[u32; LANES]; 4];
 
-        /// # Safety
-        /// The feature is there, and each of `inputs` points to `count` blocks.
-        $(#[$feature])?
-        unsafe fn compress_one(
-            states: &mut LaneStates<LANES>,
-            inputs: &[*const Block; LANES],
-            count: usize,
-        ) {
-            let addends = hidden_addends();
-            let mut state = states.each_ref().map(|words| load(words));
-            for index in 0..count {
-                // SAFETY: there are `count` blocks.
-                let words = unsafe { transposed(inputs, index) };
-                state = compress(state, &words, addends);
-            }
-            for (words, vector) in states.iter_mut().zip(state) {
-                store(vector, words);
-            }
-        }
-
-        /// # Safety
-        /// The feature is there, and each of `inputs` points to `count` blocks.
-        $(#[$feature])?
-        unsafe fn compress_two(
-            states: &mut LaneStates<{ 2 * LANES }>,
-            inputs: &[*const Block; 2 * LANES],
-            count: usize,
-        ) {
-            let addends = hidden_addends();
-            let (halves, _) = inputs.as_chunks();
-            let mut state = states.each_ref().map(|words| {
-                let (halves, _) = words.as_chunks();
-                Pair(load(&halves[0]), load(&halves[1]))
-            });
-            for index in 0..count {
-                // SAFETY: there are `count` blocks.
-                let low = unsafe { transposed(&halves[0], index) };
-                // SAFETY: as before.
-                let high = unsafe { transposed(&halves[1], index) };
-                let words = std::array::from_fn(|word| Pair(low[word], high[word]));
-                state = compress(state, &words, addends);
-            }
-            for (words, vectors) in states.iter_mut().zip(state) {
-                let (halves, _) = words.as_chunks_mut();
-                store(vectors.0, &mut halves[0]);
-                store(vectors.1, &mut halves[1]);
-            }
-        }
-    };
-}
+/// Compresses the first `count` blocks of the input of each lane into its state.
+pub(super) type Kernel<const LANES: usize> = fn(&mut LaneStates<LANES>, [&[Block]; LANES], usize);

@@ -1,18 +1,19 @@
 //! NEON: 4 lanes in a register, or 8 in two.
 //!
-//! `unsafe` because blocks are read and states stored through pointers, of which the entry has
-//! checked the lengths, and because intrinsics ask for it. Every 64-bit Arm processor that runs
-//! this program has NEON (the compiler takes it for granted there). Blocks are read as words of the
-//! machine, so the module is compiled where these are little endian.
+//! `unsafe` because blocks are read and states are stored through pointers, whose lengths the entry
+//! point checks, and because intrinsics require it. Every 64-bit Arm processor that runs this
+//! program has NEON (the compiler assumes it there). Blocks are read as words of the processor, so
+//! the module is compiled only where these are little endian.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
 
+use super::super::block::Block;
 use super::super::rounds::{Word, compress, hidden_addends};
+use super::kernel::LaneStates;
 use super::pair::Pair;
-use super::{Block, LaneStates};
 
-/// Lanes of a register.
+/// The number of lanes of a register.
 const LANES: usize = 4;
 
 /// Four words.
@@ -22,12 +23,12 @@ struct Vector(uint32x4_t);
 impl Word for Vector {
     #[inline(always)]
     fn all(value: u32) -> Self {
-        // SAFETY: NEON is always there.
+        // SAFETY: NEON is always available.
         Vector(unsafe { vdupq_n_u32(value) })
     }
     #[inline(always)]
     fn rotated<const LEFT: i32, const RIGHT: i32>(self) -> Self {
-        // SAFETY: NEON is always there. (Shift right and insert below what was shifted left.)
+        // SAFETY: NEON is always available. (Shift right and insert below what was shifted left.)
         Vector(unsafe { vsriq_n_u32::<RIGHT>(vshlq_n_u32::<LEFT>(self.0), self.0) })
     }
     word_methods! { Vector:
@@ -53,8 +54,8 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
     unsafe { vst1q_u32(words.as_mut_ptr(), vector.0) }
 }
 
-/// Block `index` of each lane, word by word: the first words of all lanes, the second ones, and so
-/// on.
+/// Returns block `index` of each lane word by word: the first words of all lanes, the second words,
+/// and so on.
 ///
 /// # Safety
 /// Each of `inputs` points to more than `index` blocks.
@@ -62,14 +63,14 @@ fn store(vector: Vector, words: &mut [u32; LANES]) {
 unsafe fn transposed(inputs: &[*const Block; LANES], index: usize) -> [Vector; 16] {
     let mut words = [Vector::all(0); 16];
     for (quarter, words) in words.chunks_exact_mut(LANES).enumerate() {
-        // SAFETY: the block is there, and has four quarters of 16 bytes; a load of bytes may begin
+        // SAFETY: the block exists and has four quarters of 16 bytes; a load of bytes may begin
         // anywhere.
         let row = |lane: usize| unsafe {
             let bytes = vld1q_u8(inputs[lane].add(index).cast::<u8>().add(16 * quarter));
             vreinterpretq_u32_u8(bytes)
         };
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-        // SAFETY: NEON is always there.
+        // SAFETY: NEON is always available.
         unsafe {
             let wide = |vector| vreinterpretq_u64_u32(vector);
             let (ab_even, ab_odd) = (wide(vtrn1q_u32(a, b)), wide(vtrn2q_u32(a, b)));

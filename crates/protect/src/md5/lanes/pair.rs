@@ -1,4 +1,5 @@
-//! Two vectors as one: the steps of one are done while those of the other wait for their chain.
+//! Two vectors as one word: the processor executes the steps of one while those of the other wait
+//! for their dependencies.
 
 use super::super::rounds::Word;
 

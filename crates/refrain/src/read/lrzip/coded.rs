@@ -6,7 +6,7 @@ use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
 use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
 
 use super::input::ArchiveInput;
-use super::items::{Item, Items};
+use super::items::{ItemKind, Items};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A block of an archive.
@@ -165,7 +165,7 @@ impl Opener {
         let stored = self
             .input
             .exact("a block", block.offset, stored_bytes as usize)?;
-        let mut coded = self.items.open(Item::Data, stored)?;
+        let mut coded = self.items.open(ItemKind::Data, stored)?;
         // Short blocks were filled up.
         coded.truncate(block.found.coded_bytes as usize);
         Ok(Some(coded))

@@ -10,7 +10,7 @@ use refrain_storage::Source;
 
 use super::coded::Block;
 use super::input::ArchiveInput;
-use super::items::Item;
+use super::items::ItemKind;
 use super::layout::{Chunk, LayoutReader};
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ impl LrzipLayout {
         }
         if header.digest == DigestKind::Md5 {
             let stored = input.exact("the digest", reader.offset(), digest_bytes)?;
-            let bytes = reader.items().open(Item::Digest, stored)?;
+            let bytes = reader.items().open(ItemKind::Digest, stored)?;
             self.md5 = bytes.try_into().ok();
         }
         Ok(())

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::Header;
-use refrain_protect::lrzip::Keys;
+use refrain_protect::lrzip::ArchiveKeys;
 
-pub(super) use refrain_protect::lrzip::Item;
+pub(super) use refrain_protect::lrzip::ItemKind;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
@@ -15,7 +15,7 @@ use crate::store::lrzip::keys::make_keys;
 #[derive(Clone)]
 pub(super) struct Items {
     /// `None`: they are not encrypted.
-    keys: Option<Arc<Keys>>,
+    keys: Option<Arc<ArchiveKeys>>,
 }
 
 impl Items {
@@ -35,12 +35,12 @@ impl Items {
     }
 
     /// An item as it was before it was encrypted.
-    pub(super) fn open(&self, item: Item, stored: Vec<u8>) -> Result<Vec<u8>> {
+    pub(super) fn open(&self, item: ItemKind, stored: Vec<u8>) -> Result<Vec<u8>> {
         let Some(keys) = &self.keys else {
             return Ok(stored);
         };
-        keys.open(item, stored).ok_or_else(|| match item {
-            Item::Head => wrong_password(),
+        keys.decrypt(item, stored).ok_or_else(|| match item {
+            ItemKind::BlockHeader => wrong_password(),
             _ => Error::damaged("an encrypted block is not authentic: it was changed"),
         })
     }

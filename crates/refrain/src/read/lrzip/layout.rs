@@ -9,7 +9,7 @@ use refrain_format::lrzip::{
 
 use super::coded::{Block, Opener};
 use super::input::ArchiveInput;
-use super::items::{Item, Items, wrong_password};
+use super::items::{ItemKind, Items, wrong_password};
 use crate::error::{Error, Result};
 use crate::options::PasswordSource;
 
@@ -127,7 +127,7 @@ impl LayoutReader {
             DigestKind::Md5 => {
                 let stored = self.items.digest_bytes();
                 let bytes = self.input.exact("the MD5 of its content", at, stored)?;
-                let md5 = self.items.open(Item::Digest, bytes)?;
+                let md5 = self.items.open(ItemKind::Digest, bytes)?;
                 (md5.try_into().ok(), at + stored as u64)
             }
         };
@@ -220,7 +220,7 @@ impl LayoutReader {
         let bytes = self
             .input
             .exact("the head of a block", at, stored as usize)?;
-        let bytes = self.items.open(Item::Head, bytes)?;
+        let bytes = self.items.open(ItemKind::BlockHeader, bytes)?;
         Ok((BlockHeader::parse(&bytes, width)?, at + stored))
     }
 

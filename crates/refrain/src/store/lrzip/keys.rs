@@ -1,7 +1,7 @@
-//! Keys from passwords.
+//! ArchiveKeys from passwords.
 
 use refrain_format::lrzip::{Cipher, Version};
-use refrain_protect::lrzip::{Keys, PASSWORD_BYTES_MAX};
+use refrain_protect::lrzip::{ArchiveKeys, PASSWORD_BYTES_MAX};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
@@ -11,7 +11,7 @@ pub(crate) fn make_keys(
     cipher: &Cipher,
     version: Version,
     source: Option<&PasswordSource>,
-) -> Result<Keys> {
+) -> Result<ArchiveKeys> {
     let refuse = |why: &str| Error::new(ErrorKind::Usage, why.to_owned());
     let source = source.ok_or_else(|| refuse("the archive is encrypted: a password is needed"))?;
     let password = source.password()?;
@@ -22,9 +22,9 @@ pub(crate) fn make_keys(
         return Err(refuse("the password is longer than any that lrzip takes"));
     }
     let keys = match *cipher {
-        Cipher::Cbc { salt, loops } => Some(Keys::cbc(salt, loops, &password)),
+        Cipher::Cbc { salt, loops } => Some(ArchiveKeys::cbc(salt, loops, &password)),
         Cipher::Gcm { salt, iterations } => {
-            Keys::gcm(salt, iterations, [0, version.minor()], &password)
+            ArchiveKeys::gcm(salt, iterations, [0, version.minor()], &password)
         }
     };
     keys.ok_or_else(|| Error::new(ErrorKind::Internal, "no keys were made"))

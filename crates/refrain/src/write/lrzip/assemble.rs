@@ -7,7 +7,7 @@ use refrain_format::lrzip::{Header, RecordWriter, Stream, chunk_header_bytes, wi
 use refrain_lrzip_codec::LrzipPlan;
 use refrain_pool::stages::stage;
 use refrain_protect::DigestValue;
-use refrain_protect::lrzip::Item;
+use refrain_protect::lrzip::ItemKind;
 use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -319,7 +319,7 @@ impl<'a> LrzipAssembler<'a> {
         let md5 = self.hashes.take().ok_or_else(lost)?.md5.finish();
         self.buffer.clear();
         let sealer = self.layout.sealer();
-        sealer.seal(Item::Digest, md5.as_bytes(), &mut self.buffer)?;
+        sealer.seal(ItemKind::Digest, md5.as_bytes(), &mut self.buffer)?;
         self.write_buffer()?;
         self.sink.publish()?;
         Ok((self.totals, md5))

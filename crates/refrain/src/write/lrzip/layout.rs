@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_format::lrzip::{BackEnd, BlockHeader, Stream};
-use refrain_protect::lrzip::Item as Sealed;
+use refrain_protect::lrzip::ItemKind;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::seal::Sealer;
@@ -220,7 +220,7 @@ impl Layout {
                 let coded_bytes = block.coded.len() as u64;
                 let head = BlockHeader::new(block.back_end, coded_bytes, block.raw_bytes, next);
                 self.seal_head(head, out)?;
-                self.sealer.seal(Sealed::Data, &block.coded, out)?;
+                self.sealer.seal(ItemKind::Data, &block.coded, out)?;
                 Ok(Written::Block(block))
             }
             _ => Err(Error::new(ErrorKind::Internal, "a block without bytes")),
@@ -229,7 +229,7 @@ impl Layout {
 
     fn seal_head(&mut self, head: BlockHeader, out: &mut Vec<u8>) -> Result<()> {
         let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
-        self.sealer.seal(Sealed::Head, &head, out)
+        self.sealer.seal(ItemKind::BlockHeader, &head, out)
     }
 
     fn pop(&mut self) -> Option<Item> {

@@ -1,14 +1,14 @@
 //! Encryption of what is written, item by item, in the order of the archive.
 
 use refrain_format::lrzip::{Cipher, EncryptionOverhead};
-use refrain_protect::lrzip::{Draw, Item, Keys};
+use refrain_protect::lrzip::{ArchiveKeys, ItemKind, SeededRandom};
 
 use crate::error::{Error, Result};
 
 /// Encrypts what is written, if the archive is encrypted.
 pub(crate) struct Sealer {
     overhead: EncryptionOverhead,
-    secret: Option<(Keys, Draw)>,
+    secret: Option<(ArchiveKeys, SeededRandom)>,
 }
 
 /// Width of the numbers in encrypted heads.
@@ -24,7 +24,7 @@ impl Sealer {
     }
 
     /// Encrypts with the keys of a cipher.
-    pub(crate) fn new(cipher: &Cipher, keys: Keys, draw: Draw) -> Sealer {
+    pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, draw: SeededRandom) -> Sealer {
         Sealer {
             overhead: EncryptionOverhead::of(Some(cipher)),
             secret: Some((keys, draw)),
@@ -48,12 +48,12 @@ impl Sealer {
     ///
     /// # Errors
     /// `Limit` for an item that the cipher cannot hold.
-    pub(crate) fn seal(&mut self, item: Item, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn seal(&mut self, item: ItemKind, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let Some((keys, draw)) = &mut self.secret else {
             out.extend_from_slice(plain);
             return Ok(());
         };
         let too_long = || Error::limit("a block is longer than its cipher allows");
-        keys.seal(item, plain, draw, out).ok_or_else(too_long)
+        keys.encrypt(item, plain, draw, out).ok_or_else(too_long)
     }
 }

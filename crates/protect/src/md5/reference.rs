@@ -1,10 +1,9 @@
-//! MD5 as RFC 1321 writes it down, step by step: the slow twin that the fast ones are compared
-//! with.
+//! The reference implementation of MD5, step by step as RFC 1321 describes it.
 //!
-//! Nothing is shared with them: the table is made of sines, the message is padded as a whole, and
-//! words are picked by the formulas behind the lists of the RFC.
+//! It shares nothing with the fast forms: the table is computed from sines, the message is padded
+//! as a whole, and message words are selected by formulas.
 
-/// Rotations of the four rounds (RFC 1321, section 3.4).
+/// The rotations of the four rounds (RFC 1321, section 3.4).
 const ROTATIONS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
@@ -12,9 +11,9 @@ const ROTATIONS: [[u32; 4]; 4] = [
     [6, 10, 15, 21],
 ];
 
-/// MD5 of `message`.
+/// Returns the MD5 of `message`.
 #[must_use]
-pub(crate) fn md5_plain(message: &[u8]) -> [u8; 16] {
+pub(crate) fn md5_reference(message: &[u8]) -> [u8; 16] {
     let table: Vec<u32> = (1..=64)
         .map(|i| (f64::from(i).sin().abs() * 4_294_967_296.0) as u32)
         .collect();
@@ -41,8 +40,8 @@ pub(crate) fn md5_plain(message: &[u8]) -> [u8; 16] {
                 .wrapping_add(mixed)
                 .wrapping_add(words[word % 16])
                 .wrapping_add(table[step]);
-            let turned = sum.rotate_left(ROTATIONS[step / 16][step % 4]);
-            (a, b, c, d) = (d, b.wrapping_add(turned), b, c);
+            let rotated = sum.rotate_left(ROTATIONS[step / 16][step % 4]);
+            (a, b, c, d) = (d, b.wrapping_add(rotated), b, c);
         }
         for (word, new) in state.iter_mut().zip([a, b, c, d]) {
             *word = word.wrapping_add(new);
@@ -55,7 +54,7 @@ pub(crate) fn md5_plain(message: &[u8]) -> [u8; 16] {
     digest
 }
 
-/// The message, a one bit, zeros, and the length in bits (sections 3.1 and 3.2).
+/// Returns the message followed by a one bit, zeros and the length in bits (sections 3.1 and 3.2).
 fn padded(message: &[u8]) -> Vec<u8> {
     let mut padded = message.to_vec();
     padded.push(0x80);

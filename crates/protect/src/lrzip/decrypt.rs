@@ -1,0 +1,83 @@
+//! Decryption of items.
+
+use aes::Aes128;
+use aes::cipher::{BlockDecrypt, KeyInit, generic_array::GenericArray};
+use aes_gcm::Nonce;
+use aes_gcm::aead::AeadInPlace;
+
+use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, NONCE_BYTES, SALT_BYTES, chain};
+
+impl ArchiveKeys {
+    /// Decrypts an item in place. Returns `None` if it is too short or, with AES-256-GCM, not
+    /// authentic. With AES-128-CBC, a short block is returned with its random padding.
+    #[must_use]
+    pub fn decrypt(&self, item: ItemKind, mut stored: Vec<u8>) -> Option<Vec<u8>> {
+        match self {
+            ArchiveKeys::Cbc {
+                hash,
+                salted_password,
+            } => {
+                let salt: [u8; SALT_BYTES] = match item {
+                    // The digest has no salt of its own.
+                    ItemKind::Digest => *salted_password.first_chunk()?,
+                    _ => {
+                        let salt = *stored.first_chunk()?;
+                        stored.drain(..SALT_BYTES);
+                        salt
+                    }
+                };
+                decrypt_cbc(hash, &salt, salted_password, &mut stored)?;
+                Some(stored)
+            }
+            ArchiveKeys::Gcm { header, data, .. } => {
+                let nonce: [u8; NONCE_BYTES] = *stored.first_chunk()?;
+                stored.drain(..NONCE_BYTES);
+                let key = match item {
+                    ItemKind::BlockHeader => header,
+                    ItemKind::Data | ItemKind::Digest => data,
+                };
+                key.decrypt_in_place(
+                    Nonce::from_slice(&nonce),
+                    &self.associated_data(item),
+                    &mut stored,
+                )
+                .ok()?;
+                Some(stored)
+            }
+        }
+    }
+}
+
+/// Decrypts AES-128-CBC with ciphertext stealing: an incomplete last block was filled with the end
+/// of the previous one, and both were swapped.
+fn decrypt_cbc(
+    hash: &[u8; 64],
+    salt: &[u8],
+    salted_password: &[u8],
+    encrypted: &mut [u8],
+) -> Option<()> {
+    let key = chain(hash, salt, salted_password);
+    let initial = chain(&key, salt, salted_password);
+    let cipher = Aes128::new_from_slice(key.get(..BLOCK_BYTES)?).ok()?;
+    let (blocks, tail) = encrypted.as_chunks_mut::<BLOCK_BYTES>();
+    if !tail.is_empty() {
+        let last = blocks.last_mut()?;
+        cipher.decrypt_block(GenericArray::from_mut_slice(last));
+        for (byte, stolen) in tail.iter_mut().zip(last.iter_mut()) {
+            let encrypted = *byte;
+            *byte ^= *stolen;
+            *stolen = encrypted;
+        }
+    }
+    let mut previous = *initial.first_chunk::<BLOCK_BYTES>()?;
+    for block in blocks {
+        let encrypted = *block;
+        cipher.decrypt_block(GenericArray::from_mut_slice(block));
+        block
+            .iter_mut()
+            .zip(previous)
+            .for_each(|(byte, previous)| *byte ^= previous);
+        previous = encrypted;
+    }
+    Some(())
+}

@@ -1,0 +1,136 @@
+use aes::Aes128;
+use aes::cipher::{BlockEncrypt, KeyInit, generic_array::GenericArray};
+use aes_gcm::Nonce;
+use aes_gcm::aead::{Aead, Payload};
+use sha2::{Digest, Sha512};
+
+use super::keys::{ArchiveKeys, ItemKind};
+use super::random::{SEED_BYTES, SeededRandom};
+
+/// The reference implementation of encryption, as `docs/lrzip.md` describes it.
+fn encrypt_cbc_reference(
+    hash: &[u8; 64],
+    salt: &[u8],
+    salted_password: &[u8],
+    raw: &[u8],
+) -> Vec<u8> {
+    let key = Sha512::digest([&hash[..], salt, salted_password].concat());
+    let initial = Sha512::digest([&key[..], salt, salted_password].concat());
+    let cipher = Aes128::new_from_slice(&key[..16]).unwrap();
+    let mut previous: [u8; 16] = initial[..16].try_into().unwrap();
+    let mut out = Vec::new();
+    let mut padded = raw.to_vec();
+    padded.resize(raw.len().next_multiple_of(16), 0);
+    for block in padded.chunks(16) {
+        let mut encrypted: Vec<u8> = block.iter().zip(previous).map(|(a, b)| a ^ b).collect();
+        cipher.encrypt_block(GenericArray::from_mut_slice(&mut encrypted));
+        previous = encrypted[..].try_into().unwrap();
+        out.extend(encrypted);
+    }
+    let tail = raw.len() % 16;
+    if tail > 0 {
+        // The last two blocks are swapped, and the last one is truncated.
+        let at = out.len() - 32;
+        let stolen: Vec<u8> = out.splice(at..at + 16, []).collect();
+        out.extend(&stolen[..tail]);
+    }
+    [salt, &out].concat()
+}
+
+#[test]
+fn decrypts_ciphertext_stealing() {
+    let keys = ArchiveKeys::cbc(*b"12345678", 100, b"secret");
+    let ArchiveKeys::Cbc {
+        hash,
+        salted_password,
+    } = &keys
+    else {
+        panic!("another cipher");
+    };
+    for length in 16..80_u8 {
+        let raw: Vec<u8> = (0..length).collect();
+        let encrypted_item = encrypt_cbc_reference(hash, b"saltsalt", salted_password, &raw);
+        assert_eq!(encrypted_item.len(), raw.len() + 8);
+        assert_eq!(keys.decrypt(ItemKind::Data, encrypted_item), Some(raw));
+    }
+    assert_eq!(
+        keys.decrypt(ItemKind::Data, b"saltsalt short".to_vec()),
+        None
+    );
+}
+
+#[test]
+fn items_round_trip_and_match_the_reference() {
+    let mut random = SeededRandom::new([7; SEED_BYTES]);
+    let cbc = ArchiveKeys::cbc(*b"12345678", 100, b"secret");
+    let gcm = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+    for length in 0..80_u8 {
+        let raw: Vec<u8> = (0..length).collect();
+        for (keys, item) in [
+            (&cbc, ItemKind::BlockHeader),
+            (&cbc, ItemKind::Data),
+            (&gcm, ItemKind::Data),
+        ] {
+            let mut encrypted_item = Vec::new();
+            keys.encrypt(item, &raw, &mut random, &mut encrypted_item)
+                .unwrap();
+            let decrypted = keys.decrypt(item, encrypted_item.clone()).unwrap();
+            assert_eq!(decrypted[..raw.len()], raw, "{length}");
+            if let (
+                ArchiveKeys::Cbc {
+                    hash,
+                    salted_password,
+                },
+                16..,
+            ) = (keys, length)
+            {
+                let expected =
+                    encrypt_cbc_reference(hash, &encrypted_item[..8], salted_password, &raw);
+                assert_eq!(encrypted_item, expected, "{length}");
+            }
+        }
+    }
+    for keys in [cbc, gcm] {
+        let (mut encrypted_item, mut again) = (Vec::new(), Vec::new());
+        keys.encrypt(ItemKind::Digest, &[9; 16], &mut random, &mut encrypted_item)
+            .unwrap();
+        assert_eq!(encrypted_item.len(), keys.digest_bytes());
+        assert_eq!(
+            keys.decrypt(ItemKind::Digest, encrypted_item.clone())
+                .unwrap(),
+            [9; 16]
+        );
+        keys.encrypt(ItemKind::Data, &[9; 16], &mut random, &mut encrypted_item)
+            .unwrap();
+        keys.encrypt(ItemKind::Data, &[9; 16], &mut random, &mut again)
+            .unwrap();
+        assert!(
+            !encrypted_item.ends_with(&again),
+            "two items have equal ciphertexts"
+        );
+    }
+}
+
+#[test]
+fn gcm_rejects_changed_items() {
+    let keys = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+    let ArchiveKeys::Gcm { data, .. } = &keys else {
+        panic!("another cipher");
+    };
+    let associated_data = b"LRZI\x00\x07\x03\x02";
+    let payload = Payload {
+        msg: b"content",
+        aad: associated_data,
+    };
+    let encrypted = data.encrypt(Nonce::from_slice(&[1; 12]), payload).unwrap();
+    let mut stored = [&[1; 12][..], &encrypted].concat();
+    assert_eq!(
+        keys.decrypt(ItemKind::Data, stored.clone()).as_deref(),
+        Some(&b"content"[..])
+    );
+    assert_eq!(keys.decrypt(ItemKind::Digest, stored.clone()), None);
+    assert_eq!(keys.decrypt(ItemKind::BlockHeader, stored.clone()), None);
+    stored[14] ^= 1;
+    assert_eq!(keys.decrypt(ItemKind::Data, stored.clone()), None);
+    assert_eq!(keys.decrypt(ItemKind::Data, stored[..5].to_vec()), None);
+}
