@@ -77,7 +77,7 @@ impl Failure {
 
     /// A failure of the engine about `file`, unless the error names a file of its own.
     pub fn engine(file: &str, mut error: refrain::Error) -> Failure {
-        error.place.file.get_or_insert_with(|| printable(file));
+        error.location.file.get_or_insert_with(|| printable(file));
         Failure::Engine(error)
     }
 
@@ -106,7 +106,7 @@ impl Failure {
     /// The file that the failure concerns, if it is known apart from the message.
     fn file(&self) -> Option<&str> {
         match self {
-            Failure::Engine(error) => error.place.file.as_deref(),
+            Failure::Engine(error) => error.location.file.as_deref(),
             Failure::Usage { file, .. } if file.is_empty() => None,
             Failure::Usage { file, .. }
             | Failure::Refused { file, .. }
@@ -128,9 +128,9 @@ impl Failure {
             object["file"] = json!(file);
         }
         if let Failure::Engine(error) = self {
-            object["archive_offset"] = json!(error.place.archive_offset);
-            object["block"] = json!(error.place.block);
-            object["content_offset"] = json!(error.place.content_offset);
+            object["archive_offset"] = json!(error.location.archive_offset);
+            object["block"] = json!(error.location.block);
+            object["content_offset"] = json!(error.location.content_offset);
         }
         object
     }

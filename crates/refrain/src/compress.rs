@@ -18,8 +18,11 @@ use crate::write::native::members::OutMember;
 use crate::write::native::output::Output;
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::Event;
-use crate::write::pipeline::budget::{Budget, KeptBytes};
-use crate::write::pipeline::reach::ReachTracker;
+use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::history_policy::{
+    BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
+};
+use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
 use crate::write::pipeline::run::{run, shared, store_history};
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
@@ -71,25 +74,23 @@ pub fn compress(
     for member in members {
         prepared.add(member)?;
     }
-    let has_pipes = prepared.sources.iter().any(Option::is_none);
-    let is_pipe_to_pipe = sink.read_back().is_none() && has_pipes;
-    // A directory can be read again; but who sends one through a pipe often has it restored at the other end.
-    let is_for_pipe = sink.read_back().is_none() && prepared.has_unknown_length;
-    let reach_bytes = reach(options, &tuning, is_for_pipe, is_pipe_to_pipe)?;
-    let kept = KeptBytes {
-        frames: prepared.log_bytes() + if is_pipe_to_pipe { reach_bytes } else { 0 },
-        packed: has_pipes && is_slow_to_decode(tuning.plan.codec),
+    let inputs = HistoryInputs {
+        members: prepared.member_sources(),
+        sink_reads_back: sink.read_back().is_some(),
+        decodes_slowly: is_slow_to_decode(tuning.plan.codec),
     };
+    let history = HistoryPolicy::decide(inputs);
+    let reach_bytes = reach(options, &tuning, inputs, history)?;
+    let frames_bytes = match history.retains_frames() {
+        true => reach_bytes,
+        false => 0,
+    };
+    let retained_bytes = prepared.log_bytes() + frames_bytes;
     let run = Run {
         tuning,
-        budget: Budget::new(&tuning, options.threads, kept)?,
+        budget: Budget::new(&tuning, options.threads, retained_bytes, history)?,
         reach_bytes,
         digests: &options.digests,
-        // Directories leave to them what their logs had no room for, unless they open slowly or cannot be read back.
-        opens_blocks: has_pipes
-            || prepared.log_memory.is_some()
-                && sink.read_back().is_some()
-                && !is_slow_to_decode(tuning.plan.codec),
         watch,
     };
     crew(options.threads.max(1), |crew| {
@@ -97,22 +98,25 @@ pub fn compress(
     })
 }
 
-/// The promise to decoders that cannot seek. What this side can read again, from its sources or its own output, it may
-/// refer to at any distance; from pipe to pipe both sides keep to the memory they were given, and so they do with a directory in place of
-/// the first.
+/// The number of the archive's latest bytes that a decoder which cannot seek has to retain.
+///
+/// What this side can read again, from its sources or its own output, it may refer to at any distance. From a stream to a sink that cannot
+/// be read back both sides keep to the memory they were given. A directory written to such a sink is limited in the same way although it can
+/// be read again, because it is often restored at the other end of a pipe.
 fn reach(
     options: &CompressOptions,
     tuning: &Tuning,
-    is_for_pipe: bool,
-    is_pipe_to_pipe: bool,
+    inputs: HistoryInputs,
+    history: HistoryPolicy,
 ) -> Result<u64> {
-    let default = match is_for_pipe {
+    let is_limited = !inputs.sink_reads_back && inputs.members != MemberSources::Seekable;
+    let default = match is_limited {
         true => tuning.memory_bytes / 4,
         false => REACH_UNLIMITED,
     };
     let reach = options.reach_bytes.unwrap_or(default);
     let reach_max = tuning.memory_bytes / 2;
-    if is_pipe_to_pipe && reach > reach_max {
+    if history.retains_frames() && reach > reach_max {
         return Err(Error::limit(format!(
             "from pipe to pipe a reach of {reach} bytes is kept in memory, allowed are {reach_max}: \
              raise the memory limit"
@@ -133,8 +137,6 @@ struct Run<'a> {
     reach_bytes: u64,
     /// Further digests of every member.
     digests: &'a [DigestAlgorithm],
-    /// Blocks that were written are opened again for what cannot be read from its source.
-    opens_blocks: bool,
     watch: &'a dyn Watch,
 }
 
@@ -154,19 +156,24 @@ impl Run<'_> {
             ..
         } = prepared;
         let memory_bytes = self.tuning.memory_bytes;
-        let written = self
-            .opens_blocks
-            .then(|| Arc::new(WrittenBlocks::new(sink.read_back(), memory_bytes)));
+        let history = self.budget.history;
+        let written = history.block_frames().map(|frames| {
+            let archive = match frames {
+                BlockFrames::InArchive => sink.read_back(),
+                BlockFrames::InMemory => None,
+            };
+            Arc::new(WrittenBlocks::new(archive, memory_bytes))
+        });
         let blocks = written.clone().map(|written| written as Arc<_>);
-        let history = store_history(&self.budget, sources, blocks)?;
+        let store = store_history(&self.budget, sources, blocks)?;
         let shared = shared(self.tuning, &self.budget);
         let block_bytes = self.tuning.rules.block_bytes;
-        let reach = ReachTracker::new(self.reach_bytes, self.reach_margin(), block_bytes);
-        let packed_reach = match self.budget.packed_bytes {
-            0 => REACH_UNLIMITED,
-            packed_bytes => packed_bytes,
+        let limits = ReachLimits {
+            stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
+            margin_bytes: self.reach_margin(),
+            copies_bytes: (history.makes_copies()).then_some(self.budget.copies_bytes),
         };
-        let packed_reach = ReachTracker::new(packed_reach, 0, block_bytes);
+        let reach = ReachFloors::new(limits, block_bytes);
         let members = members.into_iter();
         let members = members.map(|plan| OutMember::new(plan, self.digests));
         let output = Output::begin(sink, &self.head())?;
@@ -174,7 +181,7 @@ impl Run<'_> {
             output,
             members.collect(),
             shared.clone(),
-            (reach, packed_reach),
+            reach,
             written,
             content_bytes_total,
             self.watch,
@@ -184,7 +191,7 @@ impl Run<'_> {
             &shared,
             self.budget,
             intake,
-            history,
+            store,
             assembler,
             self.watch,
         )?;

@@ -1,6 +1,6 @@
 //! One failure: what kind, where, and why.
 //!
-//! The crates below say *what* is wrong with their values; here the place is added: file, archive offset, block.
+//! The crates below say *what* is wrong with their values; here the location is added: file, archive offset, block.
 
 use std::fmt;
 use std::io;
@@ -32,7 +32,7 @@ pub enum ErrorKind {
 
 /// Where it happened, as far as is known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Name of the file or member.
     pub file: Option<String>,
     /// Offset in the archive, in bytes.
@@ -49,7 +49,7 @@ pub struct Error {
     /// What kind.
     pub kind: ErrorKind,
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// Why.
     pub cause: Box<dyn std::error::Error + Send + Sync>,
 }
@@ -62,7 +62,7 @@ impl Error {
     ) -> Error {
         Error {
             kind,
-            place: Place::default(),
+            location: Location::default(),
             cause: cause.into(),
         }
     }
@@ -82,28 +82,28 @@ impl Error {
     /// Adds the file's name, unless one is known.
     #[must_use]
     pub fn in_file(mut self, name: impl Into<String>) -> Error {
-        self.place.file.get_or_insert(name.into());
+        self.location.file.get_or_insert(name.into());
         self
     }
 
     /// Adds the offset in the archive, unless one is known.
     #[must_use]
     pub fn at_offset(mut self, offset: u64) -> Error {
-        self.place.archive_offset.get_or_insert(offset);
+        self.location.archive_offset.get_or_insert(offset);
         self
     }
 
     /// Adds the block's number, unless one is known.
     #[must_use]
     pub fn in_block(mut self, block: u64) -> Error {
-        self.place.block.get_or_insert(block);
+        self.location.block.get_or_insert(block);
         self
     }
 
     /// Adds the offset in the content, unless one is known.
     #[must_use]
     pub fn at_content(mut self, offset: u64) -> Error {
-        self.place.content_offset.get_or_insert(offset);
+        self.location.content_offset.get_or_insert(offset);
         self
     }
 
@@ -117,12 +117,12 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place {
+        let Location {
             file,
             archive_offset,
             block,
             content_offset,
-        } = &self.place;
+        } = &self.location;
         if let Some(file) = file {
             write!(f, "{file}: ")?;
         }

@@ -62,18 +62,17 @@ mod hash;
 mod levels;
 pub mod lrzip;
 mod options;
+pub mod pool;
 mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod read;
+pub mod stages;
+pub mod storage;
 mod store;
 mod tree_source;
 mod tuning;
 mod write;
-
-pub use refrain_pool as pool;
-pub use refrain_pool::stages;
-pub use refrain_storage as storage;
 
 pub use archive::Archive;
 pub use archive_info::{
@@ -81,7 +80,7 @@ pub use archive_info::{
 };
 pub use compress::{CompressSummary, compress};
 pub use dialect::Dialect;
-pub use error::{Error, ErrorKind, Place, Result};
+pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};

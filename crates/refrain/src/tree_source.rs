@@ -16,7 +16,7 @@ use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes};
 
-use crate::store::packed::Packed;
+use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::PAGE_BYTES;
 
 /// Records to begin with.
@@ -62,7 +62,7 @@ impl LogMemory {
 /// Headers and paths are one text, packed page by page: the 167,509 entries of two kernel trees take 9.3 MB, records included, 55 bytes each.
 pub(crate) struct Log {
     records: Vec<Record>,
-    packed: Vec<Packed>,
+    packed: Vec<CompressedCopy>,
     /// The text's end, less than a page.
     open: Vec<u8>,
     /// The page that was read last, and its number.
@@ -125,9 +125,9 @@ impl Log {
         self.open.extend_from_slice(header);
         self.open.extend_from_slice(path);
         while self.open.len() >= PAGE_BYTES {
-            let page = Packed::new(&mut self.workspace, &self.open[..PAGE_BYTES]).ok()?;
+            let page = CompressedCopy::new(&mut self.workspace, &self.open[..PAGE_BYTES]).ok()?;
             // The list of pages may have room for twice as many.
-            let bytes = page.memory_bytes() + 2 * size_of::<Packed>() as u64;
+            let bytes = page.memory_bytes() + 2 * size_of::<CompressedCopy>() as u64;
             self.memory.take(bytes).then_some(())?;
             self.packed.push(page);
             self.open.drain(..PAGE_BYTES);

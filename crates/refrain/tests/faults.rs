@@ -11,13 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::*;
-use refrain::storage::{
-    FaultPlan, FaultySink, FaultySource, FaultyStream, MemoryOutput, MemorySink, MemorySource,
-    Sink, Source,
-};
+use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{
     CompressOptions, Content, ErrorKind, Member, MemberStart, Result, Targets, Unwatched,
 };
+use refrain_storage::faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 use refrain_testkit::data;
 
 /// Enough for several segments and a block of more than one page.

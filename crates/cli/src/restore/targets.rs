@@ -151,11 +151,15 @@ fn into_error(failure: Failure) -> Error {
         Failure::Storage(error) => (None, error.into()),
         Failure::Exists { file } => (Some(file), EXISTS_TEXT.into()),
     };
-    let place = refrain::Place {
+    let location = refrain::Location {
         file: file.as_deref().map(printable),
         ..Default::default()
     };
-    Error { kind, place, cause }
+    Error {
+        kind,
+        location,
+        cause,
+    }
 }
 
 #[cfg(test)]
@@ -178,7 +182,7 @@ mod tests {
         };
         for (before, after) in failures().into_iter().zip(failures().map(into_error)) {
             assert_eq!(before.exit(), Exit::from(after.kind));
-            assert_eq!(after.place.file.as_deref(), Some("f"));
+            assert_eq!(after.location.file.as_deref(), Some("f"));
         }
     }
 }

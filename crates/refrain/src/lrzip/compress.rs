@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use refrain_format::REACH_UNLIMITED;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, LzmaProperties, Version};
 use refrain_lrzip_codec::LrzipPlan;
 use refrain_pool::{Crew, crew};
@@ -19,11 +18,14 @@ use crate::store::lrzip::keys::make_keys;
 use crate::write::input::{MemberInput, Prepared, tell_late};
 use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
-use crate::write::lrzip::reread::KeptBlocks;
-use crate::write::lrzip::seal::Sealer;
+use crate::write::lrzip::encryption::ItemEncryption;
+use crate::write::lrzip::retained_blocks::RetainedBlocks;
 use crate::write::pipeline::assembly::Event;
-use crate::write::pipeline::budget::{Budget, KeptBytes, Load};
-use crate::write::pipeline::reach::ReachTracker;
+use crate::write::pipeline::budget::{Budget, Load};
+use crate::write::pipeline::history_policy::{
+    BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
+};
+use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
 use crate::write::pipeline::run::{run, shared, store_history};
 
 /// What a run made.
@@ -63,20 +65,18 @@ pub fn compress_lrzip(
     let tuning = LrzipTuning::new(options)?;
     let mut prepared = Prepared::new(tuning.tuning.memory_bytes);
     prepared.add(member)?;
-    let older = OlderBlocks::of(&prepared, sink, options, &tuning);
-    let kept_bytes = older.as_ref().map_or(0, OlderBlocks::kept_bytes);
+    let history = history_policy(&prepared, sink, options);
+    let reach_bytes = retained_reach_bytes(history, tuning.tuning.memory_bytes);
     let load = Load {
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
-        kept: KeptBytes {
-            frames: tuning.kept_bytes + kept_bytes + prepared.log_bytes(),
-            packed: false,
-        },
+        retained_bytes: tuning.kept_bytes + reach_bytes.unwrap_or(0) + prepared.log_bytes(),
+        history,
     };
     let mut header = header(tuning.cut.plan);
     let sealer = match &options.encryption {
-        None => Sealer::open(),
+        None => ItemEncryption::open(),
         Some(encryption) => sealer(encryption, &mut header, watch)?,
     };
     let run = Run {
@@ -85,47 +85,27 @@ pub fn compress_lrzip(
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink, (header, sealer, older))
+        run.compress(crew, prepared, sink, (header, sealer))
     })
 }
 
-/// Blocks that are opened again, for content that cannot be read twice.
-struct OlderBlocks {
-    blocks: Arc<KeptBlocks>,
-    reach_bytes: u64,
+/// Where store bytes are read again. A directory is read from its log alone. A copy of each ZPAQ block in another form is retained in
+/// memory instead, because decoding ZPAQ takes as long as encoding it, and encrypted blocks are not read back.
+fn history_policy(prepared: &Prepared, sink: &dyn Sink, options: &LrzipOptions) -> HistoryPolicy {
+    let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
+    HistoryPolicy::decide(HistoryInputs {
+        members: match prepared.member_sources() {
+            MemberSources::Directories => MemberSources::Seekable,
+            members => members,
+        },
+        sink_reads_back: is_readable && sink.read_back().is_some(),
+        decodes_slowly: false,
+    })
 }
 
-impl OlderBlocks {
-    /// From the archive at any distance, or, where that is not possible or too slow, from memory, of which a quarter is for that.
-    /// `None` when all content can be read twice.
-    fn of(
-        prepared: &Prepared,
-        sink: &dyn Sink,
-        options: &LrzipOptions,
-        tuning: &LrzipTuning,
-    ) -> Option<OlderBlocks> {
-        if prepared.sources.iter().all(Option::is_some) {
-            return None;
-        }
-        let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
-        let archive = sink.read_back().filter(|_| is_readable);
-        let reach_bytes = match archive {
-            Some(_) => REACH_UNLIMITED,
-            None => tuning.tuning.memory_bytes / 4,
-        };
-        Some(OlderBlocks {
-            blocks: Arc::new(KeptBlocks::new(archive)),
-            reach_bytes,
-        })
-    }
-
-    /// Memory that they take, in bytes.
-    fn kept_bytes(&self) -> u64 {
-        match self.reach_bytes {
-            REACH_UNLIMITED => 0,
-            reach_bytes => reach_bytes,
-        }
-    }
+/// How far back extents may refer where blocks are retained in memory: a quarter of the memory is for that.
+fn retained_reach_bytes(history: HistoryPolicy, memory_bytes: u64) -> Option<u64> {
+    history.retains_frames().then_some(memory_bytes / 4)
 }
 
 struct Run<'a> {
@@ -140,7 +120,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
         prepared: Prepared,
         sink: &mut dyn Sink,
-        (header, sealer, older): (Header, Sealer, Option<OlderBlocks>),
+        (header, sealer): (Header, ItemEncryption),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
         let Prepared {
@@ -149,18 +129,29 @@ impl Run<'_> {
             late_notices,
             ..
         } = prepared;
-        let blocks = older.as_ref().map(|older| older.blocks.clone() as Arc<_>);
-        let history = store_history(&self.budget, sources, blocks)?;
+        let history = self.budget.history;
+        let blocks = history.block_frames().map(|frames| {
+            let archive = match frames {
+                BlockFrames::InArchive => sink.read_back(),
+                BlockFrames::InMemory => None,
+            };
+            Arc::new(RetainedBlocks::new(archive))
+        });
+        let reader = blocks.clone().map(|blocks| blocks as Arc<_>);
+        let store = store_history(&self.budget, sources, reader)?;
+        let limits = ReachLimits {
+            stated_bytes: retained_reach_bytes(history, self.tuning.tuning.memory_bytes),
+            margin_bytes: 0,
+            copies_bytes: None,
+        };
+        let reach = ReachFloors::new(limits, self.tuning.cut.block_bytes);
         let shared = shared(self.tuning.tuning, &self.budget);
         let assembler = LrzipAssembler::new(
             sink,
             header,
             self.tuning.cut,
             sealer,
-            older.map(|older| BlockHistory {
-                blocks: older.blocks,
-                reach: ReachTracker::new(older.reach_bytes, 0, self.tuning.cut.block_bytes),
-            }),
+            blocks.map(|blocks| BlockHistory { blocks, reach }),
             content_bytes_total,
             self.watch,
         );
@@ -169,7 +160,7 @@ impl Run<'_> {
             &shared,
             self.budget,
             intake,
-            history,
+            store,
             assembler,
             self.watch,
         )?;
@@ -219,7 +210,11 @@ const CBC_NOTICE: &str = "AES-128-CBC as lrzip 0.6 has it is WEAK protection: no
      in about a second each; choose a long random one, or another program to encrypt";
 
 /// What encrypts, and what the header says of it.
-fn sealer(encryption: &LrzipEncryption, header: &mut Header, watch: &dyn Watch) -> Result<Sealer> {
+fn sealer(
+    encryption: &LrzipEncryption,
+    header: &mut Header,
+    watch: &dyn Watch,
+) -> Result<ItemEncryption> {
     let mut seed = [0; SEED_BYTES];
     getrandom::fill(&mut seed).map_err(|error| {
         let cause = format!("the system gives no random numbers: {error}");
@@ -247,7 +242,7 @@ fn sealer(encryption: &LrzipEncryption, header: &mut Header, watch: &dyn Watch) 
     };
     let keys = make_keys(&cipher, header.version, Some(&encryption.password))?;
     header.cipher = Some(cipher);
-    Ok(Sealer::new(&cipher, keys, draw))
+    Ok(ItemEncryption::new(&cipher, keys, draw))
 }
 
 fn summary(totals: &Totals, md5: DigestValue) -> LrzipSummary {

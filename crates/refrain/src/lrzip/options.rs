@@ -9,7 +9,7 @@ use refrain_lrzip_codec::LrzipPlan;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Level, PasswordSource};
 use crate::tuning::{MEMORY_BYTES_MIN, Tuning, prev_power_of_two, resume_spacing};
-use crate::write::lrzip::assemble::Cut;
+use crate::write::lrzip::assemble::CutPlan;
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
 const KIB: u64 = 1 << 10;
@@ -128,7 +128,7 @@ impl Default for LrzipOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
-    pub cut: Cut,
+    pub cut: CutPlan,
     /// Memory for blocks that are encoded and wait for the place of the next one, and for the lists that records are made from, at most.
     pub kept_bytes: u64,
 }
@@ -187,7 +187,7 @@ impl LrzipTuning {
                 near_one_in: None,
                 memory_bytes,
             },
-            cut: Cut {
+            cut: CutPlan {
                 plan,
                 block_bytes,
                 blocks_per_group: (group_bytes / block_bytes).max(1) as usize,

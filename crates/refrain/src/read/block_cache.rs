@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use refrain_pool::OnceValue;
 
-use crate::store::packed::Packed;
+use crate::store::compressed_copy::CompressedCopy;
 
 /// A block that was opened: all of it, or its first bytes.
 pub(crate) type Opened = Arc<OnceValue<Arc<Vec<u8>>>>;
@@ -36,7 +36,7 @@ pub(crate) struct BlockCache {
     bytes: u64,
     bytes_max: u64,
     /// By hash of the block's number.
-    packed: BTreeMap<u64, Arc<Packed>>,
+    packed: BTreeMap<u64, Arc<CompressedCopy>>,
     packed_bytes: u64,
     /// Blocks of slow codecs were met: three quarters of the room are for packed ones.
     is_packing: bool,
@@ -106,7 +106,7 @@ impl BlockCache {
     }
 
     /// The block in its packed form, unless it is open as well.
-    pub(crate) fn packed(&self, block: u64) -> Option<Arc<Packed>> {
+    pub(crate) fn packed(&self, block: u64) -> Option<Arc<CompressedCopy>> {
         match self.blocks.contains_key(&block) {
             true => None,
             false => self.packed.get(&rank(block)).cloned(),
@@ -115,7 +115,7 @@ impl BlockCache {
 
     /// Takes the packed form of a block in place of the open one, and lets others go for it. `None`: it could not be packed, and
     /// will be decoded again.
-    pub(crate) fn put_packed(&mut self, block: u64, packed: Option<Packed>) {
+    pub(crate) fn put_packed(&mut self, block: u64, packed: Option<CompressedCopy>) {
         if self.blocks.get(&block).is_some_and(|open| open.is_leaving) {
             self.remove(block);
         }
@@ -268,9 +268,9 @@ mod tests {
     }
 
     /// The packed form of a block of noise; takes a little more than `bytes`.
-    fn packed(bytes: usize) -> Packed {
+    fn packed(bytes: usize) -> CompressedCopy {
         let noise: Vec<u8> = (0..bytes as u64).map(|at| (rank(at) >> 40) as u8).collect();
-        Packed::new(&mut Workspace::new(), &noise).expect("packs")
+        CompressedCopy::new(&mut Workspace::new(), &noise).expect("packs")
     }
 
     #[test]

@@ -9,8 +9,8 @@ use refrain_pool::{Lock, Permits};
 use crate::error::{Error, Result};
 use crate::read::block_cache::{BlockCache, CodecMemory};
 use crate::read::epoch_map::{EpochMap, Origin};
-use crate::store::packed::{OpenedPages, Packed};
-use crate::store::workspaces::{EncodeSpace, Workspaces};
+use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
+use crate::store::workspaces::{CodecScratch, Workspaces};
 
 /// Which block holds a byte of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
 pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
     pub(super) resources: DecodeResources,
-    opened_pages: OpenedPages,
+    opened_pages: DecodedPages,
 }
 
 impl StoreReader {
@@ -96,7 +96,7 @@ impl StoreReader {
                 codec_memory: Permits::new(codecs.bytes_max),
                 cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
             },
-            opened_pages: OpenedPages::default(),
+            opened_pages: DecodedPages::default(),
         }
     }
 
@@ -207,9 +207,9 @@ impl StoreReader {
         let Some(packed) = self.resources.cache.lock().packed(place.block) else {
             return false;
         };
-        let read = |space: &mut EncodeSpace| {
+        let read = |space: &mut CodecScratch| {
             let workspace = &mut space.codec;
-            packed.read_by(
+            packed.read_through(
                 &self.opened_pages,
                 place.block,
                 workspace,
@@ -252,7 +252,7 @@ impl StoreReader {
         let packed = self
             .resources
             .workspaces
-            .with(|space| Packed::new(&mut space.codec, &bytes));
+            .with(|space| CompressedCopy::new(&mut space.codec, &bytes));
         let mut cache = self.resources.cache.lock();
         cache.put_packed(block, packed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {

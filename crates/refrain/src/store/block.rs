@@ -1,4 +1,4 @@
-//! Blocks: encoded from pages into frames, and decoded from them.
+//! Blocks of the native dialect, encoded from pages into frames.
 
 use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, FallbackReason, encode_block, is_slow_to_decode,
@@ -9,36 +9,38 @@ use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
 use crate::error::Result;
 use crate::store::coding::coding;
-use crate::store::packed::Packed;
+use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
-use crate::store::workspaces::{EncodeSpace, Workspaces};
+use crate::store::workspaces::{CodecScratch, Workspaces};
 
-// The checksum of a block is made of those of its pages.
+// The checksum of a block is joined from the checksums of its pages.
 const _: () = assert!(PAGE_BYTES == CHECKSUM_CHUNK_BYTES);
 
-/// A block to be encoded.
-pub(crate) struct BlockJob {
+/// A block whose pages are complete, before it is encoded.
+pub(crate) struct UnencodedBlock {
     pub block_id: u64,
     pub store_start: u64,
     pub pages: Vec<Page>,
-    /// The match stage saw repeats around here that it may have left to the codec.
+    /// Whether the match stage found repeats in the block's epochs, some of which may be left to the codec.
     pub has_repeats: bool,
-    /// The match stage left many repeats around here to the codec, which should see their source itself.
+    /// Whether many repeats are left to the codec because their source is within its window.
     pub has_near_repeats: bool,
 }
 
-/// The frame of a block: in one piece, or, if the block is stored as it is, its heads and its pages.
+/// The frame of a block: in one piece, or, for a block that is stored uncompressed, its headers and its pages.
 pub(crate) struct BlockFrame {
     pub bytes: Vec<u8>,
+    /// The pages of a stored block, which follow `bytes`.
     pub stored: Vec<Page>,
 }
 
 impl BlockFrame {
-    /// Bytes that are not in `bytes`.
+    /// The number of bytes in the pages.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.stored.iter().map(|page| page.len() as u64).sum()
     }
 
+    /// The number of bytes in the whole frame.
     pub(crate) fn frame_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.stored_bytes()
     }
@@ -55,26 +57,28 @@ impl BlockFrame {
 /// A block that was encoded.
 pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
-    pub head: BlockHeader,
+    pub header: BlockHeader,
     pub page_checksums: Vec<u64>,
-    /// A copy that opens fast, where one was asked for and the block itself would open slowly.
-    pub packed: Option<Packed>,
+    /// A compressed copy that decodes quickly, if one was requested and the block itself decodes slowly.
+    pub copy: Option<CompressedCopy>,
 }
 
-impl BlockJob {
+impl UnencodedBlock {
+    /// The number of bytes in the pages.
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the block and builds its frame, all but the sequence number. `packs` asks for a packed copy as well.
+    /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy` a compressed copy is made as well if the
+    /// block decodes slowly.
     pub(crate) fn encode(
         self,
         workspaces: &Workspaces,
         plan: &BlockPlan,
-        packs: bool,
+        makes_copy: bool,
     ) -> Result<EncodedBlock> {
         let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
-        let mut head = BlockHeader {
+        let mut header = BlockHeader {
             block_id: self.block_id,
             store_start: self.store_start,
             raw_bytes: self.raw_bytes(),
@@ -82,78 +86,84 @@ impl BlockJob {
             coding: Coding::none(),
         };
         let plan = &self.plan(plan);
-        let is_stored = plan.codec == CodecId::NONE || self.is_noise(workspaces, plan)?;
-        let mut packed = None;
+        let is_stored = plan.codec == CodecId::NONE || self.is_incompressible(workspaces, plan)?;
+        let mut copy = None;
         let frame = if is_stored {
             let is_fallback = plan.codec != CodecId::NONE;
             let reason = is_fallback.then_some(FallbackReason::Incompressible);
-            head.coding = coding(&BlockDescription::stored(reason))?;
+            header.coding = coding(&BlockDescription::stored(reason))?;
             BlockFrame {
-                bytes: head.finish_detached(&page_checksums)?,
+                bytes: header.finish_detached(&page_checksums)?,
                 stored: self.pages,
             }
         } else {
-            let mut builder = BlockHeader::builder(workspaces.frame());
-            let squeezed = workspaces.with(|space| self.squeeze(space, plan, builder.payload()))?;
-            head.coding = coding(&squeezed)?;
-            if packs && is_slow_to_decode(squeezed.codec) {
-                packed = Some(workspaces.with(|space| self.pack(space))?);
+            let mut builder = BlockHeader::builder(workspaces.frame_buffer());
+            let description =
+                workspaces.with(|scratch| self.encode_raw(scratch, plan, builder.payload()))?;
+            header.coding = coding(&description)?;
+            if makes_copy && is_slow_to_decode(description.codec) {
+                copy = Some(workspaces.with(|scratch| self.compressed_copy(scratch))?);
             }
             BlockFrame {
-                bytes: head.finish(builder)?,
+                bytes: header.finish(builder)?,
                 stored: vec![],
             }
         };
         Ok(EncodedBlock {
             frame,
-            head,
+            header,
             page_checksums,
-            packed,
+            copy,
         })
     }
 
-    /// The plan for this block: long-distance matching, if it is planned at all, is for blocks with many near repeats.
+    /// The plan for this block. Only blocks with many near repeats get the codec's long-distance matching, if it is planned at all.
     fn plan(&self, plan: &BlockPlan) -> BlockPlan {
         let mut plan = *plan;
         plan.settings.long_distance &= self.has_near_repeats;
         plan
     }
 
-    /// Whether no codec would find anything. The match stage has seen the whole, so a sample is enough; and what is stored is
-    /// neither joined nor copied.
-    fn is_noise(&self, workspaces: &Workspaces, plan: &BlockPlan) -> Result<bool> {
+    /// Whether no codec would make the block smaller. The match stage has examined the whole block, so a sample of it is enough here.
+    /// Pages of a stored block are neither joined nor copied.
+    fn is_incompressible(&self, workspaces: &Workspaces, plan: &BlockPlan) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
-        let look = |space: &mut EncodeSpace| {
-            looks_incompressible(&mut space.codec, &parts, plan.filter_trial)
+        let analyze = |scratch: &mut CodecScratch| {
+            looks_incompressible(&mut scratch.codec, &parts, plan.filter_trial)
         };
-        Ok(workspaces.with(look)?)
+        Ok(workspaces.with(analyze)?)
     }
 
-    fn squeeze(
+    fn encode_raw(
         &self,
-        space: &mut EncodeSpace,
+        scratch: &mut CodecScratch,
         plan: &BlockPlan,
         out: &mut Vec<u8>,
     ) -> Result<BlockDescription> {
         if let [page] = &self.pages[..] {
-            return Ok(encode_block(&mut space.codec, page, plan, out)?);
+            return Ok(encode_block(&mut scratch.codec, page, plan, out)?);
         }
-        space.joined.clear();
+        scratch.joined.clear();
         self.pages
             .iter()
-            .for_each(|page| space.joined.extend_from_slice(page));
-        Ok(encode_block(&mut space.codec, &space.joined, plan, out)?)
+            .for_each(|page| scratch.joined.extend_from_slice(page));
+        Ok(encode_block(
+            &mut scratch.codec,
+            &scratch.joined,
+            plan,
+            out,
+        )?)
     }
 
-    fn pack(&self, space: &mut EncodeSpace) -> Result<Packed> {
+    fn compressed_copy(&self, scratch: &mut CodecScratch) -> Result<CompressedCopy> {
         let pages = self.pages.iter().map(|page| &page[..]);
-        Ok(Packed::of_pages(
-            &mut space.codec,
+        Ok(CompressedCopy::of_pages(
+            &mut scratch.codec,
             pages,
-            &mut space.packed,
+            &mut scratch.copy,
         )?)
     }
 }

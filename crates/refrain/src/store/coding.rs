@@ -1,11 +1,11 @@
-//! How the archive states a section's coding and how the codec states it: both translations, and the decoding of a section.
+//! Translation between the two forms of a section's coding, the codec's and the archive's, and the decoding of a section.
 
 use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
 use refrain_format::Coding;
 
 use crate::error::Result;
 
-/// What the codec says of a block, in the archive's words.
+/// The archive's form of what the codec states of a block.
 pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     let filters: Vec<_> = description
         .filters
@@ -21,7 +21,7 @@ pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     )?)
 }
 
-/// What the archive says of a block, in the codec's words.
+/// The codec's form of what the archive states of a block, checked.
 pub(crate) fn description(
     coding: &Coding,
     raw_bytes: u64,
@@ -35,7 +35,7 @@ pub(crate) fn description(
     .check(raw_bytes)
 }
 
-/// Opens a coded section that has no checksum of its own here (the caller checks).
+/// Decodes a coded section. It has no checksum here: the caller checks the result.
 pub(crate) fn decode_section(
     workspace: &mut Workspace,
     coding: &Coding,

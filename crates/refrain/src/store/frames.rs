@@ -1,4 +1,4 @@
-//! Frames, read and checked one at a time.
+//! Frame input: frames are read and checked one at a time.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::store::exact_read::read_full;
 /// A payload is read in steps of this many bytes, so that a forged size takes no memory that the archive does not fill.
 const READ_STEP_BYTES: u64 = 1 << 20;
 
-/// A frame whose header and payload checksum are right.
+/// A frame whose header and payload match their checksums.
 pub(crate) struct CheckedFrame {
     pub offset: u64,
     pub header: FrameHeader,
     pub payload: Arc<Vec<u8>>,
 }
 
-/// What a reader with so much memory is willing to take.
+/// The limits of a reader with `memory_bytes` of memory.
 pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
     let extent_bytes = size_of::<refrain_format::Extent>() as u64;
     Limits {
@@ -34,11 +34,11 @@ pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
     }
 }
 
-/// Where archive bytes come from, forward.
+/// The bytes of an archive that is read from front to back.
 pub(crate) enum ArchiveFeed {
     /// An archive that can be read at any offset.
     Source(Arc<dyn Source>),
-    /// An archive that comes through a pipe.
+    /// A non-seekable stream.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// A reader that has checked the magic.
+    /// Starts reading; checks the magic bytes.
     pub(crate) fn open(feed: ArchiveFeed, limits: Limits) -> Result<FrameReader> {
         let size_bytes = match &feed {
             ArchiveFeed::Source(source) => Some(source.size_bytes()?),
@@ -80,7 +80,7 @@ impl FrameReader {
         Ok(reader)
     }
 
-    /// The next frame, or `None` at the end of the input.
+    /// Returns the next frame, or `None` at the end of the input.
     pub(crate) fn next(&mut self) -> Result<Option<CheckedFrame>> {
         let offset = self.offset;
         let mut stage = stage("read", 0);
@@ -121,7 +121,7 @@ impl FrameReader {
             self.offset += count as u64;
             if count < step {
                 let message = format!(
-                    "the archive ends inside a frame: {} of {} payload bytes are there",
+                    "the archive ends inside a frame: it has {} of {} payload bytes",
                     start + count,
                     header.payload_bytes
                 );
@@ -132,7 +132,7 @@ impl FrameReader {
         Ok(payload)
     }
 
-    /// Reads as much of `buffer` as there is, from the present offset on, which it does not move.
+    /// Fills `buffer` from the current offset on, as far as the input goes. Does not advance the offset of a source.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         Ok(match &mut self.feed {
             ArchiveFeed::Source(source) => source.read_at(self.offset, buffer)?,
@@ -141,7 +141,7 @@ impl FrameReader {
     }
 }
 
-/// Reads the frame at `offset`, which is known to be of this kind and size, if any is known.
+/// Reads the frame at `offset`, which must have this kind and, unless it is `None`, this size.
 pub(crate) fn read_frame_at(
     source: &dyn Source,
     offset: u64,
@@ -161,7 +161,7 @@ pub(crate) fn read_frame_at(
     Ok(frame)
 }
 
-/// Reads the frame at `offset`, whatever it is.
+/// Reads the frame at `offset`, of any kind.
 pub(crate) fn read_any_frame_at(
     source: &dyn Source,
     offset: u64,
@@ -174,7 +174,7 @@ pub(crate) fn read_any_frame_at(
         let bytes_left = source.size_bytes()?.saturating_sub(after);
         let header =
             UntrustedFrameHeader::parse(&head[..count])?.check(limits, Some(bytes_left))?;
-        // No more than is left in the file, by the check above.
+        // At most what is left of the file: the header was checked against that.
         let mut payload = vec![0; header.payload_bytes as usize];
         let count = source.read_at(after, &mut payload)?;
         header.check_payload(&payload[..count])?;

@@ -3,44 +3,45 @@
 use refrain_codec::Workspace;
 use refrain_pool::Lock;
 
-/// What one worker needs to encode.
+/// The scratch memory of one worker that encodes or decodes.
 #[derive(Default)]
-pub(crate) struct EncodeSpace {
+pub(crate) struct CodecScratch {
     pub codec: Workspace,
-    /// A block's pages, joined.
+    /// The pages of a block in one piece.
     pub joined: Vec<u8>,
-    /// A block's pages, packed.
-    pub packed: Vec<u8>,
+    /// The compressed copy of a block while it is made.
+    pub copy: Vec<u8>,
 }
 
-/// Workspaces and buffers wait here for the next job: as many as ever ran at once.
+/// Scratch memory and frame buffers that no job uses at the moment: as many as jobs ever ran at once.
 #[derive(Default)]
 pub(crate) struct Workspaces {
-    idle: Lock<Vec<EncodeSpace>>,
+    idle: Lock<Vec<CodecScratch>>,
     frames: Lock<Vec<Vec<u8>>>,
 }
 
-/// Buffers of written frames that are kept for the next ones.
-const FRAMES_KEPT_MAX: usize = 2;
+/// The number of buffers of written frames that are retained for the next frames.
+const FRAME_BUFFERS_MAX: usize = 2;
 
 impl Workspaces {
-    pub(crate) fn with<R>(&self, body: impl FnOnce(&mut EncodeSpace) -> R) -> R {
+    /// Calls `body` with scratch memory of its own.
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&mut CodecScratch) -> R) -> R {
         let mut space = self.idle.lock().pop().unwrap_or_default();
         let result = body(&mut space);
         self.idle.lock().push(space);
         result
     }
 
-    /// Keeps the buffer of a frame that was written.
-    pub(crate) fn keep_frame(&self, frame: Vec<u8>) {
+    /// Takes the buffer of a frame that was written back for the next one.
+    pub(crate) fn recycle_frame(&self, frame: Vec<u8>) {
         let mut frames = self.frames.lock();
-        if frames.len() < FRAMES_KEPT_MAX {
+        if frames.len() < FRAME_BUFFERS_MAX {
             frames.push(frame);
         }
     }
 
-    /// A buffer for a frame, perhaps one that was used before.
-    pub(crate) fn frame(&self) -> Vec<u8> {
+    /// A buffer for a frame.
+    pub(crate) fn frame_buffer(&self) -> Vec<u8> {
         self.frames.lock().pop().unwrap_or_default()
     }
 }

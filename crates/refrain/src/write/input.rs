@@ -12,7 +12,8 @@ use refrain_tree::{Entry, Timestamp, TreeReader};
 use crate::error::{Error, Result};
 use crate::progress::Watch;
 use crate::tree_source::{LogMemory, TreeSource};
-use crate::write::pipeline::intake::{Feed, IntakeMember};
+use crate::write::pipeline::history_policy::MemberSources;
+use crate::write::pipeline::intake::{IntakeMember, MemberFeed};
 
 /// One thing to put into an archive.
 pub struct MemberInput {
@@ -65,11 +66,11 @@ pub(crate) struct Prepared {
     pub members: Vec<MemberPlan>,
     pub sources: Vec<Option<Arc<dyn Source>>>,
     content_bytes_total: Option<u64>,
-    pub has_unknown_length: bool,
+    has_unknown_length: bool,
     pub late_notices: Vec<LateNotices>,
     /// What the logs of directories may take together, once there are any.
     log_bytes_max: u64,
-    pub log_memory: Option<LogMemory>,
+    log_memory: Option<LogMemory>,
 }
 
 /// A member as it will begin, and how its entries are taken.
@@ -94,6 +95,15 @@ impl Prepared {
     pub(crate) fn log_bytes(&self) -> u64 {
         let bytes = self.log_memory.as_ref().map(|_| self.log_bytes_max);
         bytes.unwrap_or(0)
+    }
+
+    /// How the members can be read again.
+    pub(crate) fn member_sources(&self) -> MemberSources {
+        match self.log_memory {
+            _ if self.sources.iter().any(Option::is_none) => MemberSources::Streams,
+            Some(_) => MemberSources::Directories,
+            None => MemberSources::Seekable,
+        }
     }
 
     /// Bytes of all contents, if they are known.
@@ -130,7 +140,7 @@ impl Prepared {
                     .push(size_notice(name, source.clone(), size_bytes));
                 self.sources.push(Some(source.clone()));
                 self.intake.push(IntakeMember {
-                    feed: Feed::Source(source),
+                    feed: MemberFeed::Source(source),
                     size_bytes,
                 });
             }
@@ -170,7 +180,7 @@ impl Prepared {
         self.has_unknown_length = true;
         self.sources.push(source);
         self.intake.push(IntakeMember {
-            feed: Feed::Stream(Arc::new(Lock::new(stream))),
+            feed: MemberFeed::Stream(Arc::new(Lock::new(stream))),
             size_bytes: 0,
         });
     }

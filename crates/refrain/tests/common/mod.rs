@@ -291,10 +291,10 @@ impl<F: FnMut(u64) -> Option<Vec<u8>>> Read for Generated<F> {
 /// Fails unless the error says where.
 #[track_caller]
 pub fn assert_has_place(error: &Error, what: &str) {
-    let place = &error.place;
-    let known = place.archive_offset.is_some()
-        || place.block.is_some()
-        || place.content_offset.is_some()
-        || place.file.is_some();
+    let location = &error.location;
+    let known = location.archive_offset.is_some()
+        || location.block.is_some()
+        || location.content_offset.is_some()
+        || location.file.is_some();
     assert!(known, "{what}: no place in: {error}");
 }

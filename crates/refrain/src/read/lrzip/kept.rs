@@ -6,7 +6,7 @@ use std::sync::Arc;
 use refrain_codec::{CodecId, Workspace};
 use refrain_pool::Lock;
 
-use crate::store::packed::Packed;
+use crate::store::compressed_copy::CompressedCopy;
 
 /// Pieces that are kept, by where they begin.
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct State {
 }
 
 struct Kept {
-    packed: Arc<Packed>,
+    packed: Arc<CompressedCopy>,
     length_bytes: u64,
 }
 
@@ -46,7 +46,7 @@ impl KeptPieces {
         needed_until: u64,
     ) {
         let codec = self.codec();
-        let packed = Packed::with_scratch(workspace, bytes, codec, scratch);
+        let packed = CompressedCopy::with_scratch(workspace, bytes, codec, scratch);
         let mut state = self.state.lock();
         let Ok(packed) = packed else {
             state.give_up();
@@ -97,7 +97,7 @@ impl KeptPieces {
     }
 
     /// The piece that holds this content: where it begins, its length, and its bytes.
-    pub(super) fn piece_at(&self, content_at: u64) -> Option<(u64, u64, Arc<Packed>)> {
+    pub(super) fn piece_at(&self, content_at: u64) -> Option<(u64, u64, Arc<CompressedCopy>)> {
         let state = self.state.lock();
         let (&start, kept) = state.pieces.range(..=content_at).next_back()?;
         let holds = content_at - start < kept.length_bytes;

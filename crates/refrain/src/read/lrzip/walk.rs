@@ -33,7 +33,7 @@ use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::store::frames::ArchiveFeed;
-use crate::store::workspaces::EncodeSpace;
+use crate::store::workspaces::CodecScratch;
 
 /// The event type of a walk's crew.
 pub(crate) struct Event(Kind);
@@ -404,7 +404,7 @@ impl Walk<'_, '_, '_> {
         self.crew.submit(Lane::Normal, move || {
             let _stage = stage("keep", bytes.len() as u64);
             let mut scratch = shared.buffers.get().unwrap_or_default();
-            let pack = |space: &mut EncodeSpace| {
+            let pack = |space: &mut CodecScratch| {
                 let (start, until) = (keep.start, keep.needed_until);
                 keep.kept
                     .keep(&mut space.codec, &mut scratch, start, &bytes, until);

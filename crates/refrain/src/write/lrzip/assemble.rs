@@ -13,29 +13,31 @@ use refrain_storage::Sink;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch};
 use crate::store::page::{PAGE_BYTES, Page};
-use crate::write::lrzip::encode::{Content, Encoded, Hashes, Job, LiteralJob, LrzipEncoding};
+use crate::write::lrzip::encode::{
+    BlockContent, ContentDigests, LrzipEncodeJob, LrzipEncoded, LrzipEncoding, UnencodedLiterals,
+};
+use crate::write::lrzip::encryption::ItemEncryption;
 use crate::write::lrzip::layout::{Layout, Place, Written};
 use crate::write::lrzip::records::{Insertion, Records};
-use crate::write::lrzip::reread::KeptBlocks;
-use crate::write::lrzip::seal::Sealer;
+use crate::write::lrzip::retained_blocks::RetainedBlocks;
 use crate::write::pipeline::assembly::Assembly;
+use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
-use crate::write::pipeline::reach::{ReachTracker, frame_bytes_max};
+use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
-use crate::write::pipeline::settle::Settled;
 
 /// Records in one block, at most, in bytes.
 const RECORDS_BLOCK_BYTES: usize = 4 << 20;
 
 /// How an archive is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct CutPlan {
     pub plan: LrzipPlan,
     /// Store bytes in one block of literals, at most.
     pub block_bytes: u64,
     /// After so many of them a block of records follows.
     pub blocks_per_group: usize,
-    /// Content of a chunk, at most, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
+    /// BlockContent of a chunk, at most, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
     pub chunk_bytes: Option<u64>,
     /// Memory for where store bytes came first, at most.
     pub records_memory_bytes: usize,
@@ -56,8 +58,8 @@ pub(crate) struct Totals {
 
 /// Blocks that are opened again, and how far back that may go.
 pub(crate) struct BlockHistory {
-    pub blocks: Arc<KeptBlocks>,
-    pub reach: ReachTracker,
+    pub blocks: Arc<RetainedBlocks>,
+    pub reach: ReachFloors,
 }
 
 /// The chunk that is being filled.
@@ -86,7 +88,7 @@ struct OpenBlock {
 pub(crate) struct LrzipAssembler<'a> {
     sink: &'a mut dyn Sink,
     header: Header,
-    cut: Cut,
+    cut: CutPlan,
     watch: &'a dyn Watch,
     /// Length of the content, if it is known.
     content_bytes_total: Option<u64>,
@@ -94,7 +96,7 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Of content that cannot be read twice.
     history: Option<BlockHistory>,
     /// Not here while an epoch goes into them.
-    hashes: Option<Box<Hashes>>,
+    hashes: Option<Box<ContentDigests>>,
     chunk: Option<OpenChunk>,
     block: OpenBlock,
     /// Literals that are not in the store and not yet in a block.
@@ -105,7 +107,7 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Bytes to be written.
     buffer: Vec<u8>,
     content_read: u64,
-    /// The epoch that is or was settled last.
+    /// The epoch that is or was committed last.
     epoch: u64,
     literal_blocks: u64,
     last_chunk_is_written: bool,
@@ -116,8 +118,8 @@ impl<'a> LrzipAssembler<'a> {
     pub(crate) fn new(
         sink: &'a mut dyn Sink,
         header: Header,
-        cut: Cut,
-        sealer: Sealer,
+        cut: CutPlan,
+        sealer: ItemEncryption,
         history: Option<BlockHistory>,
         content_bytes_total: Option<u64>,
         watch: &'a dyn Watch,
@@ -130,7 +132,7 @@ impl<'a> LrzipAssembler<'a> {
             content_bytes_total,
             layout: Layout::new(sealer),
             history,
-            hashes: Some(Box::new(Hashes::new())),
+            hashes: Some(Box::new(ContentDigests::new())),
             chunk: None,
             block: OpenBlock::default(),
             insertions: VecDeque::new(),
@@ -201,7 +203,7 @@ impl<'a> LrzipAssembler<'a> {
         Ok(self.header.to_bytes()?)
     }
 
-    fn add_page(&mut self, page: FilledPage, start: &mut dyn FnMut(Job)) -> Result<()> {
+    fn add_page(&mut self, page: FilledPage, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         self.block.has_repeats |= self.repeats.contains(&true);
         self.block.bytes += page.bytes.len() as u64;
         self.block.pages.push(page.bytes);
@@ -215,7 +217,7 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    fn close_block(&mut self, start: &mut dyn FnMut(Job)) -> Result<()> {
+    fn close_block(&mut self, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         let next = OpenBlock {
             store_start: self.block.store_start + self.block.bytes,
             first_page: self.block.first_page + self.block.pages.len() as u64,
@@ -231,12 +233,12 @@ impl<'a> LrzipAssembler<'a> {
             .map(|insertion| insertion.bytes().len())
             .sum();
         if let Some(history) = &mut self.history {
-            let bytes = block.bytes + added as u64;
+            let raw_bytes = block.bytes + added as u64;
             history
                 .reach
-                .filled(self.epoch, block.store_start, frame_bytes_max(bytes));
+                .block_filled(self.epoch, block.store_start, raw_bytes);
         }
-        let job = LiteralJob {
+        let job = UnencodedLiterals {
             number: self.literal_blocks,
             is_kept: self.history.is_some(),
             store_start: block.store_start,
@@ -246,7 +248,7 @@ impl<'a> LrzipAssembler<'a> {
             has_repeats: block.has_repeats,
         };
         self.literal_blocks += 1;
-        self.submit(place, Content::Literals(job), start);
+        self.submit(place, BlockContent::Literals(job), start);
         let blocks_per_group = self.cut.blocks_per_group;
         let chunk = self.open_chunk()?;
         chunk.blocks_in_group += 1;
@@ -258,7 +260,7 @@ impl<'a> LrzipAssembler<'a> {
 
     /// Ends a block of records; the next one has its place behind all that came so far. Does nothing if there are no records: who reads
     /// takes an empty block for damage.
-    fn close_records(&mut self, start: &mut dyn FnMut(Job)) -> Result<()> {
+    fn close_records(&mut self, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         let chunk = self.open_chunk()?;
         if chunk.raw_records.is_empty() {
             // What does not repeat is one record, as long as it goes on.
@@ -272,14 +274,19 @@ impl<'a> LrzipAssembler<'a> {
         let place = self.layout.reserve(Stream::Records);
         let chunk = self.open_chunk()?;
         let before = std::mem::replace(&mut chunk.records_place, place);
-        self.submit(before, Content::Records(raw), start);
+        self.submit(before, BlockContent::Records(raw), start);
         Ok(())
     }
 
-    fn submit(&mut self, place: Place, content: Content, start: &mut dyn FnMut(Job)) {
+    fn submit(
+        &mut self,
+        place: Place,
+        content: BlockContent,
+        start: &mut dyn FnMut(LrzipEncodeJob),
+    ) {
         self.layout.start(place);
         self.totals.blocks += 1;
-        start(Job {
+        start(LrzipEncodeJob {
             place,
             content,
             plan: self.cut.plan,
@@ -288,7 +295,11 @@ impl<'a> LrzipAssembler<'a> {
     }
 
     /// The chunk is complete; `last` is the page of the store that was being filled.
-    fn close_chunk(&mut self, last: Option<FilledPage>, start: &mut dyn FnMut(Job)) -> Result<()> {
+    fn close_chunk(
+        &mut self,
+        last: Option<FilledPage>,
+        start: &mut dyn FnMut(LrzipEncodeJob),
+    ) -> Result<()> {
         if let Some(page) = last {
             self.add_page(page, start)?;
         }
@@ -306,7 +317,7 @@ impl<'a> LrzipAssembler<'a> {
         chunk.records.end(crc, &mut chunk.raw_records)?;
         self.submit(
             chunk.records_place,
-            Content::Records(chunk.raw_records),
+            BlockContent::Records(chunk.raw_records),
             start,
         );
         self.layout.end_chunk();
@@ -362,32 +373,32 @@ impl Assembly for LrzipAssembler<'_> {
         Ok(())
     }
 
-    fn take_hashes(&mut self) -> Option<Box<Hashes>> {
+    fn take_digests(&mut self) -> Option<Box<ContentDigests>> {
         self.hashes.take()
     }
 
-    fn hashed(&mut self, hashes: Box<Hashes>) {
+    fn digested(&mut self, hashes: Box<ContentDigests>) {
         self.hashes = Some(hashes);
     }
 
-    fn epoch_settled(
+    fn epoch_committed(
         &mut self,
         epoch: u64,
-        settled: &mut Settled,
-        start: &mut dyn FnMut(Job),
+        committed: &mut CommittedEpoch,
+        start: &mut dyn FnMut(LrzipEncodeJob),
     ) -> Result<()> {
         self.epoch = epoch;
-        self.repeats = [settled.has_repeats, self.repeats[0]];
+        self.repeats = [committed.has_repeats, self.repeats[0]];
         let mut insertions = std::mem::take(&mut self.insertions);
         let chunk = self.open_chunk()?;
-        for extent in &std::mem::take(&mut settled.extents) {
+        for extent in &std::mem::take(&mut committed.extents) {
             (chunk.records).push(extent, &mut chunk.raw_records, &mut insertions)?;
         }
         let (chunk_content, is_last) = (chunk.records.content_bytes(), chunk.is_last);
         self.insertions = insertions;
-        self.totals.content_bytes += settled.content_bytes;
-        self.totals.store_bytes += settled.fresh_bytes;
-        for page in std::mem::take(&mut settled.filled) {
+        self.totals.content_bytes += committed.content_bytes;
+        self.totals.store_bytes += committed.fresh_bytes;
+        for page in std::mem::take(&mut committed.filled) {
             self.add_page(page, start)?;
         }
         if self.open_chunk()?.raw_records.len() >= RECORDS_BLOCK_BYTES {
@@ -395,7 +406,7 @@ impl Assembly for LrzipAssembler<'_> {
         }
         let is_full = (self.cut.chunk_bytes).is_some_and(|chunk| chunk_content >= chunk);
         if is_full && !is_last {
-            self.close_chunk(settled.state.history.take_last_page()?, start)?;
+            self.close_chunk(committed.state.history.take_last_page()?, start)?;
         }
         Ok(())
     }
@@ -403,7 +414,7 @@ impl Assembly for LrzipAssembler<'_> {
     fn finish_content(
         &mut self,
         last: Option<FilledPage>,
-        start: &mut dyn FnMut(Job),
+        start: &mut dyn FnMut(LrzipEncodeJob),
     ) -> Result<()> {
         if self.totals.content_bytes == 0 {
             self.content_bytes_total = Some(0);
@@ -426,10 +437,10 @@ impl Assembly for LrzipAssembler<'_> {
         Ok(())
     }
 
-    fn encoded(&mut self, encoded: Encoded) {
+    fn encoded(&mut self, encoded: LrzipEncoded) {
         if let (Some(history), Some((number, kept))) = (&mut self.history, encoded.kept) {
             let kept_bytes = kept.coded.len() as u64;
-            history.reach.encoded(number, kept_bytes);
+            history.reach.block_encoded(number, kept_bytes, 0);
             history.blocks.add(kept);
         }
         self.layout.fill(encoded.place, encoded.block);
@@ -479,10 +490,7 @@ impl Assembly for LrzipAssembler<'_> {
         };
         match &mut self.history {
             None => Some(of_chunk),
-            Some(history) => {
-                let is_ready = history.reach.is_ready_for(epoch);
-                is_ready.then(|| of_chunk.max(history.reach.floor_for(epoch)))
-            }
+            Some(history) => (history.reach.floor_for(epoch)).map(|floor| of_chunk.max(floor)),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::store::page::Page;
 use crate::write::lrzip::layout::{CodedBlock, Place};
 use crate::write::lrzip::records::Insertion;
-use crate::write::lrzip::reread::KeptBlock;
+use crate::write::lrzip::retained_blocks::RetainedBlock;
 use crate::write::pipeline::assembly::Encoding;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::EncodedPages;
@@ -26,7 +26,7 @@ const SQUEEZED_BYTES_MIN: usize = 64;
 pub(crate) struct LrzipEncoding;
 
 /// Pages of the store with what stands between them: the literals of a block.
-pub(crate) struct LiteralJob {
+pub(crate) struct UnencodedLiterals {
     /// Number of the block among those of literals.
     pub number: u64,
     pub store_start: u64,
@@ -40,32 +40,32 @@ pub(crate) struct LiteralJob {
 }
 
 /// What a block is made of.
-pub(crate) enum Content {
-    Literals(LiteralJob),
+pub(crate) enum BlockContent {
+    Literals(UnencodedLiterals),
     Records(Vec<u8>),
 }
 
 /// A block to be encoded.
-pub(crate) struct Job {
+pub(crate) struct LrzipEncodeJob {
     pub place: Place,
-    pub content: Content,
+    pub content: BlockContent,
     pub plan: LrzipPlan,
     /// Look at a sample first, and store what looks like noise.
     pub tries_sample: bool,
 }
 
 /// What came of it.
-pub(crate) struct Encoded {
+pub(crate) struct LrzipEncoded {
     pub place: Place,
     pub block: CodedBlock,
     /// Of literals.
     pub pages: Option<EncodedPages>,
     /// With the block's number, if it may have to be opened again.
-    pub kept: Option<(u64, KeptBlock)>,
+    pub kept: Option<(u64, RetainedBlock)>,
 }
 
 /// The digests that an archive states.
-pub(crate) struct Hashes {
+pub(crate) struct ContentDigests {
     pub md5: DigestHasher,
     /// Of the chunk so far.
     pub crc: crc32fast::Hasher,
@@ -74,9 +74,9 @@ pub(crate) struct Hashes {
 /// The CRC-32 as lrzip has it begins with 0 and is not inverted at the end; the library's begins with all ones, inverted.
 const CRC_START: u32 = u32::MAX;
 
-impl Hashes {
-    pub(crate) fn new() -> Hashes {
-        Hashes {
+impl ContentDigests {
+    pub(crate) fn new() -> ContentDigests {
+        ContentDigests {
             md5: DigestHasher::new(DigestAlgorithm::Md5),
             crc: crc32fast::Hasher::new_with_initial(CRC_START),
         }
@@ -90,46 +90,50 @@ impl Hashes {
 }
 
 impl Encoding for LrzipEncoding {
-    type Job = Job;
-    type Encoded = Encoded;
-    type Hashes = Box<Hashes>;
+    type EncodeJob = LrzipEncodeJob;
+    type Encoded = LrzipEncoded;
+    type Digests = Box<ContentDigests>;
 
-    fn encode(shared: &PipelineContext, job: Job) -> Result<Encoded> {
-        let Job {
+    fn encode(shared: &PipelineContext, job: LrzipEncodeJob) -> Result<LrzipEncoded> {
+        let LrzipEncodeJob {
             place,
             content,
             plan,
             tries_sample,
         } = job;
         let literals = match content {
-            Content::Records(raw) => {
+            BlockContent::Records(raw) => {
                 let _stage = stage("pack records", raw.len() as u64);
-                return Ok(Encoded {
+                return Ok(LrzipEncoded {
                     place,
                     block: squeeze(plan, &Arc::new(raw), None)?,
                     pages: None,
                     kept: None,
                 });
             }
-            Content::Literals(literals) => literals,
+            BlockContent::Literals(literals) => literals,
         };
         let mut stage = stage("encode", 0);
-        let is_noise = tries_sample && literals.is_noise(shared)?;
-        let plan = if is_noise { LrzipPlan::Stored } else { plan };
+        let is_incompressible = tries_sample && literals.is_incompressible(shared)?;
+        let plan = if is_incompressible {
+            LrzipPlan::Stored
+        } else {
+            plan
+        };
         let raw = Arc::new(literals.joined());
         stage.add_bytes(raw.len() as u64);
         let block = squeeze(plan, &raw, Some(literals.first_page))?;
         let pages = EncodedPages {
             first_page: literals.first_page,
             checksums: literals.pages.iter().map(|page| checksum64(page)).collect(),
-            is_noise,
-            packed: None,
+            is_incompressible,
+            copy: None,
         };
         let kept = match literals.is_kept {
             true => Some((literals.number, literals.kept(plan, &block, &raw)?)),
             false => None,
         };
-        Ok(Encoded {
+        Ok(LrzipEncoded {
             place,
             block,
             pages: Some(pages),
@@ -137,17 +141,17 @@ impl Encoding for LrzipEncoding {
         })
     }
 
-    fn hash(hashes: &mut Box<Hashes>, data: &EpochData) {
+    fn digest(digests: &mut Box<ContentDigests>, data: &EpochData) {
         for segment in &data.segments {
-            hashes.md5.update(&segment.bytes);
-            hashes.crc.update(&segment.bytes);
+            digests.md5.update(&segment.bytes);
+            digests.crc.update(&segment.bytes);
         }
     }
 }
 
-impl LiteralJob {
-    /// Whether no codec would find anything: see [`BlockJob`](crate::store::block::BlockJob).
-    fn is_noise(&self, shared: &PipelineContext) -> Result<bool> {
+impl UnencodedLiterals {
+    /// Whether no codec would find anything: see [`UnencodedBlock`](crate::store::block::UnencodedBlock).
+    fn is_incompressible(&self, shared: &PipelineContext) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);
         }
@@ -157,7 +161,7 @@ impl LiteralJob {
     }
 
     /// The block as it can be opened again, in time that is worth it.
-    fn kept(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<KeptBlock> {
+    fn kept(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<RetainedBlock> {
         let (codec, coded) = match (block.back_end, plan) {
             (BackEnd::None, _) => (LrzipCodec::Stored, block.coded.clone()),
             (BackEnd::Zpaq, _) => {
@@ -168,7 +172,7 @@ impl LiteralJob {
             }
             (_, plan) => (plan.codec(), block.coded.clone()),
         };
-        Ok(KeptBlock {
+        Ok(RetainedBlock {
             codec,
             coded,
             raw_bytes: block.raw_bytes,

@@ -11,7 +11,7 @@ use refrain_format::lrzip::{BackEnd, BlockHeader, Stream};
 use refrain_protect::lrzip::ItemKind;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::write::lrzip::seal::Sealer;
+use crate::write::lrzip::encryption::ItemEncryption;
 
 /// A block as it will be written, without its head.
 pub(crate) struct CodedBlock {
@@ -69,11 +69,11 @@ pub(crate) struct Layout {
     /// Where the first item is, counted from the first root of its chunk.
     position: u64,
     head_width_bytes: u8,
-    sealer: Sealer,
+    sealer: ItemEncryption,
 }
 
 impl Layout {
-    pub(crate) fn new(sealer: Sealer) -> Layout {
+    pub(crate) fn new(sealer: ItemEncryption) -> Layout {
         Layout {
             items: VecDeque::new(),
             first: 0,
@@ -84,7 +84,7 @@ impl Layout {
     }
 
     /// What encrypts.
-    pub(crate) fn sealer(&mut self) -> &mut Sealer {
+    pub(crate) fn sealer(&mut self) -> &mut ItemEncryption {
         &mut self.sealer
     }
 
@@ -271,7 +271,7 @@ mod tests {
     fn blocks_are_found_whatever_order_they_are_encoded_in() {
         for seed in 0..50 {
             let mut numbers = Rng::new(seed);
-            let mut layout = Layout::new(Sealer::open());
+            let mut layout = Layout::new(ItemEncryption::open());
             let mut out = Vec::new();
             layout.begin_chunk(vec![1, 2, 3], 3);
             let mut expected = Vec::new();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_block_waits_for_the_place_of_the_next_one_of_its_stream() {
-        let mut layout = Layout::new(Sealer::open());
+        let mut layout = Layout::new(ItemEncryption::open());
         let mut out = Vec::new();
         layout.begin_chunk(Vec::new(), 1);
         let records = layout.reserve(Stream::Records);

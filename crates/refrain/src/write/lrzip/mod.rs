@@ -15,9 +15,9 @@
 
 pub(crate) mod assemble;
 pub(crate) mod encode;
+pub(crate) mod encryption;
 pub(crate) mod layout;
+mod occurrences;
 pub(crate) mod records;
-pub(crate) mod reread;
+pub(crate) mod retained_blocks;
 mod runs;
-pub(crate) mod seal;
-mod seen;

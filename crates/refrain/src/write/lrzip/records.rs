@@ -6,7 +6,7 @@ use refrain_format::lrzip::RecordWriter;
 use refrain_longmatch::{Extent, Pattern};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::write::lrzip::seen::Seen;
+use crate::write::lrzip::occurrences::Occurrences;
 
 /// lrzip 0.651 writes a match that overlaps its own source period by period, one call of the system for each. So patterns are
 /// repeated at distances that grow to this many bytes (the first multiple of their period from there on), and records then copy at most
@@ -42,7 +42,7 @@ enum Pending {
 pub(crate) struct Records {
     writer: RecordWriter,
     pending: Pending,
-    seen: Seen,
+    seen: Occurrences,
     /// Distance of the last match.
     distance: Option<u64>,
     matched_bytes: u64,
@@ -54,18 +54,18 @@ impl Records {
         Records {
             writer,
             pending: Pending::Literals(0),
-            seen: Seen::new(store_start),
+            seen: Occurrences::new(store_start),
             distance: None,
             matched_bytes: 0,
         }
     }
 
-    /// Content of the chunk so far, in bytes.
+    /// BlockContent of the chunk so far, in bytes.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.seen.content_end()
     }
 
-    /// Content that records copy, in bytes.
+    /// BlockContent that records copy, in bytes.
     pub(crate) fn matched_bytes(&self) -> u64 {
         self.matched_bytes
     }

@@ -13,12 +13,12 @@ pub(super) struct Run {
 }
 
 /// A run in twelve bytes: both halves of `store`, and `content` counted from the piece's start.
-type Packed = [u32; 3];
+type CompressedCopy = [u32; 3];
 
 #[derive(Debug)]
 struct Piece {
     content_start: u64,
-    runs: Vec<Packed>,
+    runs: Vec<CompressedCopy>,
 }
 
 impl Piece {
@@ -33,7 +33,7 @@ impl Piece {
         self.runs.get(index).map(|packed| self.unpacked(packed))
     }
 
-    fn unpacked(&self, &[low, high, inside]: &Packed) -> Run {
+    fn unpacked(&self, &[low, high, inside]: &CompressedCopy) -> Run {
         Run {
             store: u64::from(low) | u64::from(high) << 32,
             content: self.content_start + u64::from(inside),
@@ -117,7 +117,7 @@ impl Runs {
 
     /// Forgets the oldest until the list takes at most `memory_bytes`.
     pub(super) fn forget(&mut self, memory_bytes: usize) {
-        let pieces_max = memory_bytes / (PIECE_RUNS * size_of::<Packed>());
+        let pieces_max = memory_bytes / (PIECE_RUNS * size_of::<CompressedCopy>());
         let forgotten = self.pieces.len().saturating_sub(pieces_max);
         self.pieces.drain(..forgotten);
     }
@@ -154,7 +154,7 @@ mod tests {
         }
         assert_eq!(at, None);
         assert_eq!(runs.last_at(|_| false), None);
-        runs.forget(2 * PIECE_RUNS * size_of::<Packed>());
+        runs.forget(2 * PIECE_RUNS * size_of::<CompressedCopy>());
         assert_eq!(runs.last(), Some(run(count - 1)));
         assert!(runs.first().is_some_and(|first| first != run(0)));
         runs.forget(0);

@@ -12,19 +12,19 @@ use refrain_pool::stages::stage;
 use crate::archive_info::BlockInfo;
 use crate::error::Result;
 use crate::progress::{Progress, Watch};
-use crate::store::block::{BlockJob, EncodedBlock};
-use crate::store::packed::Packed;
+use crate::store::block::{EncodedBlock, UnencodedBlock};
+use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
-use crate::write::native::extents::{EncodedExtents, EpochExtents, ExtentsJob};
+use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
 use crate::write::native::members::OutMember;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::{Assembly, Encoding};
+use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
-use crate::write::pipeline::reach::{ReachTracker, frame_bytes_max};
+use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::EpochData;
-use crate::write::pipeline::settle::Settled;
 
 /// A block waits for its last pages at most so many epochs: extents that need it wait as long.
 const EPOCHS_WAITING_MAX: usize = 64;
@@ -54,24 +54,24 @@ struct OpenBlock {
 struct BlockNote {
     first_page: u64,
     page_checksums: Vec<u64>,
-    packed: Option<Packed>,
+    copy: Option<CompressedCopy>,
 }
 
 /// Work for the encoders.
-pub(crate) enum EncodeJob {
+pub(crate) enum NativeEncodeJob {
     Block {
         ticket: Ticket,
         first_page: u64,
-        job: BlockJob,
+        job: UnencodedBlock,
     },
     Extents {
         ticket: Ticket,
-        job: ExtentsJob,
+        job: UnencodedExtents,
     },
 }
 
 /// What came of it.
-pub(crate) enum Encoded {
+pub(crate) enum NativeEncoded {
     Block {
         ticket: Ticket,
         first_page: u64,
@@ -87,32 +87,35 @@ pub(crate) enum Encoded {
 pub(crate) struct NativeEncoding;
 
 impl Encoding for NativeEncoding {
-    type Job = EncodeJob;
-    type Encoded = Encoded;
-    type Hashes = ();
+    type EncodeJob = NativeEncodeJob;
+    type Encoded = NativeEncoded;
+    type Digests = ();
 
-    fn encode(shared: &PipelineContext, job: EncodeJob) -> Result<Encoded> {
+    fn encode(shared: &PipelineContext, job: NativeEncodeJob) -> Result<NativeEncoded> {
         Ok(match job {
-            EncodeJob::Block {
+            NativeEncodeJob::Block {
                 ticket,
                 first_page,
                 job,
             } => {
                 let _stage = stage("encode", job.raw_bytes());
-                let block =
-                    job.encode(&shared.workspaces, &shared.tuning.plan, shared.packs_blocks)?;
-                Encoded::Block {
+                let block = job.encode(
+                    &shared.workspaces,
+                    &shared.tuning.plan,
+                    shared.history.makes_copies(),
+                )?;
+                NativeEncoded::Block {
                     ticket,
                     first_page,
                     block: Box::new(block),
                 }
             }
-            EncodeJob::Extents { ticket, job } => {
+            NativeEncodeJob::Extents { ticket, job } => {
                 let _stage = stage("pack extents", 0);
                 let spaces = &shared.small_workspaces;
                 let blocks = shared.tuning.plan.codec;
                 let extents = spaces.with(|space| job.encode(&mut space.codec, blocks));
-                Encoded::Extents {
+                NativeEncoded::Extents {
                     ticket,
                     extents: Box::new(extents?),
                 }
@@ -120,15 +123,15 @@ impl Encoding for NativeEncoding {
         })
     }
 
-    fn is_large(job: &EncodeJob) -> bool {
-        matches!(job, EncodeJob::Block { .. })
+    fn is_large(job: &NativeEncodeJob) -> bool {
+        matches!(job, NativeEncodeJob::Block { .. })
     }
 
-    fn was_large(encoded: &Encoded) -> bool {
-        matches!(encoded, Encoded::Block { .. })
+    fn was_large(encoded: &NativeEncoded) -> bool {
+        matches!(encoded, NativeEncoded::Block { .. })
     }
 
-    fn hash(_hashes: &mut (), _data: &EpochData) {}
+    fn digest(_digests: &mut (), _data: &EpochData) {}
 }
 
 /// Builds the archive.
@@ -140,9 +143,7 @@ pub(crate) struct Assembler<'a> {
     watch: &'a dyn Watch,
     content_bytes_total: Option<u64>,
     shared: Arc<PipelineContext>,
-    reach: ReachTracker,
-    /// The same for packed copies, which must not take more memory than there is for them.
-    packed_reach: ReachTracker,
+    reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
     /// Whether the last epoch and the one before it, whose end may be in the same page, had repeats.
@@ -156,8 +157,8 @@ pub(crate) struct Assembler<'a> {
     blocks_in_flight: usize,
     waiting: VecDeque<WaitingExtents>,
     notes: HashMap<u64, BlockNote>,
-    /// Content settled so far.
-    content_settled: u64,
+    /// Content committed so far.
+    content_committed: u64,
     /// Content read so far: where the next member may begin.
     content_read: u64,
     /// The last member with content.
@@ -169,7 +170,7 @@ impl<'a> Assembler<'a> {
         output: Output<'a>,
         members: Vec<OutMember>,
         shared: Arc<PipelineContext>,
-        (reach, packed_reach): (ReachTracker, ReachTracker),
+        reach: ReachFloors,
         written_blocks: Option<Arc<WrittenBlocks>>,
         content_bytes_total: Option<u64>,
         watch: &'a dyn Watch,
@@ -183,7 +184,6 @@ impl<'a> Assembler<'a> {
             content_bytes_total,
             shared,
             reach,
-            packed_reach,
             written_blocks,
             open_block: OpenBlock::default(),
             repeats: [false; 2],
@@ -194,14 +194,14 @@ impl<'a> Assembler<'a> {
             blocks_in_flight: 0,
             waiting: VecDeque::new(),
             notes: HashMap::new(),
-            content_settled: 0,
+            content_committed: 0,
             content_read: 0,
             last_member: 0,
         }
     }
 
     fn push(&mut self, frame: Frame) {
-        self.reach.others(frame.bytes_max());
+        self.reach.frames_added(frame.bytes_max());
         self.output.push(frame);
     }
 
@@ -230,7 +230,7 @@ impl<'a> Assembler<'a> {
         &mut self,
         page: FilledPage,
         epoch: u64,
-        start: &mut dyn FnMut(EncodeJob),
+        start: &mut dyn FnMut(NativeEncodeJob),
     ) -> Result<()> {
         self.open_block.has_repeats |= self.repeats.contains(&true);
         self.open_block.has_near_repeats |= self.near_repeats;
@@ -242,7 +242,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(EncodeJob)) -> Result<()> {
+    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
         let next = OpenBlock {
             // Its first page may have begun in the same epoch.
             has_repeats: self.repeats.contains(&true),
@@ -254,7 +254,7 @@ impl<'a> Assembler<'a> {
         if block.pages.is_empty() {
             return Ok(());
         }
-        let job = BlockJob {
+        let job = UnencodedBlock {
             block_id: self.next_block,
             store_start: block.store_start,
             pages: block.pages,
@@ -262,15 +262,11 @@ impl<'a> Assembler<'a> {
             has_near_repeats: block.has_near_repeats,
         };
         self.reach
-            .filled(epoch, block.store_start, frame_bytes_max(block.bytes));
-        // Most shrink to less. Where the last few do not, memory is exceeded by the difference: with a quarter instead of a half, and old copies
-        // dropped in exchange, 1 GB of kernel trees in 512 MiB took 90 s instead of 35, since those blocks opened slowly again.
-        self.packed_reach
-            .filled(epoch, block.store_start, block.bytes / 2);
+            .block_filled(epoch, block.store_start, block.bytes);
         self.next_block += 1;
         self.blocks_in_flight += 1;
         let ticket = self.output.reserve();
-        start(EncodeJob::Block {
+        start(NativeEncodeJob::Block {
             ticket,
             first_page: block.first_page,
             job,
@@ -279,7 +275,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Places the extents that need no further block.
-    fn release_extents(&mut self, start: &mut dyn FnMut(EncodeJob)) -> Result<()> {
+    fn release_extents(&mut self, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
         let closed = self.open_block.store_start;
         while self
             .waiting
@@ -295,9 +291,9 @@ impl<'a> Assembler<'a> {
             };
             for job in epoch.frames(&mut self.extents_frames) {
                 self.reach
-                    .others(4096 + job.extents().len() as u64 * EXTENT_PACKED_BYTES_MAX);
+                    .frames_added(4096 + job.extents().len() as u64 * EXTENT_PACKED_BYTES_MAX);
                 let ticket = self.output.reserve();
-                start(EncodeJob::Extents { ticket, job });
+                start(NativeEncodeJob::Extents { ticket, job });
             }
             self.end_members(members_ended)?;
         }
@@ -307,22 +303,22 @@ impl<'a> Assembler<'a> {
     fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
         let EncodedBlock {
             frame,
-            head,
+            header,
             page_checksums,
-            packed,
+            copy,
         } = block;
-        self.reach.encoded(head.block_id, frame.frame_bytes());
-        let packed_bytes = packed.as_ref().map_or(0, Packed::memory_bytes);
-        self.packed_reach.encoded(head.block_id, packed_bytes);
+        let copy_bytes = copy.as_ref().map_or(0, CompressedCopy::memory_bytes);
+        self.reach
+            .block_encoded(header.block_id, frame.frame_bytes(), copy_bytes);
         self.notes.insert(
-            head.block_id,
+            header.block_id,
             BlockNote {
                 first_page,
                 page_checksums,
-                packed,
+                copy,
             },
         );
-        self.output.fill(ticket, Frame::Block(head, frame));
+        self.output.fill(ticket, Frame::Block(header, frame));
     }
 
     fn block_written(&mut self, block: WrittenBlock) -> Option<EncodedPages> {
@@ -337,18 +333,18 @@ impl<'a> Assembler<'a> {
         let BlockNote {
             first_page,
             page_checksums: checksums,
-            packed,
+            copy,
         } = self.notes.remove(&head.block_id)?;
-        let is_noise = head.coding.fallback() == FallbackReason::Incompressible.number();
+        let is_incompressible = head.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
             Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
-            None => self.shared.workspaces.keep_frame(frame.bytes),
+            None => self.shared.workspaces.recycle_frame(frame.bytes),
         }
         Some(EncodedPages {
             first_page,
             checksums,
-            is_noise,
-            packed,
+            is_incompressible,
+            copy,
         })
     }
 
@@ -374,34 +370,34 @@ impl Assembly for Assembler<'_> {
         Ok(())
     }
 
-    fn epoch_settled(
+    fn epoch_committed(
         &mut self,
         epoch: u64,
-        settled: &mut Settled,
-        start: &mut dyn FnMut(EncodeJob),
+        committed: &mut CommittedEpoch,
+        start: &mut dyn FnMut(NativeEncodeJob),
     ) -> Result<()> {
         self.next_epoch = epoch + 1;
-        if settled.content_bytes == 0 {
+        if committed.content_bytes == 0 {
             return Ok(());
         }
-        self.content_settled += settled.content_bytes;
-        self.repeats = [settled.has_repeats, self.repeats[0]];
-        self.near_repeats = settled.has_near_repeats;
+        self.content_committed += committed.content_bytes;
+        self.repeats = [committed.has_repeats, self.repeats[0]];
+        self.near_repeats = committed.has_near_repeats;
         let extents = EpochExtents {
-            content_start: self.content_settled - settled.content_bytes,
-            store_start: settled.store_start,
-            fresh_bytes: settled.fresh_bytes,
-            extents: Arc::new(std::mem::take(&mut settled.extents)),
+            content_start: self.content_committed - committed.content_bytes,
+            store_start: committed.store_start,
+            fresh_bytes: committed.fresh_bytes,
+            extents: Arc::new(std::mem::take(&mut committed.extents)),
         };
         self.waiting.push_back(WaitingExtents {
             epoch: extents,
             members_ended: self.last_member,
         });
-        for page in std::mem::take(&mut settled.filled) {
+        for page in std::mem::take(&mut committed.filled) {
             self.add_page(page, epoch, start)?;
         }
         if self.waiting.len() > EPOCHS_WAITING_MAX
-            && let Some(page) = settled.state.history.take_last_page()?
+            && let Some(page) = committed.state.history.take_last_page()?
         {
             self.add_page(page, epoch, start)?;
             self.close_block(epoch, start)?;
@@ -409,16 +405,16 @@ impl Assembly for Assembler<'_> {
         self.release_extents(start)
     }
 
-    fn take_hashes(&mut self) -> Option<()> {
+    fn take_digests(&mut self) -> Option<()> {
         None
     }
 
-    fn hashed(&mut self, _hashes: ()) {}
+    fn digested(&mut self, _hashes: ()) {}
 
     fn finish_content(
         &mut self,
         last: Option<FilledPage>,
-        start: &mut dyn FnMut(EncodeJob),
+        start: &mut dyn FnMut(NativeEncodeJob),
     ) -> Result<()> {
         let epoch = self.next_epoch;
         if let Some(page) = last {
@@ -432,14 +428,14 @@ impl Assembly for Assembler<'_> {
         self.end_members(self.members.len())
     }
 
-    fn encoded(&mut self, encoded: Encoded) {
+    fn encoded(&mut self, encoded: NativeEncoded) {
         match encoded {
-            Encoded::Block {
+            NativeEncoded::Block {
                 ticket,
                 first_page,
                 block,
             } => self.block_encoded(ticket, first_page, *block),
-            Encoded::Extents { ticket, extents } => self.output.fill(
+            NativeEncoded::Extents { ticket, extents } => self.output.fill(
                 ticket,
                 Frame::Extents(extents.head, extents.sums, extents.frame),
             ),
@@ -471,10 +467,6 @@ impl Assembly for Assembler<'_> {
     }
 
     fn floor_for(&mut self, epoch: u64) -> Option<u64> {
-        let is_ready = self.reach.is_ready_for(epoch) && self.packed_reach.is_ready_for(epoch);
-        is_ready.then(|| {
-            let floor = self.reach.floor_for(epoch);
-            floor.max(self.packed_reach.floor_for(epoch))
-        })
+        self.reach.floor_for(epoch)
     }
 }

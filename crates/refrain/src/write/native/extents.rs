@@ -24,14 +24,14 @@ pub(crate) struct EpochExtents {
 
 impl EpochExtents {
     /// Cut into frames, each an epoch of the archive; `next_epoch_id` counts those.
-    pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = ExtentsJob> {
+    pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = UnencodedExtents> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
         let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
         numbers.map(move |first| {
             let range = first..self.extents.len().min(first + EXTENTS_PER_FRAME);
             let extents = &self.extents[range.clone()];
             let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
-            let job = ExtentsJob {
+            let job = UnencodedExtents {
                 epoch_id: *next_epoch_id,
                 content_start,
                 content_bytes: extents.iter().map(Extent::length).sum(),
@@ -49,7 +49,7 @@ impl EpochExtents {
 }
 
 /// The extents of a frame, to be packed.
-pub(crate) struct ExtentsJob {
+pub(crate) struct UnencodedExtents {
     pub epoch_id: u64,
     pub content_start: u64,
     pub content_bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) struct ExtentsJob {
     range: Range<usize>,
 }
 
-/// Packed extents.
+/// CompressedCopy extents.
 pub(crate) struct EncodedExtents {
     pub frame: Vec<u8>,
     pub head: ExtentsHeader,
@@ -81,7 +81,7 @@ fn extents_level(blocks: CodecId) -> i32 {
     }
 }
 
-impl ExtentsJob {
+impl UnencodedExtents {
     pub(crate) fn extents(&self) -> &[Extent] {
         &self.epoch[self.range.clone()]
     }

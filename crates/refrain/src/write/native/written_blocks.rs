@@ -102,7 +102,7 @@ impl WrittenBlocks {
 }
 
 impl BlockReader for WrittenBlocks {
-    fn forget_below(&self, store_floor: u64) {
+    fn evict_below(&self, store_floor: u64) {
         let mut blocks = self.blocks.lock();
         while blocks
             .front()

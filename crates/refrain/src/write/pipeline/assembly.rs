@@ -1,32 +1,32 @@
-//! What the pipeline and the writer of a dialect agree on: traits and events.
+//! The interface between the pipeline and the writer of a dialect: traits and events.
 
 use std::ops::Range;
 
 use refrain_longmatch::Match;
 
 use crate::error::Result;
+use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::intake::SegmentPlan;
 use crate::write::pipeline::segments::{EpochData, ReadSegment};
-use crate::write::pipeline::settle::Settled;
 
-/// What a job reports.
+/// The result of a job, which the coordinator receives.
 pub(crate) enum Event<C: Encoding> {
-    /// A stream was read: its bytes for a slot of an epoch.
+    /// A stream was read for a slot of an epoch.
     StreamRead {
         epoch: u64,
         slot: usize,
         plan: SegmentPlan,
         bytes: Result<Vec<u8>>,
     },
-    /// A segment is there.
+    /// A segment was read and scanned.
     Segment {
         epoch: u64,
         slot: usize,
         segment: Result<ReadSegment>,
     },
-    /// The repeats inside an epoch are known.
+    /// The repeats inside an epoch were found.
     Candidates {
         epoch: u64,
         candidates: Vec<Vec<u32>>,
@@ -37,73 +37,73 @@ pub(crate) enum Event<C: Encoding> {
         batch: Range<usize>,
         matches: Vec<Vec<Match>>,
     },
-    /// An epoch became extents.
-    Settled(Result<Box<Settled>>),
-    /// The content of the epoch that is matched was hashed.
-    Hashed(C::Hashes),
-    /// Something was encoded.
+    /// An epoch was committed.
+    Committed(Result<Box<CommittedEpoch>>),
+    /// The content of the epoch that is being matched was digested.
+    Digested(C::Digests),
+    /// An encode job was done.
     Encoded(Result<C::Encoded>),
 }
 
-/// What workers do for one kind of archive.
+/// The work of encoders for one dialect.
 pub(crate) trait Encoding: 'static {
-    /// Something to encode.
-    type Job: Send + 'static;
-    /// What came of it.
+    /// A block, or anything else, to be encoded.
+    type EncodeJob: Send + 'static;
+    /// The result of an encode job.
     type Encoded: Send + 'static;
-    /// Digests of the content so far, if this kind of archive needs them in the order of content.
-    type Hashes: Send + 'static;
+    /// Digests of all content so far, if the dialect needs them in the order of content.
+    type Digests: Send + 'static;
 
-    /// Does a job.
-    fn encode(shared: &PipelineContext, job: Self::Job) -> Result<Self::Encoded>;
+    /// Runs an encode job.
+    fn encode(shared: &PipelineContext, job: Self::EncodeJob) -> Result<Self::Encoded>;
 
-    /// Whether a job needs as much memory as a block does.
-    fn is_large(_job: &Self::Job) -> bool {
+    /// Whether a job needs as much memory as encoding a block.
+    fn is_large(_job: &Self::EncodeJob) -> bool {
         true
     }
 
-    /// Whether it was such a job.
+    /// Whether the result is that of a large job.
     fn was_large(_encoded: &Self::Encoded) -> bool {
         true
     }
 
-    /// Appends an epoch to the content.
-    fn hash(hashes: &mut Self::Hashes, data: &EpochData);
+    /// Appends the content of an epoch.
+    fn digest(digests: &mut Self::Digests, data: &EpochData);
 }
 
-/// What receives the archive's parts as they become known, in the order of content.
+/// Builds an archive of one dialect from committed epochs and encoded parts. Epochs come in the order of content.
 pub(crate) trait Assembly {
-    /// What workers do for it.
+    /// The work of its encoders.
     type Encoding: Encoding;
-    /// All segments of an epoch were read.
+    /// All segments of an epoch were read, and the epoch will be matched next.
     fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
-    /// The digests that the next epoch goes into; they come back through [`Assembly::hashed`] before the epoch is settled.
-    fn take_hashes(&mut self) -> Option<<Self::Encoding as Encoding>::Hashes>;
-    /// An epoch went into them.
-    fn hashed(&mut self, hashes: <Self::Encoding as Encoding>::Hashes);
-    /// An epoch was settled. Returns jobs through `start`.
-    fn epoch_settled(
+    /// Lends out the digests for the next epoch. They return through [`Assembly::digested`] before the epoch is committed.
+    fn take_digests(&mut self) -> Option<<Self::Encoding as Encoding>::Digests>;
+    /// Takes the digests back; the epoch was appended.
+    fn digested(&mut self, hashes: <Self::Encoding as Encoding>::Digests);
+    /// An epoch was committed. Passes encode jobs to `start`.
+    fn epoch_committed(
         &mut self,
         epoch: u64,
-        settled: &mut Settled,
-        start: &mut dyn FnMut(<Self::Encoding as Encoding>::Job),
+        committed: &mut CommittedEpoch,
+        start: &mut dyn FnMut(<Self::Encoding as Encoding>::EncodeJob),
     ) -> Result<()>;
-    /// No content follows; `last` is the page of the store that was being filled. Returns jobs through `start`.
+    /// The content is complete; `last` is the unfinished page of the store. Passes encode jobs to `start`.
     fn finish_content(
         &mut self,
         last: Option<FilledPage>,
-        start: &mut dyn FnMut(<Self::Encoding as Encoding>::Job),
+        start: &mut dyn FnMut(<Self::Encoding as Encoding>::EncodeJob),
     ) -> Result<()>;
-    /// A job is done.
+    /// An encode job is done.
     fn encoded(&mut self, encoded: <Self::Encoding as Encoding>::Encoded);
-    /// Writes what can be written; returns pages whose blocks are safe.
+    /// Writes all parts that are next in order. Returns the pages whose blocks were written, or need not be awaited.
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>>;
-    /// Whether nothing waits to be written.
+    /// Whether every part was written.
     fn is_all_written(&self) -> bool;
-    /// Blocks begun and not yet written.
+    /// The number of blocks that were filled and not yet written.
     fn blocks_in_flight(&self) -> usize;
-    /// Where the block that is being filled begins.
+    /// The store offset of the block that is being filled.
     fn block_start(&self) -> u64;
-    /// Store bytes below this must not be referred to by `epoch`; `None` while that is not known.
+    /// The store offset below which `epoch` must not refer; `None` until it is known.
     fn floor_for(&mut self, epoch: u64) -> Option<u64>;
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::tuning::{Tuning, encoder_bytes, prev_power_of_two};
+use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::segments::EPOCH_BYTES;
 use refrain_codec::encode_memory_bytes;
 use refrain_longmatch::SMALL_INDEX_SHARE;
@@ -34,8 +35,10 @@ pub(crate) struct Budget {
     pub known_bytes_max: usize,
     /// Bytes of old pages kept in memory.
     pub cache_bytes: u64,
-    /// Bytes of packed copies of old blocks kept in memory; changes the bytes of archives.
-    pub packed_bytes: u64,
+    /// Where store bytes are read again.
+    pub history: HistoryPolicy,
+    /// Bytes of compressed copies retained in memory, 0 without any; changes the bytes of archives.
+    pub copies_bytes: u64,
     /// Content bytes that may be read and not yet matched, one epoch at least.
     pub read_ahead_bytes: u64,
     /// Blocks that may be filled and not yet written, before reading pauses.
@@ -52,22 +55,14 @@ pub(crate) struct Load {
     pub block_bytes: u64,
     /// What a codec works with, for one block.
     pub encode_bytes: u64,
-    /// What older blocks take that are kept in memory.
-    pub kept: KeptBytes,
+    /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks that wait for others.
+    pub retained_bytes: u64,
+    pub history: HistoryPolicy,
 }
 
-/// Memory for older blocks of content that cannot be read twice.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct KeptBytes {
-    /// As they are in the archive.
-    pub frames: u64,
-    /// Whether packed copies are kept: the blocks themselves open slowly.
-    pub packed: bool,
-}
-
-/// Memory for packed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
+/// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
 /// Less of it where two blocks of `each` bytes would not find room in what is `left`, or at least one.
-fn packed_bytes(memory: u64, left: u64, each: u64) -> u64 {
+fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
     let beside = |blocks: u64| left.saturating_sub(blocks * each);
     let bytes = match beside(2) >= wanted / 2 {
@@ -79,13 +74,19 @@ fn packed_bytes(memory: u64, left: u64, each: u64) -> u64 {
 
 impl Budget {
     /// Shares out the tuning's memory.
-    pub(crate) fn new(tuning: &Tuning, threads: usize, kept: KeptBytes) -> Result<Budget> {
+    pub(crate) fn new(
+        tuning: &Tuning,
+        threads: usize,
+        retained_bytes: u64,
+        history: HistoryPolicy,
+    ) -> Result<Budget> {
         let block_bytes = tuning.rules.block_bytes;
         let load = Load {
             memory_bytes: tuning.memory_bytes,
             block_bytes,
             encode_bytes: encode_memory_bytes(block_bytes, &tuning.plan)?,
-            kept,
+            retained_bytes,
+            history,
         };
         Ok(Budget::of(&load, threads))
     }
@@ -95,8 +96,9 @@ impl Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
         let index_bytes = index_bytes(memory);
-        // Packed copies reach only so far, so little has to be known of pages.
-        let known_bytes = match load.kept.packed {
+        let makes_copies = load.history.makes_copies();
+        // CompressedCopy copies reach only so far, so little has to be known of pages.
+        let known_bytes = match makes_copies {
             false => memory / 8,
             true => memory / 64,
         };
@@ -109,20 +111,20 @@ impl Budget {
             + OVERHEAD_BYTES
             + segments_bytes
             + EPOCH_BYTES
-            + load.kept.frames;
+            + load.retained_bytes;
         let left = memory.saturating_sub(fixed);
-        let packed_copy = match load.kept.packed {
+        let copy = match makes_copies {
             false => 0,
             true => load.block_bytes / 2,
         };
-        let encoder = encoder_bytes(load.block_bytes, load.encode_bytes) + packed_copy;
+        let encoder = encoder_bytes(load.block_bytes, load.encode_bytes) + copy;
         let block = load.block_bytes.max(1);
         let least = segments_bytes / 2 + CACHE_BYTES_MIN + THREADS_BYTES_MAX;
-        let packed_bytes = match load.kept.packed {
+        let copies_bytes = match makes_copies {
             false => 0,
-            true => packed_bytes(memory, left.saturating_sub(least), encoder + block),
+            true => copies_bytes(memory, left.saturating_sub(least), encoder + block),
         };
-        let left = left.saturating_sub(packed_bytes);
+        let left = left.saturating_sub(copies_bytes);
         // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 % longer on two threads. But two encoders are
         // worth more than that.
         let two = 2.min(threads) * (encoder + block);
@@ -132,7 +134,7 @@ impl Budget {
             .clamp(segments_bytes / 2, epochs_ahead(threads) * segments_bytes);
         let left = left.saturating_sub(ahead);
         // Where old blocks have memory of their own, pages need less.
-        let for_blocks = match load.kept.packed {
+        let for_blocks = match makes_copies {
             false => left / 3 * 2,
             true => left / 8 * 7,
         };
@@ -143,10 +145,11 @@ impl Budget {
         let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
         let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
         Budget {
+            history: load.history,
             index_words: (index_bytes / 8) as usize,
             known_bytes_max: known_bytes as usize,
             cache_bytes: left,
-            packed_bytes,
+            copies_bytes,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
             blocks_in_flight: blocks as usize,
             encoders: encoders as usize,
@@ -172,26 +175,29 @@ fn index_bytes(memory: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::CompressOptions;
-    use crate::{Level, levels, options::Purpose};
+    use crate::levels::levels;
+    use crate::options::{CompressOptions, Level, Purpose};
+    use crate::write::pipeline::history_policy::BlockFrames;
 
     const MIB: u64 = 1 << 20;
 
-    fn budget(level: u8, memory_mib: u64, threads: usize, packed: bool) -> (Budget, u64) {
+    const COPIES: HistoryPolicy = HistoryPolicy::Copies(BlockFrames::InArchive);
+    const POLICIES: [HistoryPolicy; 2] = [HistoryPolicy::Sources, COPIES];
+
+    fn budget(level: u8, memory_mib: u64, threads: usize, history: HistoryPolicy) -> (Budget, u64) {
         let options = CompressOptions {
             level: Level(level),
             memory_bytes: Some(memory_mib * MIB),
             ..CompressOptions::default()
         };
         let tuning = Tuning::new(&options).expect("a level");
-        let kept = KeptBytes { frames: 0, packed };
-        let budget = Budget::new(&tuning, threads, kept).expect("known codecs");
+        let budget = Budget::new(&tuning, threads, 0, history).expect("known codecs");
         let block_bytes = tuning.rules.block_bytes;
         let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
         let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);
         let all = budget.index_words as u64 * 8
             + budget.known_bytes_max as u64
-            + budget.packed_bytes
+            + budget.copies_bytes
             + budget.cache_bytes
             + budget.read_ahead_bytes
             + encoders
@@ -204,8 +210,8 @@ mod tests {
         for level in levels(Purpose::Archive) {
             for memory_mib in [512, 1024, 2048, 8192] {
                 for threads in [1, 2, 7, 64] {
-                    for packed in [false, true] {
-                        let (budget, all) = budget(level.number, memory_mib, threads, packed);
+                    for history in POLICIES {
+                        let (budget, all) = budget(level.number, memory_mib, threads, history);
                         let number = level.number;
                         assert!(
                             all <= memory_mib * MIB,
@@ -222,11 +228,11 @@ mod tests {
         for level in 1..=9 {
             for memory_mib in [128, 300, 1024] {
                 let shape = |threads| {
-                    let budget = budget(level, memory_mib, threads, true).0;
+                    let budget = budget(level, memory_mib, threads, COPIES).0;
                     (
                         budget.index_words,
                         budget.known_bytes_max,
-                        budget.packed_bytes,
+                        budget.copies_bytes,
                     )
                 };
                 assert_eq!(shape(1), shape(64));
@@ -237,11 +243,11 @@ mod tests {
     #[test]
     fn two_threads_encode_at_once_by_default_and_with_half_of_it() {
         for level in levels(Purpose::Archive) {
-            for packed in [false, true] {
+            for history in POLICIES {
                 let default_mib = level.memory_bytes / MIB;
-                assert!(budget(level.number, default_mib, 2, packed).0.encoders == 2);
+                assert!(budget(level.number, default_mib, 2, history).0.encoders == 2);
             }
         }
-        assert_eq!(budget(8, 512, 2, false).0.encoders, 2);
+        assert_eq!(budget(8, 512, 2, HistoryPolicy::Sources).0.encoders, 2);
     }
 }

@@ -1,4 +1,4 @@
-//! What the jobs of a run share.
+//! The context that all jobs of a run share.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use refrain_protect::{SEGMENT_BYTES, segment_hash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
+use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::SegmentPlan;
 use crate::write::pipeline::segments::{EpochData, ReadSegment};
 
-/// What workers share.
+/// Settings, buffers and workspaces of a run.
 pub(crate) struct PipelineContext {
     pub tuning: Tuning,
     pub buffers: Arc<BufferPool>,
     pub scans: Lock<Vec<SegmentScan>>,
     pub workspaces: Workspaces,
-    /// For whatever is no block. A workspace keeps the memory of the densest codec that it ever worked for, so those of blocks must be no
-    /// more than there are blocks at once: level 8 with 512 MiB and 7 threads had 0.92 GB in use when extents were packed in them, too.
+    /// Workspaces for everything but blocks. A workspace retains the memory of the densest codec that used it, so there must not be more
+    /// workspaces for blocks than blocks in flight: level 8 with 512 MiB and 7 threads used 0.92 GB when extents were encoded in them, too.
     pub small_workspaces: Workspaces,
-    /// Blocks are packed as soon as they are encoded: they could be opened again only slowly.
-    pub packs_blocks: bool,
+    pub history: HistoryPolicy,
 }
 
 impl PipelineContext {
-    /// A buffer filled by `read`, cut to what it gave.
+    /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes that were read.
     pub(crate) fn read(
         &self,
         length_bytes: usize,
@@ -46,7 +46,7 @@ impl PipelineContext {
         Ok(bytes)
     }
 
-    /// Hashes and scans a segment while it is in the cache.
+    /// Scans and hashes a segment while it is in the processor's cache.
     pub(crate) fn scan(&self, plan: &SegmentPlan, bytes: Vec<u8>) -> Result<ReadSegment> {
         let _stage = stage("scan", bytes.len() as u64);
         let mut scan = self.scans.lock().pop().unwrap_or_default();
@@ -62,7 +62,7 @@ impl PipelineContext {
         })
     }
 
-    /// Gives the memory of an epoch back.
+    /// Takes the memory of an epoch back for the next ones.
     pub(crate) fn recycle(&self, data: EpochData) {
         let mut scans = self.scans.lock();
         for segment in data.segments {

@@ -13,12 +13,12 @@ use crate::progress::{Watch, is_cancelled};
 use crate::store::exact_read::read_full;
 use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
 use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::commit::{CommittedEpoch, EpochCommit, MatchState, commit_epoch};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
-use crate::write::pipeline::intake::{Feed, Intake, Next, SegmentPlan};
+use crate::write::pipeline::intake::{Intake, MemberFeed, NextSegment, SegmentPlan};
 use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
-use crate::write::pipeline::settle::{MatchState, Settle, Settled, settle};
 
 /// An epoch that is read, on its way to being matched.
 struct WaitingEpoch {
@@ -44,8 +44,8 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     next_epoch: u64,
     /// Epochs that are read, in order.
     waiting: VecDeque<WaitingEpoch>,
-    /// Content that is read or being read and not settled, in bytes.
-    unsettled_bytes: u64,
+    /// Content that is read or being read and not committed, in bytes.
+    uncommitted_bytes: u64,
     /// Neither matching nor settling when here.
     state: Option<Arc<MatchState>>,
     matching: Option<Matching>,
@@ -53,7 +53,7 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     encoded: Vec<EncodedPages>,
 }
 
-/// What is left when all content was settled.
+/// What is left when all content was committed.
 type Finished<'c, 'scope, 'env, A> = (
     A,
     MatchState,
@@ -93,7 +93,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             first_open: 0,
             next_epoch: 0,
             waiting: VecDeque::new(),
-            unsettled_bytes: 0,
+            uncommitted_bytes: 0,
             state: Some(Arc::new(state)),
             matching: None,
             spare_tables: Vec::new(),
@@ -101,7 +101,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    /// Runs until all content is settled and all that was begun is encoded and written.
+    /// Runs until all content is committed and all that was begun is encoded and written.
     pub(crate) fn run(mut self) -> Result<Finished<'c, 'scope, 'env, A>> {
         loop {
             // Writing comes first: it makes room for what begins next.
@@ -129,13 +129,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     /// Lets reading run ahead as far as the budget allows.
     fn start_reading(&mut self) {
         while !self.intake_done
-            && self.unsettled_bytes < self.budget.read_ahead_bytes
+            && self.uncommitted_bytes < self.budget.read_ahead_bytes
             && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
         {
             match self.intake.next() {
-                Next::Segment(plan) => self.read_segment(plan),
-                Next::Wait => break,
-                Next::Done => {
+                NextSegment::Segment(plan) => self.read_segment(plan),
+                NextSegment::Wait => break,
+                NextSegment::Done => {
                     self.intake_done = true;
                     self.close_epochs();
                 }
@@ -152,10 +152,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             return;
         };
         let slot = open.plan(plan.length_bytes);
-        self.unsettled_bytes += plan.length_bytes as u64;
+        self.uncommitted_bytes += plan.length_bytes as u64;
         let shared = self.shared.clone();
         match &plan.feed {
-            Feed::Source(source) => {
+            MemberFeed::Source(source) => {
                 let source = source.clone();
                 self.crew.submit(Lane::Normal, move || {
                     let bytes = shared.read(plan.length_bytes, |buffer| {
@@ -169,7 +169,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     }
                 });
             }
-            Feed::Stream(stream) => {
+            MemberFeed::Stream(stream) => {
                 let stream = stream.clone();
                 self.crew.submit(Lane::Input, move || {
                     let bytes = shared.read(plan.length_bytes, |buffer| {
@@ -210,9 +210,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 }
             }
             Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
-            Event::Settled(settled) => self.epoch_settled(*settled?)?,
-            Event::Hashed(hashes) => {
-                self.assembly.hashed(hashes);
+            Event::Committed(committed) => self.epoch_committed(*committed?)?,
+            Event::Digested(hashes) => {
+                self.assembly.digested(hashes);
                 self.matching_job_done()?;
             }
             Event::Encoded(encoded) => {
@@ -227,7 +227,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     fn stream_read(&mut self, epoch: u64, slot: usize, plan: SegmentPlan, bytes: Vec<u8>) {
         self.intake.stream_read(bytes.len());
         let missing = plan.length_bytes - bytes.len();
-        self.unsettled_bytes -= missing as u64;
+        self.uncommitted_bytes -= missing as u64;
         if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
             open.shrink(missing);
         }
@@ -260,7 +260,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.first_open += 1;
             let planned_bytes = open.planned_bytes();
             let data = Arc::new(EpochData::new(self.in_sequence(open)));
-            self.unsettled_bytes -= planned_bytes - data.length_bytes();
+            self.uncommitted_bytes -= planned_bytes - data.length_bytes();
             // A stream that ends where an epoch does leaves one without content.
             if data.segments.is_empty() {
                 continue;
@@ -316,14 +316,14 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         };
         self.assembly.epoch_read(&epoch.data)?;
         let mut jobs_left = 0;
-        if let Some(mut hashes) = self.assembly.take_hashes() {
+        if let Some(mut hashes) = self.assembly.take_digests() {
             let data = epoch.data.clone();
             jobs_left += 1;
             self.crew.submit(Lane::Urgent, move || {
                 let _stage = stage("hash", data.length_bytes());
-                A::Encoding::hash(&mut hashes, &data);
+                A::Encoding::digest(&mut hashes, &data);
                 drop(data);
-                Event::Hashed(hashes)
+                Event::Digested(hashes)
             });
         }
         let candidates = epoch.candidates.clone().unwrap_or_default();
@@ -387,19 +387,19 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         };
         matching.jobs_left -= 1;
         match matching.jobs_left {
-            0 => self.settle(),
+            0 => self.commit(),
             _ => Ok(()),
         }
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn commit(&mut self) -> Result<()> {
         let Some(matching) = &mut self.matching else {
             return Ok(());
         };
         let state = self.state.take().and_then(Arc::into_inner);
         let state = state
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
-        let step = Settle {
+        let step = EpochCommit {
             state,
             data: matching.epoch.data.clone(),
             matches: std::mem::take(&mut matching.matches),
@@ -412,21 +412,21 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             reach_floor: matching.reach_floor,
         };
         self.crew.submit(Lane::Urgent, move || {
-            let _stage = stage("settle", step.data.length_bytes());
-            Event::Settled(settle(step).map(Box::new))
+            let _stage = stage("commit", step.data.length_bytes());
+            Event::Committed(commit_epoch(step).map(Box::new))
         });
         Ok(())
     }
 
-    fn epoch_settled(&mut self, mut settled: Settled) -> Result<()> {
+    fn epoch_committed(&mut self, mut committed: CommittedEpoch) -> Result<()> {
         let Some(Matching { epoch, .. }) = self.matching.take() else {
             return Ok(());
         };
-        self.unsettled_bytes -= epoch.data.length_bytes();
+        self.uncommitted_bytes -= epoch.data.length_bytes();
         let encoders = &mut self.encoders;
         self.assembly
-            .epoch_settled(epoch.id, &mut settled, &mut |job| encoders.push(job))?;
-        self.state = Some(Arc::new(settled.state));
+            .epoch_committed(epoch.id, &mut committed, &mut |job| encoders.push(job))?;
+        self.state = Some(Arc::new(committed.state));
         if let Some(data) = Arc::into_inner(epoch.data) {
             self.shared.recycle(data);
         }

@@ -1,4 +1,5 @@
-//! What waits to be encoded. As many blocks are worked on at once as the budget has memory for codecs, however many threads there are.
+//! Blocks that wait for an encoder. The number of blocks encoded at once follows the memory that the budget has for codecs, not the
+//! number of threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use refrain_pool::{Crew, Lane};
 use crate::write::pipeline::assembly::{Encoding, Event};
 use crate::write::pipeline::context::PipelineContext;
 
-/// Jobs on their way to the encoders, in order.
+/// Encode jobs in order: those that wait, and the number of those that run.
 ///
-/// One epoch may fill more blocks than fit at once. When each thread took one, level 8 with 512 MiB and 7 threads had 0.93 GB in use, half of
-/// it for codecs. Here they wait as pages.
+/// One epoch may fill more blocks than the budget allows encoders. When each thread encoded one, level 8 with 512 MiB and 7 threads used
+/// 0.93 GB, half of it for codecs. Here blocks wait as pages.
 pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
     crew: &'c Crew<'scope, 'env, Event<C>>,
     shared: Arc<PipelineContext>,
-    waiting: VecDeque<C::Job>,
+    waiting: VecDeque<C::EncodeJob>,
     running: usize,
     running_max: usize,
 }
@@ -35,8 +36,8 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         }
     }
 
-    /// Hands a job to the encoders. They come after everything that the match stage waits for.
-    pub(crate) fn push(&mut self, job: C::Job) {
+    /// Adds a job. Encoders run with the lowest priority, after all jobs that the match stage waits for.
+    pub(crate) fn push(&mut self, job: C::EncodeJob) {
         match C::is_large(&job) {
             true => self.waiting.push_back(job),
             false => self.submit(job),
@@ -44,7 +45,7 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         self.start_waiting();
     }
 
-    /// Takes what an encoder made of a job.
+    /// A job is done: the next one may start.
     pub(crate) fn done(&mut self, encoded: &C::Encoded) {
         if C::was_large(encoded) {
             self.running -= 1;
@@ -62,7 +63,7 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         }
     }
 
-    fn submit(&self, job: C::Job) {
+    fn submit(&self, job: C::EncodeJob) {
         let shared = self.shared.clone();
         self.crew.submit(Lane::Background, move || {
             Event::Encoded(C::encode(&shared, job))

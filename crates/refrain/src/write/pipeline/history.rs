@@ -1,9 +1,9 @@
-//! The store while it is written: its last pages in memory, older ones read again.
+//! The store while it is written: its latest pages in memory, older ones read again.
 //!
 //! The match stage verifies every repeat byte by byte, so it must be able to read any byte of the store that it may
-//! refer to, in bounded memory and without temporary files. The store is kept in *pages*. The newest are in memory; a page
-//! that was dropped comes back from where its bytes still are: the source files, read again at the places the page
-//! was made of, or the archive's own block, opened again. Both are checked against the page's checksum: a source that
+//! refer to, in bounded memory and without temporary files. The store consists of *pages*. The latest are in memory. An evicted page
+//! is read again from the sources, at the offsets that its recipe names, or from the archive's own block, which is decoded
+//! again; the [`HistoryPolicy`] says which. Both are checked against the page's checksum: a source that
 //! changed while it was read must not lead to references to bytes that the store does not hold.
 
 use std::collections::VecDeque;
@@ -15,103 +15,103 @@ use refrain_protect::checksum64;
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::packed::Packed;
+use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page, pages};
-use crate::store::workspaces::{EncodeSpace, Workspaces};
-use crate::write::pipeline::packed_blocks::PackedBlocks;
+use crate::store::workspaces::{CodecScratch, Workspaces};
+use crate::write::pipeline::copy_cache::CopyCache;
+use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::page_cache::PageCache;
-use crate::write::pipeline::recipe::{Piece, Recipe, read_sources};
+use crate::write::pipeline::recipe::{Recipe, SourcePiece, read_sources};
 
-/// Opens the store's pages from the archive's blocks.
+/// Reads pages of the store again by decoding the archive's blocks.
 pub(crate) trait BlockReader: Send + Sync {
-    /// The pages of the block that holds page `page`, as `(number of the first page, bytes of all)`; all but the last
-    /// page of a block are [`PAGE_BYTES`] long.
+    /// Decodes the block that holds page `page`. Returns the number of its first page and the bytes of all its pages, of which all
+    /// but the last are [`PAGE_BYTES`] long.
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)>;
 
-    /// Blocks that end at or before this offset in the store will not be asked for again.
-    fn forget_below(&self, store_floor: u64);
+    /// Releases the blocks that end at or before `store_floor`: they are not read again.
+    fn evict_below(&self, store_floor: u64);
 }
 
-/// A closed page.
+/// A page that is complete.
 struct ClosedPage {
-    /// Where it begins in the store.
+    /// The offset of the page in the store.
     start: u64,
     recipe: Recipe,
-    /// Known once its block was encoded; until then the page stays in memory.
+    /// Known once the page's block was encoded; until then the page remains in memory.
     checksum: Option<u64>,
 }
 
 impl ClosedPage {
-    /// Memory taken by what is known of the page; its bytes are not counted.
+    /// The memory of this description, without the bytes of the page.
     fn memory_bytes(&self) -> usize {
         size_of::<ClosedPage>() + PageCache::BYTES_PER_PAGE + self.recipe.heap_bytes()
     }
 }
 
-/// The store as the match stage sees it.
+/// The store as the match stage reads it.
 pub(crate) struct StoreHistory {
-    /// The closed pages from number `first_kept` on. Older ones are forgotten: what is known of them took too much memory, or
-    /// they are out of the decoder's reach.
+    /// The closed pages from number `first_closed` on. The descriptions of older pages were evicted, because they took too much
+    /// memory or because the pages are out of reach.
     closed: VecDeque<ClosedPage>,
-    first_kept: u64,
-    /// Memory that `closed` takes.
+    first_closed: u64,
+    /// The memory of `closed`.
     known_bytes: usize,
     known_bytes_max: usize,
-    /// Where the page that is being filled begins.
+    /// The store offset of the page that is being filled.
     open_start: u64,
     /// The page that is being filled.
     open: Page,
-    open_pieces: Vec<Piece>,
+    open_pieces: Vec<SourcePiece>,
     cache: Lock<PageCache>,
-    /// Memory for pages, in the cache or packed because they had to be opened again.
+    policy: HistoryPolicy,
+    /// Memory for pages: those in the cache, and compressed copies of blocks that were decoded again.
     pages_bytes: u64,
-    /// Packed copies are handed over with encoded blocks, and take memory of their own.
-    packs_when_encoded: bool,
-    packed: Lock<PackedBlocks>,
-    /// For packed copies alone: in those of the encoders every thread that looks something up would leave the memory of a dense codec in
-    /// another one (1 GB at level 8 with 512 MiB and 7 threads: 1.04 GB in use).
+    copies: Lock<CopyCache>,
+    /// Workspaces for compressed copies alone. If the encoders' workspaces were used, every thread that reads a copy would leave the memory
+    /// of a dense codec in one more workspace (1 GB at level 8 with 512 MiB and 7 threads: 1.04 GB in use).
     workspaces: Workspaces,
     sources: Vec<Option<Arc<dyn Source>>>,
-    archive: Option<Arc<dyn BlockReader>>,
-    /// Buffers of pages: memory that was touched before is cheap.
+    blocks: Option<Arc<dyn BlockReader>>,
+    /// Buffers for pages: memory that was touched before is cheap.
     pool: Arc<BufferPool>,
 }
 
-/// Pages of a block that was encoded.
+/// The pages of a block that was encoded.
 pub(crate) struct EncodedPages {
     pub first_page: u64,
     pub checksums: Vec<u64>,
-    /// Stored, because there is nothing to squeeze.
-    pub is_noise: bool,
-    /// Copies of all of them, where these were made.
-    pub packed: Option<Packed>,
+    /// Whether the block is stored because it is incompressible.
+    pub is_incompressible: bool,
+    /// A compressed copy of the block, if one was made.
+    pub copy: Option<CompressedCopy>,
 }
 
-/// A page that was just filled.
+/// A page that was just closed.
 pub(crate) struct FilledPage {
     pub bytes: Page,
 }
 
 impl StoreHistory {
-    /// `cache_bytes` is memory for pages, `packed_bytes` more of it for packed blocks; if that is 0, those that had to be opened again from
-    /// `archive` share the former.
+    /// `cache_bytes` is the memory for pages. Copies that are made when blocks are encoded take memory of their own; copies of
+    /// blocks that were decoded again from `blocks` share the memory for pages.
     pub(crate) fn new(
+        policy: HistoryPolicy,
         cache_bytes: u64,
-        packed_bytes: u64,
         known_bytes_max: usize,
         sources: Vec<Option<Arc<dyn Source>>>,
-        archive: Option<Arc<dyn BlockReader>>,
+        blocks: Option<Arc<dyn BlockReader>>,
         pool: Arc<BufferPool>,
     ) -> Result<StoreHistory> {
-        let packed_bytes_max = match (&archive, packed_bytes) {
-            (None, _) => 0,
-            (Some(_), 0) => cache_bytes / 4 * 3,
-            // How many stay is the assembly's business: it forgets what does not fit.
-            (Some(_), _) => u64::MAX,
+        let copies_bytes_max = match policy {
+            HistoryPolicy::Sources => 0,
+            HistoryPolicy::SourcesAndBlocks | HistoryPolicy::Blocks(_) => cache_bytes / 4 * 3,
+            // The reach of the copies, which the assembly tracks, evicts what does not fit.
+            HistoryPolicy::Copies(_) => u64::MAX,
         };
         Ok(StoreHistory {
             closed: VecDeque::new(),
-            first_kept: 0,
+            first_closed: 0,
             known_bytes: 0,
             known_bytes_max,
             open_start: 0,
@@ -119,21 +119,21 @@ impl StoreHistory {
             open_pieces: Vec::new(),
             cache: Lock::new(PageCache::new(pages(cache_bytes))),
             pages_bytes: cache_bytes,
-            packs_when_encoded: packed_bytes > 0,
-            packed: Lock::new(PackedBlocks::new(packed_bytes_max)),
+            policy,
+            copies: Lock::new(CopyCache::new(copies_bytes_max)),
             workspaces: Workspaces::default(),
             sources,
-            archive,
+            blocks,
             pool,
         })
     }
 
-    /// Bytes in the store.
+    /// The number of bytes in the store.
     pub(crate) fn store_bytes(&self) -> u64 {
         self.open_start + self.open.len() as u64
     }
 
-    /// Appends bytes that are at `offset_in_member` of `member`; `filled` gets every page that becomes full.
+    /// Appends bytes from `offset_in_member` of `member`. Pushes every page that becomes full to `filled`.
     pub(crate) fn append(
         &mut self,
         mut bytes: &[u8],
@@ -145,7 +145,7 @@ impl StoreHistory {
             let count = bytes.len().min(PAGE_BYTES - self.open.len());
             let (now, later) = bytes.split_at(count);
             self.open_for_writing()?.extend_from_slice(now);
-            self.add_piece(Piece {
+            self.add_piece(SourcePiece {
                 member,
                 offset_in_member,
                 length_bytes: count as u32,
@@ -159,7 +159,7 @@ impl StoreHistory {
         Ok(())
     }
 
-    /// The open page, ours alone: nobody reads it while the store grows, else a copy is made.
+    /// The open page with exclusive access. It is copied if a reader still holds it.
     fn open_for_writing(&mut self) -> Result<&mut PooledBuffer> {
         if Arc::get_mut(&mut self.open).is_none() {
             let mut copy = PooledBuffer::empty(&self.pool)?;
@@ -170,7 +170,7 @@ impl StoreHistory {
         Arc::get_mut(&mut self.open).ok_or_else(shared)
     }
 
-    fn add_piece(&mut self, piece: Piece) {
+    fn add_piece(&mut self, piece: SourcePiece) {
         match self.open_pieces.last_mut() {
             Some(last)
                 if last.member == piece.member
@@ -183,7 +183,7 @@ impl StoreHistory {
         }
     }
 
-    /// Closes the open page as it is: at the end of the store, or because its block must not wait any longer.
+    /// Closes the open page before it is full: at the end of the store, or because its block must not wait any longer.
     pub(crate) fn take_last_page(&mut self) -> Result<Option<FilledPage>> {
         if self.open.is_empty() {
             return Ok(None);
@@ -208,73 +208,73 @@ impl StoreHistory {
         Ok(FilledPage { bytes })
     }
 
-    /// Forgets old pages while what is known of all takes more memory than allowed, and all below `floor`. Returns the
+    /// Evicts the oldest descriptions while all of them take more memory than allowed, and those of pages below `floor`. Returns the
     /// store offset from which on everything can be read.
-    pub(crate) fn forget(&mut self, floor: u64) -> u64 {
+    pub(crate) fn evict_below(&mut self, floor: u64) -> u64 {
         while let Some(oldest) = self.closed.front()
             && (self.known_bytes > self.known_bytes_max || oldest.start < floor)
         {
             self.known_bytes -= oldest.memory_bytes();
             self.closed.pop_front();
-            self.first_kept += 1;
+            self.first_closed += 1;
         }
-        self.cache.lock().forget_below(self.first_kept);
-        self.packed.lock().forget_below(self.first_kept);
-        let kept_from = self.start_of(0);
-        if let Some(archive) = &self.archive {
-            archive.forget_below(kept_from);
+        self.cache.lock().evict_below(self.first_closed);
+        self.copies.lock().evict_below(self.first_closed);
+        let readable_from = self.start_of(0);
+        if let Some(blocks) = &self.blocks {
+            blocks.evict_below(readable_from);
         }
-        kept_from
+        readable_from
     }
 
-    /// The block with these pages was encoded: they may leave memory.
+    /// The block of these pages was encoded: the pages may be evicted from now on.
     pub(crate) fn encoded(&mut self, pages: EncodedPages) {
         let count = pages.checksums.len() as u64;
-        if let Some(packed) = pages.packed
-            && pages.first_page >= self.first_kept
+        if let Some(copy) = pages.copy
+            && pages.first_page >= self.first_closed
         {
-            self.packed.lock().add(pages.first_page, count, packed);
+            self.copies.lock().add(pages.first_page, count, copy);
         }
         let mut cache = self.cache.lock();
         for (number, &checksum) in (pages.first_page..).zip(&pages.checksums) {
-            let index = number.checked_sub(self.first_kept);
+            let index = number.checked_sub(self.first_closed);
             if let Some(closed) = index.and_then(|index| self.closed.get_mut(index as usize)) {
                 closed.checksum = Some(checksum);
-                cache.release(number, pages.is_noise);
+                cache.release(number, pages.is_incompressible);
             }
         }
     }
 
-    /// Where a kept page begins, by its place among them; the open page follows the last.
+    /// The store offset of a closed page, by its index; the open page follows the last.
     fn start_of(&self, index: usize) -> u64 {
         let closed = self.closed.get(index);
         closed.map_or(self.open_start, |page| page.start)
     }
 
-    /// The closed page that holds this byte of the store, with its number.
+    /// The closed page that holds this byte of the store, and its number.
     fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
         let first = self.closed.front()?.start;
         // Nearly all pages are full.
         let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
-        let is_right = guess < self.closed.len()
+        let is_exact = guess < self.closed.len()
             && (self.start_of(guess)..self.start_of(guess + 1)).contains(&offset_in_store);
-        let index = match is_right {
+        let index = match is_exact {
             true => guess,
             false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,
         };
-        Some((self.first_kept + index as u64, &self.closed[index]))
+        Some((self.first_closed + index as u64, &self.closed[index]))
     }
 
-    /// Reads a page that is no longer in memory, from the sources or from the archive.
-    fn fetch(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
+    /// Reads an evicted page again, from the sources or from a block.
+    fn reread(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
         let expected = closed.checksum?;
         let bytes = match &closed.recipe {
-            Recipe::Sources(packed) => read_sources(packed, &self.sources, &self.pool)?,
+            Recipe::Sources(pieces) => read_sources(pieces, &self.sources, &self.pool)?,
             Recipe::Archive => {
-                let packed = self.packed.lock().get(number);
-                match packed {
-                    Some((block, offset)) => self.unpack(&block, offset, number)?,
-                    None => self.open_block(number)?,
+                let copy = self.copies.lock().get(number);
+                match copy {
+                    Some((copy, offset)) => self.read_copy(&copy, offset, number)?,
+                    None => self.decode_block(number)?,
                 }
             }
         };
@@ -286,52 +286,52 @@ impl StoreHistory {
         Some(bytes)
     }
 
-    /// The page at `offset` of a packed block.
-    fn unpack(&self, block: &Packed, offset: usize, number: u64) -> Option<PooledBuffer> {
-        let index = (number - self.first_kept) as usize;
+    /// Reads the page at `offset` of a compressed copy.
+    fn read_copy(&self, copy: &CompressedCopy, offset: usize, number: u64) -> Option<PooledBuffer> {
+        let index = (number - self.first_closed) as usize;
         let length_bytes = self.start_of(index + 1) - self.start_of(index);
         let mut page = PooledBuffer::full(&self.pool).ok()?;
         page.truncate(length_bytes as usize);
-        (self.workspaces).with(|space| block.read(&mut space.codec, offset, &mut page))?;
+        (self.workspaces).with(|space| copy.read(&mut space.codec, offset, &mut page))?;
         Some(page)
     }
 
-    /// Opens the block of a page, and keeps it packed: its other pages are likely to be asked for, too. Where there is no room for it they go
-    /// into the cache as they are.
-    fn open_block(&self, page: u64) -> Option<PooledBuffer> {
-        let (first, bytes) = self.archive.as_ref()?.read_block_of(page)?;
+    /// Decodes the block of a page and retains a compressed copy of it, because its other pages are likely to be read as well. Where there
+    /// is no room for a copy, the other pages go into the cache.
+    fn decode_block(&self, page: u64) -> Option<PooledBuffer> {
+        let (first, bytes) = self.blocks.as_ref()?.read_block_of(page)?;
         let copy = |bytes: &[u8]| -> Option<PooledBuffer> {
             let mut copy = PooledBuffer::empty(&self.pool).ok()?;
             copy.extend_from_slice(bytes);
             Some(copy)
         };
         let mut wanted = None;
-        let is_packed = self.pack(first, &bytes);
+        let is_copied = self.add_copy(first, &bytes);
         for (number, page_bytes) in (first..).zip(bytes.chunks(PAGE_BYTES)) {
             if number == page {
                 wanted = copy(page_bytes);
-            } else if !is_packed {
+            } else if !is_copied {
                 self.cache.lock().put(number, Arc::new(copy(page_bytes)?));
             }
         }
         wanted
     }
 
-    /// Packs a block, which shares the memory for pages with those that are open. Whether there was room for it.
-    fn pack(&self, first_page: u64, bytes: &[u8]) -> bool {
-        if self.packs_when_encoded || !self.packed.lock().has_room_for(first_page) {
+    /// Adds a compressed copy of a block, which shares the memory for pages with the cache. Returns whether there was room for it.
+    fn add_copy(&self, first_page: u64, bytes: &[u8]) -> bool {
+        if self.policy.makes_copies() || !self.copies.lock().has_room_for(first_page) {
             return false;
         }
-        let pack = |space: &mut EncodeSpace| Packed::new(&mut space.codec, bytes);
-        let Ok(block) = self.workspaces.with(pack) else {
+        let compress = |scratch: &mut CodecScratch| CompressedCopy::new(&mut scratch.codec, bytes);
+        let Ok(copy) = self.workspaces.with(compress) else {
             return false;
         };
-        let mut packed = self.packed.lock();
-        let is_kept = packed.add(first_page, bytes.len().div_ceil(PAGE_BYTES) as u64, block);
-        let left_bytes = self.pages_bytes - packed.bytes().min(self.pages_bytes);
-        drop(packed);
-        self.cache.lock().keep_recent_only(pages(left_bytes));
-        is_kept
+        let mut copies = self.copies.lock();
+        let is_retained = copies.add(first_page, bytes.len().div_ceil(PAGE_BYTES) as u64, copy);
+        let left_bytes = self.pages_bytes - copies.bytes().min(self.pages_bytes);
+        drop(copies);
+        self.cache.lock().retain_recent_only(pages(left_bytes));
+        is_retained
     }
 }
 
@@ -344,12 +344,12 @@ impl History for StoreHistory {
             });
         }
         let (number, closed) = self.page_at(offset_in_store)?;
-        // Whether it is still in memory depends on threads, and must not show.
-        if matches!(closed.recipe, Recipe::Archive) && self.archive.is_none() {
+        // Whether the page is still in memory depends on the threads, so the result must not depend on that.
+        if matches!(closed.recipe, Recipe::Archive) && self.policy == HistoryPolicy::Sources {
             return None;
         }
         let found = self.cache.lock().get(number);
-        let bytes: Page = found.or_else(|| self.fetch(number, closed))?;
+        let bytes: Page = found.or_else(|| self.reread(number, closed))?;
         Some(HistoryChunk {
             offset_in_store: closed.start,
             bytes,
@@ -368,7 +368,7 @@ mod tests {
             .collect()
     }
 
-    /// A history of every second KiB of the content; pages 0..n are encoded.
+    /// A history of every second KiB of the content, whose full pages were encoded.
     fn history(source: Vec<u8>, cached_pages: usize) -> (StoreHistory, Vec<u8>) {
         history_of(Arc::new(MemorySource::new(source)), cached_pages)
     }
@@ -376,8 +376,8 @@ mod tests {
     fn history_of(source: Arc<dyn Source>, cached_pages: usize) -> (StoreHistory, Vec<u8>) {
         let content = content();
         let mut history = StoreHistory::new(
+            HistoryPolicy::Sources,
             (cached_pages * PAGE_BYTES) as u64,
-            0,
             1 << 20,
             vec![Some(source)],
             None,
@@ -395,8 +395,8 @@ mod tests {
         history.encoded(EncodedPages {
             first_page: 0,
             checksums: filled.iter().map(|page| checksum64(&page.bytes)).collect(),
-            is_noise: false,
-            packed: None,
+            is_incompressible: false,
+            copy: None,
         });
         (history, store)
     }
@@ -408,10 +408,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_cannot_be_read_again_is_not_there_while_it_is_in_memory() {
-        /// Keeps its first two pages only.
-        struct Forgetful(MemorySource<Vec<u8>>);
-        impl Source for Forgetful {
+    fn hides_pages_that_cannot_be_read_again_even_while_they_are_in_memory() {
+        /// Can read its first two pages again only.
+        struct FirstPages(MemorySource<Vec<u8>>);
+        impl Source for FirstPages {
             fn size_bytes(&self) -> std::io::Result<u64> {
                 self.0.size_bytes()
             }
@@ -422,14 +422,14 @@ mod tests {
                 offset < 2 * PAGE_BYTES as u64
             }
         }
-        let (history, _) = history_of(Arc::new(Forgetful(MemorySource::new(content()))), 100);
-        let is_there = |page: u64| history.chunk(page * PAGE_BYTES as u64).is_some();
-        assert!(is_there(0));
-        assert!(!is_there(1));
+        let (history, _) = history_of(Arc::new(FirstPages(MemorySource::new(content()))), 100);
+        let is_readable = |page: u64| history.chunk(page * PAGE_BYTES as u64).is_some();
+        assert!(is_readable(0));
+        assert!(!is_readable(1));
     }
 
     #[test]
-    fn dropped_pages_come_back_from_the_source() {
+    fn reads_evicted_pages_again_from_the_source() {
         let (history, store) = history(content(), 0);
         assert_eq!(history.store_bytes(), store.len() as u64);
         for at in [0, 12_345, PAGE_BYTES, 2 * PAGE_BYTES + 7] {
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_source_is_noticed() {
+    fn rejects_pages_of_a_source_that_changed() {
         let mut changed = content();
         changed[2048 * 3 + 5] ^= 1;
         let (history, store) = history(changed, 0);
@@ -451,12 +451,12 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_pages_stay_forgotten() {
+    fn does_not_read_pages_below_the_floor() {
         let (mut history, _) = history(content(), 8);
-        assert_eq!(history.forget(1), PAGE_BYTES as u64);
+        assert_eq!(history.evict_below(1), PAGE_BYTES as u64);
         assert_eq!(read(&history, 0), None);
         assert!(read(&history, PAGE_BYTES).is_some());
         history.known_bytes_max = 0;
-        assert_eq!(history.forget(0), 2 * PAGE_BYTES as u64);
+        assert_eq!(history.evict_below(0), 2 * PAGE_BYTES as u64);
     }
 }

@@ -1,7 +1,7 @@
-//! What to read next: members cut into segments, in order.
+//! The intake: it plans which segment of which member is read next.
 //!
 //! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its member, so that segments
-//! are subtrees of the member's BLAKE3 hash. The cut does not depend on whether a member is a file or a pipe.
+//! are subtrees of the member's BLAKE3 hash. The segments of a member do not depend on whether it is a file or a stream.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use refrain_storage::Source;
 
 /// Where a member's bytes come from.
 #[derive(Clone)]
-pub(crate) enum Feed {
-    /// Readable at any offset, so also a second time.
+pub(crate) enum MemberFeed {
+    /// Readable at any offset, and again later.
     Source(Arc<dyn Source>),
-    /// Readable once, forward.
+    /// Readable once, from front to back.
     Stream(Arc<Lock<Box<dyn Read + Send>>>),
 }
 
-/// One member on its way in.
+/// A member to be read.
 pub(crate) struct IntakeMember {
-    pub feed: Feed,
-    /// Bytes to read of a source; what it held when it was opened. Unused for streams.
+    pub feed: MemberFeed,
+    /// The number of bytes to read from a source: its size when the run began. Unused for streams.
     pub size_bytes: u64,
 }
 
@@ -31,28 +31,28 @@ pub(crate) struct IntakeMember {
 pub(crate) struct SegmentPlan {
     pub member: usize,
     pub offset_in_member: u64,
-    /// Bytes to ask for; a stream may end before.
+    /// The number of bytes to read; a stream may end earlier.
     pub length_bytes: usize,
-    pub feed: Feed,
+    pub feed: MemberFeed,
 }
 
-/// Walks over the members. Streams are planned one segment at a time: only reading tells where they end.
+/// Plans segments in the order of the members. A stream is planned one segment at a time, because its end is known only when it is read.
 pub(crate) struct Intake {
     members: Vec<IntakeMember>,
     member: usize,
     offset: u64,
     stream_is_busy: bool,
-    /// Member and offset that the next segment of content must have, unless it begins a later member.
+    /// The member and offset that the next segment of content must have, unless it begins a later member.
     expected: (usize, u64),
 }
 
-/// What [`Intake::next`] says.
-pub(crate) enum Next {
-    /// Read this.
+/// What [`Intake::next`] returns.
+pub(crate) enum NextSegment {
+    /// The segment to read.
     Segment(SegmentPlan),
-    /// A read of a stream is under way; ask again when it is done.
+    /// A read of a stream is in flight: nothing can be planned until it is done.
     Wait,
-    /// All members are read.
+    /// All members were planned.
     Done,
 }
 
@@ -67,14 +67,14 @@ impl Intake {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Next {
+    pub(crate) fn next(&mut self) -> NextSegment {
         if self.stream_is_busy {
-            return Next::Wait;
+            return NextSegment::Wait;
         }
         while let Some(member) = self.members.get(self.member) {
             let length_bytes = match member.feed {
-                Feed::Stream(_) => SEGMENT_BYTES,
-                Feed::Source(_) => {
+                MemberFeed::Stream(_) => SEGMENT_BYTES,
+                MemberFeed::Source(_) => {
                     (member.size_bytes - self.offset).min(SEGMENT_BYTES as u64) as usize
                 }
             };
@@ -89,13 +89,13 @@ impl Intake {
                 feed: member.feed.clone(),
             };
             self.offset += length_bytes as u64;
-            self.stream_is_busy = matches!(plan.feed, Feed::Stream(_));
-            return Next::Segment(plan);
+            self.stream_is_busy = matches!(plan.feed, MemberFeed::Stream(_));
+            return NextSegment::Segment(plan);
         }
-        Next::Done
+        NextSegment::Done
     }
 
-    /// A stream gave `length_bytes` for its last plan; fewer than asked for is its end.
+    /// A stream returned `length_bytes` for its last plan; fewer than planned mean that it ended.
     pub(crate) fn stream_read(&mut self, length_bytes: usize) {
         self.stream_is_busy = false;
         if length_bytes < SEGMENT_BYTES {
@@ -103,8 +103,8 @@ impl Intake {
         }
     }
 
-    /// Whether a segment belongs to the content: segments were planned by the size that a member had, and a member may have
-    /// become shorter while it was read. To be called in the order of content.
+    /// Whether a segment belongs to the content. Segments are planned by the size that a member had, and the member may become shorter while
+    /// it is read. Must be called in the order of content.
     pub(crate) fn accept(
         &mut self,
         member: usize,
@@ -120,7 +120,7 @@ impl Intake {
         follows || continues
     }
 
-    /// Nothing more is to be read of this member: it ended, or ended early.
+    /// Plans nothing more of this member: it ended.
     pub(crate) fn skip_rest(&mut self, member: usize) {
         if self.member == member {
             self.member += 1;
@@ -137,7 +137,7 @@ mod tests {
     fn file(size: usize) -> IntakeMember {
         let source: Arc<dyn Source> = Arc::new(MemorySource::new(vec![0u8; size]));
         IntakeMember {
-            feed: Feed::Source(source),
+            feed: MemberFeed::Source(source),
             size_bytes: size as u64,
         }
     }
@@ -145,32 +145,34 @@ mod tests {
     fn stream() -> IntakeMember {
         let stream: Box<dyn Read + Send> = Box::new(std::io::empty());
         IntakeMember {
-            feed: Feed::Stream(Arc::new(Lock::new(stream))),
+            feed: MemberFeed::Stream(Arc::new(Lock::new(stream))),
             size_bytes: 0,
         }
     }
 
     fn plan(intake: &mut Intake) -> Option<(usize, u64, usize)> {
         match intake.next() {
-            Next::Segment(plan) => Some((plan.member, plan.offset_in_member, plan.length_bytes)),
-            Next::Wait | Next::Done => None,
+            NextSegment::Segment(plan) => {
+                Some((plan.member, plan.offset_in_member, plan.length_bytes))
+            }
+            NextSegment::Wait | NextSegment::Done => None,
         }
     }
 
     #[test]
-    fn members_are_cut_at_multiples_of_a_segment() {
+    fn segments_begin_at_multiples_of_their_length() {
         let mut intake = Intake::new(vec![file(SEGMENT_BYTES + 5), file(0), file(3)]);
         assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
         assert_eq!(plan(&mut intake), Some((0, SEGMENT_BYTES as u64, 5)));
         assert_eq!(plan(&mut intake), Some((2, 0, 3)));
-        assert!(matches!(intake.next(), Next::Done));
+        assert!(matches!(intake.next(), NextSegment::Done));
     }
 
     #[test]
-    fn a_stream_is_read_one_segment_at_a_time() {
+    fn streams_are_planned_one_segment_at_a_time() {
         let mut intake = Intake::new(vec![stream(), file(1)]);
         assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
-        assert!(matches!(intake.next(), Next::Wait));
+        assert!(matches!(intake.next(), NextSegment::Wait));
         intake.stream_read(SEGMENT_BYTES);
         assert_eq!(
             plan(&mut intake),

@@ -1,31 +1,32 @@
-//! Which pages of the store stay in memory.
+//! Which pages of the store remain in memory.
 //!
-//! Pages whose block is not yet encoded always stay. Of the others some are kept for having been used *recently*: repeats
-//! come in runs, and neighbouring segments ask for the same pages. The rest of the room holds a *sample* of all pages:
-//! those whose number hashes lowest. Whoever packs one version of something after the other goes through the old
-//! pages from front to back, once per version; a cache of the most recent ones alone, smaller than a version, would drop each
-//! page just before it is wanted again, while a fixed sample serves its share of them. (Measured on two kernel trees with
+//! Pages whose block is not yet encoded always remain. Some of the others remain because they were used *recently*: repeats
+//! come in runs, and neighbouring segments read the same pages. The rest of the cache holds a *sample* of all pages:
+//! those with the lowest hashes of their numbers. When several versions of something are compressed one after the other, the old
+//! pages are read from front to back once per version. A cache of the most recent pages alone, smaller than a version, would evict each
+//! page shortly before it is read again, while a fixed sample serves its share of them. (Measured on two kernel trees with
 //! 256 MiB for pages: most recently used alone 1.9 GB read again, with the sample 1.56 GB.)
 //!
-//! What is in memory changes how long things take, never what an archive looks like.
+//! The content of the cache changes how long a run takes, never the bytes of the archive.
 
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::store::page::Page;
 
-/// Neighbouring pages are kept or dropped together, `2^GROUP_LOG` of them: one long repeat then needs few reads.
+/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are retained or evicted together: one long repeat then needs
+/// few reads.
 const GROUP_LOG: u32 = 4;
 
-/// One page in `2^RECENT_LOG` of the cache is there for having been used recently.
+/// One page in `2^RECENT_LOG` of the cache is reserved for recently used pages.
 const RECENT_LOG: u32 = 2;
 
 #[derive(Default)]
 struct Slot {
     page: Option<Page>,
-    /// Asked for since it was looked at last.
+    /// Whether the page was read since the clock hand passed it.
     is_used: bool,
-    /// Not for the sample.
-    is_noise: bool,
+    /// Whether the page is incompressible: it does not enter the sample.
+    is_incompressible: bool,
 }
 
 /// Pages in memory, by number.
@@ -33,7 +34,7 @@ pub(crate) struct PageCache {
     /// Number of the page in the first slot.
     first: u64,
     slots: VecDeque<Slot>,
-    /// Pages used recently, by age; some of them may have been forgotten.
+    /// The numbers of recently used pages, by age; some of the pages may have been evicted.
     recent: VecDeque<u64>,
     recent_max: usize,
     /// The sample: the pages of lowest rank, as `(rank, number)`.
@@ -42,7 +43,7 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// A cache of `pages_max` pages beside those that are pinned.
+    /// A cache of `pages_max` pages in addition to those that are pinned.
     pub(crate) fn new(pages_max: usize) -> PageCache {
         let recent_max = pages_max.div_ceil(1 << RECENT_LOG);
         PageCache {
@@ -55,17 +56,17 @@ impl PageCache {
         }
     }
 
-    /// From now on there is room for so many pages, all for recent ones: somebody else has a sample.
-    pub(crate) fn keep_recent_only(&mut self, pages_max: usize) {
+    /// Reduces the cache to `pages_max` recent pages, without a sample: compressed copies serve instead of it.
+    pub(crate) fn retain_recent_only(&mut self, pages_max: usize) {
         (self.recent_max, self.sample_max) = (pages_max, 0);
         self.shrink_sample();
         self.shrink();
     }
 
-    /// Bytes that each page of the store takes here, in memory or not.
+    /// The memory for each page of the store, whether its bytes are in memory or not.
     pub(crate) const BYTES_PER_PAGE: usize = size_of::<Slot>();
 
-    /// The next page of the store, pinned until [`PageCache::release`].
+    /// Adds the next page of the store, pinned until [`PageCache::release`].
     pub(crate) fn push(&mut self, page: Page) {
         self.slots.push_back(Slot {
             page: Some(page),
@@ -80,36 +81,36 @@ impl PageCache {
         slot.page.clone()
     }
 
-    /// From now on the page may be dropped. Pages of noise are, unless they were asked for: they repeat seldom, and filling the
-    /// cache with them costs more in fresh memory than it could save. Nor do they go into the sample.
-    pub(crate) fn release(&mut self, number: u64, is_noise: bool) {
+    /// Unpins the page. An incompressible page that was never read is evicted at once: such pages repeat seldom, and filling the cache with
+    /// them costs more in fresh memory than it saves. They never enter the sample.
+    pub(crate) fn release(&mut self, number: u64, is_incompressible: bool) {
         if let Some(slot) = self.slot(number) {
-            slot.is_noise = is_noise;
-            if is_noise && !slot.is_used {
+            slot.is_incompressible = is_incompressible;
+            if is_incompressible && !slot.is_used {
                 slot.page = None;
                 return;
             }
         }
-        self.keep_recent(number);
+        self.add_recent(number);
     }
 
-    fn keep_recent(&mut self, number: u64) {
+    fn add_recent(&mut self, number: u64) {
         self.recent.push_back(number);
         self.shrink();
     }
 
-    /// A page that was dropped is in memory again.
+    /// Puts an evicted page back that was read again.
     pub(crate) fn put(&mut self, number: u64, page: Page) {
         if let Some(slot) = self.slot(number)
             && slot.page.is_none()
         {
             slot.page = Some(page);
-            self.keep_recent(number);
+            self.add_recent(number);
         }
     }
 
-    /// Pages below `number` will not be asked for any more.
-    pub(crate) fn forget_below(&mut self, number: u64) {
+    /// Evicts the pages below `number`; they are not read again.
+    pub(crate) fn evict_below(&mut self, number: u64) {
         if number <= self.first {
             return;
         }
@@ -134,19 +135,19 @@ impl PageCache {
             let Some(slot) = self.slot(number) else {
                 continue;
             };
-            // A second chance for what was used meanwhile (the clock algorithm, Corbató 1968).
+            // A second chance for a page that was used meanwhile (the clock algorithm, Corbató 1968).
             if std::mem::take(&mut slot.is_used) && has_room {
                 self.recent.push_back(number);
-            } else if slot.is_noise {
+            } else if slot.is_incompressible {
                 slot.page = None;
             } else {
-                self.offer(number);
+                self.add_to_sample(number);
             }
         }
     }
 
-    /// Takes the page into the sample if it ranks low enough; one page too many leaves memory.
-    fn offer(&mut self, number: u64) {
+    /// Adds the page to the sample and evicts the page of the highest rank if the sample is full.
+    fn add_to_sample(&mut self, number: u64) {
         self.sample.push((rank(number), number));
         self.shrink_sample();
     }
@@ -162,7 +163,7 @@ impl PageCache {
     }
 }
 
-/// A hash of the page's group (the finalizer of SplitMix64: Steele, Lea, Flood 2014).
+/// The rank of a page, a hash of its group's number (the finalizer of SplitMix64: Steele, Lea, Flood 2014).
 pub(crate) fn rank(number: u64) -> u64 {
     let mut hash = (number >> GROUP_LOG).wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -183,7 +184,7 @@ mod tests {
         Arc::new(PooledBuffer::empty(&pool).expect("memory"))
     }
 
-    /// A cache that has seen a thousand pages.
+    /// A cache after a thousand pages.
     fn filled(pages_max: usize) -> PageCache {
         let mut cache = PageCache::new(pages_max);
         for number in 0..1000 {
@@ -194,12 +195,12 @@ mod tests {
     }
 
     fn in_memory(cache: &PageCache) -> usize {
-        let there = |slot: &&Slot| slot.page.is_some();
-        cache.slots.iter().filter(there).count()
+        let is_present = |slot: &&Slot| slot.page.is_some();
+        cache.slots.iter().filter(is_present).count()
     }
 
     #[test]
-    fn no_more_than_allowed_is_kept_beside_what_is_pinned() {
+    fn retains_no_more_than_allowed_besides_pinned_pages() {
         for pages_max in [0, 1, 2, 64, 1000] {
             let mut cache = PageCache::new(pages_max);
             for number in 0..3000 {
@@ -216,16 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_cache_lets_pages_go() {
+    fn evicts_pages_when_it_becomes_smaller() {
         let mut cache = filled(400);
         for pages_max in [300, 299, 40, 0] {
-            cache.keep_recent_only(pages_max);
+            cache.retain_recent_only(pages_max);
             assert_eq!(in_memory(&cache), pages_max.min(100));
         }
     }
 
     #[test]
-    fn going_through_all_pages_again_finds_the_sample() {
+    fn finds_the_sample_when_all_pages_are_read_in_order() {
         let mut cache = filled(400);
         for _ in 0..3 {
             let mut found = 0;
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_again_and_again_stays() {
+    fn retains_a_page_that_is_used_repeatedly() {
         let mut cache = PageCache::new(100);
         cache.push(page());
         cache.release(0, false);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_stays_only_if_it_is_asked_for_and_takes_only_the_room_of_recent_pages() {
+    fn retains_incompressible_pages_only_after_use_and_only_as_recent_pages() {
         let mut cache = PageCache::new(100);
         for number in 0..1000 {
             cache.push(page());
@@ -271,16 +272,16 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_pages_make_room() {
+    fn evicted_pages_leave_room_for_others() {
         let mut cache = filled(100);
-        cache.forget_below(990);
+        cache.evict_below(990);
         assert_eq!(cache.get(3).map(|_| ()), None);
         for number in 1000..1080 {
             cache.push(page());
             cache.release(number, false);
         }
         assert!((1000..1080).all(|number| cache.get(number).is_some()));
-        cache.forget_below(5000);
+        cache.evict_below(5000);
         assert_eq!((in_memory(&cache), cache.first), (0, 1080));
     }
 }

@@ -1,60 +1,60 @@
-//! Where the bytes of an old page can be read once more.
+//! Recipes: from which ranges of the sources the bytes of a page can be read again.
 
 use std::sync::Arc;
 
 use refrain_pool::{BufferPool, PooledBuffer};
 use refrain_storage::Source;
 
-/// A piece of a page and where the same bytes are in a member.
+/// A piece of a page, and the range of a member that holds the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct SourcePiece {
     pub member: u32,
     pub offset_in_member: u64,
     pub length_bytes: u32,
 }
 
-/// Where a page's bytes can be had once more.
+/// Where the bytes of a page can be read again.
 pub(crate) enum Recipe {
-    /// Its pieces in the sources, packed by [`pack`].
+    /// In the sources: its pieces, encoded by [`encode_pieces`].
     Sources(Box<[u8]>),
-    /// The archive's blocks.
+    /// In the archive's blocks only.
     Archive,
 }
 
-/// What the allocator adds to a packed recipe, in bytes.
+/// What the allocator adds to an encoded recipe, in bytes.
 const ALLOCATION_BYTES: usize = 16;
 
 impl Recipe {
-    /// Of the sources, if each piece's source can be read again.
-    pub(crate) fn new(pieces: &[Piece], sources: &[Option<Arc<dyn Source>>]) -> Recipe {
-        let rereadable = |piece: &Piece| {
+    /// A recipe from the sources if all pieces can be read again from them.
+    pub(crate) fn new(pieces: &[SourcePiece], sources: &[Option<Arc<dyn Source>>]) -> Recipe {
+        let is_rereadable = |piece: &SourcePiece| {
             let last = piece.offset_in_member + u64::from(piece.length_bytes.saturating_sub(1));
             let source = sources.get(piece.member as usize);
             source.is_some_and(|source| source.as_ref().is_some_and(|source| source.is_kept(last)))
         };
-        match pieces.iter().all(rereadable) {
-            true => Recipe::Sources(pack(pieces)),
+        match pieces.iter().all(is_rereadable) {
+            true => Recipe::Sources(encode_pieces(pieces)),
             false => Recipe::Archive,
         }
     }
 
-    /// Memory it takes beside itself.
+    /// The memory on the heap, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Recipe::Sources(packed) => packed.len() + ALLOCATION_BYTES,
+            Recipe::Sources(encoded) => encoded.len() + ALLOCATION_BYTES,
             Recipe::Archive => 0,
         }
     }
 }
 
-/// Reads the bytes of a packed recipe. `None` when a source has no such bytes any more.
+/// Reads the pieces of an encoded recipe. Returns `None` if a source no longer has the bytes.
 pub(crate) fn read_sources(
-    packed: &[u8],
+    encoded: &[u8],
     sources: &[Option<Arc<dyn Source>>],
     pool: &Arc<BufferPool>,
 ) -> Option<PooledBuffer> {
-    let pieces = unpack(packed);
-    // Full of what was there before: every byte is read over, and clearing pages that are read again took 2 % of the match stage.
+    let pieces = decode_pieces(encoded);
+    // The buffer holds old bytes: all of them are overwritten, and clearing the pages that are read again took 2 % of the match stage.
     let mut page = PooledBuffer::full(pool).ok()?;
     let (mut filled, mut at) = (0, 0);
     while at < pieces.len() {
@@ -66,9 +66,9 @@ pub(crate) fn read_sources(
     Some(page)
 }
 
-/// Reads pieces that lie close together with one call, to the front of `page`; how many bytes they are.
+/// Reads pieces that are close together with one call, to the front of `page`. Returns the number of their bytes.
 fn read_run(
-    pieces: &[Piece],
+    pieces: &[SourcePiece],
     sources: &[Option<Arc<dyn Source>>],
     pool: &Arc<BufferPool>,
     page: &mut [u8],
@@ -94,14 +94,14 @@ fn read_run(
     Some(filled)
 }
 
-/// Bytes of the member from the first piece to the end of the last.
-fn span_bytes(first: &Piece, last: &Piece) -> u64 {
+/// The number of bytes of the member from the first piece to the end of the last.
+fn span_bytes(first: &SourcePiece, last: &SourcePiece) -> u64 {
     last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member
 }
 
-/// How many pieces from the first on are worth one read of at most `span_max` bytes: reading a gap of a few KiB costs
+/// The number of pieces, from the first on, that are read with one call of at most `span_max` bytes: reading a gap of a few KiB costs
 /// less than another call.
-fn neighbours(pieces: &[Piece], span_max: u64) -> usize {
+fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
     const GAP_BYTES_MAX: u64 = 16 << 10;
     let close = pieces.windows(2).take_while(|pair| {
         let end = pair[0].offset_in_member + u64::from(pair[0].length_bytes);
@@ -113,29 +113,29 @@ fn neighbours(pieces: &[Piece], span_max: u64) -> usize {
     1 + close.count()
 }
 
-/// Pieces as variable-length numbers, 4 to 6 bytes each: a terabyte of them must not fill the memory.
-fn pack(pieces: &[Piece]) -> Box<[u8]> {
-    let mut packed = Vec::with_capacity(pieces.len() * 6);
+/// Encodes pieces as variable-length numbers, 4 to 6 bytes each, so that the recipes of a terabyte fit in memory.
+fn encode_pieces(pieces: &[SourcePiece]) -> Box<[u8]> {
+    let mut encoded = Vec::with_capacity(pieces.len() * 6);
     let (mut member, mut at) = (0u32, 0u64);
     for piece in pieces {
-        put_number(&mut packed, u64::from(piece.member.wrapping_sub(member)));
-        put_number(&mut packed, piece.offset_in_member.wrapping_sub(at));
-        put_number(&mut packed, u64::from(piece.length_bytes));
+        put_number(&mut encoded, u64::from(piece.member.wrapping_sub(member)));
+        put_number(&mut encoded, piece.offset_in_member.wrapping_sub(at));
+        put_number(&mut encoded, u64::from(piece.length_bytes));
         member = piece.member;
         at = piece.offset_in_member + u64::from(piece.length_bytes);
     }
-    packed.into_boxed_slice()
+    encoded.into_boxed_slice()
 }
 
-fn unpack(packed: &[u8]) -> Vec<Piece> {
-    let mut numbers = Numbers(packed.iter());
+fn decode_pieces(encoded: &[u8]) -> Vec<SourcePiece> {
+    let mut numbers = Numbers(encoded.iter());
     let (mut member, mut at) = (0u32, 0u64);
     let next = || {
         member = member.wrapping_add(numbers.next()? as u32);
         let offset_in_member = at.wrapping_add(numbers.next()?);
         let length_bytes = numbers.next()? as u32;
         at = offset_in_member + u64::from(length_bytes);
-        Some(Piece {
+        Some(SourcePiece {
             member,
             offset_in_member,
             length_bytes,
@@ -144,12 +144,12 @@ fn unpack(packed: &[u8]) -> Vec<Piece> {
     std::iter::from_fn(next).collect()
 }
 
-fn put_number(packed: &mut Vec<u8>, mut number: u64) {
+fn put_number(encoded: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        packed.push(number as u8 | 0x80);
+        encoded.push(number as u8 | 0x80);
         number >>= 7;
     }
-    packed.push(number as u8);
+    encoded.push(number as u8);
 }
 
 struct Numbers<'a>(std::slice::Iter<'a, u8>);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn pieces_pack_and_unpack() {
-        let piece = |member, offset_in_member, length_bytes| Piece {
+        let piece = |member, offset_in_member, length_bytes| SourcePiece {
             member,
             offset_in_member,
             length_bytes,
@@ -185,7 +185,7 @@ mod tests {
             piece(7, 0, 1 << 20),
             piece(2, u64::MAX >> 8, 9),
         ];
-        assert_eq!(unpack(&pack(&pieces)), pieces);
-        assert_eq!(unpack(&pack(&[])), []);
+        assert_eq!(decode_pieces(&encode_pieces(&pieces)), pieces);
+        assert_eq!(decode_pieces(&encode_pieces(&[])), []);
     }
 }

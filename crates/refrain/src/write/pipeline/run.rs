@@ -13,12 +13,13 @@ use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
 use crate::write::pipeline::assembly::{Assembly, Event};
 use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::coordinator::Coordinator;
 use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::{BlockReader, StoreHistory};
+use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
-use crate::write::pipeline::settle::MatchState;
 
 /// Old pages that are kept in memory when all of them can be read again, in bytes, at most. First touch of memory costs more than reading a page
 /// again, the more so on a virtual machine whose host takes unused memory back. Match stage of two kernel trees (1.1 GB of pages), medians
@@ -36,36 +37,34 @@ pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<PipelineContext> {
         scans: Lock::default(),
         workspaces: Workspaces::default(),
         small_workspaces: Workspaces::default(),
-        packs_blocks: budget.packed_bytes > 0,
+        history: budget.history,
     })
 }
 
-/// The store of a run that begins. `blocks` gives back what `sources` cannot give a second time.
+/// The store of a run that begins. `blocks` decodes what `sources` cannot supply, if the policy has that.
 pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
 ) -> Result<StoreHistory> {
-    // What can be read again costs little more than a copy; keeping all of it would mostly touch fresh memory. Where packed blocks take the
-    // place of pages, their buffers must not stay.
-    let cache_bytes = match sources.iter().all(Option::is_some) {
+    // Reading a page again from its source costs little more than a copy; retaining all pages would mostly touch fresh memory.
+    let cache_bytes = match budget.history.rereads_sources() {
         true => budget.cache_bytes.min(REREAD_CACHE_BYTES),
         false => budget.cache_bytes,
     };
-    let buffers_kept_bytes = match blocks {
-        None => cache_bytes,
-        Some(_) => 0,
+    // Compressed copies replace pages over time, so the buffers of evicted pages must not be retained beside them.
+    let buffers_bytes = match budget.history {
+        HistoryPolicy::Sources => cache_bytes,
+        _ => 0,
     };
+    let buffers = pages(buffers_bytes).max(128);
     StoreHistory::new(
+        budget.history,
         cache_bytes,
-        budget.packed_bytes,
         budget.known_bytes_max,
         sources,
         blocks,
-        Arc::new(BufferPool::new(
-            PAGE_BYTES,
-            pages(buffers_kept_bytes).max(128),
-        )),
+        Arc::new(BufferPool::new(PAGE_BYTES, buffers)),
     )
 }
 

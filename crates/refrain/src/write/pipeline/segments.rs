@@ -7,7 +7,7 @@ use refrain_protect::SegmentHash;
 
 /// An epoch is full when it holds this much content, in bytes.
 ///
-/// Up to three times as much is in memory when an epoch is settled: its segments, its fresh pages, and what is read ahead. So a
+/// Up to three times as much is in memory when an epoch is committed: its segments, its fresh pages, and what is read ahead. So a
 /// larger one would not fit a small budget, and a smaller one would leave many cores without work between the serial steps.
 pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 

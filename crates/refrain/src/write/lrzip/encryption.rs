@@ -6,7 +6,7 @@ use refrain_protect::lrzip::{ArchiveKeys, ItemKind, SeededRandom};
 use crate::error::{Error, Result};
 
 /// Encrypts what is written, if the archive is encrypted.
-pub(crate) struct Sealer {
+pub(crate) struct ItemEncryption {
     overhead: EncryptionOverhead,
     secret: Option<(ArchiveKeys, SeededRandom)>,
 }
@@ -14,18 +14,18 @@ pub(crate) struct Sealer {
 /// Width of the numbers in encrypted heads.
 const SEALED_WIDTH_BYTES: u8 = 8;
 
-impl Sealer {
+impl ItemEncryption {
     /// Leaves everything as it is.
-    pub(crate) fn open() -> Sealer {
-        Sealer {
+    pub(crate) fn open() -> ItemEncryption {
+        ItemEncryption {
             overhead: EncryptionOverhead::of(None),
             secret: None,
         }
     }
 
     /// Encrypts with the keys of a cipher.
-    pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, draw: SeededRandom) -> Sealer {
-        Sealer {
+    pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, draw: SeededRandom) -> ItemEncryption {
+        ItemEncryption {
             overhead: EncryptionOverhead::of(Some(cipher)),
             secret: Some((keys, draw)),
         }

@@ -14,7 +14,7 @@ use crate::write::lrzip::records::Insertion;
 use crate::write::pipeline::history::BlockReader;
 
 /// A block of literals as it can be opened again.
-pub(crate) struct KeptBlock {
+pub(crate) struct RetainedBlock {
     pub codec: LrzipCodec,
     pub coded: Arc<Vec<u8>>,
     pub raw_bytes: u64,
@@ -36,27 +36,27 @@ enum Place {
 }
 
 struct Entry {
-    block: KeptBlock,
+    block: RetainedBlock,
     place: Place,
 }
 
 /// The blocks that may still be referred to.
-pub(crate) struct KeptBlocks {
+pub(crate) struct RetainedBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<Entry>>,
 }
 
-impl KeptBlocks {
+impl RetainedBlocks {
     /// `archive` reads back what was written as it was encoded, if that is possible.
-    pub(crate) fn new(archive: Option<Arc<dyn Source>>) -> KeptBlocks {
-        KeptBlocks {
+    pub(crate) fn new(archive: Option<Arc<dyn Source>>) -> RetainedBlocks {
+        RetainedBlocks {
             archive,
             blocks: Lock::default(),
         }
     }
 
     /// A block was encoded. Blocks come in any order.
-    pub(crate) fn add(&self, mut block: KeptBlock) {
+    pub(crate) fn add(&self, mut block: RetainedBlock) {
         let place = Place::Memory(std::mem::take(&mut block.coded));
         let mut blocks = self.blocks.lock();
         let at = blocks.partition_point(|entry| entry.block.first_page < block.first_page);
@@ -142,12 +142,12 @@ fn without(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<V
     Some(store)
 }
 
-impl BlockReader for KeptBlocks {
+impl BlockReader for RetainedBlocks {
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         self.open(page)
     }
 
-    fn forget_below(&self, store_floor: u64) {
+    fn evict_below(&self, store_floor: u64) {
         let mut blocks = self.blocks.lock();
         while blocks.len() > 1
             && (blocks.get(1)).is_some_and(|next| next.block.store_start <= store_floor)

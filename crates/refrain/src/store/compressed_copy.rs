@@ -1,4 +1,4 @@
-//! A block of the store in memory, packed in pages: several times smaller than open, and any few bytes of it cost one page.
+//! A compressed copy of a block in memory, in pages: several times smaller than the raw block, and a short read of it decodes one page only.
 
 use std::sync::Arc;
 
@@ -9,97 +9,98 @@ use refrain_pool::Lock;
 
 use crate::store::page::PAGE_BYTES;
 
-/// Of all codecs. What does not fit in memory is decoded again by the slow codec, so size counts here, too: zstd is the rule.
-const LEVEL: i32 = 1;
+/// The level of each codec that makes copies. What does not fit in memory is decoded again by the slow codec, so size matters as well as
+/// speed; zstd is the default.
+const COPY_LEVEL: i32 = 1;
 
-/// A packed block.
-pub(crate) struct Packed {
-    pages: Vec<Page>,
+/// A block, compressed page by page.
+pub(crate) struct CompressedCopy {
+    pages: Vec<CompressedPage>,
     data: Box<[u8]>,
 }
 
-struct Page {
+struct CompressedPage {
     description: BlockDescription,
-    /// Where its data ends; it begins where that of the page before ends.
+    /// The end of the page's data; the data begins where that of the page before ends.
     data_end: usize,
     raw_bytes: u32,
 }
 
-impl Packed {
-    /// Packs a block.
-    pub(crate) fn new(workspace: &mut Workspace, block: &[u8]) -> Result<Packed> {
-        Packed::with_scratch(workspace, block, CodecId::ZSTD, &mut Vec::new())
+impl CompressedCopy {
+    /// Compresses a block with zstd.
+    pub(crate) fn new(workspace: &mut Workspace, block: &[u8]) -> Result<CompressedCopy> {
+        CompressedCopy::with_scratch(workspace, block, CodecId::ZSTD, &mut Vec::new())
     }
 
-    /// Packs a block by the fastest level of `codec`, by way of memory that is used again: what stays is taken in one piece, so that large memory that comes and
-    /// goes does not end up between small memory that stays.
+    /// Compresses a block with the fastest level of `codec`. `data` is scratch memory; the result is allocated in one piece, so that
+    /// large short-lived allocations do not alternate with small long-lived ones.
     pub(crate) fn with_scratch(
         workspace: &mut Workspace,
         block: &[u8],
         codec: CodecId,
         data: &mut Vec<u8>,
-    ) -> Result<Packed> {
-        Packed::pack(workspace, block.chunks(PAGE_BYTES), codec, data)
+    ) -> Result<CompressedCopy> {
+        CompressedCopy::compress(workspace, block.chunks(PAGE_BYTES), codec, data)
     }
 
-    /// Packs a block that lies in pages, all but the last full.
+    /// Compresses a block that is given as pages, of which all but the last are full.
     pub(crate) fn of_pages<'a>(
         workspace: &mut Workspace,
         pages: impl ExactSizeIterator<Item = &'a [u8]>,
         data: &mut Vec<u8>,
-    ) -> Result<Packed> {
-        Packed::pack(workspace, pages, CodecId::ZSTD, data)
+    ) -> Result<CompressedCopy> {
+        CompressedCopy::compress(workspace, pages, CodecId::ZSTD, data)
     }
 
-    fn pack<'a>(
+    fn compress<'a>(
         workspace: &mut Workspace,
         raw_pages: impl ExactSizeIterator<Item = &'a [u8]>,
         codec: CodecId,
         data: &mut Vec<u8>,
-    ) -> Result<Packed> {
-        let plan = BlockPlan::plain(codec, LEVEL);
+    ) -> Result<CompressedCopy> {
+        let plan = BlockPlan::plain(codec, COPY_LEVEL);
         data.clear();
         let mut pages = Vec::with_capacity(raw_pages.len());
         for raw in raw_pages {
             let description = encode_block(workspace, raw, &plan, data)?;
-            pages.push(Page {
+            pages.push(CompressedPage {
                 description,
                 data_end: data.len(),
                 raw_bytes: raw.len() as u32,
             });
         }
         let data = data.as_slice().into();
-        Ok(Packed { pages, data })
+        Ok(CompressedCopy { pages, data })
     }
 
-    /// Memory that it takes, in bytes.
+    /// The memory of the copy, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.data.len() + self.pages.capacity() * size_of::<Page>()) as u64
+        (self.data.len() + self.pages.capacity() * size_of::<CompressedPage>()) as u64
     }
 
-    /// Fills `out` with the block's bytes from `offset` on. `None` when they are not there, or cannot be opened.
+    /// Fills `out` with the block's bytes from `offset` on. Returns `None` if the block is shorter or a page cannot be decoded.
     pub(crate) fn read(
         &self,
         workspace: &mut Workspace,
         offset: usize,
         out: &mut [u8],
     ) -> Option<()> {
-        let mut opened = Vec::new();
+        let mut decoded = Vec::new();
         self.read_pages(offset, out, |page, raw_bytes, inside, piece| {
             if piece.len() == raw_bytes {
-                return self.open(workspace, page, piece);
+                return self.decode(workspace, page, piece);
             }
-            opened.resize(raw_bytes, 0);
-            self.open(workspace, page, &mut opened)?;
-            piece.copy_from_slice(&opened[inside..inside + piece.len()]);
+            decoded.resize(raw_bytes, 0);
+            self.decode(workspace, page, &mut decoded)?;
+            piece.copy_from_slice(&decoded[inside..inside + piece.len()]);
             Some(())
         })
     }
 
-    /// The same for block `block`, of which pages may be open.
-    pub(crate) fn read_by(
+    /// The same for block `block`, of which `pages` may hold decoded pages.
+    pub(crate) fn read_through(
         &self,
-        opened: &OpenedPages,
+        pages: &DecodedPages,
         block: u64,
         workspace: &mut Workspace,
         offset: usize,
@@ -107,14 +108,14 @@ impl Packed {
     ) -> Option<()> {
         self.read_pages(offset, out, |page, raw_bytes, inside, piece| {
             if piece.len() == raw_bytes {
-                return self.open(workspace, page, piece);
+                return self.decode(workspace, page, piece);
             }
-            let bytes = match opened.get((block, page)) {
+            let bytes = match pages.get((block, page)) {
                 Some(bytes) => bytes,
                 None => {
                     let mut bytes = vec![0; raw_bytes];
-                    self.open(workspace, page, &mut bytes)?;
-                    opened.put((block, page), bytes)
+                    self.decode(workspace, page, &mut bytes)?;
+                    pages.put((block, page), bytes)
                 }
             };
             piece.copy_from_slice(bytes.get(inside..inside + piece.len())?);
@@ -122,7 +123,7 @@ impl Packed {
         })
     }
 
-    /// Calls `read` for each page that `out` has bytes of: its number and its length, where in it the bytes begin, and the part of `out` to fill.
+    /// Calls `read` for each page that overlaps `out`, with the number and the length of the page, the offset in it, and the part of `out` to fill.
     fn read_pages(
         &self,
         offset: usize,
@@ -143,11 +144,11 @@ impl Packed {
         Some(())
     }
 
-    fn open(&self, workspace: &mut Workspace, page: usize, out: &mut [u8]) -> Option<()> {
+    fn decode(&self, workspace: &mut Workspace, page: usize, out: &mut [u8]) -> Option<()> {
         let start = page
             .checked_sub(1)
             .map_or(0, |before| self.pages[before].data_end);
-        let Page {
+        let CompressedPage {
             description,
             data_end,
             ..
@@ -156,12 +157,12 @@ impl Packed {
     }
 }
 
-/// A page of a block: both numbers.
+/// The number of a block and of a page in it.
 type PageKey = (u64, usize);
 
-/// Pages of packed blocks that were opened last. Repeats follow each other as their sources do, and most are smaller than a page.
+/// The pages of compressed copies that were decoded last. Repeats follow each other as their sources do, and most are smaller than a page.
 #[derive(Default)]
-pub(crate) struct OpenedPages(Lock<RecentPages>);
+pub(crate) struct DecodedPages(Lock<RecentPages>);
 
 #[derive(Default)]
 struct RecentPages {
@@ -169,10 +170,10 @@ struct RecentPages {
     pages: Vec<(PageKey, Arc<Vec<u8>>)>,
 }
 
-/// Pages that stay open: 1 MiB.
-const OPENED_MAX: usize = 16;
+/// The number of decoded pages that are retained: 1 MiB.
+const DECODED_PAGES_MAX: usize = 16;
 
-impl OpenedPages {
+impl DecodedPages {
     fn get(&self, key: PageKey) -> Option<Arc<Vec<u8>>> {
         let pages = &mut self.0.lock().pages;
         let at = pages.iter().position(|(held, _)| *held == key)?;
@@ -183,7 +184,7 @@ impl OpenedPages {
     fn put(&self, key: PageKey, bytes: Vec<u8>) -> Arc<Vec<u8>> {
         let bytes = Arc::new(bytes);
         let pages = &mut self.0.lock().pages;
-        if pages.len() == OPENED_MAX {
+        if pages.len() == DECODED_PAGES_MAX {
             pages.remove(0);
         }
         pages.push((key, bytes.clone()));
@@ -196,42 +197,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_range_comes_back() {
+    fn reads_any_range() {
         let block: Vec<u8> = (0..3 * PAGE_BYTES as u32 + 777)
             .map(|at| (at.wrapping_mul(at) >> 11) as u8)
             .collect();
         let mut workspace = Workspace::new();
-        let packed = Packed::new(&mut workspace, &block).expect("packs");
-        let opened = OpenedPages::default();
-        assert!(packed.memory_bytes() < block.len() as u64);
+        let copy = CompressedCopy::new(&mut workspace, &block).expect("compresses");
+        let pages = DecodedPages::default();
+        assert!(copy.memory_bytes() < block.len() as u64);
         for start in [0, 1, PAGE_BYTES - 1, PAGE_BYTES, 3 * PAGE_BYTES + 776] {
             for length in [0, 1, 100, PAGE_BYTES, 2 * PAGE_BYTES + 5] {
                 let end = start + length;
                 let mut out = vec![0; length];
-                let read = packed.read(&mut workspace, start, &mut out);
+                let read = copy.read(&mut workspace, start, &mut out);
                 assert_eq!(read.is_some(), end <= block.len(), "{start} {length}");
-                let mut out_by = vec![0; length];
-                let read_by = packed.read_by(&opened, 7, &mut workspace, start, &mut out_by);
-                assert_eq!(read_by, read, "{start} {length}");
+                let mut out_through = vec![0; length];
+                let read_through =
+                    copy.read_through(&pages, 7, &mut workspace, start, &mut out_through);
+                assert_eq!(read_through, read, "{start} {length}");
                 if read.is_some() {
                     assert!(out == block[start..end], "{start} {length}");
-                    assert!(out_by == out, "{start} {length}");
+                    assert!(out_through == out, "{start} {length}");
                 }
             }
         }
     }
 
     #[test]
-    fn the_pages_used_last_stay_open() {
-        let opened = OpenedPages::default();
-        for page in 0..OPENED_MAX {
-            opened.put((1, page), vec![page as u8]);
+    fn retains_the_most_recently_used_pages() {
+        let pages = DecodedPages::default();
+        for page in 0..DECODED_PAGES_MAX {
+            pages.put((1, page), vec![page as u8]);
         }
-        let first = opened.get((1, 0)).expect("is open");
-        opened.put((2, 0), vec![99]);
-        assert!(Arc::ptr_eq(&first, &opened.get((1, 0)).expect("was used")));
-        assert!(opened.get((1, 1)).is_none());
-        assert_eq!(*opened.get((2, 0)).expect("came last"), [99]);
-        assert_eq!(opened.0.lock().pages.len(), OPENED_MAX);
+        let first = pages.get((1, 0)).expect("is open");
+        pages.put((2, 0), vec![99]);
+        assert!(Arc::ptr_eq(&first, &pages.get((1, 0)).expect("was used")));
+        assert!(pages.get((1, 1)).is_none());
+        assert_eq!(*pages.get((2, 0)).expect("came last"), [99]);
+        assert_eq!(pages.0.lock().pages.len(), DECODED_PAGES_MAX);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Place {
 
 /// What is known of one chunk.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Occurrences {
     /// Where each byte came first; ascending in both.
     first: Runs,
     /// All content, ascending in `content`.
@@ -34,16 +34,16 @@ pub(super) struct Seen {
     content_end: u64,
 }
 
-impl Seen {
+impl Occurrences {
     /// For a chunk whose literals begin at this offset in the store.
-    pub(super) fn new(store_start: u64) -> Seen {
-        Seen {
+    pub(super) fn new(store_start: u64) -> Occurrences {
+        Occurrences {
             store_end: store_start,
-            ..Seen::default()
+            ..Occurrences::default()
         }
     }
 
-    /// Content of the chunk so far, in bytes.
+    /// BlockContent of the chunk so far, in bytes.
     pub(super) fn content_end(&self) -> u64 {
         self.content_end
     }
@@ -53,7 +53,7 @@ impl Seen {
         self.store_end
     }
 
-    /// Content that is new in the store follows.
+    /// BlockContent that is new in the store follows.
     pub(super) fn push_fresh(&mut self, length: u64) {
         let here = Run {
             store: self.store_end,
@@ -64,7 +64,7 @@ impl Seen {
         self.push_copied(length, here.store);
     }
 
-    /// Content follows that is in the store at `offset`.
+    /// BlockContent follows that is in the store at `offset`.
     pub(super) fn push_copied(&mut self, length: u64, offset: u64) {
         let here = Run {
             store: offset,
@@ -74,7 +74,7 @@ impl Seen {
         self.content_end += length;
     }
 
-    /// Content follows that is not in the store.
+    /// BlockContent follows that is not in the store.
     pub(super) fn push_pattern(&mut self, length: u64) {
         self.push_copied(length, NOT_IN_STORE);
     }
@@ -217,7 +217,7 @@ mod tests {
     fn a_place_holds_what_it_says_and_no_known_one_holds_more() {
         for seed in 0..40 {
             let mut numbers = Rng::new(seed);
-            let (mut seen, mut content) = (Seen::new(1000), Vec::new());
+            let (mut seen, mut content) = (Occurrences::new(1000), Vec::new());
             let mut store_end = 1000;
             for _ in 0..200 {
                 let length = 1 + numbers.below(LENGTH_MAX);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_one_place_though_the_store_has_it_in_pieces() {
-        let mut seen = Seen::new(0);
+        let mut seen = Occurrences::new(0);
         seen.push_fresh(100);
         seen.push_fresh(50);
         seen.push_copied(30, 20);

@@ -1,4 +1,5 @@
-//! The serial step between epochs: extents, store, index.
+//! The commit of an epoch, the serial step between two epochs: its extents are decided, its fresh bytes appended to the store, its anchors
+//! inserted into the index.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::write::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
 use crate::write::pipeline::segments::EpochData;
 
-/// What matching an epoch may look at, and what settling it changes.
+/// What matching an epoch reads and committing it changes.
 pub(crate) struct MatchState {
     pub index: Index<IndexMemory>,
     pub history: StoreHistory,
 }
 
-/// The index's memory.
+/// The memory of the index.
 pub(crate) struct IndexMemory(HugeBuffer);
 
 impl IndexWords for IndexMemory {
@@ -39,25 +40,26 @@ impl MatchState {
     }
 }
 
-/// What the serial step needs.
-pub(crate) struct Settle {
+/// The input of a commit.
+pub(crate) struct EpochCommit {
     pub state: MatchState,
     pub data: Arc<EpochData>,
     pub matches: Vec<Vec<Match>>,
-    /// Where the block that is being filled begins.
+    /// The store offset of the block that is being filled.
     pub block_start: u64,
     pub rules: Rules,
-    /// One in so many is a good part; see [`Settled::has_near_repeats`].
+    /// The share of near repeats that counts, as one in so many bytes; see [`CommittedEpoch::has_near_repeats`].
     pub near_one_in: Option<u64>,
+    /// Pages whose blocks were encoded since the last commit.
     pub encoded: Vec<EncodedPages>,
-    /// Whether repeats were seen inside the epoch.
+    /// Whether the epoch has repeats inside.
     pub has_repeats: bool,
-    /// Store bytes below this must not be referred to any more.
+    /// The store offset below which later epochs must not refer.
     pub reach_floor: u64,
 }
 
-/// What the serial step gives.
-pub(crate) struct Settled {
+/// A committed epoch.
+pub(crate) struct CommittedEpoch {
     pub state: MatchState,
     pub extents: Vec<Extent>,
     pub filled: Vec<FilledPage>,
@@ -65,12 +67,12 @@ pub(crate) struct Settled {
     pub store_start: u64,
     pub fresh_bytes: u64,
     pub has_repeats: bool,
-    /// A good part of what is fresh repeats what the codec could see.
+    /// Whether a considerable share of the fresh bytes repeats bytes within the codec's window.
     pub has_near_repeats: bool,
 }
 
-pub(crate) fn settle(step: Settle) -> Result<Settled> {
-    let Settle {
+pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
+    let EpochCommit {
         mut state,
         data,
         matches,
@@ -102,9 +104,9 @@ pub(crate) fn settle(step: Settle) -> Result<Settled> {
         insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
         Ok::<_, Error>(flat)
     })?;
-    let floor = state.history.forget(reach_floor);
+    let floor = state.history.evict_below(reach_floor);
     state.index.evict_below(floor);
-    Ok(Settled {
+    Ok(CommittedEpoch {
         state,
         extents: flat.extents,
         filled,

@@ -1,0 +1,7 @@
+//! Where bytes come from and go to: the traits [`Source`] and [`Sink`], and files, memory and streams behind them.
+
+pub use refrain_storage::{
+    AtomicFile, Durability, Failure, FileIdentity, FileSource, Leftover, MemoryOutput, MemorySink,
+    MemorySource, NullSink, OutputOptions, Overwrite, Sink, Source, StreamSink, Temporary,
+    create_output, in_zero_pieces, remove_leftovers,
+};

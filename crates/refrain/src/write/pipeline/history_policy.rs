@@ -1,0 +1,130 @@
+//! Where the match stage reads bytes of the store again that are no longer in memory.
+
+/// How the members of a run can be read again. The least readable member decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberSources {
+    /// At any offset, at any time: files.
+    Seekable,
+    /// At any offset, as far as the log of a directory had room for its entries.
+    Directories,
+    /// Not at all: at least one member is a non-seekable stream.
+    Streams,
+}
+
+/// What a policy is decided from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryInputs {
+    pub members: MemberSources,
+    /// Whether blocks can be read back from the sink.
+    pub sink_reads_back: bool,
+    /// Whether the planned codec decodes slowly.
+    pub decodes_slowly: bool,
+}
+
+/// Where the frames of blocks are that are decoded again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockFrames {
+    /// In the archive: the sink reads them back, at any distance.
+    InArchive,
+    /// In memory: those within the archive's reach are retained.
+    InMemory,
+}
+
+/// Where store bytes are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HistoryPolicy {
+    /// From the members' sources. What a source cannot supply is no history.
+    Sources,
+    /// From the members' sources, and by decoding blocks of the archive for what no source can supply.
+    SourcesAndBlocks,
+    /// By decoding blocks. Blocks that were decoded once are retained as compressed copies, as far as the memory for pages has room.
+    Blocks(BlockFrames),
+    /// From compressed copies that are made when blocks are encoded, because the blocks themselves decode slowly. Older copies are
+    /// evicted, which limits how far back extents may refer. A block without a copy (a stored one) is decoded from its frame.
+    Copies(BlockFrames),
+}
+
+impl HistoryPolicy {
+    /// The policy for a run.
+    pub(crate) fn decide(inputs: HistoryInputs) -> HistoryPolicy {
+        let frames = match inputs.sink_reads_back {
+            true => BlockFrames::InArchive,
+            false => BlockFrames::InMemory,
+        };
+        match inputs.members {
+            MemberSources::Seekable => HistoryPolicy::Sources,
+            MemberSources::Directories if inputs.sink_reads_back && !inputs.decodes_slowly => {
+                HistoryPolicy::SourcesAndBlocks
+            }
+            MemberSources::Directories => HistoryPolicy::Sources,
+            MemberSources::Streams if inputs.decodes_slowly => HistoryPolicy::Copies(frames),
+            MemberSources::Streams => HistoryPolicy::Blocks(frames),
+        }
+    }
+
+    /// Whether every member has a source to be read from again.
+    pub(crate) fn rereads_sources(self) -> bool {
+        matches!(
+            self,
+            HistoryPolicy::Sources | HistoryPolicy::SourcesAndBlocks
+        )
+    }
+
+    /// Where the frames of written blocks are, if blocks are decoded again.
+    pub(crate) fn block_frames(self) -> Option<BlockFrames> {
+        match self {
+            HistoryPolicy::Sources => None,
+            HistoryPolicy::SourcesAndBlocks => Some(BlockFrames::InArchive),
+            HistoryPolicy::Blocks(frames) | HistoryPolicy::Copies(frames) => Some(frames),
+        }
+    }
+
+    /// Whether the frames of blocks are retained in memory.
+    pub(crate) fn retains_frames(self) -> bool {
+        self.block_frames() == Some(BlockFrames::InMemory)
+    }
+
+    /// Whether a compressed copy of each block is made when the block is encoded.
+    pub(crate) fn makes_copies(self) -> bool {
+        matches!(self, HistoryPolicy::Copies(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_of_inputs_has_its_policy() {
+        use BlockFrames::{InArchive, InMemory};
+        use HistoryPolicy::{Blocks, Copies, Sources, SourcesAndBlocks};
+        use MemberSources::{Directories, Seekable, Streams};
+        // Members; then by sink (reads back or not) and codec (decodes quickly, slowly).
+        let cases = [
+            (Seekable, [[Sources, Sources], [Sources, Sources]]),
+            (
+                Directories,
+                [[SourcesAndBlocks, Sources], [Sources, Sources]],
+            ),
+            (
+                Streams,
+                [
+                    [Blocks(InArchive), Copies(InArchive)],
+                    [Blocks(InMemory), Copies(InMemory)],
+                ],
+            ),
+        ];
+        for (members, by_sink) in cases {
+            for (sink_reads_back, by_codec) in [true, false].into_iter().zip(by_sink) {
+                for (decodes_slowly, expected) in [false, true].into_iter().zip(by_codec) {
+                    let inputs = HistoryInputs {
+                        members,
+                        sink_reads_back,
+                        decodes_slowly,
+                    };
+                    assert_eq!(HistoryPolicy::decide(inputs), expected, "{inputs:?}");
+                }
+            }
+        }
+    }
+}
