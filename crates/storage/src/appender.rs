@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use refrain_pool::Lock;
 
-use crate::Source;
 use crate::failure::{at, refuse};
+use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, in_zero_pieces, read_full, slice_at, write_full};
 
 /// Small writes gather up to the next multiple of this, so that the file system sees whole,

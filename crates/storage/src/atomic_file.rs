@@ -23,7 +23,8 @@ use crate::directory::{Directory, resolve};
 use crate::failure::at;
 use crate::latch::FirstFailure;
 use crate::leftovers::Leftover;
-use crate::{Sink, Source};
+use crate::sink::Sink;
+use crate::source::Source;
 
 /// What to do when the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

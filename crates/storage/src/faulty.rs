@@ -13,8 +13,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sink::Sink;
+use crate::source::Source;
 use crate::transfer::{read_full, write_full};
-use crate::{Sink, Source};
 
 /// What goes wrong and when. Calls are counted from 0, reads and writes apart; with several threads
 /// which of them makes the n-th call is up to them.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use crate::Source;
 use crate::failure::{at, refuse};
+use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, read_full};
 
 /// Which file it is and what state it is in: two equal identities, taken before and after, say

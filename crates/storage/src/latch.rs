@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::{Sink, Source};
+use crate::sink::Sink;
+use crate::source::Source;
 
 /// Remembers the first failure; the rule behind [`Latch`].
 #[derive(Debug, Default)]

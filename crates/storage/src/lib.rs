@@ -11,6 +11,8 @@
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
+//! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no remote source exists yet |
+//! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
 //! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: planned failures |
 //!
@@ -33,7 +35,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod async_source;
 pub mod atomic_file;
+pub mod cache_tier;
 pub mod faulty;
 pub mod file;
 pub mod latch;
@@ -51,7 +55,9 @@ mod failure;
 mod leftovers;
 mod transfer;
 
+pub use async_source::{AsyncSource, BlockingSource, Completion, ReadId};
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
+pub use cache_tier::{Admission, BlockKey, CacheTier, EmptyTier, TierSize};
 pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use refrain_pool::Lock;
 
+use crate::sink::Sink;
+use crate::source::Source;
 use crate::transfer::slice_at;
-use crate::{Sink, Source};
 
 /// Bytes in memory: a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]`, a memory map.
 #[derive(Debug, Clone)]

@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use crate::atomic_file::{AtomicFile, OutputOptions, Overwrite};
 use crate::failure::{at, refuse};
-use crate::{AtomicFile, OutputOptions, Overwrite, Sink, StreamSink};
+use crate::sink::Sink;
+use crate::stream::StreamSink;
 
 /// A sink for `path`, whatever that is now.
 ///

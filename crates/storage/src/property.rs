@@ -1,7 +1,8 @@
 //! What must hold for every sink, checked from arbitrary bytes: shared by the property tests and
 //! by fuzz targets, for sinks of this crate and of others.
 
-use crate::{Sink, Source};
+use crate::sink::Sink;
+use crate::source::Source;
 
 /// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]

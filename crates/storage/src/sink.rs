@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::Source;
+use crate::source::Source;
 
 /// Bytes written strictly forward. Nothing is visible under its final name before
 /// [`Sink::publish`]; dropping an unpublished sink removes what it made.

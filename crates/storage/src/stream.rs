@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::Sink;
 use crate::failure::at;
+use crate::sink::Sink;
 use crate::transfer::{in_zero_pieces, write_full};
 
 /// Small writes gather up to this many bytes: the common capacity of a pipe on Linux.
