@@ -1,8 +1,8 @@
-//! Paths from an archive, walked without ever leaving the root and without following a link.
+//! Paths from an archive, resolved without leaving a root and without following a link.
 //!
-//! Names are resolved one part at a time with `openat(O_NOFOLLOW)` from an open directory, so that
-//! neither the archive (a link, then a file "below" it) nor another process (a directory replaced
-//! by a link in between) can lead out of the root.
+//! Components are opened one at a time with `openat(O_NOFOLLOW)` from an open directory. So neither
+//! the archive (a link, then a file "below" it) nor another process (a directory replaced by a link
+//! meanwhile) can lead out of the root.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,18 +12,21 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::error::refused;
+
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Directories are made for their owner alone; the real mode comes when all is in place.
+/// Directories are created for their owner only; they get their final mode last.
 const NEW_DIRECTORY_MODE: Mode = Mode::RWXU;
 
-/// A path inside the root: its parts, none of them `.`, `..` or empty. No parts: the root itself.
+/// A path inside the root as its components, none of which is `.`, `..` or empty. Without
+/// components it is the root itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ConfinedPath {
-    parts: Vec<OsString>,
+pub(crate) struct ConfinedPath {
+    components: Vec<OsString>,
 }
 
 impl ConfinedPath {
@@ -31,12 +34,11 @@ impl ConfinedPath {
     ///
     /// # Errors
     ///
-    /// `InvalidData` for absolute paths, paths with `..`, and paths with NUL.
-    pub fn new(path: &[u8]) -> io::Result<ConfinedPath> {
+    /// `InvalidData` for empty and absolute paths, paths with `..`, and paths with NUL.
+    pub(crate) fn new(path: &[u8]) -> io::Result<ConfinedPath> {
         let refuse = |why: &str| {
-            let shown = String::from_utf8_lossy(path);
-            let text = format!("archive path {shown:?} {why}");
-            Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            let text = String::from_utf8_lossy(path);
+            Err(refused(&format!("archive path {text:?} {why}")))
         };
         if path.is_empty() {
             return refuse("is empty");
@@ -47,100 +49,100 @@ impl ConfinedPath {
         if path.contains(&0) {
             return refuse("contains NUL");
         }
-        let mut parts = Vec::new();
-        for part in path.split(|byte| *byte == b'/') {
-            match part {
+        let mut components = Vec::new();
+        for component in path.split(|byte| *byte == b'/') {
+            match component {
                 b"" | b"." => {}
-                b".." => return refuse("leaves the directory with .."),
-                part => parts.push(OsStr::from_bytes(part).to_owned()),
+                b".." => return refuse("contains '..'"),
+                component => components.push(OsStr::from_bytes(component).to_owned()),
             }
         }
-        Ok(ConfinedPath { parts })
+        Ok(ConfinedPath { components })
     }
 
-    /// The directory it lies in and its last part; `None` for the root.
-    pub fn split(&self) -> Option<(&[OsString], &OsStr)> {
-        let (name, parents) = self.parts.split_last()?;
+    /// The components of the parent directory, and the last component; `None` for the root.
+    pub(crate) fn split(&self) -> Option<(&[OsString], &OsStr)> {
+        let (name, parents) = self.components.split_last()?;
         Some((parents, name))
     }
 
-    /// All parts.
-    pub fn parts(&self) -> &[OsString] {
-        &self.parts
+    /// All components.
+    pub(crate) fn components(&self) -> &[OsString] {
+        &self.components
     }
 
-    /// For messages.
-    pub fn display(&self) -> String {
-        match self.parts.is_empty() {
-            true => ".".to_string(),
-            false => {
-                let parts: Vec<_> = self
-                    .parts
-                    .iter()
-                    .map(|part| part.to_string_lossy())
-                    .collect();
-                parts.join("/")
-            }
+    /// The path as text, for messages.
+    pub(crate) fn display(&self) -> String {
+        if self.components.is_empty() {
+            return ".".to_string();
         }
+        let components = self.components.iter();
+        let texts: Vec<_> = components.map(|part| part.to_string_lossy()).collect();
+        texts.join("/")
     }
 }
 
-/// The root, and the directory used last (the next entry is mostly its neighbour).
+/// An open root, and the directory that was used last: most entries are in the same directory as
+/// the entry before.
 #[derive(Debug)]
-pub struct Confined {
+pub(crate) struct ConfinedRoot {
     root: OwnedFd,
     last: Option<(Vec<OsString>, OwnedFd)>,
 }
 
-/// What to do about parents that are not there.
+/// The treatment of parent directories that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// Make them.
-    Make,
-    /// Report them.
+pub(crate) enum MissingParents {
+    /// They are created.
+    Create,
+    /// They are an error.
     Refuse,
 }
 
-impl Confined {
-    /// Opens the root, which may be reached through links: its path is the user's.
-    pub fn open(root: &Path) -> io::Result<Confined> {
+impl ConfinedRoot {
+    /// Opens the root. Its path comes from the user and may lead through links.
+    pub(crate) fn open(root: &Path) -> io::Result<ConfinedRoot> {
         let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
         let root = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Confined { root, last: None })
+        Ok(ConfinedRoot { root, last: None })
     }
 
-    /// The directory with these parts. `made` is told each directory that had to be made.
-    pub fn directory(
+    /// Opens the directory with these components. `on_created` receives the components of each
+    /// directory that was created.
+    pub(crate) fn directory(
         &mut self,
-        parts: &[OsString],
-        missing: Missing,
-        mut made: impl FnMut(&[OsString]),
+        components: &[OsString],
+        missing: MissingParents,
+        mut on_created: impl FnMut(&[OsString]),
     ) -> io::Result<BorrowedFd<'_>> {
-        let is_last = self.last.as_ref().is_some_and(|(last, _)| last == parts);
-        if !is_last && !parts.is_empty() {
-            let opened = self.walk(parts, missing, &mut made)?;
-            self.last = Some((parts.to_vec(), opened));
+        let is_last = self
+            .last
+            .as_ref()
+            .is_some_and(|(last, _)| last == components);
+        if !is_last && !components.is_empty() {
+            let opened = self.resolve(components, missing, &mut on_created)?;
+            self.last = Some((components.to_vec(), opened));
         }
         match &self.last {
-            Some((_, directory)) if !parts.is_empty() => Ok(directory.as_fd()),
+            Some((_, directory)) if !components.is_empty() => Ok(directory.as_fd()),
             _ => Ok(self.root.as_fd()),
         }
     }
 
-    fn walk(
+    fn resolve(
         &self,
-        parts: &[OsString],
-        missing: Missing,
-        made: &mut impl FnMut(&[OsString]),
+        components: &[OsString],
+        missing: MissingParents,
+        on_created: &mut impl FnMut(&[OsString]),
     ) -> io::Result<OwnedFd> {
         let mut directory = self.root.try_clone()?;
-        for (depth, part) in parts.iter().enumerate() {
-            let opened = rustix::fs::openat(&directory, part, DIRECTORY_FLAGS, Mode::empty());
+        for (depth, component) in components.iter().enumerate() {
+            let opened = rustix::fs::openat(&directory, component, DIRECTORY_FLAGS, Mode::empty());
             directory = match opened {
-                Err(rustix::io::Errno::NOENT) if missing == Missing::Make => {
-                    rustix::fs::mkdirat(&directory, part, NEW_DIRECTORY_MODE)?;
-                    made(parts.get(..=depth).unwrap_or(parts));
-                    rustix::fs::openat(&directory, part, DIRECTORY_FLAGS, Mode::empty())?
+                Err(rustix::io::Errno::NOENT) if missing == MissingParents::Create => {
+                    rustix::fs::mkdirat(&directory, component, NEW_DIRECTORY_MODE)?;
+                    on_created(components.get(..=depth).unwrap_or(components));
+                    rustix::fs::openat(&directory, component, DIRECTORY_FLAGS, Mode::empty())?
                 }
                 opened => opened?,
             };
@@ -154,17 +156,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_stay_inside() {
+    fn refuses_paths_that_leave_the_root() {
         for path in ["", "/", "/etc", "..", "../a", "a/..", "a/../../b", "a\0b"] {
-            assert!(ConfinedPath::new(path.as_bytes()).is_err(), "{path:?}");
+            let error = ConfinedPath::new(path.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{path:?}");
         }
-        for (path, shown) in [
+        for (path, text) in [
             (".", "."),
             ("./", "."),
             ("a//b/./c/", "a/b/c"),
             ("..a/...", "..a/..."),
         ] {
-            assert_eq!(ConfinedPath::new(path.as_bytes()).unwrap().display(), shown);
+            assert_eq!(ConfinedPath::new(path.as_bytes()).unwrap().display(), text);
         }
     }
 }

@@ -1,42 +1,43 @@
-//! The bytes of a tar header, both ways. Pure functions over slices.
+//! The bytes of a tar header: encoding and parsing. Pure functions over slices.
 
 use crate::entry::{EntryKind, Timestamp};
 
-/// Tar counts in records of this size: a header is one, data is padded to whole ones.
+/// The unit of tar: a header is one record, data is padded to whole records.
 pub const RECORD_BYTES: usize = 512;
-/// Zero bytes after data of `size_bytes`, up to the next record.
+
+/// The number of zero bytes after data of `size_bytes`, up to the next record.
 pub fn padding_bytes(size_bytes: u64) -> u64 {
     let record = RECORD_BYTES as u64;
     (record - size_bytes % record) % record
 }
 
-/// Largest number that eleven octal digits hold; larger sizes and times go to a pax record.
+/// The largest number that eleven octal digits hold; larger sizes and times go to a pax record.
 const OCTAL_11_MAX: u64 = (1 << 33) - 1;
-/// Largest number that seven octal digits hold (owner, group, device numbers).
+/// The largest number that seven octal digits hold (owner, group, device numbers).
 const OCTAL_7_MAX: u64 = (1 << 21) - 1;
-/// Name of the header that carries pax records; any will do, a fixed one is deterministic.
+/// The name of the header that carries pax records. Readers ignore it; a fixed one is deterministic.
 const PAX_HEADER_NAME: &[u8] = b"././@PaxHeader";
 
 /// A field of the header: `(offset, length)`, each following the one before it.
 type Field = (usize, usize);
-const fn after(field: Field, length: usize) -> Field {
+const fn field_after(field: Field, length: usize) -> Field {
     (field.0 + field.1, length)
 }
 const NAME: Field = (0, 100);
-const MODE: Field = after(NAME, 8);
-const UID: Field = after(MODE, 8);
-const GID: Field = after(UID, 8);
-const SIZE: Field = after(GID, 12);
-const MTIME: Field = after(SIZE, 12);
-const CHECKSUM: Field = after(MTIME, 8);
-const TYPE: Field = after(CHECKSUM, 1);
-const LINK: Field = after(TYPE, 100);
-const MAGIC: Field = after(LINK, 8);
-const USER: Field = after(MAGIC, 32);
-const GROUP: Field = after(USER, 32);
-const DEVICE_MAJOR: Field = after(GROUP, 8);
-const DEVICE_MINOR: Field = after(DEVICE_MAJOR, 8);
-const PREFIX: Field = after(DEVICE_MINOR, 155);
+const MODE: Field = field_after(NAME, 8);
+const UID: Field = field_after(MODE, 8);
+const GID: Field = field_after(UID, 8);
+const SIZE: Field = field_after(GID, 12);
+const MTIME: Field = field_after(SIZE, 12);
+const CHECKSUM: Field = field_after(MTIME, 8);
+const TYPE: Field = field_after(CHECKSUM, 1);
+const LINK: Field = field_after(TYPE, 100);
+const MAGIC: Field = field_after(LINK, 8);
+const USER: Field = field_after(MAGIC, 32);
+const GROUP: Field = field_after(USER, 32);
+const DEVICE_MAJOR: Field = field_after(GROUP, 8);
+const DEVICE_MINOR: Field = field_after(DEVICE_MAJOR, 8);
+const PREFIX: Field = field_after(DEVICE_MINOR, 155);
 const _: () = assert!(PREFIX.0 + PREFIX.1 + 12 == RECORD_BYTES);
 
 /// The magic and version of POSIX tar.
@@ -44,55 +45,57 @@ const USTAR: &[u8; 8] = b"ustar\x0000";
 /// The magic of POSIX tar without version; GNU tar's own dialect has `ustar  ` instead.
 const USTAR_MAGIC: &[u8; 6] = b"ustar\0";
 
-/// What a header says about one entry.
+/// The contents of a header, which describes one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TarHeader {
-    /// Path as bytes, `/` between parts; not to be trusted.
+    /// The path as bytes, components separated by `/`; untrusted.
     pub path: Vec<u8>,
-    /// What the entry is.
+    /// The type of the entry.
     pub kind: EntryKind,
     /// Permission bits.
     pub mode: u32,
-    /// Number of the owner.
+    /// The id of the owner.
     pub uid: u64,
-    /// Number of the group.
+    /// The id of the group.
     pub gid: u64,
-    /// Bytes of data that follow.
+    /// The number of bytes of data after the header.
     pub size_bytes: u64,
-    /// Time of modification.
+    /// The time of the last modification.
     pub modified: Timestamp,
-    /// Target of a symbolic or hard link, else empty.
+    /// The target of a symbolic or hard link; empty for other entries.
     pub link: Vec<u8>,
-    /// Major and minor number of a device, else zero.
+    /// The major and minor number of a device; zero for other entries.
     pub device: (u32, u32),
 }
 
-/// What is wrong with a header.
+/// The reason why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderError {
-    /// The sum over its bytes is not what it says.
+    /// The checksum does not match.
     Checksum {
         /// The sum of the bytes.
         computed: u64,
-        /// What the header says.
+        /// The sum in the header.
         stored: u64,
     },
-    /// A number field holds something else.
+    /// A field that should hold a number does not.
     Number {
-        /// Offset of the field in the header.
+        /// The offset of the field in the header.
         field_offset: usize,
     },
-    /// A pax record is not `LENGTH KEY=VALUE\n`, or its value makes no sense.
+    /// A pax record is not `LENGTH KEY=VALUE\n`, or its value is invalid.
     Pax {
-        /// Offset of the record among the pax records.
+        /// The offset of the record in the pax records.
         offset: usize,
     },
-    /// A type of entry that this reader does not know (GNU sparse files, multi-volume parts).
+    /// An unsupported type of entry (GNU sparse files, multi-volume parts).
     Type {
         /// The type flag.
         flag: u8,
     },
 }
+
+impl std::error::Error for HeaderError {}
 
 impl std::fmt::Display for HeaderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,10 +114,11 @@ impl std::fmt::Display for HeaderError {
     }
 }
 
-// ----------------------------------------------------------------------------------- writing
+// ---------------------------------------------------------------------------------- encoding
 
 impl TarHeader {
-    /// The header as whole records: pax records for what the plain header cannot hold, then it.
+    /// Encodes the header as whole records: pax records for what the plain header cannot hold, then
+    /// the plain header.
     pub fn encode(&self) -> Vec<u8> {
         let records = self.pax_records();
         let mut bytes = Vec::with_capacity(RECORD_BYTES);
@@ -178,7 +182,7 @@ impl TarHeader {
         records
     }
 
-    /// The one record that every tar has understood since 1988.
+    /// The ustar record, which every tar program since 1988 can read.
     fn plain(&self, flag: u8) -> [u8; RECORD_BYTES] {
         let mut record = [0; RECORD_BYTES];
         put_bytes(&mut record, NAME, &self.path);
@@ -221,7 +225,8 @@ fn octal_seconds(seconds: i64) -> Option<u64> {
         .filter(|seconds| *seconds <= OCTAL_11_MAX)
 }
 
-/// Seconds with a fraction. Before 1970 the fraction counts towards zero: -1 s + 0.75 s is -0.25.
+/// Seconds with a fraction. Before 1970 the fraction has the sign of the whole: -1 s and
+/// 750,000,000 ns are -0.25.
 fn pax_time(time: Timestamp) -> String {
     let nanoseconds = i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
     let sign = if nanoseconds < 0 { "-" } else { "" };
@@ -234,7 +239,7 @@ fn pax_time(time: Timestamp) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// `LENGTH KEY=VALUE\n`, where LENGTH counts itself.
+/// Appends `LENGTH KEY=VALUE\n`, where LENGTH includes its own digits.
 fn push_pax(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;
@@ -254,14 +259,14 @@ fn put_bytes(record: &mut [u8; RECORD_BYTES], field: Field, value: &[u8]) {
     target.zip(value).for_each(|(to, from)| *to = *from);
 }
 
-/// Octal digits that fill the field up to its closing NUL.
+/// Writes octal digits that fill the field up to its closing NUL.
 fn put_octal(record: &mut [u8; RECORD_BYTES], field: Field, value: u64) {
     let text = format!("{value:0width$o}", width = field.1 - 1);
     debug_assert!(text.len() < field.1, "{value} does not fit");
     put_bytes(record, field, text.as_bytes());
 }
 
-/// The sum over all bytes, those of the sum itself taken as spaces.
+/// The sum over all bytes; those of the checksum field count as spaces.
 fn checksum(record: &[u8; RECORD_BYTES]) -> u64 {
     let sum_field = CHECKSUM.0..CHECKSUM.0 + CHECKSUM.1;
     let value = |(at, byte): (usize, &u8)| if sum_field.contains(&at) { b' ' } else { *byte };
@@ -284,16 +289,16 @@ fn type_flag(kind: EntryKind) -> u8 {
     }
 }
 
-// ----------------------------------------------------------------------------------- reading
+// ----------------------------------------------------------------------------------- parsing
 
-/// One record, its checksum verified, its meaning not yet looked at.
+/// One record whose checksum is verified and whose other fields are not.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainHeader<'a> {
     record: &'a [u8; RECORD_BYTES],
 }
 
 impl<'a> PlainHeader<'a> {
-    /// Checks the sum of the record.
+    /// Verifies the checksum of the record.
     pub fn checked(record: &'a [u8; RECORD_BYTES]) -> Result<PlainHeader<'a>, HeaderError> {
         let plain = PlainHeader { record };
         let (computed, stored) = (checksum(record), plain.number(CHECKSUM)?);
@@ -303,17 +308,17 @@ impl<'a> PlainHeader<'a> {
         }
     }
 
-    /// The type flag; `'x'`, `'g'`, `'L'` and `'K'` say something about the header to come.
+    /// The type flag; `'x'`, `'g'`, `'L'` and `'K'` extend the header that follows.
     pub fn flag(&self) -> u8 {
         self.field(TYPE).first().copied().unwrap_or(0)
     }
 
-    /// Bytes that follow this header.
+    /// The number of bytes that follow this header.
     pub fn size_bytes(&self) -> Result<u64, HeaderError> {
         self.number(SIZE)
     }
 
-    /// The header with what earlier records say about it.
+    /// Parses the header, with the fields that extension records override.
     pub fn resolve(&self, overrides: Overrides) -> Result<TarHeader, HeaderError> {
         let path = overrides.path.map_or_else(|| self.path(), Ok)?;
         let kind = self.kind(&path)?;
@@ -382,7 +387,7 @@ impl<'a> PlainHeader<'a> {
             .unwrap_or_default()
     }
 
-    /// Octal digits between spaces and NULs, or GNU's base 256 when the first bit is set.
+    /// Parses octal digits between spaces and NULs, or GNU's base 256 if the first bit is set.
     fn number(&self, field: Field) -> Result<u64, HeaderError> {
         let bytes = self.field(field);
         let parsed = match bytes.split_first() {
@@ -413,7 +418,8 @@ fn octal(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// Big-endian, the first byte without its top bit; negative numbers (0xff) are refused.
+/// Parses a big-endian number; the top bit of the first byte is a flag. Negative numbers (0xff) are
+/// refused.
 fn base_256(first: u8, rest: &[u8]) -> Option<u64> {
     let start = u64::from(first & 0x7f);
     if first == 0xff {
@@ -428,7 +434,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// What pax records and GNU long names say about the header that follows them.
+/// The fields that pax records and GNU long names override in the header that follows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     path: Option<Vec<u8>>,
@@ -472,7 +478,7 @@ impl Overrides {
             b"mtime" => self.modified = Some(parse_pax_time(value)?),
             b"uid" => self.uid = Some(decimal(value)?),
             b"gid" => self.gid = Some(decimal(value)?),
-            // A sparse file's data is not its content: better refused than restored wrongly.
+            // The data of a sparse file is not its content, and would be restored wrongly.
             key if key.starts_with(b"GNU.sparse.") => return None,
             _ => {}
         }
@@ -480,7 +486,7 @@ impl Overrides {
     }
 }
 
-/// The first record of `records` as key and value, and what follows it.
+/// Splits the first record off `records`: key, value and the rest.
 fn split_pax(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = records.iter().position(|byte| *byte == b' ')?;
     let length = usize::try_from(decimal(records.get(..space)?)?).ok()?;
@@ -510,7 +516,7 @@ fn parse_pax_time(value: &[u8]) -> Option<Timestamp> {
     let mut parts = value.splitn(2, |byte| *byte == b'.');
     let seconds = i128::from(decimal(parts.next()?)?);
     let fraction = parts.next().unwrap_or(b"0");
-    // More than nine digits say more than a file system can keep.
+    // File systems do not store more than nine digits.
     let nine: Vec<u8> = fraction
         .iter()
         .copied()
@@ -530,7 +536,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pax_lengths_count_themselves() {
+    fn pax_lengths_include_their_own_digits() {
         // The value lengths around which the number of digits of the length changes.
         for value_length in (0..120).chain(980..1010) {
             let mut records = Vec::new();
@@ -544,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn times_survive() {
+    fn pax_times_round_trip() {
         for seconds in [0, 1, -1, -2, 1_700_000_000, i64::MIN, i64::MAX] {
             for nanoseconds in [0, 1, 250_000_000, 999_999_999] {
                 let time = Timestamp {

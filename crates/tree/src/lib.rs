@@ -57,6 +57,12 @@
 #[cfg(feature = "filesystem")]
 mod confined;
 mod entry;
+#[cfg(feature = "filesystem")]
+mod error;
+#[cfg(feature = "filesystem")]
+mod extraction_root;
+#[cfg(feature = "filesystem")]
+mod file_writer;
 mod header;
 #[cfg(feature = "filesystem")]
 mod open;

@@ -1,4 +1,5 @@
-//! A push parser for tar streams: pieces of any length in, entries and their data out.
+//! A push parser for tar streams. The caller pushes bytes in pieces of any length; the parser calls a
+//! handler for each entry and its data.
 //!
 //! ```text
 //!            ┌──────────── padding ◄──────────┐
@@ -7,52 +8,52 @@
 //!        │  ▲ │                               │
 //!        │  │ └── 'x' 'L' 'K' 'g' ─► extension┘
 //!        │  └── no data
-//!        └── zero record ──► end (the rest is ignored)
+//!        └── record of zeros ──► end (the rest is ignored)
 //! ```
 
 use crate::entry::EntryKind;
 use crate::header::{HeaderError, Overrides, PlainHeader, RECORD_BYTES, TarHeader, padding_bytes};
 
-/// Bytes of pax records or a long name; Linux paths end at 4096, so this is generous.
+/// The limit for pax records and long names, in bytes. Paths of Linux have at most 4096.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 
 /// A record of zeros.
 static ZERO_RECORD: [u8; RECORD_BYTES] = [0; RECORD_BYTES];
 
-/// What takes the entries of a stream.
+/// Receives the entries of a stream.
 pub trait TarHandler {
-    /// Why a visitor refuses.
+    /// The error of the handler, which ends the parsing.
     type Error: From<TarError>;
-    /// An entry begins.
+    /// Begins an entry.
     fn entry(&mut self, header: TarHeader) -> Result<(), Self::Error>;
-    /// Data of the current entry, in order.
+    /// Receives data of the current entry, in order.
     fn data(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
-    /// The current entry goes on with this many zero bytes.
+    /// Receives the next data of the current entry as a number of zero bytes.
     fn zeros(&mut self, length_bytes: u64) -> Result<(), Self::Error>;
-    /// The current entry is complete.
+    /// Completes the current entry.
     fn entry_end(&mut self) -> Result<(), Self::Error>;
 }
 
-/// What is wrong with a stream.
+/// The reason why a stream is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TarError {
     /// A header is malformed.
     Header {
-        /// Where it begins in the stream.
+        /// The offset of the header in the stream.
         offset: u64,
-        /// What is wrong.
+        /// The reason.
         cause: HeaderError,
     },
-    /// Pax records or a long name are longer than anybody's.
+    /// Pax records or a long name exceed the limit of 1 MiB.
     ExtensionTooLong {
-        /// Where the header begins in the stream.
+        /// The offset of the header in the stream.
         offset: u64,
-        /// The length it states.
+        /// The length in the header.
         length_bytes: u64,
     },
     /// The stream ends inside an entry, or without its end mark.
     EndsEarly {
-        /// Length of the stream.
+        /// The length of the stream.
         offset: u64,
     },
 }
@@ -70,7 +71,7 @@ impl std::fmt::Display for TarError {
                  limit {EXTENSION_BYTES_MAX}"
             ),
             TarError::EndsEarly { offset } => {
-                write!(f, "the tar stream ends early, at {offset}")
+                write!(f, "the tar stream is truncated at offset {offset}")
             }
         }
     }
@@ -78,67 +79,70 @@ impl std::fmt::Display for TarError {
 
 impl std::error::Error for TarError {}
 
-/// Where in the stream the parser is.
+/// The part of the stream that the next bytes belong to.
 #[derive(Debug)]
-enum State {
-    /// Collecting a header record.
+enum ParserState {
+    /// A header record, which is being collected.
     Header,
-    /// Collecting what an extension header carries.
+    /// The data of an extension header, which is being collected.
     Extension {
         flag: u8,
         remaining: u64,
         padding: u64,
     },
-    /// Passing on the data of a file.
+    /// The data of a file, which is passed to the handler.
     Data { remaining: u64, padding: u64 },
-    /// Skipping zeros up to the next record.
+    /// Zeros up to the next record, which are skipped.
     Padding { remaining: u64 },
-    /// After the end mark.
+    /// Anything after the end mark, which is ignored.
     End,
 }
 
-/// The parser.
+/// A push parser of tar streams.
 #[derive(Debug)]
 pub struct TarParser {
-    state: State,
-    /// The header or extension that is being collected.
+    state: ParserState,
+    /// The part of the header or extension that has arrived.
     collected: Vec<u8>,
     overrides: Overrides,
     offset: u64,
 }
 
-/// A piece of the stream: bytes, or zeros that nobody wrote down.
+/// The next part of the stream: bytes, or a number of zero bytes.
 #[derive(Debug, Clone, Copy)]
-enum Piece<'a> {
+enum TarInput<'a> {
     Bytes(&'a [u8]),
     Zeros(u64),
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TarInput<'a> {
     fn length_bytes(self) -> u64 {
         match self {
-            Piece::Bytes(bytes) => bytes.len() as u64,
-            Piece::Zeros(length_bytes) => length_bytes,
+            TarInput::Bytes(bytes) => bytes.len() as u64,
+            TarInput::Zeros(length_bytes) => length_bytes,
         }
     }
 
-    /// The first `at` bytes, which must exist, and the rest.
-    fn split(self, at: u64) -> (Piece<'a>, Piece<'a>) {
+    /// Splits at `at`, which is at most the length.
+    fn split(self, at: u64) -> (TarInput<'a>, TarInput<'a>) {
         match self {
-            Piece::Bytes(bytes) => {
+            TarInput::Bytes(bytes) => {
                 let at = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
                 let (head, tail) = bytes.split_at(at);
-                (Piece::Bytes(head), Piece::Bytes(tail))
+                (TarInput::Bytes(head), TarInput::Bytes(tail))
             }
-            Piece::Zeros(length) => (Piece::Zeros(at), Piece::Zeros(length.saturating_sub(at))),
+            TarInput::Zeros(length) => (
+                TarInput::Zeros(at),
+                TarInput::Zeros(length.saturating_sub(at)),
+            ),
         }
     }
 
-    /// Appends to `collected`; callers bound the length by a record or an extension.
+    /// Appends to `collected`. The caller limits the length to that of a record or extension.
     fn append_to(self, collected: &mut Vec<u8>) {
         match self {
-            Piece::Bytes(bytes) => collected.extend_from_slice(bytes),
-            Piece::Zeros(length) => {
+            TarInput::Bytes(bytes) => collected.extend_from_slice(bytes),
+            TarInput::Zeros(length) => {
                 let length = usize::try_from(length).unwrap_or(0);
                 collected.resize(collected.len().saturating_add(length), 0);
             }
@@ -149,7 +153,7 @@ impl<'a> Piece<'a> {
 impl Default for TarParser {
     fn default() -> Self {
         TarParser {
-            state: State::Header,
+            state: ParserState::Header,
             collected: Vec::with_capacity(RECORD_BYTES),
             overrides: Overrides::default(),
             offset: 0,
@@ -158,69 +162,77 @@ impl Default for TarParser {
 }
 
 impl TarParser {
-    /// Takes the next bytes of the stream.
-    pub fn push<V: TarHandler>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
-        self.push_piece(Piece::Bytes(bytes), visitor)
+    /// Parses the next bytes of the stream.
+    pub fn push<V: TarHandler>(&mut self, bytes: &[u8], handler: &mut V) -> Result<(), V::Error> {
+        self.push_input(TarInput::Bytes(bytes), handler)
     }
 
-    /// Takes the next `length_bytes` bytes of the stream, all zero, in constant time for data.
+    /// Parses the next `length_bytes` bytes of the stream, all zero. Takes constant time for data.
     pub fn push_zeros<V: TarHandler>(
         &mut self,
         length_bytes: u64,
-        visitor: &mut V,
+        handler: &mut V,
     ) -> Result<(), V::Error> {
-        self.push_piece(Piece::Zeros(length_bytes), visitor)
+        self.push_input(TarInput::Zeros(length_bytes), handler)
     }
 
-    /// The stream ends here; was it whole?
+    /// Ends the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`TarError::EndsEarly`] if the end mark has not been parsed.
     pub fn finish(&self) -> Result<(), TarError> {
         match self.state {
-            State::End => Ok(()),
+            ParserState::End => Ok(()),
             _ => Err(TarError::EndsEarly {
                 offset: self.offset,
             }),
         }
     }
 
-    fn push_piece<V: TarHandler>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
-        let mut rest = piece;
+    fn push_input<V: TarHandler>(
+        &mut self,
+        input: TarInput,
+        handler: &mut V,
+    ) -> Result<(), V::Error> {
+        let mut rest = input;
         while rest.length_bytes() > 0 {
-            let wanted = self.wanted_bytes().min(rest.length_bytes());
-            let (head, tail) = rest.split(wanted);
-            self.offset = self.offset.saturating_add(wanted);
-            self.step(head, visitor)?;
+            let length_bytes = self.accepted_bytes().min(rest.length_bytes());
+            let (head, tail) = rest.split(length_bytes);
+            self.offset = self.offset.saturating_add(length_bytes);
+            self.step(head, handler)?;
             rest = tail;
         }
         Ok(())
     }
 
-    /// How many bytes the present state can take; never zero.
-    fn wanted_bytes(&self) -> u64 {
+    /// The number of bytes that the present state accepts; never zero.
+    fn accepted_bytes(&self) -> u64 {
         match self.state {
-            State::Header => (RECORD_BYTES - self.collected.len()) as u64,
-            State::Extension { remaining, .. } => remaining,
-            State::Data { remaining, .. } => remaining,
-            State::Padding { remaining } => remaining,
-            State::End => u64::MAX,
+            ParserState::Header => (RECORD_BYTES - self.collected.len()) as u64,
+            ParserState::Extension { remaining, .. } => remaining,
+            ParserState::Data { remaining, .. } => remaining,
+            ParserState::Padding { remaining } => remaining,
+            ParserState::End => u64::MAX,
         }
     }
 
-    /// Takes a piece that is not longer than wanted.
-    fn step<V: TarHandler>(&mut self, piece: Piece, visitor: &mut V) -> Result<(), V::Error> {
-        let taken = piece.length_bytes();
+    /// Parses input that is at most `accepted_bytes` long.
+    fn step<V: TarHandler>(&mut self, input: TarInput, handler: &mut V) -> Result<(), V::Error> {
+        let taken = input.length_bytes();
         match &mut self.state {
-            State::Header => {
-                piece.append_to(&mut self.collected);
+            ParserState::Header => {
+                input.append_to(&mut self.collected);
                 if self.collected.len() == RECORD_BYTES {
-                    self.header_complete(visitor)?;
+                    self.header_complete(handler)?;
                 }
             }
-            State::Extension {
+            ParserState::Extension {
                 remaining,
                 flag,
                 padding,
             } => {
-                piece.append_to(&mut self.collected);
+                input.append_to(&mut self.collected);
                 *remaining -= taken;
                 if *remaining == 0 {
                     let (flag, padding) = (*flag, *padding);
@@ -228,35 +240,35 @@ impl TarParser {
                     self.state = after_data(padding);
                 }
             }
-            State::Data { remaining, padding } => {
+            ParserState::Data { remaining, padding } => {
                 *remaining -= taken;
                 let (is_complete, padding) = (*remaining == 0, *padding);
-                match piece {
-                    Piece::Bytes(bytes) => visitor.data(bytes)?,
-                    Piece::Zeros(length_bytes) => visitor.zeros(length_bytes)?,
+                match input {
+                    TarInput::Bytes(bytes) => handler.data(bytes)?,
+                    TarInput::Zeros(length_bytes) => handler.zeros(length_bytes)?,
                 }
                 if is_complete {
-                    visitor.entry_end()?;
+                    handler.entry_end()?;
                     self.state = after_data(padding);
                 }
             }
-            State::Padding { remaining } => {
+            ParserState::Padding { remaining } => {
                 *remaining -= taken;
                 if *remaining == 0 {
-                    self.state = State::Header;
+                    self.state = ParserState::Header;
                 }
             }
-            State::End => {}
+            ParserState::End => {}
         }
         Ok(())
     }
 
-    fn header_complete<V: TarHandler>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+    fn header_complete<V: TarHandler>(&mut self, handler: &mut V) -> Result<(), V::Error> {
         let offset = self.offset.saturating_sub(RECORD_BYTES as u64);
         let record: [u8; RECORD_BYTES] = *self.collected.first_chunk().unwrap_or(&ZERO_RECORD);
         self.collected.clear();
         if record == ZERO_RECORD {
-            self.state = State::End;
+            self.state = ParserState::End;
             return Ok(());
         }
         let at = |cause| TarError::Header { offset, cause };
@@ -270,7 +282,7 @@ impl TarParser {
                 let header = plain
                     .resolve(std::mem::take(&mut self.overrides))
                     .map_err(at)?;
-                self.entry_begins(header, visitor)?;
+                self.entry_begins(header, handler)?;
             }
         }
         Ok(())
@@ -285,7 +297,7 @@ impl TarParser {
         }
         if size_bytes > 0 {
             let padding = padding_bytes(size_bytes);
-            self.state = State::Extension {
+            self.state = ParserState::Extension {
                 flag,
                 remaining: size_bytes,
                 padding,
@@ -306,7 +318,7 @@ impl TarParser {
                     offset: self.offset.saturating_sub(data.len() as u64),
                     cause,
                 })?,
-            // 'g': defaults for all entries; writers put comments there.
+            // 'g' sets defaults for all entries; in practice it holds comments.
             _ => {}
         }
         Ok(())
@@ -315,28 +327,28 @@ impl TarParser {
     fn entry_begins<V: TarHandler>(
         &mut self,
         header: TarHeader,
-        visitor: &mut V,
+        handler: &mut V,
     ) -> Result<(), V::Error> {
         let size_bytes = header.size_bytes;
         let has_data = header.kind == EntryKind::File && size_bytes > 0;
-        visitor.entry(header)?;
+        handler.entry(header)?;
         match has_data {
             true => {
                 let padding = padding_bytes(size_bytes);
-                self.state = State::Data {
+                self.state = ParserState::Data {
                     remaining: size_bytes,
                     padding,
                 };
             }
-            false => visitor.entry_end()?,
+            false => handler.entry_end()?,
         }
         Ok(())
     }
 }
 
-fn after_data(padding: u64) -> State {
+fn after_data(padding: u64) -> ParserState {
     match padding {
-        0 => State::Header,
-        remaining => State::Padding { remaining },
+        0 => ParserState::Header,
+        remaining => ParserState::Padding { remaining },
     }
 }

@@ -1,11 +1,14 @@
-//! Threads that go ahead of the one who reads a directory, and ask the disk for what it will read next.
+//! Threads that walk a directory ahead of its reader and request readahead for its files.
 //!
-//! One thread that opens file after file waits for each of them. A kernel tree (79,000 files, nothing of it in memory, a virtual disk)
-//! was compressed at level 1 in 10.0 s, and is in 6.4 s with these; `tar` alone takes 9.2 s to read it (medians of three). In memory: 3.9 s
-//! both. (With eight threads, files that counted as slow from 15 us on and a window of 512: 8.0 s.)
+//! One thread that opens file after file waits for the disk each time. A kernel tree (79,000 files,
+//! none of them in memory, a virtual disk) was compressed at level 1 in 10.0 s without prefetching
+//! and in 6.4 s with it; `tar` alone takes 9.2 s to read it (medians of three). With all files in
+//! memory both took 3.9 s. (With eight threads, a threshold of 15 us for slow files and a window of
+//! 512 files it took 8.0 s.)
 //!
-//! They change nothing in what is read. They walk in the order of the stream, at most [`WINDOW`] files ahead, and only while files come
-//! slowly: what is in memory already is neither opened nor asked for.
+//! The threads change nothing in the stream. They walk in its order, at most [`WINDOW`] files ahead
+//! of the reader, and only while files are slow to open: files in the page cache are neither opened
+//! nor read ahead.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,65 +21,69 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::open::{descending, open_regular_file};
 
-/// Threads, which wait rather than work.
+/// The number of threads, which mostly wait for the disk.
 const THREADS: usize = 4;
-/// Files that may be asked for and not yet read.
+/// The number of files by which the threads may be ahead of the reader.
 const WINDOW: u64 = 2048;
-/// What is asked for of a file. The kernel itself reads ahead in one that is read from front to back.
-const ASKED_BYTES: u64 = 512 << 10;
-/// A directory with more names is left to the reader: they would be in memory twice.
+/// The readahead requested for a file. The kernel itself reads ahead in a file that is read
+/// sequentially.
+const READAHEAD_BYTES: u64 = 512 << 10;
+/// The limit for the names of a directory. Larger directories are not prefetched, since their names
+/// would be in memory twice.
 const NAMES_MAX: usize = 1 << 16;
-/// A file that took longer to open and read waited for the disk; for one of these threads, which reads nothing, less is long.
+/// The reader waited for the disk if opening a file and the first read took longer.
 const READ_NS_MAX: u64 = 60_000;
-const ASK_NS_MAX: u64 = 8_000;
-/// The share of slow files, in 1/1024, from which threads go ahead.
+/// A prefetching thread, which reads no data, waited for the disk if a request took longer.
+const REQUEST_NS_MAX: u64 = 8_000;
+/// The share of slow files, in 1/1024, from which the threads run.
 const SLOW_SHARE_MIN: u32 = 200;
 
-/// What lies ahead.
-struct Item {
+/// A path that the threads have found and not processed.
+struct UpcomingPath {
     path: PathBuf,
     is_directory: bool,
 }
 
-struct State {
-    /// What the stream comes to, the next last.
-    ahead: Vec<Item>,
-    running: usize,
-    /// Files that the threads came to, and that the reader came to.
-    prefetched: u64,
-    met: u64,
-    /// Of the last files, in 1/1024.
+struct PrefetchState {
+    /// The paths to process, the next one last.
+    upcoming: Vec<UpcomingPath>,
+    running_threads: usize,
+    /// The number of files that the threads have taken from `upcoming`.
+    prefetched_files: u64,
+    /// The number of files that the reader has opened.
+    read_files: u64,
+    /// The share of slow files among the last ones, in 1/1024.
     slow_share: u32,
-    is_over: bool,
+    is_stopped: bool,
 }
 
-struct Shared {
+struct PrefetchContext {
     root: PathBuf,
-    state: Lock<State>,
+    state: Lock<PrefetchState>,
     clock: RealClock,
 }
 
-/// The reader's side. The threads end when it is dropped.
+/// The handle of the reader. Dropping it stops the threads.
 pub(crate) struct Prefetcher {
-    shared: Arc<Shared>,
+    context: Arc<PrefetchContext>,
 }
 
 impl Prefetcher {
     pub(crate) fn new(root: &Path) -> Prefetcher {
-        let start = Item {
+        let start = UpcomingPath {
             path: PathBuf::new(),
             is_directory: true,
         };
         Prefetcher {
-            shared: Arc::new(Shared {
+            context: Arc::new(PrefetchContext {
                 root: root.to_path_buf(),
-                state: Lock::new(State {
-                    ahead: vec![start],
-                    running: 0,
-                    prefetched: 0,
-                    met: 0,
+                state: Lock::new(PrefetchState {
+                    upcoming: vec![start],
+                    running_threads: 0,
+                    prefetched_files: 0,
+                    read_files: 0,
                     slow_share: 0,
-                    is_over: false,
+                    is_stopped: false,
                 }),
                 clock: RealClock::new(),
             }),
@@ -84,31 +91,32 @@ impl Prefetcher {
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
-        self.shared.clock.now_ns()
+        self.context.clock.now_ns()
     }
 
-    /// The reader opened a file at `since_ns` and has read its beginning. Sends a thread ahead if that pays.
-    pub(crate) fn file_met(&self, since_ns: u64) {
+    /// Records that the reader opened a file at `since_ns` and has read its beginning. Starts a
+    /// thread if files are slow.
+    pub(crate) fn file_read(&self, since_ns: u64) {
         let took_ns = self.now_ns().saturating_sub(since_ns);
-        let mut state = self.shared.state.lock();
-        state.met += 1;
-        if state.running == 0 {
-            state.note(took_ns > READ_NS_MAX);
+        let mut state = self.context.state.lock();
+        state.read_files += 1;
+        if state.running_threads == 0 {
+            state.record(took_ns > READ_NS_MAX);
         }
-        // They go in one by one, and again when half of the window is free.
-        let is_room = state.prefetched < state.met + WINDOW / 2;
+        // Threads start one at a time, and again when half of the window is free.
+        let has_room = state.prefetched_files < state.read_files + WINDOW / 2;
         if state.slow_share < SLOW_SHARE_MIN
-            || !is_room
-            || state.running >= THREADS
-            || state.ahead.is_empty()
+            || !has_room
+            || state.running_threads >= THREADS
+            || state.upcoming.is_empty()
         {
             return;
         }
-        state.running += 1;
+        state.running_threads += 1;
         drop(state);
-        let shared = self.shared.clone();
-        if !start_detached("prefetch", SignalDelivery::OwnFaults, move || shared.run()) {
-            self.shared.state.lock().is_over = true;
+        let context = self.context.clone();
+        if !start_detached("prefetch", SignalDelivery::OwnFaults, move || context.run()) {
+            self.context.state.lock().is_stopped = true;
         }
     }
 }
@@ -121,56 +129,56 @@ impl std::fmt::Debug for Prefetcher {
 
 impl Drop for Prefetcher {
     fn drop(&mut self) {
-        self.shared.state.lock().is_over = true;
+        self.context.state.lock().is_stopped = true;
     }
 }
 
-impl State {
-    fn note(&mut self, is_slow: bool) {
+impl PrefetchState {
+    fn record(&mut self, is_slow: bool) {
         self.slow_share -= self.slow_share / 32;
         self.slow_share += u32::from(is_slow) * 1024 / 32;
     }
 
-    /// What to do next, and whether the reader has not been there yet.
-    fn next(&mut self) -> Option<(Item, bool)> {
-        let is_room = !self.is_over && self.prefetched < self.met + WINDOW;
-        let is_wanted = self.slow_share >= SLOW_SHARE_MIN;
-        let Some(item) = (is_room && is_wanted).then(|| self.ahead.pop()).flatten() else {
-            self.running -= 1;
+    /// Takes the next path, and whether it is ahead of the reader. `None` ends the thread.
+    fn next(&mut self) -> Option<(UpcomingPath, bool)> {
+        let has_room = !self.is_stopped && self.prefetched_files < self.read_files + WINDOW;
+        let is_slow = self.slow_share >= SLOW_SHARE_MIN;
+        let Some(path) = (has_room && is_slow).then(|| self.upcoming.pop()).flatten() else {
+            self.running_threads -= 1;
             return None;
         };
-        self.prefetched += u64::from(!item.is_directory);
-        Some((item, self.prefetched > self.met))
+        self.prefetched_files += u64::from(!path.is_directory);
+        Some((path, self.prefetched_files > self.read_files))
     }
 }
 
-impl Shared {
+impl PrefetchContext {
     fn run(&self) {
         loop {
-            let Some((item, is_ahead)) = self.state.lock().next() else {
+            let Some((path, is_ahead)) = self.state.lock().next() else {
                 return;
             };
-            if item.is_directory {
-                let found = self.list(&item.path);
-                self.state.lock().ahead.extend(found);
+            if path.is_directory {
+                let found = self.list(&path.path);
+                self.state.lock().upcoming.extend(found);
             } else if is_ahead {
                 let since_ns = self.clock.now_ns();
-                self.ask_for(&item.path);
+                self.request_readahead(&path.path);
                 let took_ns = self.clock.now_ns() - since_ns;
-                self.state.lock().note(took_ns > ASK_NS_MAX);
+                self.state.lock().record(took_ns > REQUEST_NS_MAX);
             }
         }
     }
 
-    /// Errors are for the reader to find.
-    fn ask_for(&self, path: &Path) {
+    /// Ignores errors; the reader reports them.
+    fn request_readahead(&self, path: &Path) {
         if let Ok(file) = open_regular_file(&self.root.join(path)) {
-            let _ = fadvise(&file, 0, ASKED_BYTES.try_into().ok(), Advice::WillNeed);
+            let _ = fadvise(&file, 0, READAHEAD_BYTES.try_into().ok(), Advice::WillNeed);
         }
     }
 
-    /// What a directory holds that is worth a visit, in reverse order.
-    fn list(&self, path: &Path) -> Vec<Item> {
+    /// The files and directories of a directory, in descending order.
+    fn list(&self, path: &Path) -> Vec<UpcomingPath> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else {
             return vec![];
         };
@@ -187,7 +195,7 @@ impl Shared {
             }
         }
         names.sort_unstable_by(|a, b| descending(&a.0, &b.0));
-        let item = |(name, is_directory)| Item {
+        let item = |(name, is_directory)| UpcomingPath {
             path: path.join(name),
             is_directory,
         };
@@ -202,7 +210,7 @@ mod tests {
     use crate::reader::TreeReader;
     use std::io::Read;
 
-    fn planted(files: usize) -> tempfile::TempDir {
+    fn create_tree(files: usize) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for name in ["b", "b/c", "b/c/a", "b!", "empty"] {
             fs::create_dir(root.path().join(name)).unwrap();
@@ -215,73 +223,73 @@ mod tests {
         root
     }
 
-    /// What one thread comes to before the reader has begun.
-    fn visited(prefetcher: &Prefetcher) -> Vec<Vec<u8>> {
+    /// The files that one thread prefetches before the reader starts.
+    fn prefetched(prefetcher: &Prefetcher) -> Vec<Vec<u8>> {
         {
-            let mut state = prefetcher.shared.state.lock();
-            (state.slow_share, state.running) = (1024, 1);
+            let mut state = prefetcher.context.state.lock();
+            (state.slow_share, state.running_threads) = (1024, 1);
         }
         let mut files = vec![];
         loop {
-            let next = prefetcher.shared.state.lock().next();
-            let Some((item, is_ahead)) = next else {
-                assert_eq!(prefetcher.shared.state.lock().running, 0);
+            let next = prefetcher.context.state.lock().next();
+            let Some((path, is_ahead)) = next else {
+                assert_eq!(prefetcher.context.state.lock().running_threads, 0);
                 return files;
             };
-            if item.is_directory {
-                let found = prefetcher.shared.list(&item.path);
-                prefetcher.shared.state.lock().ahead.extend(found);
+            if path.is_directory {
+                let found = prefetcher.context.list(&path.path);
+                prefetcher.context.state.lock().upcoming.extend(found);
             } else {
                 assert!(is_ahead);
-                files.push(item.path.into_os_string().into_encoded_bytes());
+                files.push(path.path.into_os_string().into_encoded_bytes());
             }
         }
     }
 
     #[test]
-    fn they_go_the_way_of_the_stream() {
-        let root = planted(100);
+    fn prefetches_in_the_order_of_the_stream() {
+        let root = create_tree(100);
         let mut reader = TreeReader::open(root.path()).unwrap();
         reader.read_to_end(&mut vec![]).unwrap();
         let entries = reader.take_entries();
         let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
         let files: Vec<_> = files.map(|entry| entry.path.clone()).collect();
-        assert_eq!(visited(&Prefetcher::new(root.path())), files);
+        assert_eq!(prefetched(&Prefetcher::new(root.path())), files);
     }
 
     #[test]
-    fn they_stay_near_and_stop_when_files_come_fast() {
-        let root = planted(WINDOW as usize + 10);
+    fn stops_at_the_end_of_the_window_and_when_files_are_fast() {
+        let root = create_tree(WINDOW as usize + 10);
         let prefetcher = Prefetcher::new(root.path());
-        assert_eq!(visited(&prefetcher).len() as u64, WINDOW);
-        let mut state = prefetcher.shared.state.lock();
-        state.met = 1;
-        state.running = 2;
+        assert_eq!(prefetched(&prefetcher).len() as u64, WINDOW);
+        let mut state = prefetcher.context.state.lock();
+        state.read_files = 1;
+        state.running_threads = 2;
         assert!(state.next().is_some());
-        (0..100).for_each(|_| state.note(false));
+        (0..100).for_each(|_| state.record(false));
         assert!(state.next().is_none());
-        (0..100).for_each(|_| state.note(true));
-        state.is_over = true;
+        (0..100).for_each(|_| state.record(true));
+        state.is_stopped = true;
         assert!(state.next().is_none());
     }
 
     #[test]
-    fn the_stream_is_the_same_with_them() {
-        let root = planted(3000);
+    fn the_stream_is_the_same_with_prefetching() {
+        let root = create_tree(3000);
         let mut alone = vec![];
         let mut reader = TreeReader::open(root.path()).unwrap();
         reader.read_to_end(&mut alone).unwrap();
         let mut reader = TreeReader::open(root.path()).unwrap();
         reader.start_prefetching();
-        let prefetcher = reader.prefetcher.as_ref().expect("sent");
-        prefetcher.shared.state.lock().slow_share = 1024;
-        let mut together = vec![];
-        reader.read_to_end(&mut together).unwrap();
-        // The first one may start late, but has nothing to keep it from coming to some file.
-        let prefetcher = reader.prefetcher.as_ref().expect("sent");
-        while prefetcher.shared.state.lock().prefetched == 0 {
+        let prefetcher = reader.prefetcher.as_ref().expect("started");
+        prefetcher.context.state.lock().slow_share = 1024;
+        let mut with_prefetching = vec![];
+        reader.read_to_end(&mut with_prefetching).unwrap();
+        // The first thread may start late, but nothing stops it before its first file.
+        let prefetcher = reader.prefetcher.as_ref().expect("started");
+        while prefetcher.context.state.lock().prefetched_files == 0 {
             std::thread::yield_now();
         }
-        assert!(together == alone);
+        assert!(with_prefetching == alone);
     }
 }

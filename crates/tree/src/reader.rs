@@ -1,4 +1,4 @@
-//! A directory as a tar stream, read piece by piece.
+//! A directory as a tar stream.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::prefetch::Prefetcher;
 /// The end mark: two records of zeros.
 const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
 
-/// The path of the root itself, which keeps its mode and time.
+/// The path of the entry of the root itself, which records its mode and time.
 const ROOT_PATH: &[u8] = b".";
 
 /// One header of the stream with its entry's data, as a [`HeaderObserver`] receives it.
@@ -35,54 +35,54 @@ pub struct StreamedHeader<'a> {
 /// Receives every header when the reader makes it, before its bytes can be read.
 pub type HeaderObserver = Box<dyn FnMut(&StreamedHeader<'_>) + Send>;
 
-/// Streams a directory as a deterministic tar and collects its entry list on the way.
+/// Reads a directory as a deterministic tar stream and collects its entry list.
 ///
-/// The root comes first (as `./`), then each directory before what it holds, names in byte order.
-/// The same directory gives the same bytes on every machine: no user names, no time of access, no
-/// inode numbers. Memory does not depend on the size of files; it holds the entry list, and the
-/// names of one directory per depth.
+/// The root comes first (as `./`), then each directory before its contents, names in ascending byte
+/// order. The same directory gives the same bytes on every machine: no user names, no access times,
+/// no inode numbers. Memory does not depend on the size of files; it holds the entry list, and the
+/// names of one directory for each level of depth.
 ///
-/// A file that changes while it is read is padded or cut to the size in its header, and a notice
-/// says so. Sockets are left out with a notice; so is what vanishes before it is reached. What
-/// cannot be read is an error: an archive should not be silently incomplete.
+/// A file whose size changes while it is read is padded or truncated to the size in its header, with
+/// a notice. Sockets, and entries that vanish before they are reached, are skipped with a notice. An
+/// entry that cannot be read is an error: an archive must not be silently incomplete.
 pub struct TreeReader {
     root: PathBuf,
-    /// What every path in the stream begins with; empty for none.
-    name: PathBuf,
-    /// Directories that are being listed, the deepest last.
-    open: Vec<Listing>,
-    /// Bytes that are ready to be read: headers, padding, the end mark.
+    /// The prefix of every path in the stream; may be empty.
+    prefix: PathBuf,
+    /// The directories whose entries are being read, the deepest last.
+    listings: Vec<DirectoryListing>,
+    /// Bytes to return next: headers, padding, the end mark.
     ready: io::Cursor<Vec<u8>>,
-    file: Option<OpenFile>,
+    file: Option<FileReader>,
     is_root_written: bool,
     is_end_written: bool,
-    /// Bytes given out or ready: the offset of what comes next.
+    /// The number of bytes returned or ready, which is the offset of the next header or data.
     offset: u64,
     entries: Vec<Entry>,
-    /// Device and inode of files with several links, with the path that was archived first.
+    /// The path that was archived first, by device and inode, of files with several links.
     links: BTreeMap<(u64, u64), Vec<u8>>,
     notices: Vec<String>,
     observer: Option<HeaderObserver>,
     pub(crate) prefetcher: Option<Prefetcher>,
 }
 
-/// The names of a directory that are still to come, in reverse order.
+/// The names of a directory that have not been read yet, in descending order.
 #[derive(Debug)]
-struct Listing {
+struct DirectoryListing {
     path: PathBuf,
     names: Vec<OsString>,
 }
 
 /// The file whose data is being read.
 #[derive(Debug)]
-struct OpenFile {
+struct FileReader {
     file: File,
     path: PathBuf,
     remaining: u64,
     padding: u64,
-    /// The file ended before the size in its header.
+    /// Whether the file ended before the size in its header.
     is_short: bool,
-    /// When it was opened, by the prefetcher's clock; nothing once something was read.
+    /// The time of opening by the prefetcher's clock; `None` after the first read.
     opened_ns: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ impl TreeReader {
         TreeReader::open_named(root, Path::new(""))
     }
 
-    /// Starts a stream in which every path begins with `name`, as in that of `tar -c NAME`.
+    /// Starts a stream in which every path begins with `name`, as with `tar -c NAME`.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ impl TreeReader {
     pub fn open_named(root: &Path, name: &Path) -> io::Result<TreeReader> {
         Ok(TreeReader {
             root: root.to_path_buf(),
-            name: name.to_path_buf(),
-            open: vec![Listing::of(root, PathBuf::new())?],
+            prefix: name.to_path_buf(),
+            listings: vec![DirectoryListing::read(root, PathBuf::new())?],
             ready: io::Cursor::default(),
             file: None,
             is_root_written: false,
@@ -119,7 +119,7 @@ impl TreeReader {
         })
     }
 
-    /// Lets threads of their own ask the disk for what comes next, while it is slow.
+    /// Starts threads that request readahead for the next files while opening files is slow.
     pub fn start_prefetching(&mut self) {
         self.prefetcher = Some(Prefetcher::new(&self.root));
     }
@@ -139,26 +139,26 @@ impl TreeReader {
         std::mem::take(&mut self.entries)
     }
 
-    /// Takes the remarks made since the last call.
+    /// Takes the notices since the last call: files that changed, vanished or were skipped.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Makes the next header ready, or the end mark.
+    /// Prepares the next header, or the end mark.
     fn advance(&mut self) -> io::Result<()> {
         if !self.is_root_written {
             self.is_root_written = true;
-            let metadata = at(&self.root, fs::metadata(&self.root))?;
+            let metadata = with_path(&self.root, fs::metadata(&self.root))?;
             return self.add(PathBuf::new(), &metadata);
         }
-        while let Some(listing) = self.open.last_mut() {
+        while let Some(listing) = self.listings.last_mut() {
             match listing.names.pop() {
                 Some(name) => {
                     let path = listing.path.join(name);
                     return self.add_path(path);
                 }
                 None => {
-                    self.open.pop();
+                    self.listings.pop();
                 }
             }
         }
@@ -174,19 +174,19 @@ impl TreeReader {
         match fs::symlink_metadata(&full) {
             Ok(metadata) => self.add(path, &metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.vanished(&path);
+                self.notice_vanished(&path);
                 Ok(())
             }
-            error => at(&full, error).map(drop),
+            error => with_path(&full, error).map(drop),
         }
     }
 
-    fn vanished(&mut self, path: &Path) {
+    fn notice_vanished(&mut self, path: &Path) {
         self.notices
             .push(format!("{}: vanished before it was read", path.display()));
     }
 
-    /// Adds one entry, by what it is.
+    /// Adds one entry.
     fn add(&mut self, path: PathBuf, metadata: &Metadata) -> io::Result<()> {
         let full = self.root.join(&path);
         let kind = metadata.file_type();
@@ -196,7 +196,7 @@ impl TreeReader {
         }
         if kind.is_socket() {
             self.notices
-                .push(format!("{}: left out: a socket", path.display()));
+                .push(format!("{}: skipped: a socket", path.display()));
             return Ok(());
         }
         if self.is_second_link(&mut header, metadata) {
@@ -208,7 +208,9 @@ impl TreeReader {
         }
         if kind.is_symlink() {
             header.kind = EntryKind::Symlink;
-            header.link = at(&full, fs::read_link(&full))?.into_os_string().into_vec();
+            header.link = with_path(&full, fs::read_link(&full))?
+                .into_os_string()
+                .into_vec();
         } else if kind.is_fifo() {
             header.kind = EntryKind::Fifo;
         } else {
@@ -227,20 +229,20 @@ impl TreeReader {
 
     fn path_in_stream(&self, path: &Path) -> PathBuf {
         match path.as_os_str().is_empty() {
-            // Joined it would end with a slash.
-            true => self.name.clone(),
-            false => self.name.join(path),
+            // `join` would append a slash.
+            true => self.prefix.clone(),
+            false => self.prefix.join(path),
         }
     }
 
     fn add_directory(&mut self, path: PathBuf, mut header: TarHeader) -> io::Result<()> {
         header.kind = EntryKind::Directory;
-        // The root is listed from the start.
+        // `open` has listed the root.
         if !path.as_os_str().is_empty() {
-            match Listing::of(&self.root.join(&path), path.clone()) {
-                Ok(listing) => self.open.push(listing),
+            match DirectoryListing::read(&self.root.join(&path), path.clone()) {
+                Ok(listing) => self.listings.push(listing),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.vanished(&path);
+                    self.notice_vanished(&path);
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -256,16 +258,16 @@ impl TreeReader {
         let file = match open_regular_file(&full) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.vanished(&path);
+                self.notice_vanished(&path);
                 return Ok(());
             }
-            error => at(&full, error)?,
+            error => with_path(&full, error)?,
         };
-        // What was opened counts: the name may mean another file by now.
-        let metadata = at(&full, file.metadata())?;
+        // The metadata of the open file: the name may refer to another file meanwhile.
+        let metadata = with_path(&full, file.metadata())?;
         if !metadata.is_file() {
             self.notices.push(format!(
-                "{}: left out: replaced while it was read",
+                "{}: skipped: replaced while it was read",
                 path.display()
             ));
             return Ok(());
@@ -273,7 +275,7 @@ impl TreeReader {
         header.size_bytes = metadata.len();
         let (remaining, padding) = (header.size_bytes, padding_bytes(header.size_bytes));
         self.add_header(header, &path);
-        self.file = Some(OpenFile {
+        self.file = Some(FileReader {
             file,
             path,
             remaining,
@@ -303,7 +305,8 @@ impl TreeReader {
         }
     }
 
-    /// `path` leads to the data from the root, if there is any.
+    /// Adds a header and its entry. `path` is the path of the file that holds the data, relative to
+    /// the root; it is empty without data.
     fn add_header(&mut self, mut header: TarHeader, path: &Path) {
         let mut entry = entry_of(&header);
         if header.kind == EntryKind::Directory {
@@ -328,26 +331,26 @@ impl TreeReader {
         self.ready = io::Cursor::new(bytes);
     }
 
-    /// Reads data of the open file; zero means that there is none (left).
+    /// Reads data of the open file. Returns zero if no file is open or its data is complete.
     fn read_file(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(open) = &mut self.file else {
+        let Some(file) = &mut self.file else {
             return Ok(0);
         };
-        let wanted = usize::try_from(open.remaining)
+        let length = usize::try_from(file.remaining)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
-        let piece = buffer.get_mut(..wanted).unwrap_or_default();
-        let full = self.root.join(&open.path);
-        let read = open
+        let piece = buffer.get_mut(..length).unwrap_or_default();
+        let full = self.root.join(&file.path);
+        let read = file
             .read(piece)
-            .map_err(|error| name_error(&full, &error))?;
+            .map_err(|error| read_error(&full, &error))?;
         self.offset = self.offset.saturating_add(read as u64);
-        if let (Some(prefetcher), Some(since_ns)) = (&self.prefetcher, open.opened_ns.take()) {
-            prefetcher.file_met(since_ns);
+        if let (Some(prefetcher), Some(since_ns)) = (&self.prefetcher, file.opened_ns.take()) {
+            prefetcher.file_read(since_ns);
         }
-        if open.remaining == 0 {
-            self.notices.extend(open.change_notice());
-            let padding = usize::try_from(open.padding).unwrap_or(0);
+        if file.remaining == 0 {
+            self.notices.extend(file.change_notice());
+            let padding = usize::try_from(file.padding).unwrap_or(0);
             self.file = None;
             self.make_ready(vec![0; padding]);
         }
@@ -355,8 +358,8 @@ impl TreeReader {
     }
 }
 
-impl OpenFile {
-    /// Reads the next data, or zeros once the file has ended too early.
+impl FileReader {
+    /// Reads the next data, or zeros if the file has ended too early.
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         let mut read = 0;
         if !self.is_short && !piece.is_empty() {
@@ -376,7 +379,7 @@ impl OpenFile {
         Ok(read)
     }
 
-    /// What is to be said when the file was not as long as its header says.
+    /// The notice for a file whose length differs from its header.
     fn change_notice(&mut self) -> Option<String> {
         let path = self.path.display();
         if self.is_short {
@@ -387,7 +390,7 @@ impl OpenFile {
         match self.file.read(&mut [0; 1]) {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(format!(
-                "{path}: grew while it was read; cut at its first size"
+                "{path}: grew while it was read; truncated to its initial size"
             )),
         }
     }
@@ -417,8 +420,8 @@ impl Read for TreeReader {
             if read > 0 {
                 return Ok(read);
             }
-            let is_over = self.is_end_written && self.is_ready_empty();
-            if is_over {
+            let is_at_end = self.is_end_written && self.is_ready_empty();
+            if is_at_end {
                 return Ok(0);
             }
             if self.file.is_none() && self.is_ready_empty() {
@@ -430,7 +433,7 @@ impl Read for TreeReader {
 
 impl TreeReader {
     #[cfg(test)]
-    pub(crate) fn entries_so_far(&self) -> usize {
+    pub(crate) fn entry_count(&self) -> usize {
         self.entries.len()
     }
 
@@ -439,16 +442,16 @@ impl TreeReader {
     }
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Lists `full`, whose path in the tree is `path`.
-    fn of(full: &Path, path: PathBuf) -> io::Result<Listing> {
+    fn read(full: &Path, path: PathBuf) -> io::Result<DirectoryListing> {
         let mut names = Vec::new();
-        for entry in at(full, fs::read_dir(full))? {
-            names.push(at(full, entry)?.file_name());
+        for entry in with_path(full, fs::read_dir(full))? {
+            names.push(with_path(full, entry)?.file_name());
         }
-        // The order of a directory is the file system's; ours is by bytes, taken from the end.
+        // The file system's order varies. Names are taken from the end.
         names.sort_unstable_by(|a, b| descending(a, b));
-        Ok(Listing { path, names })
+        Ok(DirectoryListing { path, names })
     }
 }
 
@@ -486,11 +489,11 @@ fn entry_of(header: &TarHeader) -> Entry {
     }
 }
 
-/// Puts the path into an error of the operating system.
-fn at<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
-    result.map_err(|error| name_error(path, &error))
+/// Adds the path to an error of the operating system.
+fn with_path<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| read_error(path, &error))
 }
 
-fn name_error(path: &Path, error: &io::Error) -> io::Error {
+fn read_error(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("read {}: {error}", path.display()))
 }

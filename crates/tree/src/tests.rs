@@ -421,7 +421,7 @@ fn files_that_change_keep_the_stream_whole() {
         let mut reader = TreeReader::open(temporary.path()).unwrap();
         let mut bytes = vec![0; 600];
         // Past the root's headers and into those of the file: it is open now, its size fixed.
-        while reader.entries_so_far() < 2 {
+        while reader.entry_count() < 2 {
             let mut piece = [0; 512];
             let read = reader.read(&mut piece).unwrap();
             bytes.extend_from_slice(&piece[..read]);
