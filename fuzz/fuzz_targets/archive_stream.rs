@@ -1,4 +1,4 @@
-//! Door: any bytes taken for an archive, by pipe, by file and by index.
+//! Reads any bytes as an archive: from a pipe, from a file and by index.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! Door: any bytes taken for a block of any codec, with any filters, parameters and lengths.
+//! Decodes any bytes as a block of any codec, with any filters, parameters and lengths.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use refrain_codec::property::check_decode;
 use refrain_codec::{UntrustedBlockDescription, Workspace, codecs};
 
-/// Longest block that is tried: beyond the input's size nothing new is learnt but the price of memory.
+/// The longest block that is tried: longer ones exercise no other code, but cost memory.
 const RAW_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, arbitrary::Arbitrary)]
@@ -20,7 +20,7 @@ struct Block<'a> {
 }
 
 fuzz_target!(|block: Block<'_>| {
-    // Mostly codecs that exist; sometimes any number at all.
+    // Mostly codecs that exist; sometimes any number.
     let known: Vec<_> = codecs().collect();
     let codec = match block.codec {
         0xff00.. => block.codec,

@@ -1,4 +1,4 @@
-//! Every codec gives back what it was given, whole and by prefixes; so do filters.
+//! Every codec and every filter restores its input, whole and by prefixes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

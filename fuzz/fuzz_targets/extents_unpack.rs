@@ -1,4 +1,5 @@
-//! Door: the packed section of an Extents frame whose checksum is right: any bytes, or a valid section with edits.
+//! Unpacks the packed section of an Extents frame with a valid checksum: any bytes, or a valid
+//! section with edits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,7 +28,7 @@ enum Section<'a> {
     },
 }
 
-/// The section's raw bytes and a head that says of them what the input wants said.
+/// Returns a section and the header that the input describes for it.
 fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
     let (content_bytes, store_start, fresh_bytes, extent_count, raw) = match input {
         Section::Any {
@@ -69,7 +70,7 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
             )
         }
     };
-    let head = ExtentsHeader {
+    let header = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes,
@@ -80,37 +81,38 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
         packed_checksum: checksum64(&raw),
         coding: Coding::none(),
     };
-    (head, raw)
+    (header, raw)
 }
 
 fuzz_target!(|input: Section<'_>| {
-    let (head, raw) = section(input);
-    // Through the frame and back, as a reader meets it: a head that `parse` would refuse never gets here.
+    let (header, raw) = section(input);
+    // The section goes through a frame, as for a reader; a header that `parse` rejects does not get
+    // here.
     let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend_from_slice(&raw);
-    let Ok(frame) = head.finish(builder) else {
+    let Ok(frame) = header.finish(builder) else {
         return;
     };
     let limits = Limits::default();
-    let (head, raw) = ExtentsHeader::parse(&frame[FRAME_HEADER_BYTES..], &limits)
+    let (header, raw) = ExtentsHeader::parse(&frame[FRAME_HEADER_BYTES..], &limits)
         .expect("what was written is accepted");
-    let Ok(extents) = unpack_extents(&head, raw, &limits) else {
+    let Ok(extents) = unpack_extents(&header, raw, &limits) else {
         return;
     };
     let content: u64 = extents.iter().map(Extent::length).sum();
-    assert_eq!(content, head.content_bytes);
-    let mut shown = head.store_start;
+    assert_eq!(content, header.content_bytes);
+    let mut introduced_end = header.store_start;
     for extent in &extents {
         match *extent {
-            Extent::Fresh { length } => shown += length,
+            Extent::Fresh { length } => introduced_end += length,
             Extent::Copy {
                 length,
                 offset_in_store,
-            } => assert!(offset_in_store + length <= shown),
+            } => assert!(offset_in_store + length <= introduced_end),
             Extent::Fill { .. } => {}
         }
     }
-    assert_eq!(shown, head.store_start + head.fresh_bytes);
-    let packed = pack_extents(head.store_start, &extents).expect("what was read can be written");
-    assert_eq!(packed.raw, raw, "two spellings of the same extents");
+    assert_eq!(introduced_end, header.store_start + header.fresh_bytes);
+    let packed = pack_extents(header.store_start, &extents).expect("what was read can be written");
+    assert_eq!(packed.raw, raw, "two encodings of the same extents");
 });

@@ -1,4 +1,5 @@
-//! Door: any bytes taken for an index, checked against an end that agrees with its totals or not.
+//! Parses any bytes as an index, and checks it against an End frame that agrees with its totals or
+//! not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -36,7 +37,7 @@ fuzz_target!(|input: (&[u8], [u64; 7])| {
         generation,
     };
     let checked = index.check(&end);
-    // Lookups answer inside the lists, whether or not the index is consistent.
+    // Lookups return numbers inside the lists, even if the index is inconsistent.
     let block = index.block_at(at);
     let epoch = index.epoch_at(at);
     assert!(block.is_none_or(|number| number < index.blocks.len()));

@@ -1,4 +1,4 @@
-//! Extents of any content give it back, are well formed, and are those that the slow twin finds.
+//! The extents of any content restore it, are well formed, and match the reference implementation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,7 @@ fuzz_target!(|input: (Cut, Vec<Part>)| {
         run_min: 64 + u32::from(cut.run_min),
         resume_spacing: 16 + u32::from(cut.resume_spacing),
     };
-    // The twin is slow; a part of the content is enough.
+    // The reference implementation is slow, so only a part of the content is used.
     let mut content = content(&parts);
     content.truncate(128 << 10);
     let segment_bytes = 100 + usize::from(cut.segment_bytes);

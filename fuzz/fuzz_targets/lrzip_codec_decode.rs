@@ -1,4 +1,4 @@
-//! Decodes arbitrary bytes as a block of an lrzip archive, in one step and in chunks.
+//! Decodes any bytes as a block that another program coded, in any parts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

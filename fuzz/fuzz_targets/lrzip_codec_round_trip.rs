@@ -1,4 +1,4 @@
-//! Encodes arbitrary bytes as a block of an lrzip archive and decodes it again.
+//! Encodes any bytes as a block for another program and decodes it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

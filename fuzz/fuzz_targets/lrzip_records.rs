@@ -1,8 +1,10 @@
-//! Door: any bytes as the records of an lrzip archive, and as its header.
+//! Parses any bytes as the records of an lrzip archive, and as its header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_format::lrzip::property::{any_bytes_parse_as_a_header, records_do_not_depend_on_parts};
+use refrain_format::lrzip::property::{
+    any_bytes_parse_as_a_header, records_do_not_depend_on_parts,
+};
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (width, piece, data) = input;

@@ -1,4 +1,5 @@
-//! Any content comes back from an archive of lrzip that we write, and the archive depends neither on threads nor on time.
+//! An archive of lrzip that we write restores any content, and its bytes depend neither on threads
+//! nor on time.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! MD5 in pieces and side by side, against the RFC's plain form.
+//! MD5 in parts and of several inputs at once, compared with the algorithm of the RFC.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

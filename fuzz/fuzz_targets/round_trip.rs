@@ -1,4 +1,5 @@
-//! Any content comes back, by every way of reading, and its archive depends neither on threads nor on time.
+//! An archive restores any content, by every way of reading, and its bytes depend neither on
+//! threads nor on time.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Door: any bytes taken for the tar stream of a tree member, cut into pieces of any length.
+//! Parses any bytes as the tar stream of a tree member, in any parts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,46 +1,47 @@
-//! What several fuzz targets share: contents that repeat themselves, and archives whose checksums are right although
-//! their bytes are not.
+//! What several fuzz targets share: contents with repeats, and archives of arbitrary bytes with
+//! valid checksums.
 
 use arbitrary::Arbitrary;
 use refrain_codec::property::random_bytes;
 use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, complete_frame};
 
-/// Largest content of one run; the interest lies in structure, not in size.
+/// The largest content of one run; structure matters more than size.
 const CONTENT_BYTES_MAX: usize = 1 << 20;
 
-/// A piece of content, by how it comes about.
+/// A part of the content, and how it is generated.
 #[derive(Debug, Arbitrary)]
 pub enum Part {
-    /// Bytes without repeats; the same seed gives the same bytes, which makes far repeats.
-    Noise { length: u16, seed: u8 },
-    /// A short period, or a run when it is one byte.
+    /// Bytes without repeats. The same seed gives the same bytes, which produces far repeats.
+    Random { length: u16, seed: u8 },
+    /// A short period, or a run if the period has one byte.
     Period { length: u16, period: Vec<u8> },
-    /// What stood somewhere before, with every so many-th byte changed (0: none).
-    Again {
+    /// An earlier range of the content, with one byte changed in every `edit_every` bytes (0:
+    /// none).
+    Repeat {
         from: u32,
         length: u16,
         edit_every: u16,
     },
-    /// These very bytes.
+    /// Exactly these bytes.
     Literal(Vec<u8>),
 }
 
-/// The content that `parts` describe.
+/// Returns the content that `parts` describe.
 pub fn content(parts: &[Part]) -> Vec<u8> {
     let mut content = Vec::new();
     for part in parts {
         match part {
-            Part::Noise { length, seed } => {
+            Part::Random { length, seed } => {
                 content.extend(random_bytes(usize::from(*length), u64::from(*seed)))
             }
             Part::Period { length, period } => {
                 content.extend(period.iter().cycle().take(usize::from(*length)));
             }
-            Part::Again {
+            Part::Repeat {
                 from,
                 length,
                 edit_every,
-            } => again(&mut content, *from, *length, *edit_every),
+            } => repeat(&mut content, *from, *length, *edit_every),
             Part::Literal(bytes) => content.extend(bytes),
         }
         content.truncate(CONTENT_BYTES_MAX);
@@ -48,7 +49,7 @@ pub fn content(parts: &[Part]) -> Vec<u8> {
     content
 }
 
-fn again(content: &mut Vec<u8>, from: u32, length: u16, edit_every: u16) {
+fn repeat(content: &mut Vec<u8>, from: u32, length: u16, edit_every: u16) {
     if content.is_empty() {
         return;
     }
@@ -63,17 +64,17 @@ fn again(content: &mut Vec<u8>, from: u32, length: u16, edit_every: u16) {
     content.extend(copy);
 }
 
-/// Takes `data` for an archive with wrong checksums and sequence numbers and sets them right, so that what lies behind
-/// the checks of frames is reached. Lengths that point outside are cut. A valid archive stays as it is, and so serves
-/// as a seed.
-pub fn resealed(data: &[u8]) -> Vec<u8> {
+/// Interprets `data` as an archive with wrong checksums and sequence numbers and corrects them, so
+/// that the code after the checks of frames is reached. Lengths that point outside are reduced. A
+/// valid archive remains unchanged, so it can be a seed.
+pub fn with_valid_checksums(data: &[u8]) -> Vec<u8> {
     let mut archive = MAGIC.to_vec();
     let mut rest = data.get(MAGIC.len()..).unwrap_or_default();
     for sequence in 0.. {
         let Some((header, after)) = rest.split_at_checked(FRAME_HEADER_BYTES) else {
             break;
         };
-        // docs/format.md, "Frame": kind at 4, flags at 5, payload length at 8.
+        // docs/format.md, section 3: kind at offset 4, flags at 5, payload length at 8.
         let kind = FrameKind::from_id(header[4]);
         let skippable = header[5] & 1 != 0;
         let length = u64::from_le_bytes(header[8..16].try_into().expect("eight bytes"));
@@ -88,8 +89,9 @@ pub fn resealed(data: &[u8]) -> Vec<u8> {
     archive
 }
 
-/// Takes `data` for an archive of lrzip: a minor version that no reader knows becomes one of those that are read, so an archive
-/// stays as it is and serves as a seed. Longer inputs are cut: what they hold can become many megabytes.
+/// Interprets `data` as an archive of lrzip. A minor version that no reader knows becomes one that
+/// is read; an archive remains unchanged, so it can be a seed. Longer inputs are truncated, because
+/// they can expand to many megabytes.
 pub fn as_lrzip(data: &[u8]) -> Vec<u8> {
     const ARCHIVE_BYTES_MAX: usize = 64 << 10;
     const MINOR_VERSIONS: [u8; 5] = [4, 5, 6, 7, 14];
