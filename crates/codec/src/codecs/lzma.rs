@@ -432,10 +432,10 @@ mod tests {
             let params = Lzma
                 .encode(&mut Workspace::new(), &raw, &settings, &mut data)
                 .unwrap();
-            let mut opened = vec![0; raw.len()];
-            Lzma.decode(&mut Workspace::new(), &params, &data, &mut opened)
+            let mut decoded = vec![0; raw.len()];
+            Lzma.decode(&mut Workspace::new(), &params, &data, &mut decoded)
                 .unwrap();
-            assert_eq!(opened, raw);
+            assert_eq!(decoded, raw);
             sizes.push(data.len());
         }
         assert!(sizes[0] != sizes[1] && sizes[1] != sizes[2]);

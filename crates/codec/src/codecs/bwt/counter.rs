@@ -1,52 +1,55 @@
-//! Counters: how likely a one is in a context, kept as log odds, so that a mixer takes them as they are.
+//! Counters: the probability of a 1 in a context, stored as log odds, so that a mixer can use them
+//! directly.
 //!
-//! A counter moves as a probability would that goes 1 / 2^rate of the way to what it saw (Mahoney, "Data
-//! Compression Explained", 4.1.2). In log odds x, with odds o = e^-x against a one, that is x + ln((2^rate + o) /
-//! (2^rate - 1)) after a one: a step that depends on x and the rate alone, and so comes from a table. Reading a table
-//! before mixing, as counters of probabilities need, makes every decision wait; here it is read after.
+//! A counter moves like a probability that goes 1 / 2^rate of the way to each bit (Mahoney, "Data
+//! Compression Explained", 4.1.2). In log odds x, with odds o = e^-x against a 1, that is x +
+//! ln((2^rate + o) / (2^rate - 1)) after a 1: a step that depends only on x and the rate, and is
+//! therefore read from a table. Counters of probabilities need a table lookup before mixing, which
+//! delays every decision. Here the lookup follows the decision.
 
 /// Log odds in 1/4096 natural units, within ±8.
 pub(super) type Counter = i16;
 
-/// Counters with the same bits above this many share a step.
+/// Counters that agree in the bits above this many have the same step.
 const BUCKET_LOG: u32 = 6;
 const BUCKETS: usize = 1 << (16 - BUCKET_LOG);
 
-/// The steps of counters of one rate: after a zero, and after a one, by bucket (as an unsigned number).
+/// The steps of counters of one rate: after a 0 and after a 1, by bucket (as an unsigned number).
 pub(super) struct Steps([[Counter; BUCKETS]; 2]);
 
-/// Rate 4: what a context says changes quickly along a transformed block.
-pub(super) static QUICK: Steps = Steps::with_rate(4);
+/// Rate 4, since the statistics of a context change quickly along a transformed block.
+pub(super) static FAST: Steps = Steps::with_rate(4);
 /// Rate 5.
 pub(super) static SLOW: Steps = Steps::with_rate(5);
 
 impl Steps {
-    /// Moves `counter` after it saw `bit`.
+    /// Updates `counter` after `bit`.
     #[inline(always)]
     pub(super) fn learn(&self, counter: &mut Counter, bit: bool) {
         let bucket = usize::from(*counter as u16 >> BUCKET_LOG);
-        // Within the range: the test of every counter holds the steps to that.
+        // This cannot overflow: a test checks the steps of every counter.
         *counter = counter.wrapping_add(self.0[usize::from(bit)][bucket]);
     }
 
-    /// With integers only, so that every machine has the same steps.
+    /// Computed with integers only, so that every machine has the same steps.
     const fn with_rate(rate: u32) -> Self {
         let odds = odds_against_one();
         let mut steps = [[0; BUCKETS]; 2];
         let mut logarithm = Logarithm::of_one();
-        // From sure ones to sure zeros: steps after a one become longer.
+        // From certain 1s to certain 0s: steps after a 1 become longer.
         let mut bucket = MIDDLE - 1;
         while bucket >= -MIDDLE {
             logarithm.rise_to(((ONE << rate) + odds[index(bucket)]) / ((1 << rate) - 1));
             let last_of_bucket = (bucket << BUCKET_LOG) + (1 << BUCKET_LOG) - 1;
-            let room = Counter::MAX as i32 - last_of_bucket;
-            let step = if logarithm.units < room {
+            let limit = Counter::MAX as i32 - last_of_bucket;
+            let step = if logarithm.units < limit {
                 logarithm.units
             } else {
-                room
+                limit
             };
             steps[1][index(bucket)] = step as Counter;
-            // As far on the other side of even odds, a zero moves as much the other way.
+            // By symmetry, a 0 moves the counter with negated log odds as much in the other
+            // direction.
             steps[0][index(-1 - bucket)] = -step as Counter;
             bucket -= 1;
         }
@@ -54,24 +57,24 @@ impl Steps {
     }
 }
 
-/// Buckets are numbered from minus this to this less one.
+/// Buckets are numbered from minus this to this minus one.
 const MIDDLE: i32 = BUCKETS as i32 / 2;
 
 const fn index(bucket: i32) -> usize {
     bucket as usize & (BUCKETS - 1)
 }
 
-/// Fraction bits of the numbers that the steps are made with.
+/// The fraction bits of the numbers below.
 const FRACTION_BITS: u32 = 56;
 const ONE: u128 = 1 << FRACTION_BITS;
-/// e^(1/4096), a unit.
+/// e^(1/4096): one unit.
 const E_UNIT: u128 = 72_075_188_371_630_773;
-/// e^(-1/64), a bucket.
+/// e^(-1/64): one bucket.
 const E_BUCKET: u128 = 70_940_444_589_522_213;
-/// e^(-1/128), half a bucket.
+/// e^(-1/128): half a bucket.
 const E_HALF: u128 = 71_496_837_392_306_472;
 
-/// In the middle of each bucket.
+/// The odds against a 1 in the middle of each bucket.
 const fn odds_against_one() -> [u128; BUCKETS] {
     let mut odds = [0; BUCKETS];
     let mut falling = E_HALF;
@@ -88,7 +91,7 @@ const fn odds_against_one() -> [u128; BUCKETS] {
 /// Natural logarithms of rising numbers, in units, rounded down.
 struct Logarithm {
     units: i32,
-    /// The number with one unit more.
+    /// The number whose logarithm is one unit larger.
     next: u128,
 }
 
@@ -112,10 +115,10 @@ impl Logarithm {
 mod tests {
     use super::*;
 
-    const RATES: [(&Steps, i32); 2] = [(&QUICK, 4), (&SLOW, 5)];
+    const RATES: [(&Steps, i32); 2] = [(&FAST, 4), (&SLOW, 5)];
 
     #[test]
-    fn steps_are_those_of_probabilities() {
+    fn steps_match_those_of_probabilities() {
         for (steps, rate) in RATES {
             for bucket in -MIDDLE..MIDDLE {
                 let x = (f64::from(bucket) + 0.5) / 64.0;
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_end_within_the_range() {
+    fn steps_stay_in_range() {
         for (steps, _) in RATES {
             for counter in Counter::MIN..=Counter::MAX {
                 for bit in [false, true] {

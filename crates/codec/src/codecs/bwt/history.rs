@@ -1,34 +1,34 @@
-//! What the run model remembers of a block so far.
+//! The history of a block: the state that predictions of the run model depend on.
 
 use super::recency::Recency;
 use super::tree::{Shape, Tree};
 
-/// Where the mean rank of late symbols is above this, the block is close to noise: contexts tell
-/// nothing there, and each byte takes some ten decisions. One counter per node then does. This keeps
-/// noise at some two and a half times the time of text instead of six. Shared libraries are 2 %
-/// larger with 18 here (and take three quarters of the time).
-const NOISE_RANK: u32 = 25;
-/// Log2 of the number of runs that the mean goes over.
-const NOISE_MEAN_LOG: u32 = 6;
+/// Above this mean rank of recent symbols, the block is nearly incompressible: contexts do not help
+/// there, and each byte takes some ten decisions. One counter per node then replaces them. This
+/// keeps the time for incompressible data at some two and a half times that of text instead of six.
+/// Shared libraries are 2 % larger with 18 here (in three quarters of the time).
+const INCOMPRESSIBLE_RANK: u32 = 25;
+/// Log2 of the number of runs that this mean covers.
+const SLOW_MEAN_LOG: u32 = 6;
 
-/// What the runs before tell about the next one.
+/// The state after the runs so far.
 pub(super) struct History {
     pub(super) tree: Tree,
     pub(super) recency: Recency,
     /// The last four symbols, a byte each, the latest lowest.
     pub(super) symbols: u32,
-    /// The last three symbols' ranks of recency, at most 15, four bits each, the latest lowest.
+    /// The recency ranks of the last three symbols, at most 15, four bits each, the latest lowest.
     pub(super) ranks: u32,
-    /// The exponents of the last three runs' lengths, likewise.
+    /// The exponents of the lengths of the last three runs, likewise.
     pub(super) exponents: u32,
-    /// Of each symbol's last run, at most 15.
+    /// The exponent of the last run of each symbol, at most 15.
     last_exponents: [u8; 256],
-    /// Moving average of each symbol's exponents, in 1/256.
+    /// The moving average of the exponents of each symbol, in 1/256.
     pub(super) mean_exponents: [u16; 256],
-    /// Moving average of ranks, in 1/32.
+    /// The moving average of ranks, in 1/32.
     pub(super) mean_rank: u32,
-    /// Sum of ranks, each run's worth 1 / 2^`NOISE_MEAN_LOG` less than the next one's.
-    noise: u32,
+    /// A slower moving average of ranks, in 1 / 2^`SLOW_MEAN_LOG`.
+    slow_mean_rank: u32,
 }
 
 impl History {
@@ -42,7 +42,7 @@ impl History {
             last_exponents: [0; 256],
             mean_exponents: [0; 256],
             mean_rank: 0,
-            noise: 0,
+            slow_mean_rank: 0,
         }
     }
 
@@ -52,12 +52,12 @@ impl History {
         self.ranks = pushed(self.ranks, rank);
         // Ranks are at most 32, so the average stays within 1024 and the sum does not wrap.
         self.mean_rank = self.mean_rank + rank * 4 - (self.mean_rank >> 3);
-        self.noise = self.noise + rank - (self.noise >> NOISE_MEAN_LOG);
+        self.slow_mean_rank = self.slow_mean_rank + rank - (self.slow_mean_rank >> SLOW_MEAN_LOG);
         rank
     }
 
-    pub(super) fn is_noisy(&self) -> bool {
-        self.noise > NOISE_RANK << NOISE_MEAN_LOG
+    pub(super) fn is_incompressible(&self) -> bool {
+        self.slow_mean_rank > INCOMPRESSIBLE_RANK << SLOW_MEAN_LOG
     }
 
     pub(super) fn learn_exponent(&mut self, symbol: u8, exponent: u32) {
@@ -74,7 +74,7 @@ impl History {
     }
 }
 
-/// Three numbers of four bits, the latest lowest, after one more came.
+/// Appends a number to three numbers of four bits, the latest lowest.
 fn pushed(three: u32, latest: u32) -> u32 {
     three << 4 & 0xFFF | latest.min(15)
 }

@@ -1,44 +1,44 @@
-//! The way back from the Burrows–Wheeler transform, two bytes a step and many chains at once.
+//! The inverse Burrows–Wheeler transform, two bytes per step and many chains at once.
 //!
-//! Row `r` of the sorted matrix is followed by the row of the suffix that is one byte shorter; walking
-//! that gives the text, one miss of the cache a byte. Storing the successor's successor halves the
-//! misses: the two bytes of a step are found from the row alone, since rows are sorted by them. And
-//! walking many chains in turn lets the misses overlap (both ideas are also those of libsais).
+//! Row `r` of the sorted matrix leads to the row of the suffix that is one byte shorter. Following
+//! these links gives the text, with one cache miss per byte. Storing the successor of the successor
+//! halves the misses: the two bytes of a step follow from the row alone, since rows are sorted by
+//! them. Following many chains alternately lets the misses overlap. (libsais uses both ideas, too.)
 //!
-//! Everything here is safe code: links are built by counting, so they stay inside the matrix for any
-//! bytes and any chain starts; a forged block opens to wrong bytes, in the same time.
+//! Everything here is safe code: links are built by counting, so they stay inside the matrix for
+//! any bytes and any chain starts. A forged block decodes to wrong bytes, in the same time.
 
 use std::ops::Range;
 
 use super::transform::{CHAINS_MAX, Row, sampling_bytes};
 
-/// Chains that are walked in turn: all of a block. With 16 of them at a time, each searching for its bytes
-/// before it asked for its link, a block of kernel source took 1.6 times as long.
+/// The chains followed alternately: all of a block. With 16 at a time, each of which searched for
+/// its bytes before it loaded its link, a block of kernel source took 1.6 times as long.
 const LANES: usize = CHAINS_MAX;
-/// Log2 of the places of a pair directory.
+/// Log2 of the entries of the index into a pair directory.
 const DIRECTORY_LOG: u32 = 16;
-/// Pairs of bytes.
+/// The number of pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// Memory of the way back, reused from block to block.
+/// The memory of the inverse transform, reused from block to block.
 #[derive(Default)]
 pub(super) struct Inverse {
     /// For each row, the row of the suffix that is two bytes shorter.
     links: Vec<Row>,
     directory: PairDirectory,
-    /// Rows per pair, then the next row of each pair.
+    /// The number of rows of each pair, then the next row of each pair.
     pair_rows: Vec<Row>,
 }
 
 impl Inverse {
-    /// Memory for a transform of `length_bytes`, bytes.
+    /// The memory for a transform of `length_bytes`, bytes.
     pub(super) const fn memory_bytes(length_bytes: u64) -> u64 {
-        // Links; pair rows; first rows, bytes and places of the directory.
+        // Links; pair rows; first rows, bytes and index of the directory.
         4 * (length_bytes + 1) + (4 + 4 + 2) * (PAIRS as u64 + 2) + (2 << DIRECTORY_LOG) + 64
     }
 
-    /// Makes the links for `transform` (1 to 2^30 bytes), whose text's row is `primary`, 1 to its
-    /// length. `None` when there is no memory.
+    /// Computes the links for `transform` (1 to 2^30 bytes). `primary`, 1 to its length, is the row
+    /// of the text. Returns `None` when memory cannot be allocated.
     pub(super) fn prepare(&mut self, transform: &[u8], primary: Row) -> Option<()> {
         let rows = transform.len() + 1;
         let additional = rows.saturating_sub(self.links.len());
@@ -54,7 +54,7 @@ impl Inverse {
         matrix.count_pairs(&first_rows, &mut self.pair_rows);
         self.directory
             .build(matrix.last_byte(), rows, &mut self.pair_rows);
-        // Of the suffixes of no and of one byte. Nothing walks on from there in a block of ours.
+        // The suffixes of no byte and of one byte. Valid blocks do not follow these links.
         self.links[0] = 0;
         self.links[first_rows[usize::from(matrix.last_byte())] as usize] = 0;
         matrix.link(first_rows, &mut self.pair_rows, &mut self.links);
@@ -63,35 +63,35 @@ impl Inverse {
 
     /// Writes the first `text.len()` bytes of the text of a transform of `length_bytes`, for which
     /// `prepare` was called. `starts` are the rows of its chains, 1 to `length_bytes`.
-    pub(super) fn walk(&self, starts: &[Row], length_bytes: usize, text: &mut [u8]) {
+    pub(super) fn follow(&self, starts: &[Row], length_bytes: usize, text: &mut [u8]) {
         let chunks = text.chunks_mut(sampling_bytes(length_bytes));
         let mut chains: Vec<_> = chunks
             .zip(starts)
             .map(|(text, &row)| Chain { row, text })
             .collect();
         for group in chains.chunks_mut(LANES) {
-            self.walk_group(group);
+            self.follow_group(group);
         }
     }
 
-    /// Walks chains in turn, none longer than the one before it: the last one ends first, and the others
-    /// go on.
-    fn walk_group(&self, group: &mut [Chain<'_>]) {
+    /// Follows chains alternately. None is longer than the one before it: the last one ends first,
+    /// and the others continue.
+    fn follow_group(&self, group: &mut [Chain<'_>]) {
         let mut done = 0;
-        for walking in (1..=group.len()).rev() {
-            let pairs = group[walking - 1].text.len() / 2;
-            self.walk_together(&mut group[..walking], done..pairs);
+        for active in (1..=group.len()).rev() {
+            let pairs = group[active - 1].text.len() / 2;
+            self.follow_alternately(&mut group[..active], done..pairs);
             done = pairs;
-            let last = &mut group[walking - 1];
+            let last = &mut group[active - 1];
             if let Some(byte) = last.text.get_mut(2 * pairs) {
                 *byte = self.directory.bytes_of(last.row)[0];
             }
         }
     }
 
-    /// Writes some pairs of each chain's text. First all links of a step are read, then all bytes are
-    /// found: a search that the processor guessed wrong must not keep the next link from being asked for.
-    fn walk_together(&self, chains: &mut [Chain<'_>], pairs: Range<usize>) {
+    /// Writes some pairs of each chain's text. All links of a step are loaded before any bytes are
+    /// searched: a mispredicted search must not delay the load of the next link.
+    fn follow_alternately(&self, chains: &mut [Chain<'_>], pairs: Range<usize>) {
         let (mut rows, mut next_rows) = ([0; LANES], [0; LANES]);
         for (row, chain) in rows.iter_mut().zip(&*chains) {
             *row = chain.row;
@@ -113,21 +113,21 @@ impl Inverse {
     }
 }
 
-/// A part of the text and the row of its rest.
+/// A part of the text and the row of the rest of it.
 struct Chain<'a> {
     row: Row,
     text: &'a mut [u8],
 }
 
-/// The sorted matrix: row 0 is the empty suffix, row `primary` the whole text, which has no byte before
-/// it and so none in the transform.
+/// The sorted matrix: row 0 is the empty suffix, row `primary` the whole text, which has no byte
+/// before it and therefore none in the transform.
 struct Matrix<'a> {
     transform: &'a [u8],
     primary: usize,
 }
 
 impl Matrix<'_> {
-    /// The byte before the empty suffix.
+    /// The byte before the empty suffix, which is the last one.
     fn last_byte(&self) -> u8 {
         self.transform.first().copied().unwrap_or(0)
     }
@@ -154,7 +154,7 @@ impl Matrix<'_> {
         for second in 0..256 {
             let start = first_rows[second] as usize;
             let end = first_rows.get(second + 1).map_or(rows, |&row| row as usize);
-            // Rows of the matrix, without `primary`, as places of the transform.
+            // Rows of the matrix, without `primary`, as positions in the transform.
             let [start, end] = [start, end].map(|row| row - usize::from(row > self.primary));
             for (first, count) in histogram(&self.transform[start..end])
                 .into_iter()
@@ -165,7 +165,8 @@ impl Matrix<'_> {
         }
     }
 
-    /// Goes through all suffixes in order: two bytes before each begins the next row of that pair.
+    /// Visits all suffixes in order: the suffix that is two bytes longer is the next row of that
+    /// pair.
     fn link(&self, mut next_rows: [Row; 256], next_pair_rows: &mut [Row], links: &mut [Row]) {
         let (below, above) = self.transform.split_at(self.primary);
         let below = below.iter().zip(0..);
@@ -184,9 +185,10 @@ impl Matrix<'_> {
     }
 }
 
-/// How often each byte stands in `bytes`.
+/// Counts each byte in `bytes`.
 fn histogram(bytes: &[u8]) -> [u32; 256] {
-    // Equal bytes one after the other would wait for each other's store.
+    // Four counters per byte, since consecutive equal bytes would wait for the store of the
+    // previous count.
     let mut counts = [[0_u32; 4]; 256];
     let (fours, rest) = bytes.as_chunks::<4>();
     for four in fours {
@@ -200,21 +202,21 @@ fn histogram(bytes: &[u8]) -> [u32; 256] {
     counts.map(|lanes| lanes.iter().sum())
 }
 
-/// Tells which two bytes a row begins with.
+/// Finds the two bytes that a row begins with.
 #[derive(Default)]
 struct PairDirectory {
     /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the number
     /// of rows.
     first_rows: Vec<Row>,
-    /// The bytes of each pair, as they stand in the text.
+    /// The bytes of each pair, in the order of the text.
     bytes: Vec<[u8; 2]>,
-    /// For each `1 << shift` rows, the index of the first one's pair, or a smaller index.
-    places: Vec<u16>,
+    /// For each `1 << shift` rows, the index of the pair of the first one, or a smaller index.
+    index: Vec<u16>,
     shift: u32,
 }
 
 impl PairDirectory {
-    /// Turns `pair_rows` from the numbers of rows into the first rows of each pair.
+    /// Converts `pair_rows` from the numbers of rows to the first rows of each pair.
     fn build(&mut self, last_byte: u8, rows: usize, pair_rows: &mut [Row]) {
         self.first_rows.clear();
         self.bytes.clear();
@@ -222,7 +224,7 @@ impl PairDirectory {
         for (pair, pair_row) in pair_rows.iter_mut().enumerate() {
             let bytes = [(pair >> 8) as u8, pair as u8];
             if bytes == [last_byte, 0] {
-                // The suffix of one byte stands before the longer ones.
+                // The suffix of one byte precedes the longer ones.
                 self.push(row, bytes);
                 row += 1;
             }
@@ -234,7 +236,7 @@ impl PairDirectory {
             }
         }
         self.first_rows.push(rows as Row);
-        self.place(rows);
+        self.build_index(rows);
     }
 
     fn push(&mut self, first_row: Row, bytes: [u8; 2]) {
@@ -242,12 +244,12 @@ impl PairDirectory {
         self.bytes.push(bytes);
     }
 
-    fn place(&mut self, rows: usize) {
+    fn build_index(&mut self, rows: usize) {
         self.shift = (usize::BITS - rows.leading_zeros()).saturating_sub(DIRECTORY_LOG);
-        self.places.clear();
+        self.index.clear();
         let mut index = 0;
-        for place in 0..=(rows >> self.shift) {
-            let row = (place << self.shift) as Row;
+        for entry in 0..=(rows >> self.shift) {
+            let row = (entry << self.shift) as Row;
             while self
                 .first_rows
                 .get(index + 1)
@@ -255,14 +257,14 @@ impl PairDirectory {
             {
                 index += 1;
             }
-            self.places.push(index.min(usize::from(u16::MAX)) as u16);
+            self.index.push(index.min(usize::from(u16::MAX)) as u16);
         }
     }
 
-    /// The bytes of a row; anything for row 0.
+    /// The bytes of a row; undefined for row 0.
     #[inline(always)]
     fn bytes_of(&self, row: Row) -> [u8; 2] {
-        let mut index = usize::from(self.places[(row >> self.shift) as usize]);
+        let mut index = usize::from(self.index[(row >> self.shift) as usize]);
         while self.first_rows[index + 1] <= row {
             index += 1;
         }
@@ -277,7 +279,7 @@ mod tests {
     use crate::test_data::{random_bytes, text};
     use proptest::prelude::*;
 
-    /// The textbook's transform: sorts all suffixes, the empty one first.
+    /// The textbook transform: sorts all suffixes, the empty one first.
     fn naive_transform(text: &[u8]) -> (Vec<u8>, Vec<Row>) {
         let mut suffixes: Vec<usize> = (0..=text.len()).collect();
         suffixes.sort_by_key(|&start| &text[start..]);
@@ -298,14 +300,14 @@ mod tests {
         let mut inverse = Inverse::default();
         for length in [raw.len(), raw.len() / 2, raw.len() - 1, 1] {
             inverse.prepare(&transform, starts[0]).unwrap();
-            let mut opened = vec![0xAA; length];
-            inverse.walk(&starts, raw.len(), &mut opened);
-            assert!(opened == raw[..length], "{length} of {}", raw.len());
+            let mut decoded = vec![0xAA; length];
+            inverse.follow(&starts, raw.len(), &mut decoded);
+            assert!(decoded == raw[..length], "{length} of {}", raw.len());
         }
     }
 
     #[test]
-    fn texts_come_back() {
+    fn texts_round_trip() {
         for length in [1, 2, 3, 4, 5, 100, 1001] {
             check(&text(length, 1), true);
             check(&random_bytes(length, 1), true);
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_transforms_open_to_something() {
+    fn forged_transforms_decode_without_panic() {
         for length in [1, 2, 3, 1000, 150_001] {
             let transform = random_bytes(length, 5);
             let starts: Vec<Row> = (0..chain_count(length))
@@ -331,19 +333,19 @@ mod tests {
             for primary in [1, length as Row, length as Row / 2 + 1] {
                 let mut inverse = Inverse::default();
                 inverse.prepare(&transform, primary).unwrap();
-                inverse.walk(&starts, length, &mut vec![0; length]);
+                inverse.follow(&starts, length, &mut vec![0; length]);
             }
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_comes_back(raw in proptest::collection::vec(0_u8..4, 1..200)) {
+        fn arbitrary_texts_round_trip(raw in proptest::collection::vec(0_u8..4, 1..200)) {
             check(&raw, true);
         }
 
         #[test]
-        fn any_transform_opens(
+        fn arbitrary_transforms_decode_without_panic(
             transform in proptest::collection::vec(any::<u8>(), 1..200),
             primary in any::<Row>(),
             start in any::<Row>(),
@@ -352,7 +354,7 @@ mod tests {
             let within = |row: Row| 1 + row % length as Row;
             let mut inverse = Inverse::default();
             inverse.prepare(&transform, within(primary)).unwrap();
-            inverse.walk(&[within(start)], length, &mut vec![0; length]);
+            inverse.follow(&[within(start)], length, &mut vec![0; length]);
         }
     }
 }

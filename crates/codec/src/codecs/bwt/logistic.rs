@@ -1,11 +1,11 @@
-//! The logistic scale: probabilities as 16-bit fractions, and their log odds as 1/256 natural units.
-//! Mixing in this scale is Mahoney's ("Data Compression Explained", 4.3.2; PAQ7, 2005).
+//! The logistic scale: probabilities as 16-bit fractions, and their log odds in 1/256 natural
+//! units. Mixing in this scale is from Mahoney ("Data Compression Explained", 4.3.2; PAQ7, 2005).
 //!
-//! The table is computed by the compiler with integers only, so every machine has the same one.
+//! The table is computed at compile time with integers only, so it is the same on every machine.
 
 use crate::arithmetic::PROBABILITY_BITS;
 
-/// Entries of the table: log odds of -2048..=2047, which ends at odds of 1 to 2981.
+/// The entries of the table: log odds of -2048..=2047, which ends at odds of 1 to 2981.
 const SIZE: usize = 4096;
 
 /// e^(-1/256) as a 62-bit fraction.
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_agrees_with_floating_point() {
+    fn table_matches_floating_point() {
         for x in -2048..=2047 {
             let exact = 65536.0 / (1.0 + (-f64::from(x) / 256.0).exp());
             assert!((f64::from(squash(x)) - exact).abs() <= 1.0, "{x}");
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_rises_and_is_symmetric() {
+    fn table_is_rising_and_symmetric() {
         for x in -2047..=2047 {
             assert!(squash(x) >= squash(x - 1));
             assert_eq!(squash(x) + squash(-x), 1 << PROBABILITY_BITS);

@@ -1,9 +1,9 @@
-//! Weighted sums of up to four counters: the mixing of Mahoney 2005 ("Adaptive Weighing of Context Models for
-//! Lossless Data Compression", Florida Tech CS-2005-16), in 16-bit numbers.
+//! Weighted sums of up to four counters: the mixing of Mahoney 2005 ("Adaptive Weighing of Context
+//! Models for Lossless Data Compression", Florida Tech CS-2005-16), in 16-bit numbers.
 //!
-//! `unsafe` for the intrinsics of SSE2, which every x86-64 processor has: with the scalar code that compilers
-//! make of four inputs, coding takes 1.1 to 1.2 times as long. `plain` is the twin that says what must
-//! come out, and runs everywhere else.
+//! `unsafe` for the intrinsics of SSE2, which every x86-64 processor has: with the scalar code that
+//! compilers generate for four inputs, coding takes 1.1 to 1.2 times as long. `plain` is the
+//! reference implementation, and is used on all other processors.
 #![allow(unsafe_code)]
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -13,27 +13,27 @@ pub(super) use sse2::Inputs;
 
 use super::counter::Counter;
 
-/// Inputs of a mix, at most. Unused ones are 0.
+/// The maximum number of inputs of a mix. Unused ones are 0.
 pub(super) const INPUTS_MAX: usize = 4;
 
-/// One for each input; 8192 is 1. With 32 bits nothing becomes smaller.
+/// One weight for each input; 8192 is 1. Weights of 32 bits do not make anything smaller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Weights([i16; INPUTS_MAX]);
 
 impl Weights {
-    /// Inputs overlap in what they know, so they add up to twice an average at first.
+    /// Inputs are correlated, so the initial weights add up to twice those of an average.
     pub(super) const fn start(inputs: usize) -> Self {
         Self([(2 << WEIGHT_BITS) / (inputs as i16 + 2); INPUTS_MAX])
     }
 }
 
-/// Fraction bits of a weight.
+/// The fraction bits of a weight.
 const WEIGHT_BITS: u32 = 13;
-/// A sum has 25 fraction bits. It loses this many, is clamped to 16 bits,
+/// A sum has 25 fraction bits. This many are removed, then it is clamped to 16 bits,
 const SUM_SHIFT: i32 = 13;
-/// and then loses these: 8 are left.
+/// then these are removed: 8 are left.
 const MIXED_SHIFT: i32 = 4;
-/// Products of input and error lose 16 bits and then, rounded, this many.
+/// Products of input and error lose 16 bits and then, with rounding, this many.
 const STEP_SHIFT: i32 = 5;
 const STEP_HALF: i16 = 1 << (STEP_SHIFT - 1);
 
@@ -60,7 +60,8 @@ mod plain {
             sum.clamp(i16::MIN.into(), i16::MAX.into()) >> MIXED_SHIFT
         }
 
-        /// Moves the weights towards less of an error: 1 is 2^15, and it has at most 16 bits.
+        /// Moves the weights in the direction that reduces `error`: 2^15 is 1, and it has at most
+        /// 16 bits.
         pub(in super::super) fn train(self, weights: &mut Weights, error: i32) {
             for (&input, weight) in self.0.iter().zip(&mut weights.0) {
                 let step = (i32::from(input) * error) >> 16;
@@ -132,10 +133,10 @@ mod tests {
     use super::*;
     use crate::test_data::random_bytes;
 
-    /// Noise, with the ends of the range in it.
+    /// Random numbers, including the ends of the range.
     fn words(seed: u64) -> [i16; 9] {
-        let noise = random_bytes(27, seed);
-        let (parts, _) = noise.as_chunks::<3>();
+        let random = random_bytes(27, seed);
+        let (parts, _) = random.as_chunks::<3>();
         std::array::from_fn(|index| match parts[index] {
             [0..16, ..] => i16::MIN,
             [16..32, ..] => i16::MAX,
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_say_what_plain_loops_say() {
+    fn vector_code_matches_reference() {
         for seed in 0..5000 {
             let [a, b, c, d, weights @ .., error] = words(seed);
             let mut fast_weights = Weights(weights);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_of_weight_one_is_what_it_says() {
+    fn an_input_of_weight_one_is_unchanged() {
         let weights = Weights([1 << WEIGHT_BITS, 0, 0, 0]);
         for input in [-32_000, -1, 0, 15, 16, 32_000] {
             let mixed = Inputs::new([input, 77, 77, 77]).mix(&weights);

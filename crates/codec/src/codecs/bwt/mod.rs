@@ -1,16 +1,14 @@
-//! Block sorting. Long repeats are taken out (`repeats`), the rest is sorted by context
-//! (`transform`: Burrows and Wheeler 1994), and the runs of what comes of that are coded with a mixing
-//! model (`runs`). Denser than dictionary coders on text and source code at a fraction of their time;
-//! opening takes about as long as squeezing.
+//! Codec 7: block sorting with a mixing model. The README beside this file describes the model and
+//! its sources; `docs/codec-bwt.md` specifies everything that a decoder must know, and
+//! `tests/reference/bwt.rs` is a decoder written from it.
 //!
-//! Flow of a block: `repeats::take_out` → `transform::forward` → `stream::encode`, and back by
-//! `stream::decode` → `inverse` → `repeats::put_back`.
+//! Encoding calls `repeats::remove`, `transform::forward` and `stream::encode`; decoding calls
+//! `stream::decode`, `inverse` and `repeats::restore`.
 //!
-//! Payload: the rows where the text's chains start (`transform::Row`, four bytes each, little-endian,
-//! as many as the kept length says), then the coded runs. Parameters: the escape byte of `repeats`, and the
-//! kept length (four bytes, little-endian), which is the raw length when no repeats were taken out.
-//!
-//! `docs/codec-bwt.md` says all that a decoder must know, and `tests/reference/bwt.rs` is one written from it.
+//! The payload is the rows at which the chains of the text start (`transform::Row`, four bytes
+//! each, little-endian, their number follows from the reduced length), then the coded runs.
+//! Parameters: the escape byte of `repeats`, and the reduced length (four bytes, little-endian),
+//! which is the raw length when no repeats were removed.
 
 mod counter;
 mod history;
@@ -26,7 +24,7 @@ mod transform;
 mod tree;
 
 use inverse::Inverse;
-use repeats::Places;
+use repeats::PositionTable;
 use runs::RunModel;
 use transform::Row;
 
@@ -37,12 +35,12 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Repeats must save 1/32 of a block: putting them back costs time at each reading.
+/// Repeats are removed only if that saves 1/32 of a block: restoring them takes time at each read.
 const REPEATS_SAVING_LOG: u32 = 5;
-/// Size of a row in the payload.
+/// The size of a row in the payload.
 const ROW_BYTES: usize = size_of::<Row>();
 
-/// Block sorting.
+/// The codec `bwt`.
 pub(crate) struct Bwt;
 
 impl CodecId {
@@ -50,24 +48,24 @@ impl CodecId {
     pub const BWT: Self = Self(7);
 }
 
-/// Memory that is reused from block to block.
+/// The memory reused from block to block.
 #[derive(Default)]
 pub(crate) struct BwtState {
-    /// The text without its repeats, and its transform: each replaces the other.
+    /// The text without its repeats, or its transform: each replaces the other.
     text: Vec<u8>,
     suffixes: Vec<i32>,
     starts: Vec<Row>,
-    places: Places,
+    positions: PositionTable,
     inverse: Inverse,
     model: Option<RunModel>,
 }
 
-/// What a decoder must know before it can begin.
+/// The parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Header {
     escape: u8,
-    /// Length of the text without its repeats, 1 to the raw length.
-    kept_bytes: u32,
+    /// The length of the text without its repeats, 1 to the raw length.
+    reduced_bytes: u32,
 }
 
 impl Codec for Bwt {
@@ -90,21 +88,21 @@ impl Codec for Bwt {
     ) -> Result<Params> {
         checked_level(self, settings)?;
         let state = workspace.large_state::<BwtState>(CodecId::BWT);
-        let header = state.take_out_repeats(raw)?;
+        let header = state.remove_repeats(raw)?;
         transform::forward(&mut state.text, &mut state.suffixes, &mut state.starts)
             .ok_or_else(|| out_of_memory(4 * raw.len() as u64))?;
-        // What is not smaller than raw is thrown away: no need to finish it.
+        // Output that is not smaller than the block is discarded: no need to complete it.
         let limit = out.len() + raw.len();
         let starts_bytes = state.starts.len() * ROW_BYTES;
         reserve(
             CodecId::BWT,
             out,
-            raw.len() + starts_bytes + stream::ROOM_BYTES,
+            raw.len() + starts_bytes + stream::OVERRUN_BYTES,
         )?;
         for start in &state.starts {
             out.extend_from_slice(&start.to_le_bytes());
         }
-        // `encode_block` sees by the length that this did not pay.
+        // `encode_block` detects from the length that the codec did not make the block smaller.
         let model = model(&mut state.model)?;
         let _ = stream::encode(model, &state.text, out, limit);
         Ok(header.to_params())
@@ -118,7 +116,7 @@ impl Codec for Bwt {
         out: &mut [u8],
     ) -> Result<()> {
         let raw_length_bytes = out.len();
-        open(
+        decode_prefix_of(
             workspace.large_state::<BwtState>(CodecId::BWT),
             params,
             data,
@@ -137,7 +135,7 @@ impl Codec for Bwt {
     ) -> Result<()> {
         let raw_length_bytes =
             usize::try_from(raw_length_bytes).map_err(|_| out_of_memory(raw_length_bytes))?;
-        open(
+        decode_prefix_of(
             workspace.large_state::<BwtState>(CodecId::BWT),
             params,
             data,
@@ -153,17 +151,17 @@ impl Codec for Bwt {
     fn encode_memory_bytes(&self, raw_length_bytes: u64, _settings: &Settings) -> u64 {
         let suffixes = 4 * raw_length_bytes + transform::scratch_bytes(raw_length_bytes);
         let text = raw_length_bytes + 64;
-        suffixes + text + Places::memory_bytes(raw_length_bytes) + model_memory_bytes()
+        suffixes + text + PositionTable::memory_bytes(raw_length_bytes) + model_memory_bytes()
     }
 
     fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
-        let kept = Header::from_params(params, raw_length_bytes)
-            .map_or(raw_length_bytes, |header| u64::from(header.kept_bytes));
-        let places = match kept < raw_length_bytes {
-            true => Places::memory_bytes(raw_length_bytes),
+        let reduced = Header::from_params(params, raw_length_bytes)
+            .map_or(raw_length_bytes, |header| u64::from(header.reduced_bytes));
+        let positions = match reduced < raw_length_bytes {
+            true => PositionTable::memory_bytes(raw_length_bytes),
             false => 0,
         };
-        kept + Inverse::memory_bytes(kept) + places + model_memory_bytes()
+        reduced + Inverse::memory_bytes(reduced) + positions + model_memory_bytes()
     }
 
     fn is_slow_to_decode(&self) -> bool {
@@ -175,7 +173,7 @@ impl Codec for Bwt {
     }
 }
 
-/// The model, made when it is first needed.
+/// Returns the model, creating it at the first call.
 fn model(cached: &mut Option<RunModel>) -> Result<&mut RunModel> {
     if cached.is_none() {
         *cached = RunModel::new();
@@ -185,17 +183,23 @@ fn model(cached: &mut Option<RunModel>) -> Result<&mut RunModel> {
         .ok_or_else(|| out_of_memory(model_memory_bytes()))
 }
 
-/// Predictors, trees, chains.
+/// The memory of predictors, trees and chains.
 fn model_memory_bytes() -> u64 {
     RunModel::MEMORY_BYTES as u64 + (64 << 10)
 }
 
 impl BwtState {
-    /// Puts `raw` into `text`, without its repeats if that pays.
-    fn take_out_repeats(&mut self, raw: &[u8]) -> Result<Header> {
+    /// Sets `text` to `raw`, without its repeats if that pays.
+    fn remove_repeats(&mut self, raw: &[u8]) -> Result<Header> {
         let escape = repeats::rarest_byte(raw);
         let limit_bytes = raw.len() - (raw.len() >> REPEATS_SAVING_LOG);
-        if repeats::take_out(&mut self.places, raw, escape, limit_bytes, &mut self.text) {
+        if repeats::remove(
+            &mut self.positions,
+            raw,
+            escape,
+            limit_bytes,
+            &mut self.text,
+        ) {
             return Ok(Header::new(escape, self.text.len()));
         }
         self.text.clear();
@@ -205,8 +209,8 @@ impl BwtState {
     }
 }
 
-/// Opens the first `out.len()` of `raw_length_bytes` bytes.
-fn open(
+/// Decodes the first `out.len()` of `raw_length_bytes` bytes.
+fn decode_prefix_of(
     state: &mut BwtState,
     params: &Params,
     data: &[u8],
@@ -214,99 +218,104 @@ fn open(
     out: &mut [u8],
 ) -> Result<()> {
     let header = Header::from_params(params, raw_length_bytes as u64)?;
-    let kept = header.kept_bytes as usize;
-    let data = read_starts(data, kept, &mut state.starts)?;
+    let reduced = header.reduced_bytes as usize;
+    let data = read_starts(data, reduced, &mut state.starts)?;
     let text = &mut state.text;
-    if kept > text.capacity() {
+    if reduced > text.capacity() {
         text.clear();
     }
-    reserve(CodecId::BWT, text, kept.saturating_sub(text.len()))?;
-    text.resize(kept, 0);
+    reserve(CodecId::BWT, text, reduced.saturating_sub(text.len()))?;
+    text.resize(reduced, 0);
     stream::decode(model(&mut state.model)?, data, text)
-        .map_err(|damage| stream_error(&damage, raw_length_bytes))?;
+        .map_err(|error| stream_error(&error, raw_length_bytes))?;
     let inverse = &mut state.inverse;
     inverse
         .prepare(text, state.starts[0])
-        .ok_or_else(|| out_of_memory(Inverse::memory_bytes(kept as u64)))?;
-    if kept == raw_length_bytes {
-        inverse.walk(&state.starts, kept, out);
+        .ok_or_else(|| out_of_memory(Inverse::memory_bytes(reduced as u64)))?;
+    if reduced == raw_length_bytes {
+        inverse.follow(&state.starts, reduced, out);
         return Ok(());
     }
     let prefix = out.len() < raw_length_bytes;
-    // What a prefix usually needs; escaped bytes may make it more.
+    // The length that a prefix usually needs; escaped bytes may require more.
     let mut needed = match prefix {
-        true => (out.len() + out.len() / 16 + 64).min(kept),
-        false => kept,
+        true => (out.len() + out.len() / 16 + 64).min(reduced),
+        false => reduced,
     };
     loop {
-        inverse.walk(&state.starts, kept, &mut text[..needed]);
-        let result = repeats::put_back(
-            &mut state.places,
+        inverse.follow(&state.starts, reduced, &mut text[..needed]);
+        let result = repeats::restore(
+            &mut state.positions,
             &text[..needed],
             header.escape,
             raw_length_bytes,
             out,
         );
         match result {
-            Err(repeats::Damage::Truncated) if needed < kept => needed = kept,
-            Err(repeats::Damage::OutOfMemory) => {
-                return Err(out_of_memory(Places::memory_bytes(raw_length_bytes as u64)));
+            Err(repeats::RepeatError::Truncated) if needed < reduced => needed = reduced,
+            Err(repeats::RepeatError::OutOfMemory) => {
+                return Err(out_of_memory(PositionTable::memory_bytes(
+                    raw_length_bytes as u64,
+                )));
             }
-            Err(_) => return Err(damaged("repeats do not fit the block")),
+            Err(_) => return Err(damaged("repeats do not fit in the block")),
             Ok(()) => return Ok(()),
         }
     }
 }
 
-/// Takes the chain starts from the front of `data` and returns the rest.
-fn read_starts<'a>(data: &'a [u8], kept: usize, starts: &mut Vec<Row>) -> Result<&'a [u8]> {
+/// Reads the chain starts at the front of `data` and returns the rest.
+fn read_starts<'a>(data: &'a [u8], reduced: usize, starts: &mut Vec<Row>) -> Result<&'a [u8]> {
     let (rows, rest) = data
-        .split_at_checked(transform::chain_count(kept) * ROW_BYTES)
-        .ok_or(damaged("no room for its rows"))?;
+        .split_at_checked(transform::chain_count(reduced) * ROW_BYTES)
+        .ok_or(damaged("too short for its rows"))?;
     let (rows, _) = rows.as_chunks::<ROW_BYTES>();
     starts.clear();
     starts.extend(rows.iter().map(|&row| Row::from_le_bytes(row)));
     match starts
         .iter()
-        .all(|&row| (1..=kept).contains(&(row as usize)))
+        .all(|&row| (1..=reduced).contains(&(row as usize)))
     {
         true => Ok(rest),
-        false => Err(damaged("a row outside of the block")),
+        false => Err(damaged("row outside the block")),
     }
 }
 
 impl Header {
-    fn new(escape: u8, kept_bytes: usize) -> Self {
+    fn new(escape: u8, reduced_bytes: usize) -> Self {
         Self {
             escape,
             // Blocks are at most 2^30 bytes.
-            kept_bytes: kept_bytes as u32,
+            reduced_bytes: reduced_bytes as u32,
         }
     }
 
     fn to_params(self) -> Params {
-        let [a, b, c, d] = self.kept_bytes.to_le_bytes();
+        let [a, b, c, d] = self.reduced_bytes.to_le_bytes();
         Params::from_array([self.escape, a, b, c, d])
     }
 
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
         let [escape, a, b, c, d] = params.to_array()?;
-        let kept_bytes = u32::from_le_bytes([a, b, c, d]);
-        if !(1..=raw_length_bytes).contains(&u64::from(kept_bytes)) {
+        let reduced_bytes = u32::from_le_bytes([a, b, c, d]);
+        if !(1..=raw_length_bytes).contains(&u64::from(reduced_bytes)) {
             return Err(Error::Description {
-                field: "bwt kept length",
-                value: u64::from(kept_bytes),
+                field: "bwt reduced length",
+                value: u64::from(reduced_bytes),
             });
         }
-        Ok(Self { escape, kept_bytes })
+        Ok(Self {
+            escape,
+            reduced_bytes,
+        })
     }
 }
 
-fn stream_error(damage: &stream::Damage, raw_length_bytes: usize) -> Error {
-    match damage {
-        stream::Damage::Truncated => damaged("ends too early"),
-        stream::Damage::TooLong => damaged("bytes after the end"),
-        stream::Damage::RunTooLong => Error::Length {
+fn stream_error(error: &stream::StreamError, raw_length_bytes: usize) -> Error {
+    match error {
+        stream::StreamError::Truncated => damaged("truncated"),
+        stream::StreamError::TooLong => damaged("bytes after the end"),
+        stream::StreamError::RunTooLong => Error::Length {
             codec: CodecId::BWT,
             expected_bytes: raw_length_bytes as u64,
             found_bytes: raw_length_bytes as u64 + 1,

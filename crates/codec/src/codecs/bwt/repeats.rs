@@ -1,30 +1,31 @@
-//! Long repeats, taken out before sorting: prediction by the last place with the same context (LZP,
-//! Bloom 1996). They would cost the sorter and the coder time, and near-certain bytes cost more bits
-//! in the coder than one length here.
+//! Removes long repeats before sorting: prediction from the last position with the same context
+//! (LZP, Bloom 1996). Repeats would cost time in the sorter and the coder, and their nearly certain
+//! bytes take more bits in the coder than one length here.
 //!
-//! A place is an *anchor* when the hash of the 32 bytes before it has four zero bits. There, and only
-//! there, the last place with an equal hash is looked up. When enough bytes agree, an escape byte and a
-//! length stand for them. At anchors with such a place, an escape byte of the text is followed by
-//! zero. Both sides find the same places, so positions are never written.
+//! A position is an *anchor* when the hash of the 32 bytes before it has four zero bits. Only at
+//! anchors, the last position with an equal hash is looked up. When enough bytes are equal, an
+//! escape byte and a length replace them. At anchors with such a position, an escape byte of the
+//! text is followed by a zero. Both sides find the same positions, so positions are never written.
 
-/// Sixteen times fewer look-ups than at every byte; a repeat is found 16 bytes later on average.
+/// Sixteen times fewer lookups than at every byte; a repeat is found 16 bytes later on average.
 const ANCHOR_BITS: u32 = 4;
-/// Shortest repeat taken out. 64 MiB of source and 48 MiB of manuals: 9,192,813 and 4,489,543 bytes; with
-/// 32: 1.1 % and 3.2 % more, 64: 0.2 % and 1.0 % more; 160: the same and 0.4 % less, but slower.
+/// The shortest repeat that is removed. 64 MiB of source and 48 MiB of manuals: 9,192,813 and
+/// 4,489,543 bytes; with 32: 1.1 % and 3.2 % more, 64: 0.2 % and 1.0 % more; 160: the same and 0.4
+/// % less, but slower.
 pub(super) const LENGTH_MIN_BYTES: usize = 96;
-/// Bytes that a hash depends on: it shifts by one bit for each.
+/// The bytes that a hash depends on: it shifts by one bit for each.
 const CONTEXT_BYTES: usize = 32;
-/// The table has one entry per this many bytes of the text (a power of two) ...
+/// The table has one entry per this many bytes of the text (a power of two),
 const BYTES_PER_ENTRY_LOG: u32 = 6;
-/// ... within these bounds.
+/// within these limits.
 const ENTRIES_LOG_MIN: u32 = 8;
 const ENTRIES_LOG_MAX: u32 = 22;
 
-/// A random word for each byte: SplitMix64 (Steele, Lea, Flood 2014).
-static WORDS: [u32; 256] = words();
+/// A random number for each byte: SplitMix64 (Steele, Lea, Flood 2014).
+static BYTE_HASHES: [u32; 256] = byte_hashes();
 
-const fn words() -> [u32; 256] {
-    let mut words = [0; 256];
+const fn byte_hashes() -> [u32; 256] {
+    let mut hashes = [0; 256];
     let mut state = 0_u64;
     let mut index = 0;
     while index < 256 {
@@ -32,13 +33,13 @@ const fn words() -> [u32; 256] {
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        words[index] = (z >> 32) as u32;
+        hashes[index] = (z >> 32) as u32;
         index += 1;
     }
-    words
+    hashes
 }
 
-/// Hash of the last `CONTEXT_BYTES` bytes ("gear": Xia et al. 2014).
+/// The hash of the last `CONTEXT_BYTES` bytes ("gear": Xia et al. 2014).
 #[derive(Clone, Copy)]
 struct Hash(u32);
 
@@ -54,7 +55,7 @@ impl Hash {
 
     #[inline(always)]
     fn push(&mut self, byte: u8) {
-        self.0 = (self.0 << 1).wrapping_add(WORDS[usize::from(byte)]);
+        self.0 = (self.0 << 1).wrapping_add(BYTE_HASHES[usize::from(byte)]);
     }
 
     #[inline(always)]
@@ -63,15 +64,15 @@ impl Hash {
     }
 }
 
-/// The last place of each hash.
+/// The last position of each hash.
 #[derive(Default)]
-pub(super) struct Places {
-    /// (hash, position); position 0 is no place.
+pub(super) struct PositionTable {
+    /// (hash, position); position 0 means none.
     entries: Vec<(u32, u32)>,
     shift: u32,
 }
 
-impl Places {
+impl PositionTable {
     pub(super) fn memory_bytes(length_bytes: u64) -> u64 {
         8 << entries_log(length_bytes)
     }
@@ -85,7 +86,7 @@ impl Places {
         Some(())
     }
 
-    /// The last place with this hash, if any; the current one takes its place.
+    /// Returns the last position with this hash, if any, and replaces it by the current one.
     #[inline(always)]
     fn swap(&mut self, hash: Hash, position: usize) -> Option<usize> {
         let slot = (hash.0.wrapping_mul(0x9E37_79B1) >> self.shift) as usize;
@@ -101,7 +102,7 @@ fn entries_log(length_bytes: u64) -> u32 {
         .clamp(ENTRIES_LOG_MIN, ENTRIES_LOG_MAX)
 }
 
-/// The byte that stands least often in `raw`, for escapes; the smallest such one.
+/// The least frequent byte in `raw`, for escapes; the smallest one of several.
 pub(super) fn rarest_byte(raw: &[u8]) -> u8 {
     let mut counts = [0_u32; 256];
     for &byte in raw {
@@ -111,19 +112,20 @@ pub(super) fn rarest_byte(raw: &[u8]) -> u8 {
     rarest.unwrap_or(0)
 }
 
-/// Writes `raw` without its long repeats into `out`, whose former content is overwritten. False when
-/// it would not become shorter than `limit_bytes`, or there is no memory; `out` then holds anything.
-pub(super) fn take_out(
-    places: &mut Places,
+/// Writes `raw` without its long repeats to `out`, whose former content is overwritten. Returns
+/// false when the result would not be shorter than `limit_bytes`, or memory cannot be allocated;
+/// the content of `out` is then undefined.
+pub(super) fn remove(
+    table: &mut PositionTable,
     raw: &[u8],
     escape: u8,
     limit_bytes: usize,
     out: &mut Vec<u8>,
 ) -> bool {
     out.clear();
-    // Room for one look's output more, so that nothing grows.
-    let room = limit_bytes + 16;
-    if places.start(raw.len()).is_none() || out.try_reserve_exact(room).is_err() {
+    // Capacity for the output of one more step, so that the vector never grows.
+    let capacity = limit_bytes + 16;
+    if table.start(raw.len()).is_none() || out.try_reserve_exact(capacity).is_err() {
         return false;
     }
     let mut position = raw.len().min(CONTEXT_BYTES);
@@ -136,7 +138,7 @@ pub(super) fn take_out(
         if position >= raw.len() {
             break;
         }
-        let Some(place) = places.swap(hash, position) else {
+        let Some(source) = table.swap(hash, position) else {
             hash.push(raw[position]);
             position += 1;
             continue;
@@ -145,10 +147,10 @@ pub(super) fn take_out(
             return false;
         }
         out.extend_from_slice(&raw[copied..position]);
-        let length = common_length(raw, place, position);
+        let length = common_length(raw, source, position);
         if length >= LENGTH_MIN_BYTES {
             out.push(escape);
-            push_number(out, length - LENGTH_MIN_BYTES + 1);
+            write_number(out, length - LENGTH_MIN_BYTES + 1);
             position += length;
             hash = Hash::of(&raw[..position]);
         } else {
@@ -168,7 +170,7 @@ pub(super) fn take_out(
     true
 }
 
-/// The first anchor at `position` or later, or the end; `hash` goes with it.
+/// The first anchor at `position` or later, or the end; `hash` is updated to it.
 #[inline(always)]
 fn next_anchor(raw: &[u8], position: usize, hash: &mut Hash) -> usize {
     for (index, &byte) in raw[position..].iter().enumerate() {
@@ -180,8 +182,8 @@ fn next_anchor(raw: &[u8], position: usize, hash: &mut Hash) -> usize {
     raw.len()
 }
 
-fn common_length(raw: &[u8], place: usize, position: usize) -> usize {
-    let (before, here) = (&raw[place..], &raw[position..]);
+fn common_length(raw: &[u8], source: usize, position: usize) -> usize {
+    let (before, here) = (&raw[source..], &raw[position..]);
     let mut length = 0;
     for (a, b) in before.chunks_exact(8).zip(here.chunks_exact(8)) {
         if a != b {
@@ -193,8 +195,8 @@ fn common_length(raw: &[u8], place: usize, position: usize) -> usize {
     length + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// Seven bits a byte, the lowest first; the high bit says that more follow.
-fn push_number(out: &mut Vec<u8>, mut number: usize) {
+/// Writes seven bits per byte, the lowest first; the high bit means that more follow.
+fn write_number(out: &mut Vec<u8>, mut number: usize) {
     while number > 127 {
         out.push(number as u8 | 128);
         number >>= 7;
@@ -202,51 +204,53 @@ fn push_number(out: &mut Vec<u8>, mut number: usize) {
     out.push(number as u8);
 }
 
-/// Five bytes hold any length of a block.
+/// Five bytes are sufficient for any length in a block.
 const NUMBER_BYTES_MAX: usize = 5;
 
-fn take_number(data: &mut &[u8]) -> Result<usize, Damage> {
+fn read_number(data: &mut &[u8]) -> Result<usize, RepeatError> {
     let mut number = 0_u64;
     for index in 0..NUMBER_BYTES_MAX {
-        let (&byte, rest) = data.split_first().ok_or(Damage::Truncated)?;
+        let (&byte, rest) = data.split_first().ok_or(RepeatError::Truncated)?;
         *data = rest;
         number |= u64::from(byte & 127) << (7 * index);
         if byte < 128 {
-            return usize::try_from(number).map_err(|_| Damage::Number);
+            return usize::try_from(number).map_err(|_| RepeatError::Number);
         }
     }
-    Err(Damage::Number)
+    Err(RepeatError::Number)
 }
 
-/// Why repeats cannot be put back.
+/// Why repeats cannot be restored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Damage {
+pub(super) enum RepeatError {
     /// The data ends before `raw` is full.
     Truncated,
     /// Data is left over when `raw` is full.
     TooLong,
-    /// A length that reaches behind the end of `raw`, or a number that is none.
+    /// A length exceeds the end of `raw`, or a number is invalid.
     Number,
-    /// No memory for the table.
+    /// The table cannot be allocated.
     OutOfMemory,
 }
 
-/// Undoes `take_out` into `raw`. `total_bytes` is the length of what went in; when `raw` is shorter, it
-/// gets the first bytes, and data may be left over.
+/// Reverses `remove` into `raw`. `total_bytes` is the length of the original; when `raw` is
+/// shorter, it receives the first bytes, and data may be left over.
 ///
 /// # Errors
-/// `Damage`; `raw` then holds anything.
-pub(super) fn put_back(
-    places: &mut Places,
+/// `RepeatError`; the content of `raw` is then undefined.
+pub(super) fn restore(
+    table: &mut PositionTable,
     mut data: &[u8],
     escape: u8,
     total_bytes: usize,
     raw: &mut [u8],
-) -> Result<(), Damage> {
-    places.start(total_bytes).ok_or(Damage::OutOfMemory)?;
+) -> Result<(), RepeatError> {
+    table.start(total_bytes).ok_or(RepeatError::OutOfMemory)?;
     let prefix = raw.len() < total_bytes;
     let mut position = raw.len().min(CONTEXT_BYTES).min(total_bytes);
-    let (first, rest) = data.split_at_checked(position).ok_or(Damage::Truncated)?;
+    let (first, rest) = data
+        .split_at_checked(position)
+        .ok_or(RepeatError::Truncated)?;
     raw[..position].copy_from_slice(first);
     data = rest;
     let mut hash = Hash::of(first);
@@ -257,21 +261,21 @@ pub(super) fn put_back(
         if position >= raw.len() {
             break;
         }
-        let (&byte, rest) = data.split_first().ok_or(Damage::Truncated)?;
+        let (&byte, rest) = data.split_first().ok_or(RepeatError::Truncated)?;
         data = rest;
         let mut repeat = 0;
-        if let (Some(place), true) = (places.swap(hash, position), byte == escape) {
-            repeat = take_number(&mut data)?;
+        if let (Some(source), true) = (table.swap(hash, position), byte == escape) {
+            repeat = read_number(&mut data)?;
             if repeat > 0 {
                 let length = repeat
                     .checked_add(LENGTH_MIN_BYTES - 1)
-                    .ok_or(Damage::Number)?;
+                    .ok_or(RepeatError::Number)?;
                 let length = match length <= raw.len() - position {
                     true => length,
                     false if prefix => raw.len() - position,
-                    false => return Err(Damage::Number),
+                    false => return Err(RepeatError::Number),
                 };
-                copy_within(raw, place, position, length);
+                copy_within(raw, source, position, length);
                 position += length;
                 hash = Hash::of(&raw[..position]);
             }
@@ -284,11 +288,11 @@ pub(super) fn put_back(
     }
     match data.is_empty() || prefix {
         true => Ok(()),
-        false => Err(Damage::TooLong),
+        false => Err(RepeatError::TooLong),
     }
 }
 
-/// Copies bytes until the hash says that the next one stands at an anchor; returns how many.
+/// Copies bytes until the next anchor; returns the number of bytes.
 #[inline(always)]
 fn copy_to_anchor(data: &[u8], raw: &mut [u8], hash: &mut Hash) -> usize {
     let length = data.len().min(raw.len());
@@ -302,14 +306,14 @@ fn copy_to_anchor(data: &[u8], raw: &mut [u8], hash: &mut Hash) -> usize {
     length
 }
 
-/// As if byte by byte: what is copied may reach into itself.
-fn copy_within(raw: &mut [u8], place: usize, position: usize, length: usize) {
-    let distance = position - place;
+/// Copies as if byte by byte: source and destination may overlap.
+fn copy_within(raw: &mut [u8], source: usize, position: usize, length: usize) {
+    let distance = position - source;
     let mut done = 0;
     while done < length {
-        // What is there already repeats with the distance, so the copy may double.
+        // The bytes so far repeat at this distance, so the copied part may double.
         let part = (distance + done).min(length - done);
-        raw.copy_within(place..place + part, position + done);
+        raw.copy_within(source..source + part, position + done);
         done += part;
     }
 }

@@ -6,33 +6,33 @@ use proptest::prelude::*;
 
 fn round_trip(raw: &[u8], escape: u8) -> usize {
     let mut out = Vec::new();
-    let mut places = Places::default();
-    assert!(take_out(
-        &mut places,
+    let mut table = PositionTable::default();
+    assert!(remove(
+        &mut table,
         raw,
         escape,
         raw.len() * 2 + 100,
         &mut out
     ));
-    let mut opened = vec![1; raw.len()];
-    let result = put_back(&mut places, &out, escape, raw.len(), &mut opened);
+    let mut decoded = vec![1; raw.len()];
+    let result = restore(&mut table, &out, escape, raw.len(), &mut decoded);
     assert_eq!(result, Ok(()));
-    assert!(opened == raw);
+    assert!(decoded == raw);
     for length in [
         0,
         1.min(raw.len()),
         raw.len() / 2,
         raw.len().saturating_sub(1),
     ] {
-        let result = put_back(&mut places, &out, escape, raw.len(), &mut opened[..length]);
+        let result = restore(&mut table, &out, escape, raw.len(), &mut decoded[..length]);
         assert_eq!(result, Ok(()));
-        assert!(opened[..length] == raw[..length]);
+        assert!(decoded[..length] == raw[..length]);
     }
     out.len()
 }
 
 #[test]
-fn repeats_are_taken_out_and_put_back() {
+fn removes_and_restores_repeats() {
     let once = random_bytes(50_000, 1);
     for raw in [
         once.repeat(2),
@@ -47,7 +47,7 @@ fn repeats_are_taken_out_and_put_back() {
 }
 
 #[test]
-fn escapes_in_the_text_come_back() {
+fn escapes_in_the_text_round_trip() {
     let mut raw = text(30_000, 4);
     raw.extend_from_within(..20_000);
     for escape in [b'a', b' ', 0, 255] {
@@ -56,7 +56,7 @@ fn escapes_in_the_text_come_back() {
 }
 
 #[test]
-fn short_texts_come_back() {
+fn short_texts_round_trip() {
     for length in 0..200 {
         round_trip(&random_bytes(length, 7), 5);
         round_trip(&vec![5; length], 5);
@@ -64,11 +64,11 @@ fn short_texts_come_back() {
 }
 
 #[test]
-fn a_limit_is_kept() {
+fn stops_at_the_limit() {
     let raw = random_bytes(10_000, 1);
     let mut out = Vec::new();
-    assert!(!take_out(
-        &mut Places::default(),
+    assert!(!remove(
+        &mut PositionTable::default(),
         &raw,
         0,
         raw.len(),
@@ -78,25 +78,25 @@ fn a_limit_is_kept() {
 }
 
 #[test]
-fn forged_data_fails() {
+fn returns_an_error_for_forged_data() {
     let mut raw = random_bytes(5000, 2);
     raw.extend_from_within(..);
-    let mut places = Places::default();
+    let mut table = PositionTable::default();
     let mut out = Vec::new();
-    assert!(take_out(&mut places, &raw, 7, raw.len(), &mut out));
-    let mut opened = vec![0; raw.len()];
+    assert!(remove(&mut table, &raw, 7, raw.len(), &mut out));
+    let mut decoded = vec![0; raw.len()];
     for cut in 0..out.len() {
-        let result = put_back(&mut places, &out[..cut], 7, raw.len(), &mut opened);
+        let result = restore(&mut table, &out[..cut], 7, raw.len(), &mut decoded);
         assert!(result.is_err(), "{cut}");
     }
     let longer = [&out[..], &[0]].concat();
-    let result = put_back(&mut places, &longer, 7, raw.len(), &mut opened);
-    assert_eq!(result, Err(Damage::TooLong));
+    let result = restore(&mut table, &longer, 7, raw.len(), &mut decoded);
+    assert_eq!(result, Err(RepeatError::TooLong));
 }
 
 proptest! {
     #[test]
-    fn any_text_comes_back(
+    fn arbitrary_texts_round_trip(
         parts in proptest::collection::vec((any::<u64>(), 1_usize..300), 1..20),
         escape in any::<u8>(),
     ) {
@@ -106,10 +106,10 @@ proptest! {
     }
 
     #[test]
-    fn any_data_opens_or_fails(
+    fn arbitrary_data_never_panics(
         data in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..400),
         length in 0_usize..1000,
     ) {
-        let _ = put_back(&mut Places::default(), &data, 0, length, &mut vec![0; length]);
+        let _ = restore(&mut PositionTable::default(), &data, 0, length, &mut vec![0; length]);
     }
 }

@@ -1,34 +1,36 @@
 //! The model of a transformed block: runs of equal bytes, each a symbol and a length.
 //!
-//! Burrows and Wheeler (1994) code move-to-front ranks; Fenwick (1996) and Deorowicz (2002) show that
-//! what follows in a transformed block depends on the recent symbols and run lengths. Here a symbol is
-//! coded as "the one before last?" and, if not, by the decisions of a Huffman tree, each predicted
-//! from the last symbols and their recency; a run length as its exponent in unary and its mantissa.
-//! Coding runs makes about a quarter of the decisions of a bytewise coder on source code.
-//! Alternatives, measured on transformed source: move-to-front ranks in unary with an escape, 1.3 %
-//! larger; bytewise with orders 0 to 3 and run contexts, 0.8 % larger and more than twice as slow;
-//! ten contexts per symbol decision instead of four, 0.1 % smaller.
+//! Burrows and Wheeler (1994) code move-to-front ranks; Fenwick (1996) and Deorowicz (2002) show
+//! that the next symbol in a transformed block depends on the recent symbols and run lengths. Here
+//! the first decision for a symbol is whether it is the one before last. If not, it is coded by the
+//! decisions of a Huffman tree, each predicted from the last symbols and their recency. A run
+//! length is coded as its exponent in unary and its mantissa. Coding runs takes about a quarter of
+//! the decisions of a bytewise coder on source code. Alternatives, measured on transformed source:
+//! move-to-front ranks in unary with an escape, 1.3 % larger; bytewise with orders 0 to 3 and run
+//! contexts, 0.8 % larger and more than twice as slow; ten contexts per symbol decision instead of
+//! four, 0.1 % smaller.
 
-use super::counter::{QUICK, SLOW, Steps};
+use super::counter::{FAST, SLOW, Steps};
 use super::history::History;
 use super::predictor::{Contexts, Predictor, adapt, target};
 use super::tree::{Shape, Tree};
 use crate::arithmetic::BinaryCoder;
 
-/// How counters move, per input. Counters that also remember how sure they are (22 bits and a count) win 0.2 % only.
-const REPEAT_STEPS: [&Steps; 4] = [&QUICK, &QUICK, &QUICK, &QUICK];
-const SYMBOL_STEPS: [&Steps; 4] = [&QUICK, &QUICK, &QUICK, &SLOW];
+/// The steps of the counters of each input. Counters that also store a confidence (22 bits and a
+/// count) save only 0.2 %.
+const REPEAT_STEPS: [&Steps; 4] = [&FAST, &FAST, &FAST, &FAST];
+const SYMBOL_STEPS: [&Steps; 4] = [&FAST, &FAST, &FAST, &SLOW];
 const EXPONENT_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
 const MANTISSA_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
 
-/// Shift of the adaption of the counters for noise.
-const NOISE_RATE: u32 = 7;
+/// The rate of the counters for incompressible data.
+const INCOMPRESSIBLE_RATE: u32 = 7;
 
-/// Mantissa bits below the third are as good as noise.
+/// Mantissa bits below the third are nearly random.
 const MANTISSA_MODELLED_BITS: u32 = 3;
 /// A probability of one half.
 const HALF: u32 = 1 << 15;
-/// Exponents of run lengths end here: blocks are at most 2^30 bytes.
+/// The maximum exponent of a run length: blocks are at most 2^30 bytes.
 const EXPONENT_MAX: u32 = 30;
 
 /// All predictors of the model; memory that is reused from block to block.
@@ -39,11 +41,11 @@ pub(super) struct RunModel {
     mantissa: Predictor<3, 128, 512>,
     /// The last eight decisions at each node of the symbol tree.
     node_decisions: [u8; 256],
-    /// For each node, how likely a one is in noise.
-    noise: [u16; 256],
+    /// For each node, the probability of a 1 in incompressible data.
+    plain_probabilities: [u16; 256],
 }
 
-/// One run: a byte and how often it stands there.
+/// One run: a byte and the number of times it is repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub(super) symbol: u8,
@@ -51,7 +53,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// For decoders: what is not known yet.
+    /// For decoders: the run is not known yet.
     pub(super) const UNKNOWN: Self = Self {
         symbol: 0,
         length: 1,
@@ -59,13 +61,13 @@ impl Run {
 }
 
 impl RunModel {
-    /// Memory once used, bytes.
+    /// The memory of a model, bytes.
     pub(super) const MEMORY_BYTES: usize = Predictor::<4, 64, 64>::MEMORY_BYTES
         + Predictor::<4, 256, 256>::MEMORY_BYTES
         + Predictor::<3, 128, 256>::MEMORY_BYTES
         + Predictor::<3, 128, 512>::MEMORY_BYTES;
 
-    /// A model that has learned nothing. `None` when there is no memory.
+    /// A model in its initial state. `None` when memory cannot be allocated.
     pub(super) fn new() -> Option<Self> {
         Some(Self {
             repeat: Predictor::new()?,
@@ -73,23 +75,24 @@ impl RunModel {
             exponent: Predictor::new()?,
             mantissa: Predictor::new()?,
             node_decisions: [0; 256],
-            noise: [HALF as u16; 256],
+            plain_probabilities: [HALF as u16; 256],
         })
     }
 
-    /// Forgets the block before, codes the shape of the new one's symbol tree and starts a history.
+    /// Returns to the initial state, codes the shape of the symbol tree of a block and returns a
+    /// new history.
     pub(super) fn start<C: BinaryCoder>(&mut self, coder: &mut C, shape: &Shape) -> History {
         self.repeat.reset();
         self.symbol.reset();
         self.exponent.reset();
         self.mantissa.reset();
         self.node_decisions = [0; 256];
-        self.noise = [HALF as u16; 256];
+        self.plain_probabilities = [HALF as u16; 256];
         History::new(&shape.code(coder))
     }
 
-    /// Codes one run: an encoder's `run` goes out and comes back; a decoder's is ignored. A decoded
-    /// length may be up to 2^31 - 1, whatever the block's length.
+    /// Codes one run. An encoder writes `run` and returns it; a decoder ignores `run`. A decoded
+    /// length may be up to 2^31 - 1, regardless of the length of the block.
     #[inline(always)]
     pub(super) fn code<C: BinaryCoder>(
         &mut self,
@@ -106,8 +109,8 @@ impl RunModel {
 
     #[inline(always)]
     fn code_symbol<C: BinaryCoder>(&mut self, coder: &mut C, history: &History, symbol: u8) -> u8 {
-        if history.is_noisy() {
-            return self.code_noise(coder, &history.tree, symbol);
+        if history.is_incompressible() {
+            return self.code_symbol_without_contexts(coder, &history.tree, symbol);
         }
         let candidate = history.recency.nth(1);
         let contexts = repeat_contexts(history, candidate);
@@ -115,32 +118,37 @@ impl RunModel {
         if self.repeat.code(coder, &contexts, REPEAT_STEPS, is_repeat) {
             return candidate;
         }
-        let mut place = Place::root(history);
+        let mut position = NodeContext::root(history);
         let mut code = history.tree.code(symbol);
-        // A tree of 256 leaves is at most 255 deep: the walk ends by itself.
+        // A tree of 256 leaves is at most 255 deep, so the loop ends.
         loop {
-            let decisions = &mut self.node_decisions[usize::from(place.node)];
-            let contexts = place.contexts(*decisions);
+            let decisions = &mut self.node_decisions[usize::from(position.node)];
+            let contexts = position.contexts(*decisions);
             let bit = self
                 .symbol
                 .code(coder, &contexts, SYMBOL_STEPS, code >> 31 != 0);
             *decisions = *decisions << 1 | u8::from(bit);
             code <<= 1;
-            match history.tree.step(place.node, bit) {
+            match history.tree.step(position.node, bit) {
                 Ok(symbol) => return symbol,
-                Err(node) => place.descend(node, bit),
+                Err(node) => position.descend(node, bit),
             }
         }
     }
 
-    fn code_noise<C: BinaryCoder>(&mut self, coder: &mut C, tree: &Tree, symbol: u8) -> u8 {
+    fn code_symbol_without_contexts<C: BinaryCoder>(
+        &mut self,
+        coder: &mut C,
+        tree: &Tree,
+        symbol: u8,
+    ) -> u8 {
         let (mut node, mut code) = (0, tree.code(symbol));
         loop {
-            let counter = &mut self.noise[usize::from(node)];
-            // Counters come down to 0, which a coder does not take.
+            let counter = &mut self.plain_probabilities[usize::from(node)];
+            // Counters may reach 0, which a coder does not accept.
             let probability = u32::from(*counter).max(1);
             let bit = coder.code(code >> 31 != 0, probability);
-            adapt(counter, target(bit), NOISE_RATE);
+            adapt(counter, target(bit), INCOMPRESSIBLE_RATE);
             code <<= 1;
             match tree.step(node, bit) {
                 Ok(symbol) => return symbol,
@@ -239,20 +247,20 @@ fn repeat_contexts(history: &History, candidate: u8) -> Contexts<4> {
     }
 }
 
-/// A place in the symbol tree, with what is known there.
-struct Place {
+/// A node in the symbol tree and the contexts of its decision.
+struct NodeContext {
     node: u8,
     depth: u32,
-    /// Spread codes of the symbols seen third, fourth and fifth last, one beside the other: the lowest
-    /// three bits are what they decide here.
+    /// The spread codes of the third, fourth and fifth most recent symbols, interleaved: the lowest
+    /// three bits are their decisions at this node.
     guesses: u64,
-    /// Which of them can still be meant, a bit each.
-    alive: u32,
+    /// Whether each of them agrees with all decisions so far, one bit each.
+    consistent: u32,
     latest: u32,
     by_two: u16,
 }
 
-impl Place {
+impl NodeContext {
     #[inline(always)]
     fn root(history: &History) -> Self {
         let [x, y, z] = [2, 3, 4].map(|nth| history.tree.spread_code(history.recency.nth(nth)));
@@ -260,7 +268,7 @@ impl Place {
             node: 0,
             depth: 0,
             guesses: x | y << 1 | z << 2,
-            alive: 7,
+            consistent: 7,
             latest: history.symbols & 0xFF,
             by_two: hash(history.symbols & 0xFFFF, 7),
         }
@@ -269,7 +277,8 @@ impl Place {
     #[inline(always)]
     fn contexts(&self, decisions: u8) -> Contexts<4> {
         let node = u32::from(self.node);
-        let [all, first_two] = SAYS[((self.alive << 3 | self.guesses as u32 & 7) & 63) as usize];
+        let [all, first_two] =
+            PREDICTIONS[((self.consistent << 3 | self.guesses as u32 & 7) & 63) as usize];
         Contexts {
             slots: [
                 (self.latest << 8 | node) as u16,
@@ -285,27 +294,27 @@ impl Place {
     #[inline(always)]
     fn descend(&mut self, node: u8, bit: bool) {
         let guesses = self.guesses as u32;
-        self.alive &= if bit { guesses } else { !guesses };
+        self.consistent &= if bit { guesses } else { !guesses };
         self.guesses >>= 3;
         self.node = node;
         self.depth += 1;
     }
 }
 
-/// What three guesses say, by which are alive (upper three bits) and what they decide (lower three). Each
-/// says 0 nothing, 1 that the decision is 0, 2 that it is 1: as one number of base 3, the first guess
-/// highest, and the same of the first two.
-static SAYS: [[u8; 2]; 64] = says();
+/// The predictions of three guesses, by which are consistent (upper three bits) and their decisions
+/// (lower three). Each predicts 0 for nothing, 1 for a decision of 0, 2 for a decision of 1. The
+/// first number has all three in base 3, the first guess highest; the second has the first two.
+static PREDICTIONS: [[u8; 2]; 64] = predictions();
 
-const fn says() -> [[u8; 2]; 64] {
+const fn predictions() -> [[u8; 2]; 64] {
     let mut table = [[0; 2]; 64];
     let mut index = 0;
     while index < 64 {
-        let (alive, decided) = (index as u8 >> 3, index as u8 & 7);
+        let (consistent, decided) = (index as u8 >> 3, index as u8 & 7);
         let mut all = 0;
         let mut guess = 0;
         while guess < 3 {
-            all = all * 3 + (alive >> guess & 1) * (1 + (decided >> guess & 1));
+            all = all * 3 + (consistent >> guess & 1) * (1 + (decided >> guess & 1));
             guess += 1;
         }
         table[index] = [all, all / 3];
@@ -314,15 +323,15 @@ const fn says() -> [[u8; 2]; 64] {
     table
 }
 
-/// Mixes two numbers into a slot.
+/// Hashes two numbers to a slot.
 #[inline(always)]
 fn hash(a: u32, b: u32) -> u16 {
     let mixed = a.wrapping_mul(0x9E37_79B1) ^ b.wrapping_mul(0x85EB_CA6B);
     (mixed.wrapping_mul(0xC2B2_AE35) >> 16) as u16
 }
 
-/// The slot of `index` in a context: 2^`log` of them lie side by side, so that one line of the cache holds
-/// what is asked for next.
+/// The slot of `index` in a context: 2^`log` slots are adjacent, so that one cache line contains
+/// the slots of the next decisions.
 #[inline(always)]
 fn near(context: u16, index: u32, log: u32) -> u16 {
     let low = (1 << log) - 1;

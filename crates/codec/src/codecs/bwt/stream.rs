@@ -1,27 +1,27 @@
-//! A transformed block as coded bytes, and back.
+//! Encodes a transformed block to bytes, and back.
 
 use super::runs::{Run, RunModel};
 use super::tree::Shape;
 use crate::arithmetic::{Decoder, Encoder};
 
-/// Why a stream does not open.
+/// Why a stream cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// It ends too early.
+pub(super) enum StreamError {
+    /// The data ends too early.
     Truncated,
-    /// It goes on behind its end.
+    /// Data is left over after the end.
     TooLong,
-    /// A run reaches behind the block's end.
+    /// A run exceeds the end of the block.
     RunTooLong,
 }
 
-/// Room behind its limit that `encode` wants in `out`, so that it never has to grow it: most bytes that
-/// the shape of the symbol tree and one run can take: less than 200 decisions of at most 16 bits in the run, and 1024 in
-/// the shape.
-pub(super) const ROOM_BYTES: usize = 2048;
+/// The capacity after its limit that `encode` needs in `out`, so that it never has to grow it: the
+/// maximum bytes of the shape of the symbol tree and one run. The run has less than 200 decisions
+/// of at most 16 bits, the shape has 1024.
+pub(super) const OVERRUN_BYTES: usize = 2048;
 
-/// Appends the coded form of `transformed` to `out`. Gives up and returns false when `out` would
-/// not stay shorter than `limit_bytes`; then what was appended means nothing.
+/// Appends the coded form of `transformed` to `out`. Stops and returns false when `out` would not
+/// stay shorter than `limit_bytes`; the appended bytes are then undefined.
 pub(super) fn encode(
     model: &mut RunModel,
     transformed: &[u8],
@@ -40,15 +40,15 @@ pub(super) fn encode(
     out.len() < limit_bytes
 }
 
-/// Fills `transformed` from `data`, which must hold exactly that.
+/// Decodes `data` into `transformed`, which must end together.
 ///
 /// # Errors
-/// `Damage`; `transformed` then holds anything.
+/// `StreamError`; the content of `transformed` is then undefined.
 pub(super) fn decode(
     model: &mut RunModel,
     data: &[u8],
     transformed: &mut [u8],
-) -> Result<(), Damage> {
+) -> Result<(), StreamError> {
     let mut decoder = Decoder::new(data);
     let mut history = model.start(&mut decoder, &Shape::of(&[0; 256]));
     let mut rest = transformed;
@@ -56,22 +56,22 @@ pub(super) fn decode(
         let run = model.code(&mut decoder, &mut history, Run::UNKNOWN);
         let length = run.length as usize;
         let Some((now, later)) = rest.split_at_mut_checked(length) else {
-            return Err(Damage::RunTooLong);
+            return Err(StreamError::RunTooLong);
         };
         if decoder.is_overdrawn() {
-            return Err(Damage::Truncated);
+            return Err(StreamError::Truncated);
         }
         now.fill(run.symbol);
         rest = later;
     }
     match decoder.is_exhausted() {
         true => Ok(()),
-        false if decoder.is_overdrawn() => Err(Damage::Truncated),
-        false => Err(Damage::TooLong),
+        false if decoder.is_overdrawn() => Err(StreamError::Truncated),
+        false => Err(StreamError::TooLong),
     }
 }
 
-/// The runs of `bytes`, none longer than `u32` holds, since blocks are at most 2^30 bytes.
+/// The runs of `bytes`. Their lengths fit in `u32`, since blocks are at most 2^30 bytes.
 fn runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -86,7 +86,7 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
     })
 }
 
-/// How many runs each byte has.
+/// Counts the runs of each byte.
 fn count_runs(bytes: &[u8]) -> [u32; 256] {
     let mut counts = [0; 256];
     let mut before = None;
@@ -116,18 +116,18 @@ mod tests {
 
     fn round_trip(bytes: &[u8]) -> usize {
         let data = coded(bytes);
-        let mut opened = vec![1; bytes.len()];
+        let mut decoded = vec![1; bytes.len()];
         let mut model = RunModel::new().unwrap();
-        // Twice: a used model starts like a fresh one.
+        // Twice: a used model gives the same result as a new one.
         for _ in 0..2 {
-            assert_eq!(decode(&mut model, &data, &mut opened), Ok(()));
-            assert!(opened == bytes);
+            assert_eq!(decode(&mut model, &data, &mut decoded), Ok(()));
+            assert!(decoded == bytes);
         }
         data.len()
     }
 
     #[test]
-    fn runs_come_back() {
+    fn runs_round_trip() {
         assert!(round_trip(&[]) <= 100);
         assert!(round_trip(&vec![7; 3_000_000]) <= 100);
         assert!(round_trip(&text(50_000, 1)) < 40_000);
@@ -154,21 +154,21 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_kept() {
+    fn stops_at_the_limit() {
         let bytes = random_bytes(10_000, 4);
-        let mut out = Vec::with_capacity(3000 + ROOM_BYTES);
+        let mut out = Vec::with_capacity(3000 + OVERRUN_BYTES);
         assert!(!encode(
             &mut RunModel::new().unwrap(),
             &bytes,
             &mut out,
             3000
         ));
-        assert!(out.len() <= 3000 + ROOM_BYTES);
-        assert_eq!(out.capacity(), 3000 + ROOM_BYTES);
+        assert!(out.len() <= 3000 + OVERRUN_BYTES);
+        assert_eq!(out.capacity(), 3000 + OVERRUN_BYTES);
     }
 
     #[test]
-    fn wrong_lengths_are_noticed() {
+    fn returns_an_error_for_wrong_lengths() {
         let bytes = text(5000, 3);
         let data = coded(&bytes);
         let mut model = RunModel::new().unwrap();
@@ -178,19 +178,19 @@ mod tests {
         }
         let longer = [&data[..], &[0]].concat();
         let result = decode(&mut model, &longer, &mut [0; 5000]);
-        assert_eq!(result, Err(Damage::TooLong));
+        assert_eq!(result, Err(StreamError::TooLong));
         assert!(decode(&mut model, &data, &mut [0; 4900]).is_err());
         assert!(decode(&mut model, &data, &mut [0; 5100]).is_err());
     }
 
     proptest! {
         #[test]
-        fn any_bytes_come_back(bytes in proptest::collection::vec(0_u8..5, 0..300)) {
+        fn arbitrary_bytes_round_trip(bytes in proptest::collection::vec(0_u8..5, 0..300)) {
             round_trip(&bytes);
         }
 
         #[test]
-        fn any_data_opens_or_fails(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_data_never_panics(data in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = decode(&mut RunModel::new().unwrap(), &data, &mut [0; 2000]);
         }
     }

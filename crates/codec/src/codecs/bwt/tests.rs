@@ -2,17 +2,17 @@ use super::*;
 use crate::test_data::{random_bytes, text};
 
 #[test]
-fn repeats_are_taken_out_only_where_that_pays() {
+fn removes_repeats_only_if_that_pays() {
     let mut state = BwtState::default();
     let once = random_bytes(100_000, 1);
-    let header = state.take_out_repeats(&once).unwrap();
+    let header = state.remove_repeats(&once).unwrap();
     assert_eq!(header, Header::new(0, 100_000));
-    let header = state.take_out_repeats(&once.repeat(2)).unwrap();
-    assert!((100_000..101_000).contains(&header.kept_bytes));
+    let header = state.remove_repeats(&once.repeat(2)).unwrap();
+    assert!((100_000..101_000).contains(&header.reduced_bytes));
 }
 
 #[test]
-fn forged_headers_and_rows_are_refused() {
+fn returns_an_error_for_forged_parameters_and_rows() {
     let raw = text(100_000, 1);
     let mut out = Vec::new();
     let mut workspace = Workspace::new();
@@ -20,40 +20,40 @@ fn forged_headers_and_rows_are_refused() {
     let params = Bwt
         .encode(&mut workspace, &raw, &settings, &mut out)
         .unwrap();
-    for kept in [0, 100_001, u32::MAX] {
+    for reduced in [0, 100_001, u32::MAX] {
         let forged = Header {
             escape: 0,
-            kept_bytes: kept,
+            reduced_bytes: reduced,
         };
         let result = Bwt.check_params(&forged.to_params(), 100_000);
         assert!(matches!(result, Err(Error::Description { .. })));
     }
-    let mut opened = vec![0; raw.len()];
+    let mut decoded = vec![0; raw.len()];
     for row in [0, 100_001, u32::MAX] {
         let mut forged = out.clone();
         forged[..4].copy_from_slice(&row.to_le_bytes());
-        let result = Bwt.decode(&mut workspace, &params, &forged, &mut opened);
-        assert_eq!(result, Err(damaged("a row outside of the block")));
+        let result = Bwt.decode(&mut workspace, &params, &forged, &mut decoded);
+        assert_eq!(result, Err(damaged("row outside the block")));
     }
-    // Another row inside the block is not noticed here, but opens safely to other bytes.
+    // Another row inside the block is not detected here, but decodes safely to other bytes.
     let mut forged = out.clone();
     forged[..4].copy_from_slice(&77_u32.to_le_bytes());
     assert_eq!(
-        Bwt.decode(&mut workspace, &params, &forged, &mut opened),
+        Bwt.decode(&mut workspace, &params, &forged, &mut decoded),
         Ok(())
     );
-    assert!(opened != raw);
+    assert!(decoded != raw);
     assert_eq!(
-        Bwt.decode(&mut workspace, &params, &out, &mut opened),
+        Bwt.decode(&mut workspace, &params, &out, &mut decoded),
         Ok(())
     );
-    assert!(opened == raw);
+    assert!(decoded == raw);
 }
 
 #[test]
-fn incompressible_blocks_give_up_at_their_length() {
+fn stops_encoding_when_the_output_reaches_the_length_of_the_block() {
     let raw = random_bytes(100_000, 5);
-    let mut out = b"kept".to_vec();
+    let mut out = b"before".to_vec();
     let settings = Settings::default();
     Bwt.encode(&mut Workspace::new(), &raw, &settings, &mut out)
         .unwrap();
@@ -61,7 +61,7 @@ fn incompressible_blocks_give_up_at_their_length() {
 }
 
 #[test]
-fn memory_is_stated_for_the_kept_length() {
+fn memory_estimate_follows_the_reduced_length() {
     let whole = Header::new(0, 1 << 26).to_params();
     let half = Header::new(0, 1 << 25).to_params();
     let memory = |params| Bwt.decode_memory_bytes(1 << 26, params);

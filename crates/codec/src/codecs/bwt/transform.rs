@@ -1,43 +1,47 @@
-//! The Burrows–Wheeler transform (1994), by the suffix sorter of the C library libsais (Grebnov, after
-//! Nong, Zhang and Chan 2009). Linear time, whatever the input.
+//! The Burrows–Wheeler transform (1994), by the suffix sorter of the C library libsais (Grebnov,
+//! after Nong, Zhang and Chan 2009). It takes linear time for any input.
 //!
-//! Why the C library: on 64 MiB of kernel source it takes 2.6 to 3.2 s, the pure Rust port
-//! `libsais-rs` 0.2.2 3.8 to 5.0 s with the same result; the port brings rayon and 743 `unsafe`, and the
-//! crate `libsais` 0.2 has a safe interface for this direction. Sorting handles trusted bytes only; the
-//! way back, which meets hostile ones, is our own safe code in `inverse.rs`.
+//! Reasons for the C library: on 64 MiB of kernel source it takes 2.6 to 3.2 s, the pure Rust port
+//! `libsais-rs` 0.2.2 3.8 to 5.0 s with the same result; the port brings rayon and 743 `unsafe`,
+//! and the crate `libsais` 0.2 has a safe interface for this direction. Sorting processes trusted
+//! bytes only. The inverse transform, which processes untrusted ones, is safe code of our own in
+//! `inverse.rs`.
 
 use libsais::BwtConstruction;
 use libsais::bwt::AuxIndicesSamplingRate;
 
-/// Rows of the sorted matrix at which the text's chains start, see `sampling_bytes`. The first is
-/// the row of the whole text. Rows count from 0, the empty suffix; so these are 1 and above.
+/// The rows of the sorted matrix at which the chains of the text start, see `sampling_bytes`. The
+/// first is the row of the whole text. Rows count from 0, the empty suffix; so these are 1 and
+/// above.
 pub(super) type Row = u32;
 
-/// At least this many bytes between chain starts, so that they cost nothing: four bytes each.
+/// The minimum number of bytes between chain starts, so that their four bytes each are negligible.
 const SAMPLING_MIN_BYTES: usize = 1 << 16;
-/// A block has at most this many chains: enough to hide the latency of memory and to open a prefix
-/// for less.
+/// A block has at most this many chains (log2): enough to hide the latency of memory and to decode
+/// a prefix faster.
 const CHAINS_MAX_LOG: u32 = 6;
 /// The same as a number.
 pub(super) const CHAINS_MAX: usize = 1 << CHAINS_MAX_LOG;
 
-/// Bytes from one chain start to the next, a power of two, for a text of `length_bytes`.
+/// The number of bytes from one chain start to the next, a power of two, for a text of
+/// `length_bytes`.
 pub(super) fn sampling_bytes(length_bytes: usize) -> usize {
     (length_bytes.next_power_of_two() >> CHAINS_MAX_LOG).max(SAMPLING_MIN_BYTES)
 }
 
-/// Number of chains of a text of `length_bytes`, 1 or more.
+/// The number of chains of a text of `length_bytes`, 1 or more.
 pub(super) fn chain_count(length_bytes: usize) -> usize {
     length_bytes.div_ceil(sampling_bytes(length_bytes)).max(1)
 }
 
-/// Memory that the sorter takes beside `suffixes`, at most, bytes.
+/// The maximum memory of the sorter beside `suffixes`, bytes.
 pub(super) const fn scratch_bytes(length_bytes: u64) -> u64 {
     length_bytes / 8 + (1 << 20)
 }
 
-/// Replaces `text` (1 to 2^30 bytes) by its transform, without the end mark, and fills `starts` with
-/// the rows of its chains. `suffixes` is scratch. `None` when there is no memory.
+/// Replaces `text` (1 to 2^30 bytes) by its transform, without the end mark, and fills `starts`
+/// with the rows of its chains. `suffixes` is scratch memory. Returns `None` when memory cannot be
+/// allocated.
 pub(super) fn forward(
     text: &mut [u8],
     suffixes: &mut Vec<i32>,

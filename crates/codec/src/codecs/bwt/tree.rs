@@ -1,33 +1,33 @@
-//! The binary tree that turns a symbol into decisions: a Huffman tree over rough symbol counts, so
-//! that frequent symbols take few decisions. The shape decides speed more than size, since every
-//! decision is predicted anyway; so counts are kept as powers of two, in four bits.
+//! The binary tree that maps a symbol to decisions: a Huffman tree over rough symbol counts, so
+//! that frequent symbols take few decisions. The shape affects speed more than size, since every
+//! decision is predicted anyway; therefore counts are stored as powers of two, in four bits.
 
 use crate::arithmetic::{BinaryCoder, PROBABILITY_BITS};
 
-/// Symbols: all bytes, also those that do not occur.
+/// All bytes are symbols, also those that do not occur.
 const SYMBOLS: usize = 256;
-/// Inner nodes, the root first.
+/// The number of inner nodes; the root is the first.
 const NODES: usize = SYMBOLS - 1;
-/// Bits of a weight's logarithm.
+/// The bits of the logarithm of a weight.
 const LOG_BITS: u32 = 4;
 const LOG_MAX: u32 = (1 << LOG_BITS) - 1;
-/// The weights add up to at most 2^23, and a subtree of depth d weighs at least the Fibonacci number
-/// d + 2 (Buro 1993): depths stay below 33. The test of every code holds it to that.
+/// The weights add up to at most 2^23, and a subtree of depth d weighs at least the Fibonacci
+/// number d + 2 (Buro 1993): depths are below 33. A test checks this for every code.
 const DEPTH_MAX: u32 = 32;
 
-/// Decisions of a code that `spread_code` tells: as many as fit.
+/// The number of decisions in a `spread_code`: as many as fit.
 const SPREAD_DEPTH: u32 = u64::BITS / 3;
 
-/// A child: an inner node (its index), or a symbol (256 + byte).
+/// A child: an inner node (its index) or a symbol (256 + byte).
 type Child = u16;
 const LEAF: Child = 256;
 
 /// The tree and the code of each symbol.
 pub(super) struct Tree {
     children: [[Child; 2]; NODES],
-    /// First decision in the highest bit.
+    /// The first decision is in the highest bit.
     codes: [u32; SYMBOLS],
-    /// The first `SPREAD_DEPTH` decisions, the first in the lowest bit, the others three bits apart.
+    /// The first `SPREAD_DEPTH` decisions, the first in the lowest bit, at intervals of three bits.
     spread_codes: [u64; SYMBOLS],
 }
 
@@ -41,12 +41,12 @@ impl Shape {
         let drop = (most | 1).ilog2().saturating_sub(LOG_MAX);
         let log = |count: u32| match count >> drop {
             0 => 0,
-            kept => kept.ilog2() as u8,
+            scaled => scaled.ilog2() as u8,
         };
         Self(counts.map(log))
     }
 
-    /// Codes the shape itself, by a small adaptive model: neighbours in the alphabet are alike.
+    /// Codes the shape itself with a small adaptive model: neighbours in the alphabet are similar.
     pub(super) fn code<C: BinaryCoder>(&self, coder: &mut C) -> Self {
         let mut counters = [[1_u32 << (PROBABILITY_BITS - 1); 1 << LOG_BITS]; 1 << LOG_BITS];
         let mut logs = [0; SYMBOLS];
@@ -72,9 +72,10 @@ impl Shape {
 }
 
 impl Tree {
-    /// Huffman's algorithm. Ties are broken by order of making, so there is one tree for a shape.
+    /// Huffman's algorithm. Ties are broken by the order of creation, so a shape has exactly one
+    /// tree.
     pub(super) fn of(shape: &Shape) -> Self {
-        // (weight, order) of what has no parent yet; order is also the child's name.
+        // (weight, order) of the nodes without a parent; the order also identifies the child.
         let mut orphans: std::collections::BinaryHeap<_> = (0..SYMBOLS)
             .map(|symbol| std::cmp::Reverse((1_u32 << shape.0[symbol], symbol)))
             .collect();
@@ -82,7 +83,7 @@ impl Tree {
         for (made, pair) in pairs.iter_mut().enumerate() {
             let mut weight = 0;
             for child in pair.iter_mut() {
-                // 256 orphans less one for each pair made: two are left each time.
+                // 256 orphans minus one for each pair: at least two are left each time.
                 if let Some(std::cmp::Reverse((weight_here, order))) = orphans.pop() {
                     weight += weight_here;
                     *child = order;
@@ -93,7 +94,8 @@ impl Tree {
         Self::from_pairs(&pairs)
     }
 
-    /// Renumbers so that the root is node 0 and parents come before children, and finds the codes.
+    /// Renumbers nodes so that the root is node 0 and parents precede children, and computes the
+    /// codes.
     fn from_pairs(pairs: &[[usize; 2]; NODES]) -> Self {
         let mut children = [[0; 2]; NODES];
         let mut codes = [0; SYMBOLS];
@@ -126,17 +128,17 @@ impl Tree {
         self.codes[usize::from(symbol)]
     }
 
-    /// The first decisions of the code of `symbol`, and zeros behind them: the first in the lowest bit, the
-    /// others three bits apart, so that three codes go into one number.
+    /// The first decisions of the code of `symbol`, padded with zeros: the first in the lowest bit,
+    /// the others at intervals of three bits, so that three codes can be interleaved in one number.
     #[inline(always)]
     pub(super) fn spread_code(&self, symbol: u8) -> u64 {
         self.spread_codes[usize::from(symbol)]
     }
 
-    /// From an inner node by one decision: to another one, or to a symbol.
+    /// Goes from an inner node to its child for `bit`: returns a symbol, or another node as `Err`.
     #[inline(always)]
     pub(super) fn step(&self, node: u8, bit: bool) -> Result<u8, u8> {
-        // Nodes are below 255: the fallback is never used, and saves the check of the index.
+        // Nodes are below 255: the fallback is never used, and avoids the check of the index.
         let pair = self.children.get(usize::from(node)).unwrap_or(&[LEAF; 2]);
         let child = pair[usize::from(bit)];
         if child < LEAF {
@@ -185,7 +187,8 @@ mod tests {
             Shape::of(&fibonacci),
             Shape::of(&std::array::from_fn(|i| 1_u32 << (i % 32))),
             Shape::of(&std::array::from_fn(|i| if i < 32 { 1 << i } else { 0 })),
-            // The deepest that four bits allow: one symbol for each power, then every other one absent.
+            // The deepest trees for four bits: one symbol for each power, then every other one
+            // absent.
             Shape(std::array::from_fn(|i| i.min(15) as u8)),
             Shape(std::array::from_fn(
                 |i| if i < 15 { i as u8 + 1 } else { 0 },
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_codes_tell_the_first_decisions() {
+    fn spread_codes_contain_the_first_decisions() {
         assert_eq!(spread(0), 0);
         assert_eq!(spread(0b1011 << 28), 0b001_001_000_001);
         for shape in shapes() {
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_come_back() {
+    fn shapes_round_trip() {
         for shape in shapes() {
             let mut out = Vec::new();
             let mut encoder = Encoder::new(&mut out);

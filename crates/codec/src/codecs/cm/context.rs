@@ -1,35 +1,35 @@
-//! The contexts in which bits are predicted, by kind of content: computed once per byte from what
-//! came before.
+//! The contexts in which bits are predicted, by kind of content: computed once per byte from the
+//! bytes before.
 //!
 //! Orders, words, and sparse contexts are those of PAQ6 and later (Mahoney, "Data Compression
-//! Explained", 4.3.2); columns and records are described there, too.
+//! Explained", 4.3.2), which also describes columns and records.
 
 use super::profile::Profile;
 
-/// What the contexts are made of.
+/// The state that the contexts are computed from.
 #[derive(Default)]
-pub(crate) struct Situation {
+pub(crate) struct ContextState {
     /// The last eight bytes, newest lowest.
     pub(crate) last: u64,
-    /// Hash of the word (letters, digits, `_`, bytes above 127) that is being written; 0 outside.
+    /// The hash of the current word (letters, digits, `_`, bytes above 127); 0 outside a word.
     word: u32,
-    /// The words before it, newest first.
+    /// The hashes of the words before it, newest first.
     words_before: [u32; 2],
-    /// Hash of the word before the last `:` or `=`.
+    /// The hash of the word before the last `:` or `=`.
     key: u32,
-    /// First byte of this line, and of the one before.
+    /// The position of the first byte of this line, and of the line before.
     line_start: usize,
     line_above: usize,
-    /// The byte that follows above, 0 when the line above is shorter.
+    /// The byte of the line above in the next column, 0 when that line is shorter.
     above: u32,
     /// The first four bytes of the line.
     line_head: u32,
-    /// Bytes so far.
+    /// The number of bytes so far.
     position: usize,
 }
 
-impl Situation {
-    /// Takes in the last byte of `history`.
+impl ContextState {
+    /// Updates the state with the last byte of `history`.
     #[inline(always)]
     pub(crate) fn next_byte(&mut self, history: &[u8]) {
         let position = history.len();
@@ -61,7 +61,7 @@ impl Situation {
         };
     }
 
-    /// Hashes of the first `CONTEXTS` contexts of the profile.
+    /// The hashes of the first `CONTEXTS` contexts of the profile.
     #[inline(always)]
     pub(crate) fn hashes<const CONTEXTS: usize>(
         &self,
@@ -163,10 +163,10 @@ impl Situation {
     }
 }
 
-/// Contexts that every profile has.
+/// The number of contexts of every profile.
 pub(crate) const CONTEXTS_MAX: usize = 16;
 
-/// Multiplicative hash of a context value; the same value in two contexts has two hashes.
+/// The multiplicative hash of a context value; it depends on the context, too.
 #[inline(always)]
 pub(crate) fn hash(value: u64, context: u32) -> u32 {
     let mixed = (value ^ value >> 29)

@@ -1,14 +1,15 @@
-//! Adaptive probabilities: the share of ones seen, fast at first and steady later.
+//! Adaptive probabilities: the frequency of 1s, with fast adaptation at first and slow adaptation
+//! later.
 
-/// Bits of a probability inside a counter; the rest counts updates.
+/// The bits of a probability in a counter; the rest counts updates.
 const PROBABILITY_BITS: u32 = 22;
 const COUNT_BITS: u32 = 32 - PROBABILITY_BITS;
 const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 
-/// Most updates counted.
+/// The maximum number of updates counted.
 pub(crate) const COUNT_MAX: u32 = COUNT_MASK;
 
-/// 2^16 / (n + 1.5): the n-th update moves the estimate this far.
+/// 2^16 / (n + 1.5): the fraction of the error by which the n-th update moves the estimate.
 static SHARE: [u16; COUNT_MASK as usize + 1] = share_table();
 
 const fn share_table() -> [u16; COUNT_MASK as usize + 1] {
@@ -21,24 +22,25 @@ const fn share_table() -> [u16; COUNT_MASK as usize + 1] {
     table
 }
 
-/// The probability of a one, 22 bits, and how many updates made it, 10 bits: the adaptive map of an
+/// The probability of a 1, 22 bits, and the number of updates, 10 bits: the adaptive map of an
 /// indirect context model (ICM in the ZPAQ specification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter(u32);
 
 impl Counter {
-    /// A counter that starts at a probability of 16 bits and trusts it as if made by `count` updates.
+    /// A counter that starts at a probability of 16 bits, as if after `count` updates.
     pub(crate) fn new(probability: u32, count: u32) -> Self {
         Self(probability << (32 - 16) | count.min(COUNT_MAX))
     }
 
-    /// The probability of a one, 16 bits.
+    /// The probability of a 1, 16 bits.
     #[inline(always)]
     pub(crate) fn probability(self) -> u32 {
         self.0 >> 16
     }
 
-    /// Learns one bit. After `limit` updates (at most `COUNT_MAX`), old ones fade.
+    /// Updates the counter with one bit. After `limit` updates (at most `COUNT_MAX`), old ones
+    /// fade.
     #[inline(always)]
     pub(crate) fn update(&mut self, bit: u32, limit: u32) {
         let count = self.0 & COUNT_MASK;
@@ -51,27 +53,27 @@ impl Counter {
     }
 }
 
-/// The probability of a one, 32 bits, that follows at a fixed rate: cheaper than a `Counter`, for maps
-/// that see many bits and start from a good guess.
+/// The probability of a 1, 32 bits, with a fixed rate: cheaper than a `Counter`, for maps that are
+/// updated often and start from a good estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Follower(u32);
+pub(crate) struct FixedRateCounter(u32);
 
-impl Follower {
+impl FixedRateCounter {
     /// Starts at a probability of 16 bits.
     pub(crate) fn new(probability: u32) -> Self {
         Self(probability << 16)
     }
 
-    /// The probability of a one, 16 bits.
+    /// The probability of a 1, 16 bits.
     #[inline(always)]
     pub(crate) fn probability(self) -> u32 {
         self.0 >> 16
     }
 
-    /// Moves the estimate by `2^-shift` of the way to the bit.
+    /// Moves the estimate by `2^-shift` of the error.
     #[inline(always)]
     pub(crate) fn update(&mut self, bit: u32, shift: u32) {
-        // All ones for a one.
+        // All bits are 1 for a 1.
         let target = bit.wrapping_neg();
         self.0 = self.0 - (self.0 >> shift) + (target >> shift);
     }
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_follows_the_share_of_ones() {
+    fn counter_converges_to_the_frequency_of_ones() {
         let mut counter = Counter::new(1 << 15, 0);
         for index in 0..3000_u32 {
             counter.update(u32::from(index % 4 == 0), 255);
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_never_leaves_its_range() {
+    fn counter_stays_in_range() {
         for bit in 0..2 {
             let mut counter = Counter::new(1 << 15, 0);
             for _ in 0..100_000 {

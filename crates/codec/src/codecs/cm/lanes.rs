@@ -1,25 +1,25 @@
-//! The two loops that most of the time goes into, over vectors of inputs and weights; and prefetching.
+//! The two loops that take most of the time, over vectors of inputs and weights; and prefetching.
 //!
 //! `unsafe` for two reasons: compiled for AVX2 the codec takes 0.82 of the time it takes with the
 //! plain loops and SSE2 (which has no 32-bit multiplication), and only intrinsics prefetch. `Plain`
-//! is the twin that says what must come out; both are tested equal.
+//! is the reference implementation; a test compares both.
 #![allow(unsafe_code)]
 
-/// Bits that products lose before they are added.
+/// The bits that products lose before they are added.
 pub(crate) const PRODUCT_SHIFT: u32 = 10;
 
-/// How weights move.
+/// The parameters of an update of weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// Products of input and step lose these bits.
+    /// The bits that products of input and step lose.
     pub(crate) shift: u32,
-    /// Largest magnitude of a weight.
-    pub(crate) most: i32,
+    /// The largest magnitude of a weight.
+    pub(crate) weight_max: i32,
 }
 
-/// Arithmetic on vectors whose length is a multiple of 8.
+/// Arithmetic on vectors of a length that is a multiple of 8.
 pub(crate) trait Lanes: Copy {
-    /// Does `work`, compiled for what the machine has.
+    /// Runs `work`, compiled for the instructions of this machine.
     fn compile_for<R>(self, work: impl FnOnce() -> R) -> R;
 
     /// For each of `rows` of the weights, the sum of the products of inputs and weights, each product
@@ -32,7 +32,7 @@ pub(crate) trait Lanes: Copy {
     ) -> [i32; R];
 
     /// In each of `rows` of the weights, adds `input * step >> shift`, rounded, to each weight, and
-    /// clamps it to `-limit..=limit`.
+    /// clamps it to `-weight_max..=weight_max`.
     fn train<const N: usize, const R: usize>(
         self,
         inputs: &[i16; N],
@@ -43,7 +43,7 @@ pub(crate) trait Lanes: Copy {
     );
 }
 
-/// Works everywhere.
+/// Portable code.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -53,7 +53,7 @@ impl Lanes for Plain {
         work()
     }
 
-    // Not inlined: where the inputs are in registers, the compiler does not form vectors.
+    // Not inlined: when the inputs are in registers, the compiler does not vectorize.
     #[inline(never)]
     fn dots<const N: usize, const R: usize>(
         self,
@@ -83,20 +83,22 @@ impl Lanes for Plain {
         for (row, step) in rows.into_iter().zip(steps) {
             for (&input, weight) in inputs.iter().zip(&mut weights[row]) {
                 let change = i32::from(input).wrapping_mul(step).wrapping_add(half) >> limits.shift;
-                *weight = weight.wrapping_add(change).clamp(-limits.most, limits.most);
+                *weight = weight
+                    .wrapping_add(change)
+                    .clamp(-limits.weight_max, limits.weight_max);
             }
         }
     }
 }
 
-/// Proof that this machine has AVX2, and the bit operations that came with it.
+/// Proof that this machine has AVX2 and the bit operations that were introduced with it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
 #[cfg(target_arch = "x86_64")]
 impl Avx2 {
-    /// `None` when this machine lacks any of them.
+    /// Returns `None` if this machine lacks any of them.
     pub(crate) fn detect() -> Option<Self> {
         let found = std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("bmi1")
@@ -146,7 +148,8 @@ mod avx2 {
     use crate::codecs::cm::lanes::{Limits, PRODUCT_SHIFT};
     use std::arch::x86_64::*;
 
-    /// What is inlined here is compiled with these features: 8 percent less time for the whole model.
+    /// Code that is inlined here is compiled with these features: 8 percent less time for the whole
+    /// model.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     pub(super) fn compile_for<R>(work: impl FnOnce() -> R) -> R {
         work()
@@ -172,7 +175,7 @@ mod avx2 {
         weights: &[[i32; N]],
         rows: [usize; R],
     ) -> [i32; R] {
-        // No closures: they would be compiled without AVX2, and not inlined.
+        // No closures: they would be compiled without AVX2 and not be inlined.
         let mut chunks = [weights[0].as_chunks::<8>().0; R];
         for (chunks, row) in chunks.iter_mut().zip(rows) {
             *chunks = weights[row].as_chunks::<8>().0;
@@ -206,8 +209,8 @@ mod avx2 {
         limits: Limits,
     ) {
         let half = _mm256_set1_epi32(1 << (limits.shift - 1));
-        let most = _mm256_set1_epi32(limits.most);
-        let least = _mm256_set1_epi32(-limits.most);
+        let most = _mm256_set1_epi32(limits.weight_max);
+        let least = _mm256_set1_epi32(-limits.weight_max);
         let shift = _mm_cvtsi32_si128(limits.shift as i32);
         for (row, step) in rows.into_iter().zip(steps) {
             let step = _mm256_set1_epi32(step);
@@ -224,17 +227,17 @@ mod avx2 {
     }
 }
 
-/// Asks for the cache line that holds `byte`. Changes nothing but time.
+/// Prefetches the cache line of `value`. Affects only time.
 #[inline(always)]
-pub(crate) fn prefetch<T>(place: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and the address is that of a reference.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = value;
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -243,16 +246,17 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn vectors_say_what_plain_loops_say() {
+    fn vector_code_matches_reference() {
         let Some(fast) = Avx2::detect() else {
             return;
         };
         for seed in 0..500 {
-            let noise = test_data::random_bytes(48 + 4 * 72 + 12, seed);
-            let inputs: [i16; 24] =
-                std::array::from_fn(|i| i16::from_le_bytes([noise[2 * i], noise[2 * i + 1]]) >> 4);
+            let random = test_data::random_bytes(48 + 4 * 72 + 12, seed);
+            let inputs: [i16; 24] = std::array::from_fn(|i| {
+                i16::from_le_bytes([random[2 * i], random[2 * i + 1]]) >> 4
+            });
             let word = |at: usize| {
-                i32::from_le_bytes([noise[at], noise[at + 1], noise[at + 2], noise[at + 3]])
+                i32::from_le_bytes([random[at], random[at + 1], random[at + 2], random[at + 3]])
             };
             let weights: [[i32; 24]; 3] = std::array::from_fn(|row| {
                 std::array::from_fn(|i| word(48 + 4 * (24 * row + i)) >> 12)
@@ -263,7 +267,7 @@ mod tests {
             let steps = [word(336) >> 13, word(340) >> 13];
             let limits = Limits {
                 shift: 14 + seed as u32 % 6,
-                most: 500_000,
+                weight_max: 500_000,
             };
             let (mut a, mut b) = (weights, weights);
             fast.train(&inputs, &mut a, rows, steps, limits);

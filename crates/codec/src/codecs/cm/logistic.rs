@@ -1,31 +1,32 @@
-//! Probabilities and log odds: `squash` and `stretch`, as tables made by integer arithmetic while
-//! compiling, so that every machine has the same ones.
+//! Probabilities and log odds: `squash` and `stretch`, as tables computed with integer arithmetic
+//! at compile time, so that they are the same on every machine.
 //!
 //! Mixing in the logistic domain is from Mahoney 2005 ("Adaptive Weighing of Context Models for
 //! Lossless Data Compression", Florida Tech CS-2005-16). Probabilities here have 16 bits where PAQ
-//! has 12: behind a match stage most bits are nearly certain, and a floor of 1/4096 would cost
+//! has 12: after the match stage most bits are nearly certain, and a minimum of 1/4096 would cost
 //! 0.003 bits for each of them.
 
 /// Log odds have 8 fraction bits.
 pub(crate) const LOGIT_ONE: i32 = 1 << 8;
-/// Largest magnitude of log odds that a mixer or an estimate yields: 12 - 1/256, a probability of
+/// The largest magnitude of the log odds of a mixer or an estimate: 12 - 1/256, a probability of
 /// about 2^-17.
 pub(crate) const LOGIT_LIMIT: i32 = 12 * LOGIT_ONE - 1;
-/// Largest magnitude of a mixer's input.
+/// The largest magnitude of the input of a mixer.
 pub(crate) const INPUT_LIMIT: i32 = 8 * LOGIT_ONE - 1;
 
-/// Number of entries of the table behind `squash`.
+/// The number of entries of the table of `squash`.
 const SQUASH_ENTRIES: usize = (LOGIT_LIMIT as usize + 1) * 2;
-/// `stretch` looks at the upper 12 of 16 bits.
+/// `stretch` uses the upper 12 of 16 bits.
 const STRETCH_ENTRIES: usize = 1 << 12;
 
-/// Fraction bits of the fixed-point numbers that the tables are made with.
+/// The fraction bits of the fixed-point numbers from which the tables are computed.
 const FRACTION_BITS: u32 = 60;
 
 static SQUASH: [u16; SQUASH_ENTRIES] = squash_table();
 static STRETCH: [i16; STRETCH_ENTRIES] = stretch_table();
 
-/// The probability (16 bits, 1..=65535) with these log odds; odds beyond the limit count as the limit.
+/// The probability (16 bits, 1..=65535) of these log odds; log odds beyond the limit count as the
+/// limit.
 #[inline(always)]
 pub(crate) fn squash(logit: i32) -> u32 {
     let index = (logit + LOGIT_LIMIT + 1).clamp(0, SQUASH_ENTRIES as i32 - 1);

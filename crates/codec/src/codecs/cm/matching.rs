@@ -1,67 +1,67 @@
-//! Match model: finds the last place where the current context occurred and predicts what came
-//! then (Mahoney, "Data Compression Explained", 4.2; MATCH in the ZPAQ specification).
+//! A match model: finds the last occurrence of the current context and predicts the byte that
+//! followed (Mahoney, "Data Compression Explained", 4.2; MATCH in the ZPAQ specification).
 //!
-//! After a wrong prediction the model stays at its place and says so: behind edited text or a
-//! changed constant the old passage often goes on. How far it is to be trusted is learned from its
-//! last hits and misses and the length matched.
+//! After a wrong prediction the model stays at its position, with a record of the miss: after
+//! edited text or a changed constant the earlier passage often continues. The probability that it
+//! is right is learned for its last hits and misses and the length matched.
 
 use super::counter::Counter;
 use super::lanes::prefetch;
 use super::logistic::stretch;
 
-/// Lengths are counted up to here.
+/// The largest length counted.
 const LENGTH_MAX: u32 = 65_535;
-/// A candidate is compared this far back at most.
+/// The maximum length of the comparison of a candidate.
 const VERIFY_MAX: usize = 48;
-/// Slots of a line, log2: which one is used depends on the last byte only.
+/// The slots of a line, log2. The last byte alone selects the slot.
 const SLOTS_LOG: u32 = 4;
-/// Length classes.
+/// The number of length classes.
 pub(crate) const LENGTH_CLASSES: usize = 16;
-/// Contexts of trust in a match, whichever bit it predicts.
-pub(crate) const TRUST_CONTEXTS: usize = LENGTH_CLASSES << MISS_BITS;
-/// Kept outcomes of bytes predicted: bits, newest lowest, 1 is a miss.
+/// The contexts of a match, for either predicted bit.
+pub(crate) const MATCH_CONTEXTS: usize = LENGTH_CLASSES << MISS_BITS;
+/// The recorded results of predicted bytes: bits, newest lowest, 1 is a miss.
 const MISS_BITS: u32 = 3;
-/// With this many misses of the last eight the place is given up.
+/// With this many misses in the last eight bytes the position is dropped.
 const MISSES_MAX: u32 = 8;
 
-/// What is known where a byte is predicted.
+/// A predicted byte and the contexts of its prediction.
 #[derive(Clone, Copy)]
 pub(crate) struct PredictedByte {
     pub(crate) byte: u8,
-    /// Class of the length matched.
+    /// The class of the length matched.
     pub(crate) class: usize,
-    /// Context of trust: length and misses.
-    pub(crate) trust: usize,
+    /// The context: length and misses.
+    pub(crate) context: usize,
 }
 
 /// One match model.
-pub(crate) struct Match {
-    /// Last position behind each hashed context.
+pub(crate) struct MatchModel {
+    /// The last position after each hashed context.
     positions: Vec<u32>,
     line_mask: usize,
-    /// Line of `positions` for the next context.
+    /// The line of `positions` for the next context.
     line: usize,
     minimum_bytes: usize,
-    /// Where the predicted byte lies; 0 means none.
-    place: usize,
+    /// The position of the predicted byte; 0 means none.
+    source: usize,
     length: u32,
     misses: u32,
-    /// 256 plus the predicted byte while its bits held, else 0.
+    /// 256 plus the predicted byte while its bits are right, else 0.
     predicted: u32,
-    /// Trust by class of length, misses, and the predicted bit.
-    trust: Vec<Counter>,
-    /// Trust by predicted byte and the node in its bits.
-    byte_trust: Vec<Counter>,
-    /// Class of the length, and where the counters for this byte start.
+    /// Counters by class of length, misses, and the predicted bit.
+    length_counters: Vec<Counter>,
+    /// Counters by predicted byte and the node in its bits.
+    byte_counters: Vec<Counter>,
+    /// The class of the length, and the index of the first counter for this byte in each table.
     class: usize,
-    trust_start: usize,
+    length_start: usize,
     byte_start: usize,
-    /// Counters in use for this bit.
-    used: usize,
-    byte_used: usize,
+    /// The indices of the counters for this bit.
+    length_index: usize,
+    byte_index: usize,
 }
 
-impl Match {
+impl MatchModel {
     pub(crate) fn new(minimum_bytes: usize, positions_log: u32) -> Self {
         let half = Counter::new(1 << 15, 0);
         Self {
@@ -69,21 +69,21 @@ impl Match {
             line_mask: (1 << (positions_log - SLOTS_LOG)) - 1,
             line: 0,
             minimum_bytes,
-            place: 0,
+            source: 0,
             length: 0,
             misses: 0,
             predicted: 0,
-            trust: vec![half; TRUST_CONTEXTS * 2],
-            byte_trust: vec![half; 256 * 8 * 4],
+            length_counters: vec![half; MATCH_CONTEXTS * 2],
+            byte_counters: vec![half; 256 * 8 * 4],
             class: 0,
-            trust_start: 0,
+            length_start: 0,
             byte_start: 0,
-            used: 0,
-            byte_used: 0,
+            length_index: 0,
+            byte_index: 0,
         }
     }
 
-    /// Class of the length matched, 0 without a prediction: for mixers.
+    /// The class of the length matched, 0 without a prediction: a context of mixers.
     #[inline(always)]
     pub(crate) fn class(&self) -> usize {
         match self.predicted {
@@ -92,20 +92,20 @@ impl Match {
         }
     }
 
-    /// The predicted byte, when at least `minimum_bytes` match.
+    /// The predicted byte, if at least `minimum_bytes` match.
     #[inline(always)]
-    pub(crate) fn guess(&self, minimum_bytes: u32) -> Option<PredictedByte> {
+    pub(crate) fn predicted_byte(&self, minimum_bytes: u32) -> Option<PredictedByte> {
         if self.predicted == 0 || self.length < minimum_bytes {
             return None;
         }
         Some(PredictedByte {
             byte: self.predicted as u8,
             class: self.class,
-            trust: self.trust_start,
+            context: self.length_start,
         })
     }
 
-    /// Drops the prediction of this byte: it is known to be wrong.
+    /// Drops the prediction of this byte if it is `byte`, which is known to be wrong.
     #[inline(always)]
     pub(crate) fn rule_out(&mut self, byte: u8) {
         if self.predicted as u8 == byte {
@@ -113,7 +113,7 @@ impl Match {
         }
     }
 
-    /// Adds what the model says of the next bit to `inputs`: log odds by length and misses, and by
+    /// Writes the predictions for the next bit to `inputs`: log odds by length and misses, and by
     /// predicted byte. `partial` is 1 followed by the `count` bits of the byte so far.
     #[inline(always)]
     pub(crate) fn predict(&mut self, partial: u32, count: u32, inputs: &mut [i16; 2]) {
@@ -125,59 +125,60 @@ impl Match {
             return;
         }
         let bit = self.predicted >> (7 - count) & 1;
-        self.used = self.trust_start << 1 | bit as usize;
-        self.byte_used = self.byte_start + count as usize;
-        let by_length = stretch(self.trust[self.used].probability());
-        let by_byte = stretch(self.byte_trust[self.byte_used].probability());
+        self.length_index = self.length_start << 1 | bit as usize;
+        self.byte_index = self.byte_start + count as usize;
+        let by_length = stretch(self.length_counters[self.length_index].probability());
+        let by_byte = stretch(self.byte_counters[self.byte_index].probability());
         *inputs = [by_length as i16, by_byte as i16];
     }
 
-    /// Learns the bit.
+    /// Updates the counters with the bit.
     #[inline(always)]
     pub(crate) fn update(&mut self, bit: u32) {
         if self.predicted != 0 {
-            self.trust[self.used].update(bit, 1023);
-            self.byte_trust[self.byte_used].update(bit, 255);
+            self.length_counters[self.length_index].update(bit, 1023);
+            self.byte_counters[self.byte_index].update(bit, 255);
         }
     }
 
-    /// Moves on to the next byte. `history` is all bytes so far; its last one was just coded.
+    /// Advances to the next byte. `history` is all bytes so far; its last one was just coded.
     #[inline(always)]
     pub(crate) fn next_byte(&mut self, history: &[u8]) {
         self.follow(history);
-        self.remember(history);
+        self.insert(history);
         self.predict_byte(history);
     }
 
-    /// Moves on behind a byte that was sure. It is not remembered: the place that predicted it is.
+    /// Advances past a byte that was coded by its flag. Its position is not inserted: the one that
+    /// predicted it is.
     #[inline(always)]
-    pub(crate) fn next_sure_byte(&mut self, history: &[u8]) {
+    pub(crate) fn next_flagged_byte(&mut self, history: &[u8]) {
         self.follow(history);
         self.find_line(history);
         self.predict_byte(history);
     }
 
-    /// Takes one step in the old passage, and notes whether it held.
+    /// Advances in the earlier passage, and records whether it predicted the byte.
     #[inline(always)]
     fn follow(&mut self, history: &[u8]) {
         let position = history.len();
-        if self.place > 0 {
-            let hit = history[self.place] == history[position - 1];
+        if self.source > 0 {
+            let hit = history[self.source] == history[position - 1];
             self.misses = (self.misses << 1 | u32::from(!hit)) & 0xFF;
             self.length = match hit {
                 true => (self.length + 1).min(LENGTH_MAX),
                 false => 0,
             };
-            self.place += 1;
+            self.source += 1;
             if self.misses.count_ones() >= MISSES_MAX {
-                self.place = 0;
+                self.source = 0;
             }
         }
     }
 
-    /// Looks for a passage unless one is known, and remembers this place.
+    /// Searches a passage unless there is one, and inserts the current position.
     #[inline(always)]
-    fn remember(&mut self, history: &[u8]) {
+    fn insert(&mut self, history: &[u8]) {
         if history.len() < self.minimum_bytes {
             self.find_line(history);
             return;
@@ -190,36 +191,36 @@ impl Match {
         self.find_line(history);
     }
 
-    /// Sets what the byte's bits are predicted from.
+    /// Sets the contexts of the next byte.
     #[inline(always)]
     fn predict_byte(&mut self, history: &[u8]) {
-        if self.place == 0 {
+        if self.source == 0 {
             self.predicted = 0;
             return;
         }
-        let byte = usize::from(history[self.place]);
+        let byte = usize::from(history[self.source]);
         let recent_misses = self.misses as usize & ((1 << MISS_BITS) - 1);
         self.predicted = 256 | byte as u32;
         self.class = length_class(self.length);
-        self.trust_start = self.class << MISS_BITS | recent_misses;
+        self.length_start = self.class << MISS_BITS | recent_misses;
         self.byte_start = (self.class / 4 * 256 + byte) * 8;
     }
 
-    /// Takes the remembered place if it matches far enough.
+    /// Uses the stored position if it matches far enough.
     fn look_up(&mut self, slot: usize, history: &[u8]) {
         let candidate = self.positions[slot] as usize;
-        if candidate == 0 || candidate >= history.len() || candidate == self.place {
+        if candidate == 0 || candidate >= history.len() || candidate == self.source {
             return;
         }
         let length = common_suffix(&history[..candidate], history);
         if length >= self.minimum_bytes {
-            self.place = candidate;
+            self.source = candidate;
             self.length = length as u32;
             self.misses = 0;
         }
     }
 
-    /// Slot of the context that `history` ends with. Its line was found one byte ago.
+    /// The slot of the context at the end of `history`. Its line was found one byte before.
     #[inline(always)]
     fn slot(&self, history: &[u8]) -> usize {
         let last = history.last().copied().unwrap_or(0);
@@ -227,7 +228,7 @@ impl Match {
         self.line << SLOTS_LOG | in_line as usize
     }
 
-    /// Finds the line of slots for the next byte and asks for it, so that it is here by then.
+    /// Finds the line of slots for the next byte and prefetches it.
     #[inline(always)]
     fn find_line(&mut self, history: &[u8]) {
         let Some(start) = (history.len() + 1).checked_sub(self.minimum_bytes) else {
@@ -245,13 +246,13 @@ impl Match {
     }
 }
 
-/// Length of what both end with, up to `VERIFY_MAX`.
+/// The length of the common suffix, up to `VERIFY_MAX`.
 fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let pairs = a.iter().rev().zip(b.iter().rev());
     pairs.take(VERIFY_MAX).take_while(|(x, y)| x == y).count()
 }
 
-/// Classes grow with the length, finely at first.
+/// The class of a length: finer for short lengths.
 fn length_class(length: u32) -> usize {
     let class = match length {
         0 => 0,
@@ -267,14 +268,14 @@ fn length_class(length: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// Runs a model over `history`; returns how many bytes it predicted right and wrong.
+    /// Runs a model over `history`; returns the numbers of right and wrong predictions.
     fn score(history: &[u8], minimum_bytes: usize) -> (usize, usize) {
-        let mut model = Match::new(minimum_bytes, 12);
+        let mut model = MatchModel::new(minimum_bytes, 12);
         let (mut right, mut wrong) = (0, 0);
         for position in 1..history.len() {
             model.next_byte(&history[..position]);
-            if let Some(guess) = model.guess(0) {
-                match guess.byte == history[position] {
+            if let Some(predicted) = model.predicted_byte(0) {
+                match predicted.byte == history[position] {
                     true => right += 1,
                     false => wrong += 1,
                 }
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_are_followed_beyond_a_changed_byte() {
+    fn continues_after_a_changed_byte() {
         let passage = crate::test_data::random_bytes(1000, 4);
         let mut history = [&passage[..], &passage[..]].concat();
         assert_eq!(score(&history, 6), (994, 0));

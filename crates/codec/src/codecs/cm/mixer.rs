@@ -1,22 +1,23 @@
-//! Gated logistic mixing: a weighted sum of log odds whose weights learn online to spend fewer bits,
-//! with sets of weights chosen by small contexts, and a second mixer over what the sets say
-//! (Mahoney 2005; two layers as in PAQ7 and later, described in "Data Compression Explained", 4.3).
+//! Gated logistic mixing: a weighted sum of log odds, whose weights are trained online to spend
+//! fewer bits, with sets of weights selected by small contexts, and a second mixer over the outputs
+//! of the sets (Mahoney 2005; two layers as in PAQ7 and later, described in "Data Compression
+//! Explained", 4.3).
 
 use super::lanes::{Lanes, Limits, PRODUCT_SHIFT};
 use super::logistic::{INPUT_LIMIT, LOGIT_LIMIT, squash};
 
 /// A weight of one.
 pub(crate) const WEIGHT_ONE: i32 = 1 << 16;
-/// Largest magnitude of a weight. `INPUT_LIMIT * WEIGHT_LIMIT` fits in 31 bits.
+/// The largest magnitude of a weight. `INPUT_LIMIT * WEIGHT_LIMIT` fits in 31 bits.
 const WEIGHT_LIMIT: i32 = 8 * WEIGHT_ONE - 1;
 const _: () = assert!((INPUT_LIMIT as i64) * (WEIGHT_LIMIT as i64) < 1 << 31);
 const _: () = assert!(64 * ((INPUT_LIMIT as i64 * WEIGHT_LIMIT as i64) >> PRODUCT_SHIFT) < 1 << 31);
 
-/// Largest learning rate: an error of 16 bits times this times an input must fit in 31 bits.
+/// The largest learning rate: an error of 16 bits times this times an input must fit in 31 bits.
 pub(crate) const RATE_MAX: i32 = 15;
 const _: () = assert!(65_535 * (RATE_MAX as i64) * (INPUT_LIMIT as i64) < 1 << 31);
 
-/// `SETS` groups of weights over the same inputs. In each group a context chooses the weights.
+/// `SETS` groups of weights over the same inputs. In each group, a context selects the weights.
 pub(crate) struct Mixer<L, const INPUTS: usize, const SETS: usize> {
     lanes: L,
     weights: Vec<[i32; INPUTS]>,
@@ -24,7 +25,7 @@ pub(crate) struct Mixer<L, const INPUTS: usize, const SETS: usize> {
     starts: [usize; SETS],
     /// Rows in use for this bit.
     rows: [usize; SETS],
-    /// What each group says, log odds.
+    /// The estimate of each group, log odds.
     logits: [i32; SETS],
     shift: u32,
 }
@@ -48,7 +49,7 @@ impl<L: Lanes, const INPUTS: usize, const SETS: usize> Mixer<L, INPUTS, SETS> {
         }
     }
 
-    /// Mixes with the rows that `contexts` choose; returns one verdict per group, log odds.
+    /// Mixes with the rows that `contexts` select; returns one estimate per group, log odds.
     #[inline(always)]
     pub(crate) fn mix(&mut self, inputs: &[i16; INPUTS], contexts: [usize; SETS]) -> &[i32; SETS] {
         for (set, context) in contexts.into_iter().enumerate() {
@@ -60,32 +61,32 @@ impl<L: Lanes, const INPUTS: usize, const SETS: usize> Mixer<L, INPUTS, SETS> {
         &self.logits
     }
 
-    /// What each group said last, log odds.
+    /// The last estimate of each group, log odds.
     #[inline(always)]
-    pub(crate) fn verdicts(&self) -> &[i32; SETS] {
+    pub(crate) fn estimates(&self) -> &[i32; SETS] {
         &self.logits
     }
 
-    /// Teaches each group the bit that came, for the error it made itself.
+    /// Trains each group with the bit, for its own error.
     #[inline(always)]
     pub(crate) fn update(&mut self, inputs: &[i16; INPUTS], bit: u32, rate: i32) {
         let steps = self.logits.map(|logit| error(logit, bit) * rate);
         let limits = Limits {
             shift: self.shift,
-            most: WEIGHT_LIMIT,
+            weight_max: WEIGHT_LIMIT,
         };
         self.lanes
             .train(inputs, &mut self.weights, self.rows, steps, limits);
     }
 }
 
-/// How far odds were off a bit, 16 bits and a sign.
+/// The error of log odds for a bit, 16 bits and a sign.
 #[inline(always)]
 fn error(logit: i32, bit: u32) -> i32 {
     ((bit << 16) as i32 - bit as i32) - squash(logit) as i32
 }
 
-/// The second layer: mixes the verdicts of the groups.
+/// The second layer: mixes the estimates of the groups.
 pub(crate) struct FinalMixer<const SETS: usize> {
     weights: Vec<[i32; SETS]>,
     row: usize,
@@ -103,23 +104,23 @@ impl<const SETS: usize> FinalMixer<SETS> {
 
     /// The final log odds.
     #[inline(always)]
-    pub(crate) fn mix(&mut self, verdicts: &[i32; SETS], context: usize) -> i32 {
+    pub(crate) fn mix(&mut self, estimates: &[i32; SETS], context: usize) -> i32 {
         self.row = context;
         let weights = &self.weights[context];
         let mut sum = 0_i64;
-        for (&verdict, &weight) in verdicts.iter().zip(weights) {
-            sum += i64::from(verdict) * i64::from(weight);
+        for (&estimate, &weight) in estimates.iter().zip(weights) {
+            sum += i64::from(estimate) * i64::from(weight);
         }
         self.logit = ((sum >> 16) as i32).clamp(-LOGIT_LIMIT, LOGIT_LIMIT);
         self.logit
     }
 
-    /// Learns the bit.
+    /// Trains the weights with the bit.
     #[inline(always)]
-    pub(crate) fn update(&mut self, verdicts: &[i32; SETS], bit: u32, rate: i32) {
+    pub(crate) fn update(&mut self, estimates: &[i32; SETS], bit: u32, rate: i32) {
         let step = i64::from(error(self.logit, bit) * rate);
-        for (&verdict, weight) in verdicts.iter().zip(&mut self.weights[self.row]) {
-            let change = (i64::from(verdict) * step + (1 << 17)) >> 18;
+        for (&estimate, weight) in estimates.iter().zip(&mut self.weights[self.row]) {
+            let change = (i64::from(estimate) * step + (1 << 17)) >> 18;
             *weight = (*weight + change as i32).clamp(-WEIGHT_LIMIT, WEIGHT_LIMIT);
         }
     }
@@ -132,11 +133,11 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn a_mixer_learns_which_input_to_trust() {
+    fn mixer_learns_which_input_predicts() {
         let mut mixer = Mixer::<Plain, 16, 1>::new(Plain, [1], WEIGHT_ONE / 16, 18);
-        let noise = test_data::random_bytes(4000, 1);
+        let random = test_data::random_bytes(4000, 1);
         let mut cost = 0.0;
-        for (index, pair) in noise.chunks_exact(2).enumerate() {
+        for (index, pair) in random.chunks_exact(2).enumerate() {
             let bit = u32::from(pair[0] & 1);
             let mut inputs = [0; 16];
             inputs[3] = if bit == 1 { 300 } else { -300 };

@@ -1,28 +1,19 @@
-//! Context mixing, the densest codec. It predicts every bit from many contexts at once and
-//! codes it arithmetically; opening takes the same time as squeezing.
+//! Codec 8: context mixing, the densest codec. The README beside this file describes the model and
+//! its sources; `docs/codec-cm.md` specifies everything that a decoder must know, and
+//! `tests/reference/cm.rs` is a decoder written from it.
 //!
-//! From published ideas: Mahoney's "Data Compression Explained" (2010-2013), his report on PAQ
-//! (Florida Tech CS-2005-16, 2005), and the specification of ZPAQ level 2 (2015). Per bit:
-//!
-//! ```text
-//! context ── bit histories (table, history) ── what they are worth (counter) ─┐
-//! matching ── what came after the last same context ──────────────────────────┤
-//!                       final odds (apm) ── two layers of weights (mixer) <───┘
-//! ```
-//!
-//! and inside long matches one flag per byte (`byte_flag`). Encoder and decoder (`run`) drive the same
-//! `Predictor`. Parameters: level, profile (`profile`), raw length.
+//! Encoder and decoder (`coding`) drive the same `Predictor`. Decoding takes the same time as
+//! encoding. Parameters: level, profile (`profile`), raw length.
 //!
 //! Damaged payloads cannot break the model: it is built from decoded bits only, and any sequence of
 //! bits is a valid one.
-//!
-//! `docs/codec-cm.md` says all that a decoder must know, and `tests/reference/cm.rs` is one written from it.
 
 mod apm;
+mod bit_history;
 mod byte_flag;
+mod coding;
 mod context;
 mod counter;
-mod history;
 pub(crate) mod lanes;
 mod logistic;
 mod matching;
@@ -30,7 +21,6 @@ mod mixer;
 mod model;
 mod predictor;
 mod profile;
-mod run;
 mod table;
 
 use crate::codec::{
@@ -45,7 +35,7 @@ use model::{LEVEL_DEFAULT, LEVEL_MAX, Model};
 use profile::Profile;
 use table::TableMemory;
 
-/// Context mixing.
+/// The codec `cm`.
 pub(crate) struct Cm;
 
 impl CodecId {
@@ -58,7 +48,7 @@ impl Codec for Cm {
         CodecDescription {
             id: CodecId::CM,
             name: "cm",
-            summary: "context mixing: the densest, opens as slowly as it squeezes",
+            summary: "context mixing: the densest, decodes as slowly as it encodes",
             levels: 1..=i32::from(LEVEL_MAX),
             default_level: i32::from(LEVEL_DEFAULT),
         }
@@ -74,9 +64,9 @@ impl Codec for Cm {
         checked_level(self, settings)?;
         let profile = choose_profile(workspace.large_state::<TableMemory>(CodecId::CM), raw)?;
         let model = self.model(raw.len() as u64, settings, profile);
-        // Most blocks take less; a longer output only costs a copy.
+        // Most blocks need less; a longer output only costs a copy.
         reserve(CodecId::CM, out, raw.len() / 2 + 64)?;
-        run::squeeze(
+        coding::encode(
             workspace.large_state::<TableMemory>(CodecId::CM),
             model,
             raw,
@@ -93,7 +83,7 @@ impl Codec for Cm {
         out: &mut [u8],
     ) -> Result<()> {
         let model = Model::from_params(params, out.len() as u64)?;
-        let decoder = run::open(
+        let decoder = coding::decode(
             workspace.large_state::<TableMemory>(CodecId::CM),
             model,
             data,
@@ -101,7 +91,7 @@ impl Codec for Cm {
         )?;
         match decoder.is_exhausted() {
             true => Ok(()),
-            false => Err(run::damaged("bytes after the end")),
+            false => Err(coding::damaged("bytes after the end")),
         }
     }
 
@@ -114,7 +104,7 @@ impl Codec for Cm {
         out: &mut [u8],
     ) -> Result<()> {
         let model = Model::from_params(params, raw_length_bytes)?;
-        run::open(
+        coding::decode(
             workspace.large_state::<TableMemory>(CodecId::CM),
             model,
             data,
@@ -156,8 +146,8 @@ impl Codec for Cm {
     }
 }
 
-/// The profile that makes the least of a sample, by the lightest model: costs a few parts in a
-/// thousand of a large block's time.
+/// Chooses the profile with the smallest result on a sample, by the lightest model. This takes a
+/// few parts in a thousand of the time for a large block.
 fn choose_profile(memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
     let sample = profile::sample(raw);
     let candidates = Profile::candidates(&sample);
@@ -173,7 +163,7 @@ fn choose_profile(memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
             raw_length_bytes: sample.len() as u32,
         };
         let mut trial = Vec::new();
-        run::squeeze(memory, model, &sample, &mut trial)?;
+        coding::encode(memory, model, &sample, &mut trial)?;
         if trial.len() < best.0 {
             best = (trial.len(), profile);
         }

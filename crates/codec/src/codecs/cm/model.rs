@@ -1,64 +1,66 @@
-//! All that encoder and decoder must agree on, and what memory follows from it.
+//! The parameters that encoder and decoder share, and the memory that follows from them.
 
 use super::profile::Profile;
 use super::table::{LINE_BYTES, LINES_LOG_MAX, LINES_LOG_MIN};
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// Levels, from fast to dense.
+/// The levels, from fast to dense.
 pub(crate) const LEVEL_MAX: u8 = 3;
 pub(crate) const LEVEL_DEFAULT: u8 = 2;
 
-/// What a level may take.
-pub(crate) struct Effort {
-    /// Lines of the table of histories, log2 of the most.
+/// The settings of a level.
+pub(crate) struct LevelSettings {
+    /// The maximum number of lines of the table of histories, log2.
     lines_log_max: u32,
-    /// Matches of this length make a byte all but sure: see `sure`.
-    pub(crate) sure_bytes: u32,
+    /// The match length from which bytes are coded by one flag: see `byte_flag`.
+    pub(crate) flag_match_bytes: u32,
 }
 
-/// By level. At level 2, twice the lines gain 0.3 percent on executables; with four times, a sixth
-/// of all samples stand at prefetches that wait for page walks.
-const EFFORTS: [Effort; LEVEL_MAX as usize] = [
-    Effort {
+/// By level. At level 2, twice the lines save 0.3 percent on executables; with four times, a sixth
+/// of all samples of a profiler are at prefetches that wait for page walks.
+const LEVEL_SETTINGS: [LevelSettings; LEVEL_MAX as usize] = [
+    LevelSettings {
         lines_log_max: 20,
-        sure_bytes: 32,
+        flag_match_bytes: 32,
     },
-    Effort {
+    LevelSettings {
         lines_log_max: 21,
-        sure_bytes: 32,
+        flag_match_bytes: 32,
     },
-    Effort {
+    LevelSettings {
         lines_log_max: 22,
-        sure_bytes: 64,
+        flag_match_bytes: 64,
     },
 ];
-const _: () = assert!(EFFORTS[LEVEL_MAX as usize - 1].lines_log_max <= LINES_LOG_MAX);
+const _: () = assert!(LEVEL_SETTINGS[LEVEL_MAX as usize - 1].lines_log_max <= LINES_LOG_MAX);
 
-/// Lines per raw byte that pay, log2: every byte touches two of each context.
+/// The useful number of lines per raw byte, log2: every byte accesses two of each context.
 const LINES_PER_BYTE_LOG: u32 = 2;
-/// Most positions that a match model remembers, log2; and the fewest.
+/// The maximum and the minimum number of positions in a match model, log2.
 const POSITIONS_LOG_MAX: u32 = 20;
 const POSITIONS_LOG_MIN: u32 = 10;
-/// Bytes of a remembered position, in both match models.
+/// The bytes of a position, in both match models.
 const POSITION_BYTES: u64 = 2 * 4;
-/// Contexts of direct maps, log2: those of order 1 are byte and partial byte, and short blocks keep
-/// the lower bits.
+/// The contexts of direct maps, log2: those of order 1 are byte and partial byte; short blocks use
+/// only the lower bits.
 const DIRECT_LOG_MIN: u32 = 8;
 const DIRECT_LOG_MAX: u32 = 16;
-/// Bytes of a direct context in all maps together: a row of the refining map and three counters.
+/// The bytes of a direct context in all maps together: a row of the refining map and three
+/// counters.
 const DIRECT_BYTES: u64 = 64 + 3 * 4;
-/// Memory beside the table of histories and the match models, bytes, upper bound: weights of three sets
-/// 64 KiB, the second refining map 256 KiB, trust in bytes 64 KiB, worth of histories 16 KiB.
+/// The memory beside the table of histories and the match models, bytes, upper bound: weights of
+/// three sets 64 KiB, the second refining map 256 KiB, counters of predicted bytes 64 KiB,
+/// probabilities of histories 16 KiB.
 const FIXED_BYTES: u64 = 512 << 10;
 
-/// A model, as the parameters of a block state it.
+/// A model, as stated by the parameters of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) level: u8,
     pub(crate) profile: Profile,
-    /// In the parameters, too, so that a forged length does not open to something else: the last
-    /// bytes of a block may cost no payload at all.
+    /// Also in the parameters, so that a forged length does not decode to something else: the last
+    /// bytes of a block may need no payload at all.
     pub(crate) raw_length_bytes: u32,
 }
 
@@ -76,11 +78,11 @@ impl Model {
     pub(crate) fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
         let [level, profile, a, b, c, d] = params.to_array()?;
         if !(1..=LEVEL_MAX).contains(&level) {
-            return Err(refused("cm level", u64::from(level)));
+            return Err(invalid_field("cm level", u64::from(level)));
         }
         let stated = u32::from_le_bytes([a, b, c, d]);
         if u64::from(stated) != raw_length_bytes {
-            return Err(refused("cm raw length", u64::from(stated)));
+            return Err(invalid_field("cm raw length", u64::from(stated)));
         }
         Ok(Self {
             level,
@@ -89,31 +91,31 @@ impl Model {
         })
     }
 
-    /// Settings of the level.
-    pub(crate) fn effort(self) -> &'static Effort {
-        let row = usize::from(self.level).clamp(1, EFFORTS.len()) - 1;
-        &EFFORTS[row]
+    /// The settings of the level.
+    pub(crate) fn level_settings(self) -> &'static LevelSettings {
+        let row = usize::from(self.level).clamp(1, LEVEL_SETTINGS.len()) - 1;
+        &LEVEL_SETTINGS[row]
     }
 
-    /// Lines of the table of histories, log2.
+    /// The number of lines of the table of histories, log2.
     pub(crate) fn lines_log(self) -> u32 {
         (self.raw_length_log() + LINES_PER_BYTE_LOG)
-            .clamp(LINES_LOG_MIN, self.effort().lines_log_max)
+            .clamp(LINES_LOG_MIN, self.level_settings().lines_log_max)
     }
 
-    /// Positions that each match model remembers, log2.
+    /// The number of positions in each match model, log2.
     pub(crate) fn positions_log(self) -> u32 {
         self.raw_length_log()
             .clamp(POSITIONS_LOG_MIN, POSITIONS_LOG_MAX)
     }
 
-    /// Contexts of maps that are indexed directly, log2. All of order 1 in large blocks; short ones
-    /// would take longer to clear them than to fill them.
+    /// The number of contexts of maps that are indexed directly, log2. All of order 1 in large
+    /// blocks; in short ones it would take longer to clear them than to fill them.
     pub(crate) fn direct_log(self) -> u32 {
         self.raw_length_log().clamp(DIRECT_LOG_MIN, DIRECT_LOG_MAX)
     }
 
-    /// Working memory, bytes, to squeeze as to open.
+    /// The working memory, bytes, for encoding and for decoding.
     pub(crate) fn memory_bytes(self) -> u64 {
         ((LINE_BYTES as u64) << self.lines_log())
             + (POSITION_BYTES << self.positions_log())
@@ -121,13 +123,13 @@ impl Model {
             + FIXED_BYTES
     }
 
-    /// Bits of the raw length as a number.
+    /// The number of bits of the raw length.
     fn raw_length_log(self) -> u32 {
         u32::BITS - self.raw_length_bytes.max(1).leading_zeros()
     }
 }
 
-fn refused(field: &'static str, value: u64) -> Error {
+fn invalid_field(field: &'static str, value: u64) -> Error {
     Error::Description { field, value }
 }
 
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_come_back_and_forged_ones_are_refused() {
+    fn parameters_round_trip_and_forged_ones_are_errors() {
         for level in 1..=LEVEL_MAX {
             for profile in [Profile::Text, Profile::Binary] {
                 let model = Model {
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_length_and_is_bounded() {
+    fn memory_grows_with_the_length_and_is_bounded() {
         let memory = |level, raw_length_bytes| {
             Model {
                 level,

@@ -1,4 +1,4 @@
-//! Which set of contexts suits a block.
+//! Selects the set of contexts for a block.
 
 use crate::sample::histogram;
 
@@ -17,7 +17,7 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// The byte that archives store: 0 text, 1 binary, 2 and above a stride.
+    /// The number in archives: 0 text, 1 binary, 2 and above a stride.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Text => 0,
@@ -26,7 +26,7 @@ impl Profile {
         }
     }
 
-    /// The profile with this number. Every byte is one.
+    /// The profile with this number. Every byte is valid.
     pub(crate) fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Text,
@@ -45,7 +45,7 @@ impl Profile {
             .filter(|(byte, _)| matches!(byte, 9 | 10 | 13 | 32..=126))
             .map(|(_, &count)| count as usize)
             .sum::<usize>();
-        if text >= sample.len() - sample.len() / SURELY_TEXT_SHARE {
+        if text >= sample.len() - sample.len() / OTHER_BYTES_ONE_IN {
             return vec![Self::Text];
         }
         let mut candidates = vec![Self::Binary];
@@ -59,11 +59,11 @@ impl Profile {
     }
 }
 
-/// A sample with less than one byte in this many that is not text needs no trial.
-const SURELY_TEXT_SHARE: usize = 64;
-/// Longest record looked for.
+/// A sample with less than one byte in this many that is not text is text without a trial.
+const OTHER_BYTES_ONE_IN: usize = 64;
+/// The longest record that is detected.
 const STRIDE_MAX_BYTES: usize = 255;
-/// A stride must repeat this share, one byte in so many.
+/// A stride must repeat at least one byte in this many.
 const STRIDE_SHARE: usize = 12;
 
 /// The distance at which bytes repeat most often. Runs repeat at any distance and do not count.
@@ -79,17 +79,17 @@ fn stride(sample: &[u8]) -> Option<usize> {
         }
     }
     let most = repeats.iter().max().copied().unwrap_or(0);
-    // Multiples of the stride repeat as often, give or take.
+    // Multiples of the stride repeat about as often.
     let stride = repeats.iter().position(|&count| count >= most - most / 8)?;
     (most >= (sample.len() / STRIDE_SHARE).max(1)).then_some(stride)
 }
 
-/// Blocks shorter than this are their own sample, and need no trial.
+/// Shorter blocks are their own sample, and need no trial.
 pub(crate) const TRIAL_MIN_BYTES: usize = 64 << 10;
 const PIECES: usize = 4;
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Pieces spread over a block; all of it when it is short.
+/// The sample: pieces spread over a block, or all of it when it is short.
 pub(crate) fn sample(raw: &[u8]) -> Vec<u8> {
     if raw.len() <= PIECES * PIECE_BYTES {
         return raw.to_vec();
@@ -107,19 +107,19 @@ mod tests {
     use crate::test_data;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         for number in 0..=255 {
             assert_eq!(Profile::from_number(number).number(), number);
         }
     }
 
     #[test]
-    fn text_and_records_are_recognised() {
+    fn detects_text_and_records() {
         let text = test_data::text(100_000, 1);
         assert_eq!(Profile::candidates(&text), [Profile::Text]);
-        let noise = test_data::random_bytes(100_000, 1);
-        assert_eq!(Profile::candidates(&noise), [Profile::Binary]);
-        let mut records = noise;
+        let random = test_data::random_bytes(100_000, 1);
+        assert_eq!(Profile::candidates(&random), [Profile::Binary]);
+        let mut records = random;
         for (index, byte) in records.iter_mut().enumerate() {
             if index % 24 < 6 {
                 *byte = 200 + (index % 24) as u8;

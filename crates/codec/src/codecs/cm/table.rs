@@ -1,46 +1,47 @@
 //! The hash table of bit histories, shared by all contexts of a model.
 //!
-//! A context has one bucket per nibble: 15 states, one for each node of the binary tree that the
-//! four bits walk down, so a context touches two cache lines per byte, not eight (Mahoney, "Data
+//! A context has one bucket per nibble: 15 states, one for each node of the binary tree of the four
+//! bits. A context therefore touches two cache lines per byte, not eight (Mahoney, "Data
 //! Compression Explained", 4.1.3.3; hash table layout of the ICM in the ZPAQ specification). A line
-//! of 64 bytes holds four buckets: four check bytes, then four times 15 states.
+//! of 64 bytes contains four buckets: four check bytes, then four times 15 states.
 
-use super::history::State;
+use super::bit_history::HistoryState;
 use super::lanes::prefetch;
 
-/// Bytes of a line: that of a cache line on the machines that matter.
+/// The bytes of a line: a cache line of common machines.
 pub(crate) const LINE_BYTES: usize = 64;
-/// Buckets of a line.
+/// The buckets of a line.
 const WAYS: usize = 4;
-/// States of a bucket: nodes of a binary tree of four levels.
+/// The states of a bucket: the nodes of a binary tree of four levels.
 pub(crate) const NODES: usize = 15;
 const _: () = assert!(WAYS * (1 + NODES) == LINE_BYTES);
 
-/// The second nibble's line differs from the first one's in these bits only: both lie in one page.
+/// The line of the second nibble differs from that of the first one only in these bits: both are in
+/// one page.
 const NIBBLE_SPREAD_MASK: usize = 63;
 
-/// Smallest and largest size, log2 of lines.
+/// The smallest and the largest size, log2 of lines.
 pub(crate) const LINES_LOG_MIN: u32 = 10;
 pub(crate) const LINES_LOG_MAX: u32 = 24;
 
-/// Memory of a table; kept between blocks, cleared for each.
+/// The memory of a table, reused from block to block and cleared for each.
 #[derive(Default)]
 pub(crate) struct TableMemory {
     bytes: Vec<u8>,
 }
 
 impl TableMemory {
-    /// A cleared table of `1 << lines_log` lines; `None` when there is no memory.
+    /// Returns a cleared table of `1 << lines_log` lines; `None` when memory cannot be allocated.
     pub(crate) fn table(&mut self, lines_log: u32) -> Option<Table<'_>> {
         let wanted = LINE_BYTES << lines_log;
         // One line more, so that the table can start at a cache line.
-        let taken = wanted + LINE_BYTES;
-        if self.bytes.capacity() < taken {
+        let allocated = wanted + LINE_BYTES;
+        if self.bytes.capacity() < allocated {
             self.bytes = Vec::new();
-            self.bytes.try_reserve_exact(taken).ok()?;
+            self.bytes.try_reserve_exact(allocated).ok()?;
         }
         self.bytes.clear();
-        self.bytes.resize(taken, 0);
+        self.bytes.resize(allocated, 0);
         let start = self.bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
         Some(Table {
             bytes: &mut self.bytes[start..start + wanted],
@@ -55,25 +56,25 @@ pub(crate) struct Table<'a> {
     shift: u32,
 }
 
-/// Where a bucket's states start. `Slot::default()` is a valid place, too.
+/// The offset of the states of a bucket. `Slot::default()` is valid, too.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Slot(u32);
 
 impl Table<'_> {
-    /// The line for a context hash, and for the second nibble also the first one plus 16.
+    /// The line for a context hash; for the second nibble also depends on the first one plus 16.
     #[inline(always)]
     fn line(&self, hash: u32, nibble: u32) -> usize {
         (hash >> self.shift) as usize ^ ((nibble as usize * 2) & NIBBLE_SPREAD_MASK)
     }
 
-    /// Asks for the line that `bucket` will need.
+    /// Prefetches the line that `bucket` will access.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32, nibble: u32) {
         prefetch(&self.bytes[self.line(hash, nibble) * LINE_BYTES]);
     }
 
-    /// Finds the bucket of a context, or makes room by dropping the line's least used one. `nibble`
-    /// is 0 for the first nibble of a byte, and 16 to 31 after it.
+    /// Finds the bucket of a context, or replaces the least used one of the line. `nibble` is 0 for
+    /// the first nibble of a byte, and 16 to 31 for the second one.
     #[inline(always)]
     pub(crate) fn bucket(&mut self, hash: u32, nibble: u32) -> Slot {
         let start = self.line(hash, nibble) * LINE_BYTES;
@@ -92,23 +93,23 @@ impl Table<'_> {
         Slot((start + WAYS + way * NODES) as u32)
     }
 
-    /// The history at a node (0..15) of a bucket. Histories are read and written in place: copies of
-    /// the buckets for the length of a nibble took half as long again, as bytes just stored had to
+    /// The history at a node (0..15) of a bucket. Histories are read and written in place: copying
+    /// buckets for the duration of a nibble took half as long again, since bytes just stored had to
     /// be loaded as words.
     #[inline(always)]
-    pub(crate) fn state(&self, slot: Slot, node: usize) -> State {
+    pub(crate) fn state(&self, slot: Slot, node: usize) -> HistoryState {
         self.bytes[slot.0 as usize + node]
     }
 
     /// Replaces the history at a node.
     #[inline(always)]
-    pub(crate) fn set_state(&mut self, slot: Slot, node: usize, state: State) {
+    pub(crate) fn set_state(&mut self, slot: Slot, node: usize, state: HistoryState) {
         self.bytes[slot.0 as usize + node] = state;
     }
 }
 
-/// Index of the lowest byte of `word` that equals `byte`: bytes become zero where equal, and the
-/// lowest zero byte is the lowest one that a subtraction borrows from.
+/// The index of the lowest byte of `word` that equals `byte`: bytes become zero where equal, and
+/// the lowest zero byte is the lowest one that a subtraction borrows from.
 #[inline(always)]
 fn first_equal_byte(word: u32, byte: u8) -> Option<usize> {
     let differing = word ^ (u32::from(byte) * 0x0101_0101);
@@ -116,7 +117,7 @@ fn first_equal_byte(word: u32, byte: u8) -> Option<usize> {
     (zero != 0).then_some(zero.trailing_zeros() as usize / 8)
 }
 
-/// The bucket whose first node, which every bit comes by, has seen least.
+/// The bucket whose first node, which every bit passes, has the shortest history.
 #[inline(always)]
 fn least_used(line: &[u8]) -> usize {
     let use_count = |way: usize| u32::from(line[WAYS + way * NODES]) << 2 | way as u32;
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_finds_its_bucket_again() {
+    fn contexts_find_their_buckets_again() {
         let mut memory = TableMemory::default();
         let mut table = memory.table(LINES_LOG_MIN).unwrap();
         for context in 0..100_u32 {
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_used_bucket_makes_room_and_memory_comes_back_cleared() {
+    fn replaces_the_least_used_bucket_and_clears_reused_memory() {
         let mut memory = TableMemory::default();
         let mut table = memory.table(LINES_LOG_MIN).unwrap();
         for check in 0..4 {
@@ -163,8 +164,8 @@ mod tests {
         }
         assert_eq!(table.bucket(99, 0).0, table.bucket(99, 0).0);
         assert_eq!(table.bucket(99, 0).0 as usize, WAYS + NODES);
-        let kept = table.bucket(2, 0);
-        assert_eq!(table.state(kept, 0), 7);
+        let found = table.bucket(2, 0);
+        assert_eq!(table.state(found, 0), 7);
         let mut table = memory.table(LINES_LOG_MIN).unwrap();
         let slot = table.bucket(2, 0);
         assert_eq!(table.state(slot, 0), 0);

@@ -1,35 +1,35 @@
-//! LZ4 encoder. Two match finders behind one way to write sequences: a single-probe hash table
-//! (level 1) and hash chains with one byte of lazy evaluation (levels 2 to 9, 2^level candidates).
-//! Words are read in little-endian order whatever the machine, so the bytes are the same everywhere.
+//! The LZ4 encoder, with two match finders: a single-probe hash table (level 1), and hash chains
+//! with one byte of lazy evaluation (levels 2 to 9, 2^level candidates). Words are read in
+//! little-endian order on every machine, so the bytes are the same everywhere.
 
-/// Shortest match the format can say.
+/// The shortest match of the format.
 const MIN_MATCH_BYTES: usize = 4;
-/// The format's end rules: the last match starts this many bytes before the end or earlier ...
+/// End rules of the format: the last match starts at least this many bytes before the end,
 const MATCH_START_MARGIN_BYTES: usize = 12;
-/// ... and the last bytes are literals.
+/// and at least the last bytes are literals.
 const LAST_LITERALS_BYTES: usize = 5;
-/// Largest distance, from the two-byte offset.
+/// The largest distance, limited by the two-byte offset.
 const MAX_DISTANCE: usize = 65_535;
 
 /// log2 of the entries of the fast table: 32 KiB, fits first-level caches.
 const FAST_LOG: u32 = 13;
 /// log2 of the entries of the chain heads.
 const HEAD_LOG: u32 = 15;
-/// Entries of the chain: one per position of the window.
+/// The entries of the chain: one per position of the window.
 const CHAIN_ENTRIES: usize = 1 << 16;
 const CHAIN_MASK: usize = CHAIN_ENTRIES - 1;
 const _: () = assert!(CHAIN_ENTRIES > MAX_DISTANCE);
 /// A match this long ends the search for a longer one.
 const NICE_MATCH_BYTES: usize = 1 << 12;
-/// Step grows by one for every 2^6 positions without a match.
+/// The step grows by one for every 2^6 positions without a match.
 const SKIP_LOG: u32 = 6;
 
-/// Memory of level 1, bytes.
+/// The memory of level 1, bytes.
 pub(super) const FAST_BYTES: u64 = 4 << FAST_LOG;
-/// Memory of the other levels, bytes.
+/// The memory of the other levels, bytes.
 pub(super) const CHAINED_BYTES: u64 = (4 << HEAD_LOG) + 4 * CHAIN_ENTRIES as u64;
 
-/// Cached tables, positions plus one (0 is empty).
+/// The tables retained between blocks: positions plus one (0 is empty).
 #[derive(Default)]
 pub(crate) struct Lz4State {
     fast: Vec<u32>,
@@ -133,7 +133,7 @@ impl<'a> ChainFinder<'a> {
         }
     }
 
-    /// The longest match at `position`; nearest wins among equals.
+    /// The longest match at `position`; the nearest one of several.
     fn longest(&mut self, anchor: usize, position: usize) -> Option<Match> {
         self.insert_until(position);
         let mut candidate = self.heads[hash4(read4(self.raw, position), HEAD_LOG)] as usize;

@@ -1,4 +1,4 @@
-//! A block through the model, bit by bit, in either direction.
+//! Runs a block through the model, bit by bit, in either direction.
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Avx2;
@@ -11,23 +11,23 @@ use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 /// Appends the payload for `raw` to `out`.
-pub(crate) fn squeeze(
+pub(crate) fn encode(
     memory: &mut TableMemory,
     model: Model,
     raw: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    with_predictor(memory, model, Squeeze { raw, out })
+    with_predictor(memory, model, EncodeTask { raw, out })
 }
 
-/// Fills `out` from `data`; returns the decoder at the place where it stopped.
-pub(crate) fn open<'d>(
+/// Decodes `data` into `out`; returns the decoder at the position where it stopped.
+pub(crate) fn decode<'d>(
     memory: &mut TableMemory,
     model: Model,
     data: &'d [u8],
     out: &mut [u8],
 ) -> Result<Decoder<'d>> {
-    with_predictor(memory, model, Open { data, out })?
+    with_predictor(memory, model, DecodeTask { data, out })?
 }
 
 pub(super) fn damaged(cause: &'static str) -> Error {
@@ -37,8 +37,8 @@ pub(super) fn damaged(cause: &'static str) -> Error {
     }
 }
 
-/// What to do with a model.
-trait Job {
+/// A task for a model.
+trait ModelTask {
     type Output;
 
     fn run<L: Lanes, const C: usize, const I: usize, const S: usize, const M: usize>(
@@ -47,41 +47,45 @@ trait Job {
     ) -> Self::Output;
 }
 
-/// Builds the model for this machine, and runs `job` with it.
-fn with_predictor<J: Job>(memory: &mut TableMemory, model: Model, job: J) -> Result<J::Output> {
+/// Builds the model for this machine, and runs `task` with it.
+fn with_predictor<J: ModelTask>(
+    memory: &mut TableMemory,
+    model: Model,
+    task: J,
+) -> Result<J::Output> {
     #[cfg(target_arch = "x86_64")]
     if let Some(lanes) = Avx2::detect() {
-        return with_lanes(lanes, memory, model, job);
+        return with_lanes(lanes, memory, model, task);
     }
-    with_lanes(Plain, memory, model, job)
+    with_lanes(Plain, memory, model, task)
 }
 
-fn with_lanes<L: Lanes, J: Job>(
+fn with_lanes<L: Lanes, J: ModelTask>(
     lanes: L,
     memory: &mut TableMemory,
     model: Model,
-    job: J,
+    task: J,
 ) -> Result<J::Output> {
     let table = memory.table(model.lines_log());
     let table = table.ok_or(Error::OutOfMemory {
         codec: CodecId::CM,
         wanted_bytes: model.memory_bytes(),
     })?;
-    // Contexts, inputs, groups of weights, and match models, by level.
+    // The numbers of contexts, inputs, groups of weights, and match models, by level.
     Ok(match model.level {
-        1 => lanes.compile_for(|| job.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model))),
-        2 => lanes.compile_for(|| job.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model))),
-        _ => lanes.compile_for(|| job.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model))),
+        1 => lanes.compile_for(|| task.run(Predictor::<L, 8, 16, 2, 1>::new(lanes, table, model))),
+        2 => lanes.compile_for(|| task.run(Predictor::<L, 11, 24, 3, 2>::new(lanes, table, model))),
+        _ => lanes.compile_for(|| task.run(Predictor::<L, 16, 24, 3, 2>::new(lanes, table, model))),
     })
 }
 
-/// Writes `raw` to `out`.
-struct Squeeze<'a> {
+/// Encodes `raw` to `out`.
+struct EncodeTask<'a> {
     raw: &'a [u8],
     out: &'a mut Vec<u8>,
 }
 
-impl Job for Squeeze<'_> {
+impl ModelTask for EncodeTask<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -91,12 +95,12 @@ impl Job for Squeeze<'_> {
     ) {
         let mut encoder = Encoder::new(self.out);
         for (index, &byte) in self.raw.iter().enumerate() {
-            if let Some(guess) = predictor.guess() {
-                if encoder.code(guess == byte, predictor.predict_sure()) {
-                    predictor.confirm(&self.raw[..=index]);
+            if let Some(predicted) = predictor.predicted_byte() {
+                if encoder.code(predicted == byte, predictor.predict_flag()) {
+                    predictor.accept_byte(&self.raw[..=index]);
                     continue;
                 }
-                predictor.refute(&self.raw[..index]);
+                predictor.reject_byte(&self.raw[..index]);
             }
             let byte = u32::from(byte);
             for shift in (1..8).rev() {
@@ -110,13 +114,13 @@ impl Job for Squeeze<'_> {
     }
 }
 
-/// Fills `out` from `data`; returns the decoder at the place where it stopped.
-struct Open<'a, 'd> {
+/// Decodes `data` into `out`; returns the decoder at the position where it stopped.
+struct DecodeTask<'a, 'd> {
     data: &'d [u8],
     out: &'a mut [u8],
 }
 
-impl<'d> Job for Open<'_, 'd> {
+impl<'d> ModelTask for DecodeTask<'_, 'd> {
     type Output = Result<Decoder<'d>>;
 
     #[inline(always)]
@@ -129,13 +133,13 @@ impl<'d> Job for Open<'_, 'd> {
             if decoder.is_overdrawn() {
                 break;
             }
-            if let Some(guess) = predictor.guess() {
-                if decoder.code(false, predictor.predict_sure()) {
-                    self.out[index] = guess;
-                    predictor.confirm(&self.out[..=index]);
+            if let Some(predicted) = predictor.predicted_byte() {
+                if decoder.code(false, predictor.predict_flag()) {
+                    self.out[index] = predicted;
+                    predictor.accept_byte(&self.out[..=index]);
                     continue;
                 }
-                predictor.refute(&self.out[..index]);
+                predictor.reject_byte(&self.out[..index]);
             }
             let mut byte = 0;
             for _ in 1..8 {
@@ -148,7 +152,7 @@ impl<'d> Job for Open<'_, 'd> {
             predictor.update_byte(bit, &self.out[..=index]);
         }
         match decoder.is_overdrawn() {
-            true => Err(damaged("payload ends early")),
+            true => Err(damaged("truncated")),
             false => Ok(decoder),
         }
     }
