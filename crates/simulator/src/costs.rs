@@ -1,48 +1,52 @@
-//! What things cost: the numbers that make a simulated machine like a real one.
+//! The costs that make a simulated machine resemble a real one.
 
 use refrain_policy::topology::Locality;
 
-use super::Distribution;
+use crate::random::Distribution;
 
-/// A governor that lowers the frequency of cores with little to do.
+/// A governor that lowers the frequency of cores with a low load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Governor {
-    /// How often it looks, nanoseconds.
+    /// The sampling interval, nanoseconds.
     pub sample_ns: u64,
-    /// A core that was busy for at least this part of the sample runs at full speed for the next one, thousandths.
+    /// A core that was busy for at least this fraction of a sample runs at full speed during the
+    /// next one, thousandths.
     pub busy_permille: u32,
-    /// Speed of the others, thousandths.
+    /// The speed of the other cores, thousandths.
     pub slow_permille: u32,
 }
 
 /// Costs in nanoseconds of real time, and speeds in thousandths of a CPU's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// From one flow to another on a worker, queue aside.
+    /// A switch from one flow to another on a worker, without the queue.
     pub switch: Distribution,
-    /// From a decision to the start on a worker that still spins.
+    /// The time from a decision to the start on a worker that spins.
     pub wake_spinning: Distribution,
-    /// The same on a worker that has just gone to sleep: its processor is hardly idle yet (a hypervisor still polls for it).
+    /// The same on a worker that has just gone to sleep (napping): its processor is hardly idle
+    /// yet, for instance because a hypervisor still polls for it.
     pub wake_napping: Distribution,
-    /// The same on a worker that sleeps, but for a short time only: its processor is not deep asleep yet.
+    /// The same on a worker that has slept for a short time (dozing): its processor is not in a
+    /// deep idle state yet.
     pub wake_dozing: Distribution,
-    /// The same on a worker that has slept for longer.
+    /// The same on a worker that has slept for longer (parked).
     pub wake_parked: Distribution,
-    /// How long a worker without work spins before it parks, at most: it decides by its habit, as in the pool.
+    /// The longest spin of a worker before it parks. The actual length follows from recent
+    /// wake-ups, as in the pool.
     pub spin_ns: u64,
-    /// How long without work until it does not nap any more, but dozes.
+    /// The idle time from which a worker no longer naps but dozes.
     pub nap_ns: u64,
-    /// How long without work until it is deep asleep.
+    /// The idle time from which a worker is in a deep idle state.
     pub doze_ns: u64,
-    /// How long one push or pop keeps a stripe's lock.
+    /// How long a push or pop holds a stripe's lock.
     pub queue_ns: u64,
-    /// To move a flow, by how far it goes ([`Locality`]), whatever its working set.
+    /// The cost of moving a flow by distance ([`Locality`]), regardless of its working set.
     pub move_ns: [u64; Locality::COUNT],
-    /// To read one KiB of its working set again, by how far it comes.
+    /// The cost of reloading one KiB of the working set, by distance.
     pub reload_ns_per_kib: [u64; Locality::COUNT],
-    /// Speed of each hardware thread while another of its core is busy too.
+    /// The speed of each hardware thread while another thread of its core is busy.
     pub sibling_permille: u32,
-    /// Frequency scaling, if there is any.
+    /// Frequency scaling, if any.
     pub governor: Option<Governor>,
 }
 
@@ -50,7 +54,7 @@ pub struct Costs {
 pub const PERMILLE: u32 = 1000;
 
 impl Costs {
-    /// Nothing costs anything: what remains is the policy.
+    /// No costs at all: only the policy has an effect.
     pub fn none() -> Costs {
         Costs {
             switch: Distribution::Fixed(0),
@@ -71,9 +75,12 @@ impl Costs {
 }
 
 impl Default for Costs {
-    /// A server of 2024 in a virtual machine. Wake-ups are the medians and tails of parked threads measured on one
-    /// (two virtual CPUs, no SMT); moves and reloads are round numbers for caches of 32 KiB, 1 MiB and 32 MiB at some
-    /// 50, 20, 10 and 5 GB/s; the SMT factor is the 0.62 usual for integer code. Calibrate before believing absolute numbers.
+    /// A server of 2024 in a virtual machine.
+    ///
+    /// Wake-ups are medians and tails of parked threads measured on such a machine (two virtual
+    /// CPUs, no SMT). Moves and reloads are round numbers for caches of 32 KiB, 1 MiB and 32 MiB at
+    /// about 50, 20, 10 and 5 GB/s. The SMT factor is 0.62, as usual for integer code. Calibrate
+    /// before relying on absolute numbers.
     fn default() -> Costs {
         Costs {
             switch: Distribution::Fixed(300),

@@ -1,12 +1,15 @@
-//! What must hold on every machine, for every load and seed.
+//! Properties that hold on every machine, for every load and seed.
 
-use refrain_policy::topology::Sharing;
+use refrain_policy::topology::{Sharing, Topology};
 use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId};
 
-use super::*;
+use crate::costs::Costs;
+use crate::random::{Distribution, Random};
+use crate::simulation::Simulation;
+use crate::workload::{Arrivals, Group};
 
 const MS: u64 = 1_000_000;
-/// Seeds per property in an ordinary run, and in a long one.
+/// The number of seeds per property in an ordinary and in a long run.
 const SEEDS: u64 = 60;
 const SEEDS_LONG: u64 = 5000;
 const MACHINES: [&str; 8] = [
@@ -80,10 +83,10 @@ fn group(random: &mut Random, index: usize) -> Group {
             ],
         ))
         .with_tenant(TenantId::new(random.below(3) as usize));
-    Group::hog(&format!("group {index}"), entity)
+    Group::cpu_bound(&format!("group {index}"), entity)
         .times(1 + random.below(6) as usize)
-        .doing(arrivals, work)
-        .checking_each(choose(random, &[0, 50_000, u64::MAX]))
+        .with_work(arrivals, work)
+        .with_checkpoints(choose(random, &[0, 50_000, u64::MAX]))
 }
 
 fn simulation(random: &mut Random) -> Simulation {
@@ -99,23 +102,23 @@ fn simulation(random: &mut Random) -> Simulation {
     }
 }
 
-/// No CPU is idle while a flow waits that it may run; and no time is lost or made.
-fn no_cpu_idles(seeds: u64) {
+/// No CPU is idle while a flow that it may run is queued, and CPU time is neither lost nor
+/// invented.
+fn check_work_conservation(seeds: u64) {
     for seed in 0..seeds {
         let mut random = Random::new(seed);
         let (policy, simulation) = (policy(&mut random), simulation(&mut random));
         let report = simulation.run(&policy).unwrap();
         assert_eq!(
-            report.unconserved_ns, 0,
+            report.idle_while_queued_ns, 0,
             "seed {seed}: {policy:?} {simulation:?}\n{report}"
         );
         assert!(report.utilisation() <= 1.0 + 1e-9, "seed {seed}\n{report}");
     }
 }
 
-/// The same seed gives the same run.
 #[test]
-fn runs_can_be_repeated() {
+fn the_same_seed_gives_the_same_run() {
     for seed in 0..100 {
         let mut random = Random::new(seed);
         let (policy, simulation) = (policy(&mut random), simulation(&mut random));
@@ -127,13 +130,14 @@ fn runs_can_be_repeated() {
     }
 }
 
-/// How long a flow can stand in the queue while it could run, nanoseconds.
+/// The bound on the time that a runnable flow can be queued, nanoseconds.
 ///
-/// It waits for flows with earlier deadlines only. Counted from now, its deadline comes within the longest offset D of real
-/// time; then all are later but for the slices begun and left over. With the carried base its deadline lies at most 2 D ahead in
-/// virtual time: one for the slice that has just begun to count, one for the next, and one more for each slice that it
-/// overran. Another flow comes before it once for each of its own offsets that fit in that and the lag, and for those slices;
-/// each time for a slice, and beyond it until its next checkpoint.
+/// It waits only for flows with earlier deadlines. With the base `Now` its deadline is at most the
+/// longest offset D of real time ahead; after that all other deadlines are later, except for slices
+/// already begun and left over. With the carried base its deadline is at most 2 D ahead in virtual
+/// time (one D for the current slice, one for the next), plus one D for each slice that it overran.
+/// Another flow runs before it once for each of its own offsets that fit into that time and the
+/// lag, and for those slices; each time for a slice, and after it until its next checkpoint.
 fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
     let offset_ns = |group: &Group| policy.offset_ns(&group.entity);
     let overrun_ns = |group: &Group| match group.checkpoint_ns {
@@ -153,7 +157,7 @@ fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
     let slowest_permille = 500;
     let before = |group: &Group| {
         let times = virtual_ns / offset_ns(group) + 3;
-        // Slices count in real time, what is left of a job until its checkpoint in work.
+        // Slices are real time; the rest of a job until its checkpoint is work.
         let each_ns = policy.slice_ns(&group.entity) + overrun_ns(group) * 1000 / slowest_permille;
         group.count as u64 * times * each_ns
     };
@@ -161,9 +165,10 @@ fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
     real_ns + all_ns / simulation.topology.len() as u64 + all_ns / 10
 }
 
-/// No flow that can run waits longer than the bound. (Without tenants: between tenants time is shared, not deadlines.)
-fn waits_are_bounded(seeds: u64) {
-    let mut nearest = 0.0f64;
+/// No runnable flow waits longer than the bound. Without tenants, because tenants share CPU time
+/// regardless of deadlines.
+fn check_wait_bound(seeds: u64) {
+    let mut closest = 0.0f64;
     for seed in 0..seeds {
         let mut random = Random::new(seed);
         let (mut policy, mut simulation) = (policy(&mut random), simulation(&mut random));
@@ -172,7 +177,7 @@ fn waits_are_bounded(seeds: u64) {
         let report = simulation.run(&policy).unwrap();
         let bound_ns = wait_bound_ns(&policy, &simulation);
         for group in &report.groups {
-            nearest = nearest.max(group.longest_queued_ns as f64 / bound_ns as f64);
+            closest = closest.max(group.longest_queued_ns as f64 / bound_ns as f64);
             assert!(
                 group.longest_queued_ns <= bound_ns,
                 "seed {seed}: {} waited {} of {bound_ns}\n{policy:?} {simulation:?}\n{report}",
@@ -181,13 +186,13 @@ fn waits_are_bounded(seeds: u64) {
             );
         }
     }
-    // A bound that nothing comes near would prove nothing.
-    assert!(nearest > 0.1, "{nearest}");
+    // A bound far above all waiting times would prove nothing.
+    assert!(closest > 0.1, "{closest}");
 }
 
-/// CPU-bound flows get time in inverse proportion to their offsets, on any machine of equal CPUs, whenever no flow's part is
-/// more than a CPU.
-fn shares_are_by_offset(seeds: u64) {
+/// CPU-bound flows get time in inverse proportion to their offsets, on any machine of equal CPUs,
+/// if no flow's share exceeds one CPU.
+fn check_shares(seeds: u64) {
     for seed in 0..seeds / 5 {
         let mut random = Random::new(seed);
         let machine = choose(&mut random, &["1c", "2c", "8-way", "2l2c"]);
@@ -206,7 +211,7 @@ fn shares_are_by_offset(seeds: u64) {
                 .with_latency(latency)
         };
         let groups: Vec<Group> = (0..flows)
-            .map(|index| Group::hog(&index.to_string(), entity(&mut random)))
+            .map(|index| Group::cpu_bound(&index.to_string(), entity(&mut random)))
             .collect();
         let weight = |group: &Group| {
             policy.slice_ns(&group.entity) as f64 / policy.offset_ns(&group.entity) as f64
@@ -232,24 +237,24 @@ fn shares_are_by_offset(seeds: u64) {
 
 #[test]
 fn no_cpu_idles_while_a_flow_waits() {
-    no_cpu_idles(SEEDS);
+    check_work_conservation(SEEDS);
 }
 
 #[test]
 fn no_flow_waits_longer_than_the_bound() {
-    waits_are_bounded(SEEDS);
+    check_wait_bound(SEEDS);
 }
 
 #[test]
-fn shares_are_in_proportion() {
-    shares_are_by_offset(SEEDS);
+fn shares_are_inversely_proportional_to_offsets() {
+    check_shares(SEEDS);
 }
 
-/// Minutes: `cargo test --release -p refrain-simulator -- --ignored thousands_of_seeds`.
+/// Takes minutes: `cargo test --release -p refrain-simulator -- --ignored thousands_of_seeds`.
 #[test]
 #[ignore = "long"]
-fn all_of_it_holds_for_thousands_of_seeds() {
-    no_cpu_idles(SEEDS_LONG);
-    waits_are_bounded(SEEDS_LONG);
-    shares_are_by_offset(SEEDS_LONG);
+fn all_properties_hold_for_thousands_of_seeds() {
+    check_work_conservation(SEEDS_LONG);
+    check_wait_bound(SEEDS_LONG);
+    check_shares(SEEDS_LONG);
 }

@@ -1,12 +1,17 @@
-//! What was published about these policies, found again. Each test says the claim, the model, and how near they come.
+//! Reproduces published claims about these policies. Each test states the claim, the model, and the
+//! agreement.
 
-use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId};
+use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
 use refrain_policy::{
-    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Ledger, Nice, Placement, Rank, Stop,
-    TenantId, Ule, View,
+    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Ledger, Nice, Placement, Policy,
+    Rank, Stop, TenantId, Ule, View,
 };
 
-use super::*;
+use crate::costs::{Costs, Governor};
+use crate::random::Distribution;
+use crate::report::Report;
+use crate::simulation::Simulation;
+use crate::workload::{Arrivals, Group};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
@@ -29,21 +34,22 @@ fn run(simulation: &Simulation, policy: &impl Policy) -> Report {
     simulation.run(policy).unwrap()
 }
 
-/// CPU time per flow of the first group for each unit that a flow of the second gets.
+/// The CPU time per flow of the first group, relative to the second.
 fn ratio(report: &Report) -> f64 {
     let per_flow =
         |index: usize| report.groups[index].cpu_ns as f64 / report.groups[index].flows as f64;
     per_flow(0) / per_flow(1)
 }
 
-/// BFS: the offset decides the share; with n flows of nice a and one of nice b per CPU the closed form is
-/// (D_b − D_a + n·S) / (n·S): 34 times at n = 1, 1.35 times at n = 100. The carried base keeps D_b / D_a = 6.09.
+/// BFS: the offset decides the share; with n flows of nice a and one of nice b per CPU the closed
+/// form is (D_b − D_a + n·S) / (n·S): 34 times at n = 1, 1.35 times at n = 100. The carried base
+/// gives D_b / D_a = 6.09.
 #[test]
-fn shares_by_nice_value() {
+fn shares_by_nice_match_the_closed_form_and_the_exact_ratio() {
     for (cpus, count) in [(1, 1), (1, 10), (2, 20), (4, 40), (4, 400)] {
         let groups = vec![
-            Group::hog("a", normal(0)).times(count),
-            Group::hog("b", normal(19)).times(cpus),
+            Group::cpu_bound("a", normal(0)).times(count),
+            Group::cpu_bound("b", normal(19)).times(cpus),
         ];
         let policy = Bfs::published();
         let (a, b) = (policy.offset_ns(&normal(0)), policy.offset_ns(&normal(19)));
@@ -63,19 +69,20 @@ fn shares_by_nice_value() {
     }
 }
 
-/// How BFS placed flows before it learned better.
+/// A placement rule of an older BFS.
 #[derive(PartialEq)]
-enum Habit {
-    /// An idle sibling is as good as the CPU itself for who wakes: before 0.360.
+enum FormerRule {
+    /// A waking flow goes to an idle sibling as readily as to its own CPU: before 0.360.
     AnySibling,
-    /// Who stops moves on to the next idle CPU, as from a single queue that nothing binds: before 0.400.
+    /// A stopped flow moves on to the next idle CPU, as with a single queue without affinity:
+    /// before 0.400.
     Bouncing,
 }
 
-/// BFS with a former habit.
-struct Former(Habit, Bfs);
+/// BFS with a former rule.
+struct FormerBfs(FormerRule, Bfs);
 
-impl Policy for Former {
+impl Policy for FormerBfs {
     fn ledger(&self, cpus: usize) -> Ledger {
         self.1.ledger(cpus)
     }
@@ -106,7 +113,7 @@ impl Policy for Former {
         let placed = self.1.wake(entity, waker, is_sync, view);
         match (placed, sibling) {
             (Placement::Idle(cpu), Some(sibling))
-                if self.0 == Habit::AnySibling && cpu == entity.last_cpu =>
+                if self.0 == FormerRule::AnySibling && cpu == entity.last_cpu =>
             {
                 Placement::Idle(sibling)
             }
@@ -117,15 +124,15 @@ impl Policy for Former {
         let cpus = view.topology().len();
         let round = (1..cpus).map(|step| CpuId::new((cpu.index() + step) % cpus));
         let next = round.into_iter().find(|next| view.idle().contains(*next));
-        let bounces = next.filter(|_| self.0 == Habit::Bouncing);
+        let bounces = next.filter(|_| self.0 == FormerRule::Bouncing);
         bounces.map_or_else(|| self.1.requeue(entity, cpu, view), Placement::Idle)
     }
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
         self.1.pick(cpu, tried, view)
     }
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        // The CPU that a bouncing flow left does not take it back.
-        let has_left = self.0 == Habit::Bouncing && entity.is_sticky && entity.last_cpu == cpu;
+        // The CPU that a bouncing flow has left does not take it back.
+        let has_left = self.0 == FormerRule::Bouncing && entity.is_sticky && entity.last_cpu == cpu;
         self.1.may_take(entity, cpu, view) && !has_left
     }
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
@@ -145,50 +152,56 @@ impl Policy for Former {
     }
 }
 
-/// BFS 0.360: two jobs on four threads of two cores gained 8 % when a waking task stays on its logical CPU rather than take an
-/// idle sibling. Why is not published in numbers; here it is what a job has to fetch again: 80 us of every millisecond it runs
-/// between two waits (32 KiB L1 and part of the L2 at the default reload cost would be 20 us). So the test shows that the
-/// policy wins exactly what moving costs, and never shares a core while another is free; the 8 % are put in.
+/// BFS 0.360: two jobs on four threads of two cores gained 8 % when a waking task stayed on its
+/// logical CPU rather than take an idle sibling. The reason is not published in numbers. Here it is
+/// the data that a job must reload: 80 us of every millisecond that it runs between two waits (32
+/// KiB of L1 and part of the L2 would be 20 us at the default reload cost). So the test shows that
+/// the policy gains exactly the cost of moving and never shares a core while another is free; the 8
+/// % are an input.
 #[test]
-fn two_jobs_on_four_threads_stay_on_their_cpus() {
+fn two_jobs_on_four_threads_remain_on_their_cpus() {
     let job = Arrivals::After(Distribution::Fixed(50_000));
     let groups = vec![
-        Group::hog("job", normal(0))
+        Group::cpu_bound("job", normal(0))
             .times(2)
-            .doing(job, Distribution::Fixed(MS)),
+            .with_work(job, Distribution::Fixed(MS)),
     ];
     let mut simulation = simulation("2c4t", groups, 10 * S);
     simulation.costs.sibling_permille = 620;
     simulation.costs.move_ns[1] = 84_000;
-    let stays = run(&simulation, &Bfs::default());
-    let wanders = run(&simulation, &Former(Habit::AnySibling, Bfs::default()));
-    assert_eq!(stays.moves[1..], [0; 4], "{stays}");
-    let gain = stays.groups[0].jobs as f64 / wanders.groups[0].jobs as f64;
-    assert!((gain - 1.08).abs() < 0.005, "{gain}\n{stays}{wanders}");
+    let staying = run(&simulation, &Bfs::default());
+    let moving = run(
+        &simulation,
+        &FormerBfs(FormerRule::AnySibling, Bfs::default()),
+    );
+    assert_eq!(staying.moves[1..], [0; 4], "{staying}");
+    let gain = staying.groups[0].jobs as f64 / moving.groups[0].jobs as f64;
+    assert!((gain - 1.08).abs() < 0.005, "{gain}\n{staying}{moving}");
     assert_eq!(
-        stays.groups[0].work_ns, stays.groups[0].cpu_ns,
-        "never two on a core"
+        staying.groups[0].work_ns, staying.groups[0].cpu_ns,
+        "the jobs never share a core"
     );
 }
 
-/// Erlang's C: the chance that all of `servers` are busy at load `load` (in servers).
+/// Erlang's C formula: the probability that all of `servers` are busy at load `load` (in servers).
 fn erlang_c(servers: u32, load: f64) -> f64 {
     let blocking = (1..=servers).fold(1.0, |b, n| load * b / (f64::from(n) + load * b));
     let free = 1.0 - load / f64::from(servers);
     blocking / (free + load / f64::from(servers) * blocking)
 }
 
-/// One queue for eight CPUs against one for each, at 80 % load: queueing theory says mean waits of 0.28 and 4 service times
-/// (M/M/8, M/M/1). With stripes that look at each other's best (MuQSS) many queues wait like one.
+/// One queue for eight CPUs against one per CPU, at 80 % load: queueing theory gives mean waits of
+/// 0.28 and 4 service times (M/M/8, M/M/1). Many queues whose CPUs compare the best keys of all
+/// stripes (MuQSS) have the waits of one queue.
 #[test]
-fn waiting_times_of_one_queue_against_many() {
+fn waiting_times_match_queueing_theory() {
     let (service_ns, flows, load) = (MS, 800, 0.8);
     let gap_ns = (service_ns as f64 * flows as f64 / 8.0 / load) as u64;
     let clients = |entity: Entity, count: usize| {
-        Group::hog("clients", entity)
+        Group::cpu_bound("clients", entity)
             .times(count)
-            .checking_each(u64::MAX)
-            .doing(
+            .with_checkpoints(u64::MAX)
+            .with_work(
                 Arrivals::Every(Distribution::Exponential(gap_ns)),
                 Distribution::Exponential(service_ns),
             )
@@ -231,59 +244,65 @@ fn waiting_times_of_one_queue_against_many() {
     );
 }
 
-/// BFS 0.400: with a governor that looks at each CPU, a busy thread that bounces between CPUs keeps all of them slow; sticking
-/// to one gains up to the ratio of the frequencies: 30 % for one thread on a four-thread CPU in the limit. The thread is
-/// interrupted 500 times a second by short work that wakes where it wants.
+/// BFS 0.400: with a governor that samples each CPU, a busy thread that bounces between CPUs leaves
+/// all of them slow. Staying on one CPU gains up to the ratio of the frequencies: 30 % for one
+/// thread on a four-thread CPU in the limit. The thread is preempted 500 times a second by short
+/// work that may wake on any CPU.
 #[test]
-fn a_busy_thread_that_stays_gets_the_full_frequency() {
-    let ticks = Group::hog("ticks", normal(-20)).times(4).doing(
+fn a_busy_thread_on_one_cpu_gets_the_full_frequency() {
+    let ticks = Group::cpu_bound("ticks", normal(-20)).times(4).with_work(
         Arrivals::Every(Distribution::Exponential(8 * MS)),
         Distribution::Fixed(100_000),
     );
-    let groups = vec![Group::hog("busy", normal(0)), ticks];
+    let groups = vec![Group::cpu_bound("busy", normal(0)), ticks];
     let mut simulation = simulation("4c", groups, 20 * S);
     simulation.costs.governor = Some(Governor {
         sample_ns: 10 * MS,
         busy_permille: 800,
         slow_permille: 769, // 1 / 1.3
     });
-    let stays = run(&simulation, &Bfs::default());
-    let bounces = run(&simulation, &Former(Habit::Bouncing, Bfs::default()));
-    let gain = stays.groups[0].work_ns as f64 / bounces.groups[0].work_ns as f64;
-    assert!((1.25..1.305).contains(&gain), "{gain}\n{stays}{bounces}");
+    let staying = run(&simulation, &Bfs::default());
+    let bouncing = run(
+        &simulation,
+        &FormerBfs(FormerRule::Bouncing, Bfs::default()),
+    );
+    let gain = staying.groups[0].work_ns as f64 / bouncing.groups[0].work_ns as f64;
+    assert!((1.25..1.305).contains(&gain), "{gain}\n{staying}{bouncing}");
 }
 
-/// BFS: isochronous tasks get at most 70 % of all CPUs over 5 s, then count as normal until they are below 90 % of that. Two of
-/// them beside 200 normal flows on two CPUs: between 63 and 70 % as such, and next to nothing of the rest.
+/// BFS: isochronous tasks get at most 70 % of all CPUs over 5 s, then count as normal until they
+/// are below 90 % of that. Two of them beside 200 normal flows on two CPUs get between 63 and 70 %,
+/// and almost nothing of the rest.
 #[test]
-fn isochronous_flows_are_capped() {
+fn isochronous_flows_are_limited_to_their_share() {
     let groups = |normals: usize| {
         vec![
-            Group::hog("iso", Entity::new(Class::Iso)).times(2),
-            Group::hog("normal", normal(0)).times(normals),
+            Group::cpu_bound("iso", Entity::new(Class::Iso)).times(2),
+            Group::cpu_bound("normal", normal(0)).times(normals),
         ]
     };
     let report = run(&simulation("2c", groups(200), 120 * S), &Bfs::published());
     assert!((0.60..0.72).contains(&report.share(0)), "{report}");
     assert!((report.utilisation() - 1.0).abs() < 0.001);
-    // Nobody else wants the CPUs: no cap.
+    // Without other flows there is no limit.
     let alone = run(&simulation("2c", groups(0), 20 * S), &Bfs::published());
     assert!(alone.share(0) > 0.999, "{alone}");
 }
 
-/// Interactive work beside hogs. ULE serves those who sleep most of the time at once, and takes others for hogs: a program that
-/// works 60 % of the time waits for whole slices (p99 54 ms). BFS asks for no history: 21 and 23 ms with its 6 ms and the published
-/// base; 0.0 and 3.7 ms with 1 ms and the carried one.
+/// Interactive work beside CPU-bound flows. ULE serves flows that mostly sleep at once and treats
+/// others as CPU-bound: a program that works 60 % of the time waits for whole slices (p99 54 ms).
+/// BFS uses no history: 21 and 23 ms with its 6 ms and the published base; 0.0 and 3.7 ms with 1 ms
+/// and the carried base.
 #[test]
-fn ule_against_bfs_under_interactive_load() {
+fn ule_and_bfs_differ_under_interactive_load() {
     let user = |name: &str, think_ms: u64, work_ms: u64| {
-        Group::hog(name, normal(0)).doing(
+        Group::cpu_bound(name, normal(0)).with_work(
             Arrivals::After(Distribution::Exponential(think_ms * MS)),
             Distribution::Fixed(work_ms * MS),
         )
     };
     let groups = vec![
-        Group::hog("hogs", normal(0)).times(8),
+        Group::cpu_bound("hogs", normal(0)).times(8),
         user("editor", 50, 1),
         user("player", 4, 6),
     ];
@@ -296,42 +315,44 @@ fn ule_against_bfs_under_interactive_load() {
     let p99_ms = |report: &Report, group: usize| {
         report.groups[group].waited.quantile_ns(990) as f64 / MS as f64
     };
-    // The editor: ULE at once; BFS too, except after a new slice, when all others have their turn: 4 slices of 6 ms.
+    // The editor: ULE serves it at once. BFS does too, except after a new slice, when all others
+    // run first: 4 slices of 6 ms.
     assert!(
         p99_ms(&ule, 1) < 0.1 && (6.0..24.0).contains(&p99_ms(&published, 1)),
         "{ule}{published}"
     );
-    // The player: under ULE it waits twice as long.
+    // The player: it waits twice as long under ULE.
     assert!(
         p99_ms(&ule, 2) > 2.0 * p99_ms(&published, 2),
         "{ule}{published}"
     );
-    // Short slices and carried deadlines are good for both.
+    // Short slices and carried deadlines serve both well.
     assert!(p99_ms(&ours, 1) < 0.1 && p99_ms(&ours, 2) < 5.0, "{ours}");
 }
 
-/// Tenants: one flow against a hundred gets 50 ± 2 %, on one CPU and, two against a hundred, on two.
+/// Tenants: one flow against a hundred gets 50 ± 2 % on one CPU, and two against a hundred on two
+/// CPUs.
 #[test]
-fn tenants_share_whatever_their_number_of_flows() {
+fn tenants_share_equally_for_any_number_of_flows() {
     for (spec, few) in [("1c", 1), ("2c", 2)] {
         let groups = vec![
-            Group::hog("few", normal(0).with_tenant(TenantId::new(1))).times(few),
-            Group::hog("many", normal(0).with_tenant(TenantId::new(2))).times(100),
+            Group::cpu_bound("few", normal(0).with_tenant(TenantId::new(1))).times(few),
+            Group::cpu_bound("many", normal(0).with_tenant(TenantId::new(2))).times(100),
         ];
         let report = run(&simulation(spec, groups, S), &Bfs::default());
         assert!((report.share(0) - 0.5).abs() < 0.02, "{report}");
     }
 }
 
-/// The finding that shaped the design: an urgent job beside CPU-bound flows waits for one checkpoint when it carries its
-/// deadline, and like everybody else when it is queued first come, first served.
+/// The finding behind the design: an urgent job beside CPU-bound flows waits for one checkpoint if
+/// its flow carries its deadline, and like all others if it is queued first come, first served.
 #[test]
-fn urgent_work_waits_for_a_checkpoint_only() {
+fn urgent_work_waits_only_for_a_checkpoint() {
     let groups = vec![
-        Group::hog("background", normal(0))
+        Group::cpu_bound("background", normal(0))
             .times(16)
-            .checking_each(50_000),
-        Group::hog("urgent", normal(-10)).doing(
+            .with_checkpoints(50_000),
+        Group::cpu_bound("urgent", normal(-10)).with_work(
             Arrivals::Every(Distribution::Exponential(5 * MS)),
             Distribution::Fixed(5_000),
         ),
@@ -343,7 +364,7 @@ fn urgent_work_waits_for_a_checkpoint_only() {
     let first_come = run(&simulation, &Fifo);
     assert_eq!(
         first_come.groups[1].jobs, 0,
-        "hogs never stop: {first_come}"
+        "CPU-bound flows never stop: {first_come}"
     );
     let batch = Bfs {
         interactive: Interactive::Strict,

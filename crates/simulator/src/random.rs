@@ -1,13 +1,13 @@
-//! Seeded numbers and the distributions of a workload.
+//! A seeded random number generator, and the distributions of a workload.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, good enough for arrival times.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, and good enough for arrival times.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The sequence of this seed.
+    /// Returns the generator of this seed.
     pub fn new(seed: u64) -> Random {
         Random { state: seed }
     }
@@ -21,36 +21,37 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number from 0 to `end`, `end` left out; 0 when there is none.
+    /// A number from 0 to `end`, excluding `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        // The high half of a product is as even as the 64 bits are; no division.
+        // The high half of the product is as uniform as the 64 bits, without a division.
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from 0 to 1, both left out.
+    /// A number between 0 and 1, both excluded.
     fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64 + 1e-17
     }
 }
 
-/// A length of time drawn anew each time.
+/// A distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// Always the same, nanoseconds.
+    /// Always this time, nanoseconds.
     Fixed(u64),
-    /// Every value from the first to the second alike, nanoseconds.
+    /// Uniform from the first to the second time, nanoseconds.
     Uniform(u64, u64),
-    /// Exponential with this mean, nanoseconds: gaps between arrivals that know nothing of each other.
+    /// Exponential with this mean, nanoseconds: the gaps between independent arrivals.
     Exponential(u64),
-    /// Log-normal with this median and 99th percentile, nanoseconds: what wake-ups look like when measured.
+    /// Log-normal with this median and 99th percentile, nanoseconds: resembles measured wake-up
+    /// times.
     Skewed {
-        /// Half are shorter.
+        /// The median.
         median_ns: u64,
-        /// One in a hundred is longer.
+        /// The 99th percentile.
         p99_ns: u64,
     },
-    /// As measured: the values, nanoseconds, that [`QUANTILES_PERMILLE`] of all do not exceed, ascending; even between them, and
-    /// never more than the last.
+    /// Measured quantiles, ascending, nanoseconds: those of [`QUANTILES_PERMILLE`]. Uniform between
+    /// them, and never above the last.
     Measured([u64; QUANTILES_PERMILLE.len()]),
 }
 
@@ -61,7 +62,7 @@ pub const QUANTILES_PERMILLE: [usize; 9] = [0, 100, 250, 500, 750, 900, 990, 995
 const NORMAL_P99: f64 = 2.326;
 
 impl Distribution {
-    /// The next one, nanoseconds.
+    /// Draws a time, nanoseconds.
     pub fn draw(&self, random: &mut Random) -> u64 {
         match *self {
             Distribution::Fixed(value_ns) => value_ns,
@@ -74,7 +75,8 @@ impl Distribution {
             Distribution::Skewed { median_ns, p99_ns } => {
                 let median = median_ns.max(1) as f64;
                 let tail = (p99_ns as f64 / median).max(1.0);
-                // Twelve even numbers less six are nearly normal, and bounded: no wake-up takes an hour.
+                // The sum of twelve uniform numbers minus six is nearly normal and bounded, which
+                // excludes absurd wake-up times.
                 let normal = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
                 (median * tail.powf(normal / NORMAL_P99)) as u64
             }
@@ -82,18 +84,19 @@ impl Distribution {
         }
     }
 
-    /// How long until the end of one that began at some time before, nanoseconds: when the first arrival comes. (For skewed
-    /// ones roughly: longer ones are not met more often.)
-    pub fn draw_rest(&self, random: &mut Random) -> u64 {
+    /// Draws the time until the end of an interval that began earlier, nanoseconds: the time of the
+    /// first arrival. An approximation for skewed distributions, because it does not favour longer
+    /// intervals.
+    pub fn draw_residual(&self, random: &mut Random) -> u64 {
         let whole_ns = self.draw(random);
         match self {
-            // Knows nothing of when it began. Half of it would be twice the load at the start.
+            // Memoryless. Half of it would double the load at the start.
             Distribution::Exponential(_) => whole_ns,
             _ => random.below(whole_ns),
         }
     }
 
-    /// The mean, nanoseconds (for skewed and measured ones the median).
+    /// The mean, nanoseconds; for skewed and measured distributions the median.
     pub fn typical_ns(&self) -> u64 {
         match *self {
             Distribution::Fixed(value_ns) | Distribution::Exponential(value_ns) => value_ns,
@@ -104,7 +107,7 @@ impl Distribution {
     }
 }
 
-/// The value that `millionths` of all do not exceed.
+/// The value that `millionths` of all values do not exceed.
 fn interpolated(values_ns: &[u64; QUANTILES_PERMILLE.len()], millionths: u64) -> u64 {
     let points = QUANTILES_PERMILLE
         .iter()
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_are_what_they_say() {
+    fn distributions_have_the_stated_quantiles() {
         let uniform = sorted(Distribution::Uniform(100, 200));
         assert_eq!((uniform[0], uniform[99_999]), (100, 200));
         assert!(is_near(uniform[50_000], 150, 2));
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_ones_are_even_between_quantiles() {
+    fn measured_distributions_are_uniform_between_quantiles() {
         let measured = Distribution::Measured([10, 20, 30, 40, 50, 60, 1_000, 1_500, 2_000]);
         assert_eq!(measured.typical_ns(), 40);
         let drawn = sorted(measured);
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below() {
+    fn below_respects_its_limit() {
         let mut random = Random::new(7);
         assert_eq!(random.below(0), 0);
         assert!((0..1000).all(|_| random.below(3) < 3));

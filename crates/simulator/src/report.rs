@@ -1,17 +1,17 @@
-//! What came out of a simulation.
+//! The results of a simulation.
 
 use std::fmt;
 
 use refrain_policy::topology::Locality;
 
-/// Times, collected one by one.
+/// A collection of measured times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Times {
     sorted_ns: Vec<u64>,
 }
 
 impl Times {
-    /// These times, nanoseconds.
+    /// Collects these times, nanoseconds.
     pub fn new(mut times_ns: Vec<u64>) -> Times {
         times_ns.sort_unstable();
         Times {
@@ -19,12 +19,13 @@ impl Times {
         }
     }
 
-    /// How many there are.
+    /// The number of times.
     pub fn count(&self) -> usize {
         self.sorted_ns.len()
     }
 
-    /// The time that `permille` thousandths do not exceed, nanoseconds (nearest rank); 0 when there are none.
+    /// The time that `permille` thousandths do not exceed, nanoseconds (nearest rank); 0 if there
+    /// are none.
     pub fn quantile_ns(&self, permille: usize) -> u64 {
         let rank = (self.count() * permille.min(1000)).div_ceil(1000);
         self.sorted_ns
@@ -39,58 +40,59 @@ impl Times {
         sum as f64 / self.count().max(1) as f64
     }
 
-    /// The longest, nanoseconds.
+    /// The longest time, nanoseconds.
     pub fn max_ns(&self) -> u64 {
         self.sorted_ns.last().copied().unwrap_or(0)
     }
 }
 
-/// One group of flows.
+/// The results of a group of flows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupReport {
     /// The group's name.
     pub name: String,
-    /// Flows in it.
+    /// The number of flows.
     pub flows: usize,
-    /// Time its flows had a CPU, nanoseconds.
+    /// The CPU time of its flows, nanoseconds.
     pub cpu_ns: u64,
-    /// The same by flow.
+    /// The CPU time of each flow.
     pub cpu_by_flow_ns: Vec<u64>,
-    /// Work done, nanoseconds at full speed: less than the CPU time where CPUs were slow.
+    /// The work done, nanoseconds at full speed. It is less than the CPU time if CPUs were slow.
     pub work_ns: u64,
-    /// Jobs completed.
+    /// The number of completed jobs.
     pub jobs: u64,
-    /// From a job's arrival to its start.
+    /// The times from the arrival of a job to its start.
     pub waited: Times,
-    /// From a job's arrival to its end.
+    /// The times from the arrival of a job to its end.
     pub responded: Times,
-    /// The longest that a flow which could have run stood in a queue, nanoseconds.
+    /// The longest time that a runnable flow was queued, nanoseconds.
     pub longest_queued_ns: u64,
 }
 
-/// A whole run.
+/// The results of a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// How long it ran, nanoseconds of simulated time.
+    /// The simulated time, nanoseconds.
     pub span_ns: u64,
-    /// CPUs of the machine.
+    /// The number of CPUs.
     pub cpus: usize,
-    /// In the order of the workload.
+    /// The groups, in the order of the workload.
     pub groups: Vec<GroupReport>,
-    /// Flows that began to run.
+    /// How often a flow began to run.
     pub switches: u64,
-    /// Flows that were interrupted for another.
+    /// How often a flow was stopped for another.
     pub preemptions: u64,
-    /// Flows that began to run elsewhere than before, by how far.
+    /// How often a flow began to run on a CPU at this distance from its last one.
     pub moves: [u64; Locality::COUNT],
-    /// Time that switching, moving and waiting for a stripe's lock took, nanoseconds of all CPUs.
+    /// The time for switches, moves and waiting for stripe locks, nanoseconds of all CPUs.
     pub overhead_ns: u64,
-    /// Time during which a CPU was idle although a flow it may run stood in a queue, nanoseconds of wall time.
-    pub unconserved_ns: u64,
+    /// The time during which a CPU was idle although a flow that it may run was queued, nanoseconds
+    /// of simulated time.
+    pub idle_while_queued_ns: u64,
 }
 
 impl Report {
-    /// Part of the CPUs' time that a group had, 0 to 1.
+    /// The fraction of the CPU time that a group used, 0 to 1.
     pub fn share(&self, group: usize) -> f64 {
         let whole_ns = self.span_ns as f64 * self.cpus as f64;
         self.groups
@@ -98,7 +100,7 @@ impl Report {
             .map_or(0.0, |group| group.cpu_ns as f64 / whole_ns)
     }
 
-    /// Part of the CPUs' time that flows had, 0 to 1.
+    /// The fraction of the CPU time that all flows used, 0 to 1.
     pub fn utilisation(&self) -> f64 {
         (0..self.groups.len()).map(|group| self.share(group)).sum()
     }
@@ -145,8 +147,8 @@ impl fmt::Display for Report {
         writeln!(
             formatter,
             "times in microseconds; {} CPUs for {seconds} s, {:.1} % used, {:.2} % overhead\n\
-             {} switches, {} preemptions; moved: {same} not, {sibling} to a sibling, {cache} in the cache, {node} in the node, \
-             {distant} to another node",
+             {} switches, {} preemptions; moves: {same} to the same CPU, {sibling} to a sibling, {cache} within the cache, \
+             {node} within the node, {distant} to another node",
             self.cpus,
             self.utilisation() * 100.0,
             self.overhead_ns as f64 / (self.span_ns as f64 * self.cpus as f64) * 100.0,
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_nearest_rank() {
+    fn quantiles_use_the_nearest_rank() {
         let times = Times::new((1..=100).rev().collect());
         assert_eq!(
             [0, 10, 500, 990, 991, 1000].map(|q| times.quantile_ns(q)),

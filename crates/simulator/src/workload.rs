@@ -1,47 +1,51 @@
-//! Who works, when, and for how long.
+//! The workload: groups of flows, when work arrives for them, and how long it takes.
 
 use refrain_policy::Entity;
 
-use super::Distribution;
+use crate::random::Distribution;
 
-/// When the flows of a group get work.
+/// The largest number of flows of a simulation.
+pub const FLOWS_MAX: usize = 1_000_000;
+
+/// When work arrives for the flows of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
-    /// The next job is there when one is done: a busy loop.
+    /// The next job arrives when one is done: a busy loop.
     Always,
-    /// Jobs arrive after these gaps, done or not: clients that do not wait (an open system).
+    /// Jobs arrive after these gaps, whether or not earlier ones are done: an open system.
     Every(Distribution),
-    /// The next job arrives so long after one is done: clients that think (a closed system).
+    /// The next job arrives this long after one is done: a closed system with think times.
     After(Distribution),
-    /// So many tokens go round: a job done is a job for the next flow of the group.
+    /// This many tokens circulate: a finished job makes a job for the next flow of the group.
     Ring(usize),
 }
 
-/// Flows that are alike.
+/// A group of equal flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// For the report.
+    /// The name in reports.
     pub name: String,
-    /// How many.
+    /// The number of flows.
     pub count: usize,
-    /// What the policy is told of each.
+    /// The entity of each flow.
     pub entity: Entity,
-    /// When they get work.
+    /// When work arrives.
     pub arrivals: Arrivals,
-    /// How long a job takes on a CPU of full speed that is alone on its core.
+    /// The length of a job on a CPU of full speed that is alone on its core.
     pub work: Distribution,
-    /// How far apart the points are at which a job can be interrupted, nanoseconds of work; 0: anywhere, `u64::MAX`: only
-    /// between jobs.
+    /// The distance between the points at which a job can be stopped, nanoseconds of work. 0:
+    /// anywhere; `u64::MAX`: only between jobs.
     pub checkpoint_ns: u64,
-    /// A slice ends between jobs only, as with closures of the pool; at checkpoints a job only lets more urgent flows go first.
+    /// Whether a slice ends only between jobs, as for closures in the pool. At checkpoints such a
+    /// job only lets more urgent flows run on top of it.
     pub is_whole: bool,
-    /// What has to be in the cache for full speed, KiB.
+    /// The data that must be in the cache for full speed, KiB.
     pub working_set_kib: u64,
 }
 
 impl Group {
-    /// One flow that always works, in jobs of a millisecond, and may be interrupted anywhere.
-    pub fn hog(name: &str, entity: Entity) -> Group {
+    /// A flow that always has work, in jobs of one millisecond, and can be stopped anywhere.
+    pub fn cpu_bound(name: &str, entity: Entity) -> Group {
         Group {
             name: name.to_owned(),
             count: 1,
@@ -54,23 +58,23 @@ impl Group {
         }
     }
 
-    /// The same, so many.
+    /// The same group with this number of flows.
     #[must_use]
     pub fn times(mut self, count: usize) -> Group {
         self.count = count;
         self
     }
 
-    /// The same with other arrivals and work.
+    /// The same group with other arrivals and work.
     #[must_use]
-    pub fn doing(mut self, arrivals: Arrivals, work: Distribution) -> Group {
+    pub fn with_work(mut self, arrivals: Arrivals, work: Distribution) -> Group {
         (self.arrivals, self.work) = (arrivals, work);
         self
     }
 
-    /// The same with checkpoints this far apart.
+    /// The same group with checkpoints at this distance.
     #[must_use]
-    pub fn checking_each(mut self, checkpoint_ns: u64) -> Group {
+    pub fn with_checkpoints(mut self, checkpoint_ns: u64) -> Group {
         self.checkpoint_ns = checkpoint_ns;
         self
     }

@@ -1,4 +1,4 @@
-//! Decisions that the simulator recorded are made again from the recorded answers.
+//! Replays the decisions that a policy made in the simulator.
 
 #![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
 
@@ -15,11 +15,14 @@ fn recorded(topology: &Topology) -> Vec<Record> {
         topology: topology.clone(),
         costs: Costs::default(),
         groups: vec![
-            Group::hog("hogs", entity(1)).times(6).checking_each(50_000),
-            Group::hog("clients", entity(2))
+            Group::cpu_bound("hogs", entity(1))
+                .times(6)
+                .with_checkpoints(50_000),
+            Group::cpu_bound("clients", entity(2))
                 .times(3)
-                .doing(client, Distribution::Exponential(MS / 2)),
-            Group::hog("iso", Entity::new(Class::Iso)).doing(client, Distribution::Fixed(MS / 5)),
+                .with_work(client, Distribution::Exponential(MS / 2)),
+            Group::cpu_bound("iso", Entity::new(Class::Iso))
+                .with_work(client, Distribution::Fixed(MS / 5)),
         ],
         span_ns: 300 * MS,
         seed: 3,
@@ -30,7 +33,7 @@ fn recorded(topology: &Topology) -> Vec<Record> {
 }
 
 #[test]
-fn a_replay_decides_the_same_and_another_policy_does_not() {
+fn a_replay_matches_and_another_policy_diverges() {
     let topology = Topology::from_spec("2l2c4t").unwrap();
     let records = recorded(&topology);
     assert!(records.len() > 10_000, "{}", records.len());
@@ -40,10 +43,10 @@ fn a_replay_decides_the_same_and_another_policy_does_not() {
         ..Bfs::default()
     };
     assert!(replay(&other, &topology, &records).is_err());
-    // A single answer that is not what it was shows.
+    // A single missing answer is detected.
     let mut changed = records;
-    let place = |record: &Record| matches!(record.call, Call::Wake { .. });
-    let index = changed.iter().position(place).unwrap();
+    let is_wake = |record: &Record| matches!(record.call, Call::Wake { .. });
+    let index = changed.iter().position(is_wake).unwrap();
     changed[index].queries.pop();
     assert_eq!(
         replay(&Bfs::default(), &topology, &changed)

@@ -101,7 +101,7 @@ fn arrive(shared: &Arc<Shared>, thought: &Receiver<usize>, span: Duration, has_p
             Arrivals::Always => Some(0),
             Arrivals::Ring(tokens) => (shared.is_among_first(index, tokens)).then_some(0),
             Arrivals::After(think) => Some(think.draw(&mut random)),
-            Arrivals::Every(gap) => Some(gap.draw_rest(&mut random)),
+            Arrivals::Every(gap) => Some(gap.draw_residual(&mut random)),
         };
         due.extend(first_ns.map(|first_ns| Reverse((Duration::from_nanos(first_ns), index))));
     }

@@ -1,10 +1,12 @@
-//! Work arrives: flows wake and are queued, workers are told.
+//! Work arrives: flows wake and are queued, workers are woken.
 
 use refrain_policy::topology::{CpuId, StripeId};
 use refrain_policy::{Placement, Policy};
 
-use super::{Engine, Event, Job, State};
-use crate::Arrivals;
+use super::event_loop::Engine;
+use super::job::SimulatedJob;
+use super::state::{Event, FlowState};
+use crate::workload::Arrivals;
 
 impl<P: Policy> Engine<'_, P> {
     pub(super) fn arrive_from_outside(&mut self, flow: usize) {
@@ -21,17 +23,17 @@ impl<P: Policy> Engine<'_, P> {
             .draw(&mut self.random)
             .max(1);
         let now_ns = self.machine.now_ns;
-        let it = &mut self.flows[flow];
-        it.jobs.push_back(Job {
+        let record = &mut self.flows[flow];
+        record.jobs.push_back(SimulatedJob {
             arrived_ns: now_ns,
             left_ns: work_ns,
             done_ns: 0,
             has_started: false,
         });
-        if it.state == State::Asleep {
+        if record.state == FlowState::Asleep {
             let place = self
                 .policy
-                .wake(&mut it.entity, waker, is_sync, &self.machine);
+                .wake(&mut record.entity, waker, is_sync, &self.machine);
             self.enqueue(flow, place);
         }
     }
@@ -39,9 +41,12 @@ impl<P: Policy> Engine<'_, P> {
     pub(super) fn enqueue(&mut self, flow: usize, place: Placement) {
         let now_ns = self.machine.now_ns;
         let stripe = place.stripe(&self.machine);
-        let it = &mut self.flows[flow];
-        it.state = State::Queued { since_ns: now_ns };
-        let (key, nice) = (self.policy.key(&it.entity, &self.machine), it.entity.nice);
+        let record = &mut self.flows[flow];
+        record.state = FlowState::Queued { since_ns: now_ns };
+        let (key, nice) = (
+            self.policy.key(&record.entity, &self.machine),
+            record.entity.nice,
+        );
         self.sequence += 1;
         self.stripes[stripe.index()].push(key, self.sequence, flow);
         self.stripes[stripe.index()].lock(now_ns, self.costs.queue_ns);
@@ -50,13 +55,13 @@ impl<P: Policy> Engine<'_, P> {
         match place {
             Placement::Queue(_) => {}
             Placement::Idle(cpu) => {
-                self.machine.show(cpu, key, nice);
+                self.machine.set_running(cpu, key, nice);
                 self.wake_worker(cpu);
             }
             Placement::Preempt(cpu) => {
-                self.machine.show(cpu, key, nice);
+                self.machine.set_running(cpu, key, nice);
                 self.catch_up(cpu);
-                self.cpus[cpu.index()].must_give_way = true;
+                self.cpus[cpu.index()].must_yield = true;
                 self.plan_progress(cpu);
             }
         }

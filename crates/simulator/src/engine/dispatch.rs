@@ -1,11 +1,13 @@
-//! CPUs find work, or become idle.
+//! CPUs find work or become idle.
 
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_policy::{Key, Nice, Policy, Rank, View};
 
-use super::{Engine, Running, State};
+use super::event_loop::Engine;
+use super::running::Running;
+use super::state::FlowState;
 
-/// Jobs on top of one another, at most; as in the pool.
+/// The largest number of jobs below the running one, as in the pool.
 const NESTING_MAX: usize = 8;
 
 impl<P: Policy> Engine<'_, P> {
@@ -13,14 +15,15 @@ impl<P: Policy> Engine<'_, P> {
         self.cpus[cpu.index()].is_waking = false;
         self.waking -= 1;
         self.cpus[cpu.index()]
-            .habit
+            .spin_policy
             .record_wake(self.machine.now_ns);
         if self.cpus[cpu.index()].running.is_none() {
             self.find_work(cpu, None);
         }
     }
 
-    /// A free CPU takes what the policy says, or becomes idle. `before`: the flow that ran there until now.
+    /// A free CPU takes the flow that the policy chooses, or becomes idle. `before` is the flow
+    /// that ran there until now.
     pub(super) fn find_work(&mut self, cpu: CpuId, before: Option<usize>) {
         let mut tried = CpuMask::EMPTY;
         let mut waited_ns = 0;
@@ -44,23 +47,23 @@ impl<P: Policy> Engine<'_, P> {
             }
             tried.insert(CpuId::new(stripe.index()));
         }
-        if self.go_on_below(cpu, before) {
+        if self.resume_below(cpu, before) {
             return;
         }
         self.machine.idle.insert(cpu);
-        self.machine.show(cpu, Key::NONE, Nice::default());
+        self.machine.set_running(cpu, Key::NONE, Nice::default());
         let worker = &mut self.cpus[cpu.index()];
         worker.idle_since_ns = self.machine.now_ns;
-        let patience = worker.habit.limits(self.machine.now_ns, true);
-        worker.spin_ns = patience.spin_ns.min(self.costs.spin_ns);
-        worker.must_give_way = false;
+        let limits = worker.spin_policy.limits(self.machine.now_ns, true);
+        worker.spin_ns = limits.spin_ns.min(self.costs.spin_ns);
+        worker.must_yield = false;
     }
 
-    /// A job that cannot be left, but lets others go first, does so: they run on top of it.
-    pub(super) fn give_way_below(&mut self, cpu: CpuId) {
+    /// Lets more urgent flows run on top of a job that cannot leave its CPU.
+    pub(super) fn run_others_on_top(&mut self, cpu: CpuId) {
         self.catch_up_siblings(cpu);
         let worker = &mut self.cpus[cpu.index()];
-        worker.must_give_way = false;
+        worker.must_yield = false;
         if worker.below.len() < NESTING_MAX
             && let Some(running) = worker.running.take()
         {
@@ -71,45 +74,46 @@ impl<P: Policy> Engine<'_, P> {
         self.plan_siblings(cpu);
     }
 
-    /// The job below goes on, if there is one. `before`: the flow that ran there until now, or the job's own, if nothing did.
-    fn go_on_below(&mut self, cpu: CpuId, before: Option<usize>) -> bool {
+    /// Resumes the job below, if there is one. `before` is the flow that ran there until now, or
+    /// the job's own flow if none did.
+    fn resume_below(&mut self, cpu: CpuId, before: Option<usize>) -> bool {
         let worker = &mut self.cpus[cpu.index()];
         let Some(mut running) = worker.below.pop() else {
             return false;
         };
-        worker.must_give_way = false;
+        worker.must_yield = false;
         let flow = running.flow;
         if before != Some(flow) {
             let switch_ns = self.costs.switch.draw(&mut self.random);
             self.report.switches += 1;
             self.report.overhead_ns += switch_ns;
-            running.go_on_at(self.machine.now_ns + switch_ns);
+            running.resume_at(self.machine.now_ns + switch_ns);
         }
         self.cpus[cpu.index()].running = Some(running);
         let entity = &self.flows[flow].entity;
         let (key, nice) = (self.policy.key(entity, &self.machine), entity.nice);
-        self.machine.show(cpu, key, nice);
+        self.machine.set_running(cpu, key, nice);
         self.plan_siblings(cpu);
         true
     }
 
     fn dispatch(&mut self, cpu: CpuId, flow: usize, waited_ns: u64, before: Option<usize>) {
         let now_ns = self.machine.now_ns;
-        let it = &mut self.flows[flow];
-        let group = &self.groups[it.group];
-        if let State::Queued { since_ns } = it.state {
-            let longest = &mut self.samples[it.group].longest_queued_ns;
+        let record = &mut self.flows[flow];
+        let group = &self.groups[record.group];
+        if let FlowState::Queued { since_ns } = record.state {
+            let longest = &mut self.samples[record.group].longest_queued_ns;
             *longest = (*longest).max(now_ns - since_ns);
         }
-        it.state = State::Running;
-        let from = it.entity.last_cpu;
-        let grant = self.policy.run(&mut it.entity, cpu, &self.machine);
+        record.state = FlowState::Running;
+        let from = record.entity.last_cpu;
+        let grant = self.policy.run(&mut record.entity, cpu, &self.machine);
         self.machine.ledger().dispatched(&grant);
         let mut overhead_ns = waited_ns;
         if before != Some(flow) {
             overhead_ns += self.costs.switch.draw(&mut self.random);
             self.report.switches += 1;
-            if it.has_run {
+            if record.has_run {
                 let level = self.machine.topology.locality(from, cpu) as usize;
                 self.report.moves[level] += 1;
                 let reload_ns =
@@ -117,24 +121,27 @@ impl<P: Policy> Engine<'_, P> {
                 overhead_ns += self.costs.move_ns[level].saturating_add(reload_ns);
             }
         }
-        it.has_run = true;
+        record.has_run = true;
         self.report.overhead_ns += overhead_ns;
-        let (key, nice) = (self.policy.key(&it.entity, &self.machine), it.entity.nice);
-        self.machine.show(cpu, key, nice);
+        let (key, nice) = (
+            self.policy.key(&record.entity, &self.machine),
+            record.entity.nice,
+        );
+        self.machine.set_running(cpu, key, nice);
         self.catch_up_siblings(cpu);
-        self.cpus[cpu.index()].must_give_way = false;
+        self.cpus[cpu.index()].must_yield = false;
         self.cpus[cpu.index()].running =
             Some(Running::new(flow, now_ns + overhead_ns, grant.slice_ns));
         self.begin_job(flow, now_ns + overhead_ns);
         self.plan_siblings(cpu);
     }
 
-    /// Notes when the flow's first job starts, if it had not.
+    /// Records the start of the flow's first job, unless it has started before.
     pub(super) fn begin_job(&mut self, flow: usize, at_ns: u64) {
-        let it = &mut self.flows[flow];
-        if let Some(job) = it.jobs.front_mut().filter(|job| !job.has_started) {
+        let record = &mut self.flows[flow];
+        if let Some(job) = record.jobs.front_mut().filter(|job| !job.has_started) {
             job.has_started = true;
-            self.samples[it.group]
+            self.samples[record.group]
                 .waited_ns
                 .push(at_ns - job.arrived_ns);
         }

@@ -1,13 +1,15 @@
-//! CPUs get on with their flows, and stop them.
+//! Flows make progress on CPUs and are stopped.
 
 use refrain_policy::topology::{CAPACITY_MAX, CpuId, CpuMask};
 use refrain_policy::{Policy, Stop, View};
 
-use super::{Engine, Event, State};
-use crate::{Arrivals, PERMILLE};
+use super::event_loop::Engine;
+use super::state::{Event, FlowState};
+use crate::costs::PERMILLE;
+use crate::workload::Arrivals;
 
 impl<P: Policy> Engine<'_, P> {
-    /// Speed of a CPU now, thousandths of the fastest alone on its core.
+    /// The current speed of a CPU, in thousandths of the fastest CPU alone on its core.
     fn speed_permille(&self, cpu: CpuId) -> u64 {
         let topology = &self.machine.topology;
         let is_busy = |other: &CpuId| *other != cpu && self.cpus[other.index()].running.is_some();
@@ -29,22 +31,22 @@ impl<P: Policy> Engine<'_, P> {
         (shared * scaled * capacity / full / u64::from(CAPACITY_MAX)).max(1)
     }
 
-    /// Books the time and work since the last look at the CPU's flow.
+    /// Accounts for the time and work of the CPU's flow since the last update.
     pub(super) fn catch_up(&mut self, cpu: CpuId) {
         let speed = self.speed_permille(cpu);
         let worker = &mut self.cpus[cpu.index()];
         let Some(running) = &mut worker.running else {
             return;
         };
-        let it = &mut self.flows[running.flow];
+        let record = &mut self.flows[running.flow];
         let (ran_ns, work_ns) = running.advance(self.machine.now_ns, speed);
-        it.cpu_ns += ran_ns;
+        record.cpu_ns += ran_ns;
         worker.busy_in_sample_ns += ran_ns;
-        if let Some(job) = it.jobs.front_mut() {
+        if let Some(job) = record.jobs.front_mut() {
             let work_ns = work_ns.min(job.left_ns);
             job.left_ns -= work_ns;
             job.done_ns += work_ns;
-            it.work_ns += work_ns;
+            record.work_ns += work_ns;
         }
     }
 
@@ -64,7 +66,7 @@ impl<P: Policy> Engine<'_, P> {
             .for_each(|sibling| self.plan_progress(sibling));
     }
 
-    /// Plans the next point at which the CPU's flow ends its job or may be stopped.
+    /// Plans the next point at which the CPU's flow ends its job or can be stopped.
     pub(super) fn plan_progress(&mut self, cpu: CpuId) {
         let speed = self.speed_permille(cpu);
         let worker = &mut self.cpus[cpu.index()];
@@ -73,12 +75,14 @@ impl<P: Policy> Engine<'_, P> {
         let Some(running) = &worker.running else {
             return;
         };
-        let it = &self.flows[running.flow];
-        let Some(job) = it.jobs.front() else { return };
+        let record = &self.flows[running.flow];
+        let Some(job) = record.jobs.front() else {
+            return;
+        };
         let at_ns = running.next_point_ns(
             job,
-            &self.groups[it.group],
-            worker.must_give_way,
+            &self.groups[record.group],
+            worker.must_yield,
             speed,
             self.machine.now_ns,
         );
@@ -91,12 +95,14 @@ impl<P: Policy> Engine<'_, P> {
         let Some(running) = &worker.running else {
             return;
         };
-        let (flow, is_over, gives_way) =
-            (running.flow, running.is_slice_over(), worker.must_give_way);
-        let it = &self.flows[flow];
-        let Some(job) = it.jobs.front() else { return };
+        let (flow, is_over, must_yield) =
+            (running.flow, running.is_slice_over(), worker.must_yield);
+        let record = &self.flows[flow];
+        let Some(job) = record.jobs.front() else {
+            return;
+        };
         let is_done = job.left_ns == 0;
-        let group = &self.groups[it.group];
+        let group = &self.groups[record.group];
         let can_stop = is_done || running.is_at_checkpoint(job, group.checkpoint_ns);
         let can_expire = is_done || (can_stop && !group.is_whole);
         if is_done {
@@ -106,10 +112,10 @@ impl<P: Policy> Engine<'_, P> {
                 return;
             }
         }
-        if can_stop && gives_way {
+        if can_stop && must_yield {
             self.report.preemptions += 1;
             if group.is_whole && !is_done {
-                self.give_way_below(cpu);
+                self.run_others_on_top(cpu);
             } else {
                 self.stop(cpu, flow, Stop::Preempted);
             }
@@ -122,16 +128,16 @@ impl<P: Policy> Engine<'_, P> {
     }
 
     fn complete(&mut self, cpu: CpuId, flow: usize) {
-        let it = &mut self.flows[flow];
-        let Some(job) = it.jobs.pop_front() else {
+        let record = &mut self.flows[flow];
+        let Some(job) = record.jobs.pop_front() else {
             return;
         };
-        let samples = &mut self.samples[it.group];
+        let samples = &mut self.samples[record.group];
         samples.jobs += 1;
         samples
             .responded_ns
             .push(self.machine.now_ns - job.arrived_ns);
-        let (next, arrivals) = (it.next, self.groups[it.group].arrivals);
+        let (next, arrivals) = (record.next, self.groups[record.group].arrivals);
         match arrivals {
             Arrivals::Every(_) => {}
             Arrivals::Always => self.arrive(flow, None, false),
@@ -151,14 +157,18 @@ impl<P: Policy> Engine<'_, P> {
         let Some(running) = self.cpus[cpu.index()].running.take() else {
             return;
         };
-        let it = &mut self.flows[flow];
-        let charge = self
-            .policy
-            .stop(&mut it.entity, cpu, running.ran_ns(), why, &self.machine);
+        let record = &mut self.flows[flow];
+        let charge = self.policy.stop(
+            &mut record.entity,
+            cpu,
+            running.ran_ns(),
+            why,
+            &self.machine,
+        );
         self.machine.ledger().ran(&charge);
-        it.state = State::Asleep;
+        record.state = FlowState::Asleep;
         if why != Stop::Blocked {
-            let place = self.policy.requeue(&mut it.entity, cpu, &self.machine);
+            let place = self.policy.requeue(&mut record.entity, cpu, &self.machine);
             self.enqueue(flow, place);
         }
         self.find_work(cpu, Some(flow));

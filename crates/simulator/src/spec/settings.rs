@@ -1,22 +1,24 @@
-//! What each line of a specification sets.
+//! Applies the lines of a specification to an experiment.
 
 use refrain_policy::topology::{CpuId, Locality, Sharing, Topology, parse_list};
 use refrain_policy::{
     Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, Scheme, TENANTS_MAX, TenantId, Ule,
 };
 
-use super::super::{Arrivals, Costs, Distribution, FLOWS_MAX, Governor, Group};
-use super::Experiment;
-use super::values::{distribution, show_ns, time_ns};
+use super::experiment::Experiment;
+use super::values::{distribution, format_ns, time_ns};
+use crate::costs::{Costs, Governor};
+use crate::random::Distribution;
+use crate::workload::{Arrivals, FLOWS_MAX, Group};
 
-type Done = Result<(), String>;
+type Outcome = Result<(), String>;
 
-/// Applies a line: its first word, and the others.
+/// Applies a line: its first word and the others.
 pub(super) fn apply<'a>(
     experiment: &mut Experiment,
     kind: &str,
     mut words: impl Iterator<Item = &'a str>,
-) -> Done {
+) -> Outcome {
     let simulation = &mut experiment.simulation;
     let mut first = |what: &str| {
         words
@@ -47,22 +49,26 @@ pub(super) fn apply<'a>(
                     .filter(|count| (1..=FLOWS_MAX).contains(count))
             };
             let count = value("count", first("the count")?, is_count)?;
-            let mut group = Group::hog(name, Entity::new(Class::Normal)).times(count);
+            let mut group = Group::cpu_bound(name, Entity::new(Class::Normal)).times(count);
             for word in words.by_ref() {
                 flow(&mut group, word)?;
             }
             simulation.groups.push(group);
         }
-        _ => return Err(format!("no line begins with '{kind}'")),
+        _ => {
+            return Err(format!(
+                "unknown line '{kind}'; expected machine, policy, costs, seed, run or flows"
+            ));
+        }
     }
     words
         .next()
-        .map_or(Ok(()), |rest| Err(format!("'{rest}' is too much here")))
+        .map_or(Ok(()), |rest| Err(format!("unexpected '{rest}'")))
 }
 
-/// `text` understood by `read`, or which setting is not.
-fn value<T>(name: &str, text: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, String> {
-    read(text).ok_or_else(|| format!("{name}: '{text}' is not understood"))
+/// Parses `text` with `parse`; the error names the setting.
+fn value<T>(name: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, String> {
+    parse(text).ok_or_else(|| format!("{name}: invalid value '{text}'"))
 }
 
 fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<Scheme, String> {
@@ -75,7 +81,7 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
                 match key {
                     "slice" => ule.slice_ns = value(key, text, time_ns)?,
                     "tick" => ule.tick_ns = value(key, text, time_ns)?,
-                    _ => return Err(format!("policy ule has no '{key}'")),
+                    _ => return Err(format!("policy ule has no setting '{key}'")),
                 }
             }
             Ok(Scheme::Ule(ule))
@@ -88,15 +94,15 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
             Ok(Scheme::Bfs(bfs))
         }
         _ => Err(format!(
-            "no policy is called '{name}'; there are bfs, ule, fifo"
+            "unknown policy '{name}'; expected bfs, ule or fifo"
         )),
     }
 }
 
-fn bfs_setting(bfs: &mut Bfs, word: &str) -> Done {
+fn bfs_setting(bfs: &mut Bfs, word: &str) -> Outcome {
     let (key, text) = word.split_once('=').unwrap_or((word, ""));
     match key {
-        "faithful" => *bfs = Bfs::published(),
+        "published" => *bfs = Bfs::published(),
         "interval" => {
             bfs.interval_ns = value(key, text, |text| time_ns(text).filter(|&time| time > 0))?
         }
@@ -128,7 +134,7 @@ fn bfs_setting(bfs: &mut Bfs, word: &str) -> Done {
             })?;
         }
         "iso" => bfs.iso_limit_permille = value(key, text, permille)?,
-        _ => return Err(format!("policy bfs has no '{key}'")),
+        _ => return Err(format!("policy bfs has no setting '{key}'")),
     }
     Ok(())
 }
@@ -144,14 +150,14 @@ fn sharing(text: &str) -> Option<Sharing> {
     }
 }
 
-/// 1 to 1000.
+/// Parses a number from 1 to 1000.
 fn permille(text: &str) -> Option<u32> {
     text.parse()
         .ok()
         .filter(|permille| (1..=1000).contains(permille))
 }
 
-fn cost(costs: &mut Costs, word: &str) -> Done {
+fn cost(costs: &mut Costs, word: &str) -> Outcome {
     let (key, text) = word.split_once('=').unwrap_or((word, ""));
     match key {
         "none" => *costs = Costs::none(),
@@ -174,12 +180,12 @@ fn cost(costs: &mut Costs, word: &str) -> Done {
             costs.reload_ns_per_kib[level] = time_ns;
         }
         "governor" => costs.governor = Some(value(key, text, governor)?),
-        _ => return Err(format!("costs have no '{key}'")),
+        _ => return Err(format!("costs have no setting '{key}'")),
     }
     Ok(())
 }
 
-/// `3:2us`: a level of [`Locality`] and a time.
+/// Parses `3:2us`: a level of [`Locality`] and a time.
 fn by_level(text: &str) -> Option<(usize, u64)> {
     let (level, time) = text.split_once(':')?;
     let level = level
@@ -189,7 +195,7 @@ fn by_level(text: &str) -> Option<(usize, u64)> {
     Some((level, time_ns(time)?))
 }
 
-/// `10ms/800/500`.
+/// Parses `10ms/800/500`.
 fn governor(text: &str) -> Option<Governor> {
     let mut parts = text.splitn(3, '/');
     Some(Governor {
@@ -199,7 +205,7 @@ fn governor(text: &str) -> Option<Governor> {
     })
 }
 
-fn flow(group: &mut Group, word: &str) -> Done {
+fn flow(group: &mut Group, word: &str) -> Outcome {
     let (key, text) = word.split_once('=').unwrap_or((word, ""));
     let entity = &mut group.entity;
     match key {
@@ -241,34 +247,34 @@ fn flow(group: &mut Group, word: &str) -> Done {
                 .map(|number| CpuId::new(number as usize))
                 .collect();
         }
-        _ => return Err(format!("flows have no '{key}'")),
+        _ => return Err(format!("flows have no setting '{key}'")),
     }
     Ok(())
 }
 
-pub(super) fn show_costs(costs: &Costs) -> String {
-    let show = |distribution: &Distribution| match *distribution {
-        Distribution::Fixed(time_ns) => show_ns(time_ns),
+pub(super) fn format_costs(costs: &Costs) -> String {
+    let format = |distribution: &Distribution| match *distribution {
+        Distribution::Fixed(time_ns) => format_ns(time_ns),
         Distribution::Uniform(first_ns, last_ns) => {
-            format!("{}..{}", show_ns(first_ns), show_ns(last_ns))
+            format!("{}..{}", format_ns(first_ns), format_ns(last_ns))
         }
-        Distribution::Exponential(mean_ns) => format!("exp:{}", show_ns(mean_ns)),
+        Distribution::Exponential(mean_ns) => format!("exp:{}", format_ns(mean_ns)),
         Distribution::Skewed { median_ns, p99_ns } => {
-            format!("{}~{}", show_ns(median_ns), show_ns(p99_ns))
+            format!("{}~{}", format_ns(median_ns), format_ns(p99_ns))
         }
-        Distribution::Measured(values_ns) => values_ns.map(show_ns).join("/"),
+        Distribution::Measured(values_ns) => values_ns.map(format_ns).join("/"),
     };
     let mut line = format!(
         "costs none switch={} spinning={} napping={} dozing={} park={} spin={} nap={} doze={} queue={} smt={}",
-        show(&costs.switch),
-        show(&costs.wake_spinning),
-        show(&costs.wake_napping),
-        show(&costs.wake_dozing),
-        show(&costs.wake_parked),
-        show_ns(costs.spin_ns),
-        show_ns(costs.nap_ns),
-        show_ns(costs.doze_ns),
-        show_ns(costs.queue_ns),
+        format(&costs.switch),
+        format(&costs.wake_spinning),
+        format(&costs.wake_napping),
+        format(&costs.wake_dozing),
+        format(&costs.wake_parked),
+        format_ns(costs.spin_ns),
+        format_ns(costs.nap_ns),
+        format_ns(costs.doze_ns),
+        format_ns(costs.queue_ns),
         costs.sibling_permille
     );
     for (name, by_level) in [
@@ -280,11 +286,11 @@ pub(super) fn show_costs(costs: &Costs) -> String {
             .enumerate()
             .filter(|(_, time_ns)| **time_ns > 0)
         {
-            line += &format!(" {name}={level}:{}", show_ns(time_ns));
+            line += &format!(" {name}={level}:{}", format_ns(time_ns));
         }
     }
     if let Some(governor) = &costs.governor {
-        let sample = show_ns(governor.sample_ns);
+        let sample = format_ns(governor.sample_ns);
         line += &format!(
             " governor={sample}/{}/{}",
             governor.busy_permille, governor.slow_permille

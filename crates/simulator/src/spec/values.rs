@@ -1,8 +1,8 @@
-//! Values in a specification: times and distributions.
+//! Parses values in a specification: times and distributions.
 
-use super::super::Distribution;
+use crate::random::Distribution;
 
-/// `300ns`, `2.5us`, `6ms`, `10s`, as nanoseconds.
+/// Parses `300ns`, `2.5us`, `6ms` or `10s` as nanoseconds.
 pub(super) fn time_ns(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(unit_at);
@@ -14,12 +14,12 @@ pub(super) fn time_ns(text: &str) -> Option<u64> {
         _ => return None,
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    // Digits behind the point that are less than a nanosecond are not asked for.
+    // Fractions of a nanosecond are ignored.
     let mut fraction = 0u64;
-    let mut place = factor;
+    let mut digit_value = factor;
     for digit in part.bytes() {
-        place /= 10;
-        fraction += u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?) * place;
+        digit_value /= 10;
+        fraction += u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?) * digit_value;
     }
     whole
         .parse::<u64>()
@@ -28,8 +28,8 @@ pub(super) fn time_ns(text: &str) -> Option<u64> {
         .checked_add(fraction)
 }
 
-/// `1ms`, `1ms..3ms` (even), `exp:1ms` (exponential with this mean), `8us~60us` (log-normal: median, 99th percentile),
-/// nine times with slashes between them (measured quantiles).
+/// Parses `1ms`, `1ms..3ms` (uniform), `exp:1ms` (exponential, this mean), `8us~60us` (log-normal:
+/// median and 99th percentile), or nine times with slashes between them (measured quantiles).
 pub(super) fn distribution(text: &str) -> Option<Distribution> {
     if let Some(mean) = text.strip_prefix("exp:") {
         return time_ns(mean).map(Distribution::Exponential);
@@ -54,8 +54,8 @@ pub(super) fn distribution(text: &str) -> Option<Distribution> {
     time_ns(text).map(Distribution::Fixed)
 }
 
-/// The inverse of [`time_ns`], with the largest unit that loses nothing.
-pub(super) fn show_ns(time_ns: u64) -> String {
+/// The inverse of [`time_ns`], with the largest unit that is exact.
+pub(super) fn format_ns(time_ns: u64) -> String {
     let units = [
         (1_000_000_000, "s"),
         (1_000_000, "ms"),
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
+    fn parses_times_with_units() {
         let times = ["300ns", "2.5us", "6ms", "10s", "0.001s", "0.0001ns"].map(time_ns);
         assert_eq!(
             times,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_five_forms() {
+    fn parses_each_form_of_distributions() {
         assert_eq!(distribution("1ms"), Some(Distribution::Fixed(1_000_000)));
         assert_eq!(
             distribution("1us..3us"),
@@ -125,12 +125,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_can_be_read(time: u64) {
-            prop_assert_eq!(time_ns(&show_ns(time)), Some(time));
+        fn formatted_times_parse_back(time: u64) {
+            prop_assert_eq!(time_ns(&format_ns(time)), Some(time));
         }
 
         #[test]
-        fn any_text_is_answered(text in "[0-9.nmus~expk:]{0,16}") {
+        fn any_text_parses_or_fails_cleanly(text in "[0-9.nmus~expk:]{0,16}") {
             let _ = distribution(&text);
         }
     }

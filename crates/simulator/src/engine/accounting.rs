@@ -1,14 +1,17 @@
-//! How a run begins, and what is counted at its end.
+//! Creates the flows at the start, and the report at the end.
 
 use std::collections::VecDeque;
 
 use refrain_policy::Policy;
 
-use super::{Engine, Event, Flow, State, Stripe};
-use crate::{Arrivals, GroupReport, Report, Times};
+use super::event_loop::Engine;
+use super::machine::Stripe;
+use super::state::{Event, Flow, FlowState};
+use crate::report::{GroupReport, Report, Times};
+use crate::workload::Arrivals;
 
 impl<P: Policy> Engine<'_, P> {
-    pub(super) fn make_flows(&mut self) {
+    pub(super) fn create_flows(&mut self) {
         for (index, group) in self.groups.iter().enumerate() {
             let first = self.flows.len();
             for member in 0..group.count {
@@ -19,7 +22,7 @@ impl<P: Policy> Engine<'_, P> {
                     group: index,
                     next: first + (member + 1) % group.count,
                     jobs: VecDeque::new(),
-                    state: State::Asleep,
+                    state: FlowState::Asleep,
                     has_run: false,
                     cpu_ns: 0,
                     work_ns: 0,
@@ -28,7 +31,7 @@ impl<P: Policy> Engine<'_, P> {
                     Arrivals::Always => Some(0),
                     Arrivals::Ring(tokens) => (member < tokens).then_some(0),
                     Arrivals::After(think) => Some(think.draw(&mut self.random)),
-                    Arrivals::Every(gap) => Some(gap.draw_rest(&mut self.random)),
+                    Arrivals::Every(gap) => Some(gap.draw_residual(&mut self.random)),
                 };
                 if let Some(begin_ns) = begin_ns {
                     self.plan(
@@ -46,8 +49,8 @@ impl<P: Policy> Engine<'_, P> {
         }
     }
 
-    /// Whether a flow stands in a queue that an idle CPU may run and that nobody is on the way to.
-    pub(super) fn is_unconserved(&self) -> bool {
+    /// Whether a flow is queued that an idle CPU may run, and no worker is on its way to it.
+    pub(super) fn wastes_an_idle_cpu(&self) -> bool {
         if self.queued <= self.waking || self.machine.idle.is_empty() {
             return false;
         }
@@ -71,9 +74,9 @@ impl<P: Policy> Engine<'_, P> {
             .all()
             .iter()
             .for_each(|cpu| self.catch_up(cpu));
-        for it in &self.flows {
-            if let State::Queued { since_ns } = it.state {
-                let longest = &mut self.samples[it.group].longest_queued_ns;
+        for record in &self.flows {
+            if let FlowState::Queued { since_ns } = record.state {
+                let longest = &mut self.samples[record.group].longest_queued_ns;
                 *longest = (*longest).max(span_ns - since_ns);
             }
         }

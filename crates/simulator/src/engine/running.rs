@@ -1,17 +1,19 @@
-//! A flow on a CPU: how far it got, and when it can be stopped.
+//! A flow on a CPU: its progress, and when it can be stopped.
 
-use super::engine::Job;
-use super::{Group, PERMILLE};
+use super::job::SimulatedJob;
+use crate::costs::PERMILLE;
+use crate::workload::Group;
 
-/// The flow that a CPU runs. Time is real time, work is what a CPU of full speed does in that time.
+/// The flow that a CPU runs. Time is real time; work is what a CPU of full speed does in that time.
 #[derive(Debug)]
 pub(super) struct Running {
     pub flow: usize,
-    /// Up to here time is booked; lies ahead while the switch lasts.
-    seen_ns: u64,
+    /// The time until which progress is accounted; in the future during a switch.
+    accounted_until_ns: u64,
     ran_ns: u64,
     slice_ns: u64,
-    /// Work done but not yet a whole nanosecond, thousandths. Without it slow CPUs would lose a little at every look.
+    /// The fraction of a nanosecond of work that is not yet accounted, in thousandths. Without it
+    /// slow CPUs would lose work by rounding at every update.
     remainder: u64,
 }
 
@@ -19,7 +21,7 @@ impl Running {
     pub fn new(flow: usize, starts_at_ns: u64, slice_ns: u64) -> Running {
         Running {
             flow,
-            seen_ns: starts_at_ns,
+            accounted_until_ns: starts_at_ns,
             ran_ns: 0,
             slice_ns,
             remainder: 0,
@@ -34,15 +36,15 @@ impl Running {
         self.ran_ns >= self.slice_ns
     }
 
-    /// Others ran on top until `now_ns`: that time is not its own.
-    pub fn go_on_at(&mut self, now_ns: u64) {
-        self.seen_ns = now_ns;
+    /// Other flows ran on top until `now_ns`; that time is not charged to this one.
+    pub fn resume_at(&mut self, now_ns: u64) {
+        self.accounted_until_ns = now_ns;
     }
 
-    /// Books the time until `now_ns` at this speed: time that passed, and work.
+    /// Accounts for the time until `now_ns` at this speed. Returns the time and the work.
     pub fn advance(&mut self, now_ns: u64, speed_permille: u64) -> (u64, u64) {
-        let passed_ns = now_ns.saturating_sub(self.seen_ns);
-        self.seen_ns = self.seen_ns.max(now_ns);
+        let passed_ns = now_ns.saturating_sub(self.accounted_until_ns);
+        self.accounted_until_ns = self.accounted_until_ns.max(now_ns);
         self.ran_ns += passed_ns;
         let work = passed_ns * speed_permille + self.remainder;
         self.remainder = work % u64::from(PERMILLE);
@@ -50,21 +52,21 @@ impl Running {
     }
 
     /// Whether the job can be interrupted here.
-    pub fn is_at_checkpoint(&self, job: &Job, checkpoint_ns: u64) -> bool {
+    pub fn is_at_checkpoint(&self, job: &SimulatedJob, checkpoint_ns: u64) -> bool {
         job.done_ns.checked_rem(checkpoint_ns).unwrap_or(0) == 0
     }
 
-    /// When the job ends, or reaches the first checkpoint at which it has to stop, at this speed.
+    /// When the job ends, or reaches the first checkpoint at which it must stop, at this speed.
     pub fn next_point_ns(
         &self,
-        job: &Job,
+        job: &SimulatedJob,
         group: &Group,
-        must_give_way: bool,
+        must_yield: bool,
         speed_permille: u64,
         now_ns: u64,
     ) -> u64 {
-        let begin_ns = self.seen_ns.max(now_ns);
-        let time_left_ns = match (must_give_way, self.slice_ns) {
+        let begin_ns = self.accounted_until_ns.max(now_ns);
+        let time_left_ns = match (must_yield, self.slice_ns) {
             (true, _) => Some(0),
             (false, u64::MAX) => None,
             (false, slice_ns) => Some(slice_ns.saturating_sub(self.ran_ns)),
@@ -74,7 +76,7 @@ impl Running {
                 .saturating_mul(speed_permille)
                 .div_ceil(u64::from(PERMILLE));
             let reached_ns = job.done_ns.saturating_add(work_ns);
-            let checkpoint_ns = if group.is_whole && !must_give_way {
+            let checkpoint_ns = if group.is_whole && !must_yield {
                 u64::MAX
             } else {
                 group.checkpoint_ns
@@ -99,11 +101,11 @@ mod tests {
     use super::*;
 
     fn group(checkpoint_ns: u64) -> Group {
-        Group::hog("group", Entity::new(Class::Normal)).checking_each(checkpoint_ns)
+        Group::cpu_bound("group", Entity::new(Class::Normal)).with_checkpoints(checkpoint_ns)
     }
 
-    fn job(done_ns: u64, left_ns: u64) -> Job {
-        Job {
+    fn job(done_ns: u64, left_ns: u64) -> SimulatedJob {
+        SimulatedJob {
             arrived_ns: 0,
             left_ns,
             done_ns,
@@ -112,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn stops_are_at_checkpoints_only() {
+    fn flows_stop_only_at_checkpoints() {
         let running = Running::new(0, 100, 1_000);
-        let next = |done, left, checkpoint, gives_way| {
-            running.next_point_ns(&job(done, left), &group(checkpoint), gives_way, 1000, 0)
+        let next = |done, left, checkpoint, must_yield| {
+            running.next_point_ns(&job(done, left), &group(checkpoint), must_yield, 1000, 0)
         };
         assert_eq!(next(0, 5_000, 0, false), 1_100, "the slice");
         assert_eq!(next(0, 5_000, 300, false), 1_300, "the checkpoint after it");
@@ -130,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn slow_cpus_lose_nothing_by_being_looked_at() {
-        let mut often = Running::new(0, 0, u64::MAX);
-        let work: u64 = (1..=1000).map(|now| often.advance(now, 620).1).sum();
-        assert_eq!((work, often.ran_ns()), (620, 1000));
-        let end = often.next_point_ns(&job(620, 1), &group(0), false, 620, 1000);
+    fn slow_cpus_lose_no_work_by_frequent_updates() {
+        let mut updated = Running::new(0, 0, u64::MAX);
+        let work: u64 = (1..=1000).map(|now| updated.advance(now, 620).1).sum();
+        assert_eq!((work, updated.ran_ns()), (620, 1000));
+        let end = updated.next_point_ns(&job(620, 1), &group(0), false, 620, 1000);
         assert_eq!(end, 1002, "1.6 nanoseconds");
     }
 }

@@ -1,14 +1,14 @@
-//! The simulated machine as the policy sees it, and its stripes.
+//! The simulated machine as a view for the policy, and its stripes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View};
 
-/// Entries of a lane that are looked at for one that may run here; MuQSS looks as far.
-const LOOKED_AT_MAX: usize = 16;
+/// The number of entries of a lane that are tried for one that may run here, as in MuQSS.
+const TRIED_MAX: usize = 16;
 
-/// What a [`View`] answers from: plain numbers, always up to date.
+/// The state that the [`View`] is computed from; never stale.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub now_ns: u64,
@@ -39,8 +39,8 @@ impl Machine {
         }
     }
 
-    /// A flow with this key and nice value is shown as running on the CPU.
-    pub fn show(&mut self, cpu: CpuId, key: Key, nice: Nice) {
+    /// Publishes a flow with this key and nice value as running on the CPU.
+    pub fn set_running(&mut self, cpu: CpuId, key: Key, nice: Nice) {
         self.running[cpu.index()] = key;
         self.nice[cpu.index()] = nice;
     }
@@ -90,17 +90,18 @@ impl View for Machine {
     }
 }
 
-/// One run queue: a sorted set per lane. The plainest thing that obeys the order, and its lock as a time.
+/// A run queue: a sorted set per lane, which is the simplest structure with the required order, and
+/// its lock as a time.
 #[derive(Debug, Default)]
 pub(super) struct Stripe {
     lanes: BTreeMap<usize, BTreeSet<(Key, u64, usize)>>,
     length: usize,
-    /// When the lock is free again.
+    /// When the lock becomes free.
     free_at_ns: u64,
 }
 
 impl Stripe {
-    /// Queues flow `flow`; equal keys leave in the order of `sequence`.
+    /// Queues flow `flow`. Equal keys leave in the order of `sequence`.
     pub fn push(&mut self, key: Key, sequence: u64, flow: usize) {
         let Some(lane) = key.lane() else { return };
         self.length += usize::from(
@@ -111,7 +112,7 @@ impl Stripe {
         );
     }
 
-    /// Takes out the first flow in rank that may run on `cpu`, if its rank is below `limit`.
+    /// Removes the first flow in rank that may run on `cpu`, if its rank is below `limit`.
     pub fn pop<'a>(
         &mut self,
         policy: &impl Policy,
@@ -120,13 +121,13 @@ impl Stripe {
         entity: impl Fn(usize) -> &'a Entity,
         limit: Rank,
     ) -> Option<usize> {
-        let suitable = |lane: &BTreeSet<(Key, u64, usize)>| {
-            let near = lane.iter().take(LOOKED_AT_MAX);
+        let eligible = |lane: &BTreeSet<(Key, u64, usize)>| {
+            let near = lane.iter().take(TRIED_MAX);
             near.copied()
                 .find(|(_, _, flow)| policy.may_take(entity(*flow), cpu, view))
         };
-        let heads = self.lanes.values().filter_map(suitable);
-        let best = heads.min_by_key(|head| (policy.rank(head.0, view), *head))?;
+        let firsts = self.lanes.values().filter_map(eligible);
+        let best = firsts.min_by_key(|first| (policy.rank(first.0, view), *first))?;
         if policy.rank(best.0, view) >= limit {
             return None;
         }
@@ -139,19 +140,19 @@ impl Stripe {
         Some(best.2)
     }
 
-    /// Key of the flow that is first in rank, and how many there are.
+    /// The key of the first flow in rank, and the number of flows.
     pub fn summary(&self, policy: &impl Policy, view: &impl View) -> (Key, usize) {
-        let heads = self.lanes.values().filter_map(|lane| lane.first());
-        let best = heads.min_by_key(|head| (policy.rank(head.0, view), **head));
-        (best.map_or(Key::NONE, |head| head.0), self.length)
+        let firsts = self.lanes.values().filter_map(|lane| lane.first());
+        let best = firsts.min_by_key(|first| (policy.rank(first.0, view), **first));
+        (best.map_or(Key::NONE, |first| first.0), self.length)
     }
 
-    /// The flows, in no order that matters.
+    /// The flows, in unspecified order.
     pub fn flows(&self) -> impl Iterator<Item = usize> {
         self.lanes.values().flatten().map(|(_, _, flow)| *flow)
     }
 
-    /// Takes the lock at `now_ns` for `held_ns`: how long until it is given back.
+    /// Takes the lock at `now_ns` for `held_ns`. Returns the time until it is released.
     pub fn lock(&mut self, now_ns: u64, held_ns: u64) -> u64 {
         self.free_at_ns = self.free_at_ns.max(now_ns).saturating_add(held_ns);
         self.free_at_ns - now_ns
