@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_protect::property::{md5_in_parts, md5_in_lanes};
+use refrain_protect::property::{md5_in_lanes, md5_in_parts};
 
 fuzz_target!(|input: (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8)| {
     let (bytes, cuts, ranges, cut) = input;

@@ -1,9 +1,9 @@
-//! The house rules as a test: who may see whom, and what must stay absent where.
+//! The house rules as a test: which crate may depend on which, and what must not be used where.
 //!
-//! Reads the tree as text. Comments, string literals and test code are taken away first, so that
-//! a rule may be spoken about without being broken. A message names the place and what to use
-//! instead. An exception is an entry in [`EXCEPTIONS`] with its reason; one that no longer applies
-//! fails the test, so the list cannot rot.
+//! The test reads the source tree as text. It removes comments, string literals and test code
+//! first, so these may mention what a rule forbids. A message names the location and an
+//! alternative. An exception is an entry in [`EXCEPTIONS`] with its reason; an exception that is no
+//! longer needed fails the test.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,13 +15,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longest source file; beyond this a file holds two ideas.
+/// The largest number of lines of a source file; a longer file should be split by topic.
 const FILE_LINES_MAX: usize = 800;
 
-/// A file with `unsafe` must say why within this many lines from its head.
+/// A file with `unsafe` must give its reason within this many lines from its start.
 const UNSAFE_REASON_LINES: usize = 40;
 
-/// Which packages of ours a crate may depend on (folder names; the engine's folder is `refrain`).
+/// The packages of this workspace on which a crate may depend (by directory; the engine's is
+/// `refrain`).
 const LAYERS: &[(&str, &[&str])] = &[
     ("longmatch", &[]),
     ("codec", &[]),
@@ -60,11 +61,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Seen from tests only.
+/// The crate on which only tests may depend.
 const DEVELOPMENT_ONLY: &str = "testkit";
 
-/// Never shipped: what must stay absent elsewhere is what it measures with.
-const NOT_SHIPPED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
+/// Crates that are not published. The rules about forbidden words do not apply to them: tests and
+/// measurements need clocks and threads.
+const NOT_PUBLISHED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
 
 /// Crates of pure functions: bytes in, bytes out.
 const BYTES_LAYER: &[&str] = &["longmatch", "codec", "lrzip-codec", "protect", "format"];
@@ -72,37 +74,37 @@ const BYTES_LAYER: &[&str] = &["longmatch", "codec", "lrzip-codec", "protect", "
 /// Crates that use locks of the operating system and read its clocks.
 const USES_THE_SYSTEM: &[&str] = &["pool", "timer"];
 
-/// Packages of ours that only the tests of a crate see: crate, package.
+/// Further dependencies of tests: crate, package.
 const SEEN_BY_TESTS: &[(&str, &str)] = &[
-    // Decisions of the pool are made again by the same policy in the simulator.
+    // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
 ];
 
-/// Something that must stay absent.
+/// A rule that forbids words in the code of some crates.
 struct Rule {
     name: &'static str,
-    /// Found as whole words in code.
+    /// The forbidden words; each is matched as a whole word.
     words: &'static [&'static str],
-    /// Whether the rule speaks about this crate.
+    /// Whether the rule applies to this crate.
     applies: fn(&str) -> bool,
     instead: &'static str,
 }
 
 const RULES: &[Rule] = &[
     Rule {
-        name: "threads are made by the pool alone",
+        name: "only the pool creates threads",
         words: &["thread::spawn", "thread::scope", "thread::Builder", "rayon"],
         applies: |name| name != "pool",
         instead: "submit jobs to refrain_pool's crew",
     },
     Rule {
-        name: "operating system locks live in the pool and the timer",
+        name: "only the pool and the timer use locks of the operating system",
         words: &["Mutex", "RwLock", "Condvar", "Barrier", "mpsc"],
         applies: |name| !USES_THE_SYSTEM.contains(&name),
-        instead: "use refrain_pool::Lock, or pass values through its crew",
+        instead: "use refrain_pool::Lock, or return values from jobs",
     },
     Rule {
-        name: "the bytes layer is pure",
+        name: "the crates of the bytes layer are pure functions",
         words: &[
             "std::fs",
             "std::env",
@@ -120,13 +122,13 @@ const RULES: &[Rule] = &[
         instead: "take bytes and numbers as arguments; for maps, BTreeMap or a sorted Vec",
     },
     Rule {
-        name: "clocks are read in the timer and the pool, and by the command line for people",
+        name: "only the timer, the pool and the command line read clocks",
         words: &["Instant::now", "SystemTime::now"],
         applies: |name| !USES_THE_SYSTEM.contains(&name) && name != "cli",
-        instead: "take a refrain_timer Clock",
+        instead: "take a refrain_timer::Clock as an argument",
     },
     Rule {
-        name: "the environment belongs to the command line",
+        name: "only the command line reads the environment",
         words: &[
             "env::var",
             "env::vars",
@@ -135,7 +137,7 @@ const RULES: &[Rule] = &[
             "env::args_os",
         ],
         applies: |name| name != "cli",
-        instead: "take the value as an option",
+        instead: "take the value as an argument",
     },
     Rule {
         name: "only the command line prints and exits",
@@ -149,11 +151,35 @@ const RULES: &[Rule] = &[
             "process::abort",
         ],
         applies: |name| name != "cli",
-        instead: "return a value or an error; the caller decides what people see",
+        instead: "return a value or an error; the command line prints it",
     },
 ];
 
-/// Places where a rule is knowingly not kept: file, word, reason.
+/// Directories whose files must not name a module: directory, module, alternative.
+const SEPARATED: &[(&str, &str, &str)] = &[
+    (
+        "crates/refrain/src/write",
+        "crate::read",
+        "move what both directions use to `store`",
+    ),
+    (
+        "crates/refrain/src/read",
+        "crate::write",
+        "move what both directions use to `store`",
+    ),
+    (
+        "crates/refrain/src/store",
+        "crate::write",
+        "`store` is below both directions",
+    ),
+    (
+        "crates/refrain/src/store",
+        "crate::read",
+        "`store` is below both directions",
+    ),
+];
+
+/// Exceptions to the rules: file, word, reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "crates/longmatch/src/reference.rs",
@@ -167,7 +193,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// One broken rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     file: String,
@@ -183,13 +209,13 @@ fn root() -> PathBuf {
     manifest
         .ancestors()
         .nth(2)
-        .expect("crates/testkit lies two below the root")
+        .expect("crates/testkit is two levels below the root")
         .to_path_buf()
 }
 
-/// The crates' folders, by name.
+/// Returns the names and directories of all crates, sorted.
 fn crates() -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(root().join("crates")).expect("there is a folder crates");
+    let entries = fs::read_dir(root().join("crates")).expect("the directory crates exists");
     let mut found: Vec<(String, PathBuf)> = entries
         .map(|entry| entry.expect("readable").path())
         .filter(|path| path.join("Cargo.toml").is_file())
@@ -204,15 +230,15 @@ fn crates() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// All Rust files below `folder`, sorted.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+/// Returns all Rust files below `directory`, sorted.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = vec![folder.to_path_buf()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten() {
+    let mut pending = vec![directory.to_path_buf()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten() {
             let path = entry.expect("readable").path();
             if path.is_dir() {
-                open.push(path);
+                pending.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 found.push(path);
             }
@@ -222,14 +248,16 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Source files of one crate that ship: `src` without files of tests.
-fn shipped_files(crate_folder: &Path) -> Vec<PathBuf> {
+/// Returns the source files of a crate that are published: those in `src` without files of tests.
+fn published_files(crate_directory: &Path) -> Vec<PathBuf> {
     let is_test = |path: &PathBuf| {
         let stem = path.file_stem().unwrap().to_string_lossy();
-        let in_tests_folder = path.components().any(|part| part.as_os_str() == "tests");
-        stem == "tests" || stem.ends_with("_tests") || in_tests_folder
+        let in_tests_directory = path.components().any(|part| part.as_os_str() == "tests");
+        // `models` are tests of concurrent code under loom.
+        let is_test_name = matches!(&*stem, "tests" | "models") || stem.ends_with("_tests");
+        is_test_name || in_tests_directory
     };
-    let mut files = rust_files(&crate_folder.join("src"));
+    let mut files = rust_files(&crate_directory.join("src"));
     files.retain(|path| !is_test(path));
     files
 }
@@ -243,15 +271,15 @@ fn relative(path: &Path) -> String {
 
 // ------------------------------------------------------------------------------ reading the code
 
-/// The code of a file: comments and literals blanked (lines stay), unit tests at the foot cut off,
-/// grouped imports spelled out.
+/// Returns the code of a file: without comments and literals (line breaks remain), without the unit
+/// tests at its end, and with grouped imports expanded.
 fn code_of(source: &str) -> String {
-    with_imports_spelled_out(&without_unit_tests(&without_comments_and_literals(source)))
+    with_imports_expanded(&without_unit_tests(&without_comments_and_literals(source)))
 }
 
-/// `use a::{b, c::{d, e}};` as `a::b a::c::d a::c::e`, on the line where it begins.
-fn with_imports_spelled_out(code: &str) -> String {
-    let mut spelled = String::with_capacity(code.len());
+/// Expands `use a::{b, c::{d, e}};` to `a::b a::c::d a::c::e`, on the line on which it starts.
+fn with_imports_expanded(code: &str) -> String {
+    let mut expanded = String::with_capacity(code.len());
     let mut rest = code;
     while !rest.is_empty() {
         let line_end = rest.find('\n').map_or(rest.len(), |at| at + 1);
@@ -260,19 +288,19 @@ fn with_imports_spelled_out(code: &str) -> String {
             line.starts_with("use ") || line.starts_with("pub") && line.contains(" use ");
         let end = rest.find(';').map_or(rest.len(), |at| at + 1);
         if !is_import || !rest[..end].contains('{') {
-            spelled.push_str(&rest[..line_end]);
+            expanded.push_str(&rest[..line_end]);
             rest = &rest[line_end..];
             continue;
         }
         let tree: String = rest[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        spelled.push_str(&import_paths("", tree.trim_end_matches(';')).join(" "));
-        spelled.extend(std::iter::repeat_n('\n', rest[..end].matches('\n').count()));
+        expanded.push_str(&import_paths("", tree.trim_end_matches(';')).join(" "));
+        expanded.extend(std::iter::repeat_n('\n', rest[..end].matches('\n').count()));
         rest = &rest[end..];
     }
-    spelled
+    expanded
 }
 
-/// The full paths of one import tree.
+/// Returns the full paths of an import tree.
 fn import_paths(prefix: &str, tree: &str) -> Vec<String> {
     let Some(open) = tree.find('{') else {
         return vec![format!("{prefix}{}", tree.trim())];
@@ -296,22 +324,22 @@ fn import_paths(prefix: &str, tree: &str) -> Vec<String> {
         .collect()
 }
 
-/// Cuts at the unit tests, which stand at the foot of a file.
+/// Removes the unit tests, which are at the end of a file.
 fn without_unit_tests(code: &str) -> String {
-    let mut kept = String::new();
+    let mut remaining = String::new();
     let mut lines = code.lines().peekable();
     while let Some(line) = lines.next() {
-        let opens_tests = line.trim() == "#[cfg(test)]"
+        let opens_tests = (line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test,"))
             && lines
                 .peek()
                 .is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'));
         if opens_tests {
             break;
         }
-        kept.push_str(line);
-        kept.push('\n');
+        remaining.push_str(line);
+        remaining.push('\n');
     }
-    kept
+    remaining
 }
 
 fn without_comments_and_literals(source: &str) -> String {
@@ -335,7 +363,7 @@ fn without_comments_and_literals(source: &str) -> String {
     code
 }
 
-/// Length of the comment that `text` starts with.
+/// Returns the length of the comment with which `text` starts.
 fn comment_length(text: &str) -> Option<usize> {
     if text.starts_with("//") {
         return Some(text.find('\n').unwrap_or(text.len()));
@@ -363,13 +391,14 @@ fn comment_length(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// Length of the string or character literal that `text` starts with; `before` is the code so far.
+/// Returns the length of the string or character literal with which `text` starts; `before` is the
+/// code so far.
 fn literal_length(text: &str, before: &str) -> Option<usize> {
     if text.starts_with('"') {
         return Some(quoted_length(text, '"'));
     }
     if let Some(after_quote) = text.strip_prefix('\'') {
-        // A lifetime has no closing quote right after its first character.
+        // A lifetime has no closing quote after its first character.
         let mut characters = after_quote.chars();
         let first = characters.next()?;
         let closes = characters.next() == Some('\'');
@@ -389,7 +418,7 @@ fn literal_length(text: &str, before: &str) -> Option<usize> {
     )
 }
 
-/// Length of a literal with backslash escapes, both quotes included.
+/// Returns the length of a literal with backslash escapes, both quotes included.
 fn quoted_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -404,7 +433,7 @@ fn quoted_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Whether `line` holds `word` with nothing of an identifier on either side.
+/// Returns whether `line` contains `word` as a whole word.
 fn holds_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -416,7 +445,7 @@ fn holds_word(line: &str, word: &str) -> bool {
 
 // ------------------------------------------------------------------------------------- the rules
 
-fn broken_rules(crate_name: &str, file: &str, source: &str) -> Vec<Finding> {
+fn violations(crate_name: &str, file: &str, source: &str) -> Vec<Finding> {
     let code = code_of(source);
     let rules = RULES.iter().filter(|rule| (rule.applies)(crate_name));
     let mut findings = Vec::new();
@@ -427,7 +456,7 @@ fn broken_rules(crate_name: &str, file: &str, source: &str) -> Vec<Finding> {
                     file: file.into(),
                     line: index + 1,
                     word: (*word).into(),
-                    message: format!("{}; instead: {}", rule.name, rule.instead),
+                    message: format!("{}. Instead: {}", rule.name, rule.instead),
                 });
             }
         }
@@ -435,8 +464,23 @@ fn broken_rules(crate_name: &str, file: &str, source: &str) -> Vec<Finding> {
     findings
 }
 
-/// `unsafe` without a reason at the head of the file.
-fn unexplained_unsafe(file: &str, source: &str) -> Option<Finding> {
+/// Finds the lines of a file that name `module` or an item in it.
+fn uses_of_module(file: &str, source: &str, module: &str, instead: &str) -> Vec<Finding> {
+    let code = code_of(source);
+    let lines = code.lines().enumerate();
+    lines
+        .filter(|(_, line)| holds_word(line, module))
+        .map(|(index, _)| Finding {
+            file: file.into(),
+            line: index + 1,
+            word: module.into(),
+            message: format!("this directory must not use the module. Instead: {instead}"),
+        })
+        .collect()
+}
+
+/// Finds `unsafe` without a reason at the start of the file.
+fn unsafe_without_reason(file: &str, source: &str) -> Option<Finding> {
     let code = code_of(source);
     let line = code.lines().position(|line| holds_word(line, "unsafe"))?;
     let explained = source
@@ -447,11 +491,11 @@ fn unexplained_unsafe(file: &str, source: &str) -> Option<Finding> {
         file: file.into(),
         line: line + 1,
         word: "unsafe".into(),
-        message: "a file with unsafe code says why in a comment at its head".into(),
+        message: "a file with unsafe code must give the reason in a comment at its start".into(),
     })
 }
 
-/// Characters that make code read differently from what it is (Trojan Source, CVE-2021-42574).
+/// Finds characters that make code look different from what it is (Trojan Source, CVE-2021-42574).
 fn deceptive_characters(file: &str, source: &str) -> Vec<Finding> {
     let deceptive = |c: char| {
         matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -464,12 +508,13 @@ fn deceptive_characters(file: &str, source: &str) -> Vec<Finding> {
             file: file.into(),
             line: index + 1,
             word: "invisible character".into(),
-            message: "write it as an escape".into(),
+            message: "write this character as an escape".into(),
         })
         .collect()
 }
 
-/// Packages of ours that a manifest names, with whether only tests see them.
+/// Returns the packages of this workspace that a manifest names, and whether only its tests depend
+/// on them.
 fn own_dependencies(manifest: &str) -> Vec<(String, bool)> {
     let mut section = String::new();
     let mut found = Vec::new();
@@ -500,7 +545,7 @@ fn own_dependencies(manifest: &str) -> Vec<(String, bool)> {
 fn wrong_dependencies(crate_name: &str, manifest: &str) -> Vec<String> {
     let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == crate_name) else {
         return vec![format!(
-            "crate '{crate_name}' has no row in LAYERS: decide what it may see"
+            "crate '{crate_name}' has no row in LAYERS; add one with its allowed dependencies"
         )];
     };
     let is_wrong = |(name, only_tests): &(String, bool)| {
@@ -513,7 +558,7 @@ fn wrong_dependencies(crate_name: &str, manifest: &str) -> Vec<String> {
     own_dependencies(manifest)
         .into_iter()
         .filter(is_wrong)
-        .map(|(name, _)| format!("{crate_name} must not see {name} (allowed: {allowed:?})"))
+        .map(|(name, _)| format!("{crate_name} must not depend on {name} (allowed: {allowed:?})"))
         .collect()
 }
 
@@ -533,14 +578,14 @@ fn show(findings: &[Finding]) -> String {
 // ------------------------------------------------------------------------------ tests of the tree
 
 #[test]
-fn dependencies_point_down_the_layers() {
+fn dependencies_point_downwards() {
     let mut wrong = Vec::new();
-    for (name, folder) in crates() {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("readable");
+    for (name, directory) in crates() {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).expect("readable");
         wrong.extend(wrong_dependencies(&name, &manifest));
         if !manifest.contains("[lints]\nworkspace = true") {
             wrong.push(format!(
-                "{name}: Cargo.toml must say [lints] workspace = true"
+                "{name}: Cargo.toml must contain [lints] workspace = true"
             ));
         }
     }
@@ -548,14 +593,14 @@ fn dependencies_point_down_the_layers() {
 }
 
 #[test]
-fn what_must_stay_absent_is_absent() {
+fn no_crate_uses_what_is_forbidden_to_it() {
     let mut used = vec![false; EXCEPTIONS.len()];
     let mut findings = Vec::new();
-    let is_shipped = |name: &str| !NOT_SHIPPED.contains(&name);
-    for (name, folder) in crates().iter().filter(|(name, _)| is_shipped(name)) {
-        for path in shipped_files(folder) {
-            let source = fs::read_to_string(&path).expect("sources are UTF-8");
-            for finding in broken_rules(name, &relative(&path), &source) {
+    let is_published = |name: &str| !NOT_PUBLISHED.contains(&name);
+    for (name, directory) in crates().iter().filter(|(name, _)| is_published(name)) {
+        for path in published_files(directory) {
+            let source = fs::read_to_string(&path).expect("source files are UTF-8");
+            for finding in violations(name, &relative(&path), &source) {
                 let excepted = EXCEPTIONS
                     .iter()
                     .position(|(file, word, _)| *file == finding.file && *word == finding.word);
@@ -568,22 +613,39 @@ fn what_must_stay_absent_is_absent() {
     }
     assert!(
         findings.is_empty(),
-        "house rules are broken:{}",
+        "house rules are violated:{}",
         show(&findings)
     );
     for (exception, used) in EXCEPTIONS.iter().zip(used) {
-        assert!(used, "this exception is not needed any more: {exception:?}");
+        assert!(
+            used,
+            "this exception is no longer needed; remove it: {exception:?}"
+        );
     }
 }
 
 #[test]
-fn files_are_small_honest_and_explain_their_unsafe() {
+fn writing_and_reading_are_separate() {
     let mut findings = Vec::new();
-    for (_, folder) in crates() {
-        for path in rust_files(&folder) {
-            let source = fs::read_to_string(&path).expect("sources are UTF-8");
+    for (directory, module, instead) in SEPARATED {
+        let files = rust_files(&root().join(directory));
+        assert!(!files.is_empty(), "no files in {directory}");
+        for path in files {
+            let source = fs::read_to_string(&path).expect("source files are UTF-8");
+            findings.extend(uses_of_module(&relative(&path), &source, module, instead));
+        }
+    }
+    assert!(findings.is_empty(), "{}", show(&findings));
+}
+
+#[test]
+fn files_are_small_and_give_reasons_for_unsafe() {
+    let mut findings = Vec::new();
+    for (_, directory) in crates() {
+        for path in rust_files(&directory) {
+            let source = fs::read_to_string(&path).expect("source files are UTF-8");
             let file = relative(&path);
-            findings.extend(unexplained_unsafe(&file, &source));
+            findings.extend(unsafe_without_reason(&file, &source));
             findings.extend(deceptive_characters(&file, &source));
             let lines = source.lines().count();
             if lines > FILE_LINES_MAX {
@@ -591,7 +653,7 @@ fn files_are_small_honest_and_explain_their_unsafe() {
                     file,
                     line: lines,
                     word: format!("{lines} lines"),
-                    message: format!("more than {FILE_LINES_MAX}: split by idea"),
+                    message: format!("more than {FILE_LINES_MAX}; split the file by topic"),
                 });
             }
         }
@@ -602,7 +664,7 @@ fn files_are_small_honest_and_explain_their_unsafe() {
 // ------------------------------------------------------------------------- tests of the checks
 
 #[test]
-fn every_rule_sees_each_of_its_words() {
+fn every_rule_finds_each_of_its_words() {
     for rule in RULES {
         let name = LAYERS
             .iter()
@@ -611,7 +673,7 @@ fn every_rule_sees_each_of_its_words() {
             .unwrap();
         for word in rule.words {
             let source = format!("fn f() {{\n    x = {word}(1);\n}}\n");
-            let findings = broken_rules(name, "f.rs", &source);
+            let findings = violations(name, "f.rs", &source);
             let found = findings
                 .iter()
                 .find(|f| f.word == *word && f.message.contains(rule.name));
@@ -621,8 +683,8 @@ fn every_rule_sees_each_of_its_words() {
 }
 
 #[test]
-fn comments_literals_and_unit_tests_do_not_count() {
-    let quiet = concat!(
+fn comments_literals_and_unit_tests_are_ignored() {
+    let allowed = concat!(
         "//! println! and Mutex\n",
         "/* Mutex /* nested */ Mutex */ fn f<'a>(x: &'a str) {\n",
         "  let a = \"println! \\\" Mutex\"; let b = r#\"Mutex \" \"#; let c = '\"';\n",
@@ -633,20 +695,17 @@ fn comments_literals_and_unit_tests_do_not_count() {
         "  use std::sync::Mutex;\n",
         "}\n",
     );
-    assert_eq!(broken_rules("storage", "f.rs", quiet), []);
-    let loud = "let q = '\"'; let m = Mutex::new(\"\"); // why\n";
-    assert_eq!(broken_rules("storage", "f.rs", loud).len(), 1);
+    assert_eq!(violations("storage", "f.rs", allowed), []);
+    let forbidden = "let q = '\"'; let m = Mutex::new(\"\"); // why\n";
+    assert_eq!(violations("storage", "f.rs", forbidden).len(), 1);
     let after_test_import = "#[cfg(test)]\nuse x;\nlet m = Mutex::new();\n";
-    assert_eq!(
-        broken_rules("storage", "f.rs", after_test_import)[0].line,
-        3
-    );
+    assert_eq!(violations("storage", "f.rs", after_test_import)[0].line, 3);
 }
 
 #[test]
-fn grouped_imports_do_not_hide_anything() {
+fn grouped_imports_are_expanded() {
     let grouped = "use std::{\n    io,\n    thread::{self, spawn},\n    fs::File,\n};\nlet a;\n";
-    let words: Vec<_> = broken_rules("codec", "f.rs", grouped)
+    let words: Vec<_> = violations("codec", "f.rs", grouped)
         .into_iter()
         .map(|finding| (finding.line, finding.word))
         .collect();
@@ -657,32 +716,43 @@ fn grouped_imports_do_not_hide_anything() {
     }
     let after = format!("{grouped}let m = Mutex::new();\n");
     assert_eq!(
-        broken_rules("storage", "f.rs", &after)
+        violations("storage", "f.rs", &after)
             .last()
             .expect("found")
             .line,
         7
     );
     assert_eq!(
-        broken_rules("storage", "f.rs", "pub use a::{b};\nlet used;\n"),
+        violations("storage", "f.rs", "pub use a::{b};\nlet used;\n"),
         []
     );
 }
 
 #[test]
-fn unsafe_needs_a_reason_at_the_head() {
+fn finds_uses_of_a_module() {
+    let source = "use crate::{error::Error, read::block::Block};\n// crate::read\n\
+        fn f() {\n    crate::read::open();\n    crate::ready();\n}\n";
+    let lines: Vec<_> = uses_of_module("f.rs", source, "crate::read", "x")
+        .into_iter()
+        .map(|finding| finding.line)
+        .collect();
+    assert_eq!(lines, [1, 4]);
+}
+
+#[test]
+fn unsafe_needs_a_reason_at_the_start() {
     let bare = "fn f() { unsafe { g() } }\n";
-    assert_eq!(unexplained_unsafe("f.rs", bare).expect("found").line, 1);
+    assert_eq!(unsafe_without_reason("f.rs", bare).expect("found").line, 1);
     let explained = format!("//! Unsafe: the map is ours alone.\n{bare}");
-    assert_eq!(unexplained_unsafe("f.rs", &explained), None);
+    assert_eq!(unsafe_without_reason("f.rs", &explained), None);
     assert_eq!(
-        unexplained_unsafe("f.rs", "#![forbid(unsafe_code)] // no unsafe\n"),
+        unsafe_without_reason("f.rs", "#![forbid(unsafe_code)] // no unsafe\n"),
         None
     );
 }
 
 #[test]
-fn dependencies_are_found_in_every_spelling() {
+fn finds_dependencies_in_every_notation() {
     let manifest = "[package]\nname = \"refrain-format\"\n[dependencies]\n\
         refrain-protect.workspace = true\nrefrain = { path = \"../refrain\" }\nzstd = \"1\"\n\
         [target.'cfg(unix)'.dependencies.refrain-pool]\nversion = \"1\"\n\
@@ -699,7 +769,7 @@ fn dependencies_are_found_in_every_spelling() {
 }
 
 #[test]
-fn invisible_characters_are_found() {
+fn finds_invisible_characters() {
     assert_eq!(deceptive_characters("f.rs", "a\nb\u{202e}c\n")[0].line, 2);
     assert_eq!(deceptive_characters("f.rs", "fl\u{fc}ssig \u{2264}\n"), []);
 }
