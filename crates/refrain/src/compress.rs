@@ -23,7 +23,7 @@ use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
 };
 use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
-use crate::write::pipeline::run::{run, shared, store_history};
+use crate::write::pipeline::run::{pipeline_context, run, store_history};
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
 /// What a run made.
@@ -166,7 +166,7 @@ impl Run<'_> {
         });
         let blocks = written.clone().map(|written| written as Arc<_>);
         let store = store_history(&self.budget, sources, blocks)?;
-        let shared = shared(self.tuning, &self.budget);
+        let context = pipeline_context(self.tuning, &self.budget);
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
             stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
@@ -180,7 +180,7 @@ impl Run<'_> {
         let assembler = Assembler::new(
             output,
             members.collect(),
-            shared.clone(),
+            context.clone(),
             reach,
             written,
             content_bytes_total,
@@ -188,7 +188,7 @@ impl Run<'_> {
         );
         let assembler = run(
             crew,
-            &shared,
+            &context,
             self.budget,
             intake,
             store,

@@ -26,7 +26,7 @@ use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
 };
 use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
-use crate::write::pipeline::run::{run, shared, store_history};
+use crate::write::pipeline::run::{pipeline_context, run, store_history};
 
 /// What a run made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Run<'_> {
             copies_bytes: None,
         };
         let reach = ReachFloors::new(limits, self.tuning.cut.block_bytes);
-        let shared = shared(self.tuning.tuning, &self.budget);
+        let context = pipeline_context(self.tuning.tuning, &self.budget);
         let assembler = LrzipAssembler::new(
             sink,
             header,
@@ -157,7 +157,7 @@ impl Run<'_> {
         );
         let assembler = run(
             crew,
-            &shared,
+            &context,
             self.budget,
             intake,
             store,

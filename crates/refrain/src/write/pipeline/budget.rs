@@ -1,4 +1,4 @@
-//! How the memory budget is shared out. What of it changes an archive's bytes depends on the budget alone.
+//! How the memory budget is divided. The shares that change an archive's bytes depend on the budget alone, not on the threads.
 
 use crate::error::Result;
 use crate::tuning::{Tuning, encoder_bytes, prev_power_of_two};
@@ -7,21 +7,22 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 use refrain_codec::encode_memory_bytes;
 use refrain_longmatch::SMALL_INDEX_SHARE;
 
-/// Words of the index, at least: a small index would miss repeats of small inputs for no gain.
+/// The least number of words of the index: a smaller one would miss repeats of small inputs without saving noticeable memory.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
 
-/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait for their turn.
+/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait to be written.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
-/// What a thread leaves in its stack and in buffers of its own, and what all of them do: what changes the bytes must not depend on their number.
+/// Bytes for the stack and the private buffers of a thread, and of all threads. The latter is reserved whatever the number of threads,
+/// because shares that change the bytes must not depend on it.
 const THREAD_BYTES: u64 = 2 << 20;
 const THREADS_BYTES_MAX: u64 = 16 << 20;
 
-/// Bytes of old pages in memory, at least.
+/// The least memory for old pages, in bytes.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 
-/// Epochs to read ahead, at most: sixteen segments of each wait to be scanned, and every thread should find some. With four of them two threads
-/// were no faster, and 256 MiB of noise took a tenth longer, for fresh memory (a sixteenth of a gigabyte).
+/// The most epochs to read ahead: each has sixteen segments to scan, and every thread should find some. With four epochs two threads were no
+/// faster, and 256 MiB of incompressible data took a tenth longer because of fresh memory (a sixteenth of a gigabyte).
 fn epochs_ahead(threads: u64) -> u64 {
     threads.div_ceil(8).clamp(2, 4)
 }
@@ -29,15 +30,15 @@ fn epochs_ahead(threads: u64) -> u64 {
 /// The shares of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// Words of the index; changes the bytes.
+    /// Words of the index. Changes the archive's bytes.
     pub index_words: usize,
-    /// Most bytes for what is known of old pages: where they begin, where they can be read again; changes the bytes.
+    /// The most bytes for the descriptions of old pages: where they begin, where they can be read again. Changes the archive's bytes.
     pub known_bytes_max: usize,
-    /// Bytes of old pages kept in memory.
+    /// Bytes for old pages in memory.
     pub cache_bytes: u64,
     /// Where store bytes are read again.
     pub history: HistoryPolicy,
-    /// Bytes of compressed copies retained in memory, 0 without any; changes the bytes of archives.
+    /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
     pub copies_bytes: u64,
     /// Content bytes that may be read and not yet matched, one epoch at least.
     pub read_ahead_bytes: u64,
@@ -47,13 +48,13 @@ pub(crate) struct Budget {
     pub encoders: usize,
 }
 
-/// What a run has to fit into its memory.
+/// What has to fit into the memory of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub memory_bytes: u64,
     /// Raw bytes of a block.
     pub block_bytes: u64,
-    /// What a codec works with, for one block.
+    /// Memory of the codec while it encodes one block.
     pub encode_bytes: u64,
     /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks that wait for others.
     pub retained_bytes: u64,
@@ -61,7 +62,7 @@ pub(crate) struct Load {
 }
 
 /// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
-/// Less of it where two blocks of `each` bytes would not find room in what is `left`, or at least one.
+/// Less where two blocks of `each` bytes, or at least one, would not fit in what is `left`.
 fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
     let beside = |blocks: u64| left.saturating_sub(blocks * each);
@@ -73,7 +74,7 @@ fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
 }
 
 impl Budget {
-    /// Shares out the tuning's memory.
+    /// Divides the tuning's memory.
     pub(crate) fn new(
         tuning: &Tuning,
         threads: usize,
@@ -91,7 +92,7 @@ impl Budget {
         Ok(Budget::of(&load, threads))
     }
 
-    /// Shares out the memory of a load.
+    /// Divides the memory of a load.
     pub(crate) fn of(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
@@ -133,7 +134,7 @@ impl Budget {
             .min(ahead_max)
             .clamp(segments_bytes / 2, epochs_ahead(threads) * segments_bytes);
         let left = left.saturating_sub(ahead);
-        // Where old blocks have memory of their own, pages need less.
+        // Where copies of old blocks have memory of their own, pages need less.
         let for_blocks = match makes_copies {
             false => left / 3 * 2,
             true => left / 8 * 7,
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn all_shares_together_fit_the_memory() {
+    fn the_sum_of_all_shares_fits_the_memory() {
         for level in levels(Purpose::Archive) {
             for memory_mib in [512, 1024, 2048, 8192] {
                 for threads in [1, 2, 7, 64] {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shapes_the_archive_does_not_depend_on_threads() {
+    fn shares_that_change_the_bytes_do_not_depend_on_threads() {
         for level in 1..=9 {
             for memory_mib in [128, 300, 1024] {
                 let shape = |threads| {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_encode_at_once_by_default_and_with_half_of_it() {
+    fn two_encoders_fit_the_default_memory_and_half_of_it() {
         for level in levels(Purpose::Archive) {
             for history in POLICIES {
                 let default_mib = level.memory_bytes / MIB;

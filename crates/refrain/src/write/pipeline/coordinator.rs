@@ -1,4 +1,4 @@
-//! The coordinator: takes events from the workers, decides what begins next, and shapes the archive.
+//! The coordinator: it receives the results of jobs, decides which jobs start next, and passes epochs to the assembly in order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::intake::{Intake, MemberFeed, NextSegment, SegmentPlan};
 use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
 
-/// An epoch that is read, on its way to being matched.
+/// An epoch that was read and waits to be matched.
 struct WaitingEpoch {
     id: u64,
     data: Arc<EpochData>,
@@ -30,7 +30,7 @@ struct WaitingEpoch {
 /// The state of a run.
 pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
-    shared: Arc<PipelineContext>,
+    context: Arc<PipelineContext>,
     budget: Budget,
     intake: Intake,
     intake_done: bool,
@@ -42,18 +42,18 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     first_open: u64,
     /// Number of the next epoch that has content.
     next_epoch: u64,
-    /// Epochs that are read, in order.
+    /// Epochs that were read, in order.
     waiting: VecDeque<WaitingEpoch>,
-    /// Content that is read or being read and not committed, in bytes.
+    /// Bytes of content that are read, or being read, and not committed.
     uncommitted_bytes: u64,
-    /// Neither matching nor settling when here.
+    /// `None` while an epoch is being committed.
     state: Option<Arc<MatchState>>,
     matching: Option<Matching>,
     spare_tables: Vec<Vec<u64>>,
     encoded: Vec<EncodedPages>,
 }
 
-/// What is left when all content was committed.
+/// What remains when all content was committed.
 type Finished<'c, 'scope, 'env, A> = (
     A,
     MatchState,
@@ -64,7 +64,7 @@ type Finished<'c, 'scope, 'env, A> = (
 struct Matching {
     epoch: WaitingEpoch,
     matches: Vec<Vec<Match>>,
-    /// Jobs that settling waits for.
+    /// Jobs that must be done before the commit.
     jobs_left: usize,
     reach_floor: u64,
 }
@@ -72,17 +72,17 @@ struct Matching {
 impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     pub(crate) fn new(
         crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
-        shared: Arc<PipelineContext>,
+        context: Arc<PipelineContext>,
         budget: Budget,
         intake: Intake,
         state: MatchState,
         assembly: A,
         watch: &'c dyn Watch,
     ) -> Self {
-        let encoders = EncodeQueue::new(crew, shared.clone(), budget.encoders);
+        let encoders = EncodeQueue::new(crew, context.clone(), budget.encoders);
         Coordinator {
             crew,
-            shared,
+            context,
             budget,
             intake,
             intake_done: false,
@@ -101,10 +101,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    /// Runs until all content is committed and all that was begun is encoded and written.
+    /// Runs until all content is committed.
     pub(crate) fn run(mut self) -> Result<Finished<'c, 'scope, 'env, A>> {
         loop {
-            // Writing comes first: it makes room for what begins next.
+            // Writing comes first: it releases memory for the jobs that start next.
             let written = self.assembly.write_ready()?;
             self.encoded.extend(written);
             self.start_reading();
@@ -114,7 +114,12 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
                     break;
                 }
-                None => return Err(Error::new(ErrorKind::Internal, "the pipeline stands still")),
+                None => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "the pipeline has no job left to wait for",
+                    ));
+                }
             }
             if is_cancelled(self.watch) {
                 return Err(Error::cancelled());
@@ -126,7 +131,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok((self.assembly, state, self.encoders))
     }
 
-    /// Lets reading run ahead as far as the budget allows.
+    /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) {
         while !self.intake_done
             && self.uncommitted_bytes < self.budget.read_ahead_bytes
@@ -153,15 +158,15 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         };
         let slot = open.plan(plan.length_bytes);
         self.uncommitted_bytes += plan.length_bytes as u64;
-        let shared = self.shared.clone();
+        let context = self.context.clone();
         match &plan.feed {
             MemberFeed::Source(source) => {
                 let source = source.clone();
                 self.crew.submit(Lane::Normal, move || {
-                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                    let bytes = context.read(plan.length_bytes, |buffer| {
                         source.read_at(plan.offset_in_member, buffer)
                     });
-                    let segment = bytes.and_then(|bytes| shared.scan(&plan, bytes));
+                    let segment = bytes.and_then(|bytes| context.scan(&plan, bytes));
                     Event::Segment {
                         epoch,
                         slot,
@@ -172,7 +177,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             MemberFeed::Stream(stream) => {
                 let stream = stream.clone();
                 self.crew.submit(Lane::Input, move || {
-                    let bytes = shared.read(plan.length_bytes, |buffer| {
+                    let bytes = context.read(plan.length_bytes, |buffer| {
                         read_full(&mut **stream.lock(), buffer)
                     });
                     Event::StreamRead {
@@ -211,8 +216,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
             Event::Committed(committed) => self.epoch_committed(*committed?)?,
-            Event::Digested(hashes) => {
-                self.assembly.digested(hashes);
+            Event::Digested(digests) => {
+                self.assembly.digested(digests);
                 self.matching_job_done()?;
             }
             Event::Encoded(encoded) => {
@@ -231,11 +236,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         if let Some(open) = self.open.get_mut((epoch - self.first_open) as usize) {
             open.shrink(missing);
         }
-        let shared = self.shared.clone();
+        let context = self.context.clone();
         self.crew.submit(Lane::Normal, move || Event::Segment {
             epoch,
             slot,
-            segment: shared.scan(&plan, bytes),
+            segment: context.scan(&plan, bytes),
         });
     }
 
@@ -247,7 +252,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok(())
     }
 
-    /// Moves epochs on that are complete.
+    /// Moves complete epochs to the list of those that wait to be matched.
     fn close_epochs(&mut self) {
         while self
             .open
@@ -261,7 +266,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             let planned_bytes = open.planned_bytes();
             let data = Arc::new(EpochData::new(self.in_sequence(open)));
             self.uncommitted_bytes -= planned_bytes - data.length_bytes();
-            // A stream that ends where an epoch does leaves one without content.
+            // A stream that ends together with an epoch leaves an epoch without content.
             if data.segments.is_empty() {
                 continue;
             }
@@ -286,7 +291,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    /// The segments of an epoch without those that lie behind an early end of their member.
+    /// The segments of an epoch, without those that follow an early end of their member.
     fn in_sequence(&mut self, open: OpenEpoch) -> Vec<ReadSegment> {
         let accept = |segment: &ReadSegment| {
             self.intake.accept(
@@ -316,14 +321,14 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         };
         self.assembly.epoch_read(&epoch.data)?;
         let mut jobs_left = 0;
-        if let Some(mut hashes) = self.assembly.take_digests() {
+        if let Some(mut digests) = self.assembly.take_digests() {
             let data = epoch.data.clone();
             jobs_left += 1;
             self.crew.submit(Lane::Urgent, move || {
                 let _stage = stage("hash", data.length_bytes());
-                A::Encoding::digest(&mut hashes, &data);
+                A::Encoding::digest(&mut digests, &data);
                 drop(data);
-                Event::Digested(hashes)
+                Event::Digested(digests)
             });
         }
         let candidates = epoch.candidates.clone().unwrap_or_default();
@@ -331,11 +336,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let matches = vec![vec![]; epoch.data.segments.len()];
         jobs_left += batches.len();
         for batch in batches {
-            let (data, candidates, state, shared) = (
+            let (data, candidates, state, context) = (
                 epoch.data.clone(),
                 candidates.clone(),
                 state.clone(),
-                self.shared.clone(),
+                self.context.clone(),
             );
             self.crew.submit(Lane::Urgent, move || {
                 let segments = data.segments[batch.clone()].iter();
@@ -344,7 +349,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     segments.map(|segment| segment.bytes.len() as u64).sum(),
                 );
                 let matches = data.with(|epoch| {
-                    let rules = &shared.tuning.rules;
+                    let rules = &context.tuning.rules;
                     let one = |number: usize| {
                         match_segment(
                             epoch,
@@ -374,13 +379,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let Some(matching) = &mut self.matching else {
             return Ok(());
         };
-        for (place, found) in matching.matches[batch].iter_mut().zip(found) {
-            *place = found;
+        for (matches, found) in matching.matches[batch].iter_mut().zip(found) {
+            *matches = found;
         }
         self.matching_job_done()
     }
 
-    /// One of the jobs is done that settling waits for.
+    /// One of the jobs is done that the commit waits for.
     fn matching_job_done(&mut self) -> Result<()> {
         let Some(matching) = &mut self.matching else {
             return Ok(());
@@ -404,8 +409,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             data: matching.epoch.data.clone(),
             matches: std::mem::take(&mut matching.matches),
             block_start: self.assembly.block_start(),
-            rules: self.shared.tuning.rules,
-            near_one_in: self.shared.tuning.near_one_in,
+            rules: self.context.tuning.rules,
+            near_one_in: self.context.tuning.near_one_in,
             encoded: std::mem::take(&mut self.encoded),
             has_repeats: (matching.epoch.candidates.as_deref())
                 .is_some_and(|candidates| has_repeats(candidates)),
@@ -428,7 +433,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             .epoch_committed(epoch.id, &mut committed, &mut |job| encoders.push(job))?;
         self.state = Some(Arc::new(committed.state));
         if let Some(data) = Arc::into_inner(epoch.data) {
-            self.shared.recycle(data);
+            self.context.recycle(data);
         }
         Ok(())
     }

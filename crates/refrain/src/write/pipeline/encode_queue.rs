@@ -15,7 +15,7 @@ use crate::write::pipeline::context::PipelineContext;
 /// 0.93 GB, half of it for codecs. Here blocks wait as pages.
 pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
     crew: &'c Crew<'scope, 'env, Event<C>>,
-    shared: Arc<PipelineContext>,
+    context: Arc<PipelineContext>,
     waiting: VecDeque<C::EncodeJob>,
     running: usize,
     running_max: usize,
@@ -24,12 +24,12 @@ pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
 impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     pub(crate) fn new(
         crew: &'c Crew<'scope, 'env, Event<C>>,
-        shared: Arc<PipelineContext>,
+        context: Arc<PipelineContext>,
         running_max: usize,
     ) -> Self {
         EncodeQueue {
             crew,
-            shared,
+            context,
             waiting: VecDeque::new(),
             running: 0,
             running_max,
@@ -64,9 +64,9 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     }
 
     fn submit(&self, job: C::EncodeJob) {
-        let shared = self.shared.clone();
+        let context = self.context.clone();
         self.crew.submit(Lane::Background, move || {
-            Event::Encoded(C::encode(&shared, job))
+            Event::Encoded(C::encode(&context, job))
         });
     }
 }

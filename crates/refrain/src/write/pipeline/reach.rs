@@ -1,10 +1,11 @@
-//! The promise to decoders that cannot seek: how much of the archive's end they have to keep.
+//! How far back extents may refer.
 //!
-//! An extent may refer to a block only while the block's frame is within the last `reach` bytes of the archive when the
-//! extent's own frame arrives. Sizes of blocks are known only when they are encoded, and when that is depends on the threads; so
-//! the sizes of the last few epochs' blocks are taken as large as they could be, and older ones are waited for.
+//! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to retain. An extent may refer to a block only
+//! while the block's frame is within the last `reach` bytes of the archive when the extent's own frame arrives. The sizes of blocks are known
+//! only when they are encoded, and when that is depends on the threads. Therefore the blocks of the last few epochs count with their largest
+//! possible size, and the sizes of older blocks are waited for.
 //!
-//! The same count keeps the packed copies of blocks within their memory, where those are all the history there is.
+//! The same computation keeps compressed copies of blocks within their memory, where those copies are the history.
 
 use std::collections::VecDeque;
 
@@ -12,10 +13,11 @@ use refrain_format::{BLOCK_HEADER_BYTES, FRAME_HEADER_BYTES};
 
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
-/// Blocks of the last so many epochs count with their largest possible size, at least.
+/// The least number of epochs whose blocks count with their largest possible size.
 const LAG_EPOCHS_MIN: u64 = 4;
 
-/// The same for blocks of so many bytes: a third may begin before the first has to be there.
+/// The number of epochs whose blocks count with their largest possible size, for blocks of `block_bytes`: two blocks can be filled before the
+/// first has to be encoded.
 fn lag_epochs(block_bytes: u64) -> u64 {
     (1 + 2 * block_bytes.div_ceil(EPOCH_BYTES)).max(LAG_EPOCHS_MIN)
 }
@@ -25,11 +27,11 @@ struct TrackedBlock {
     epoch: u64,
     bytes_max: u64,
     bytes: Option<u64>,
-    /// Bytes at most of the frames that are no blocks and come before the next block.
+    /// The largest possible size of the other frames that follow this block, before the next one.
     others_max: u64,
 }
 
-/// Bytes of a block's frame, at most.
+/// The largest possible size of a block's frame.
 fn frame_bytes_max(raw_bytes: u64) -> u64 {
     raw_bytes + (FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64
 }
@@ -99,7 +101,7 @@ impl ReachFloors {
 struct ReachTracker {
     /// `None`: unlimited, and nothing is tracked.
     reach_bytes: Option<u64>,
-    /// What one epoch can put between its references and the frame that holds them, in bytes.
+    /// The number of bytes that one epoch can write between the blocks it refers to and the frame that holds its extents.
     margin_bytes: u64,
     lag_epochs: u64,
     blocks: VecDeque<TrackedBlock>,
@@ -120,7 +122,7 @@ impl ReachTracker {
         }
     }
 
-    /// A block was filled while `epoch` was committed, whose size will be `bytes_max` at most.
+    /// A block of at most `bytes_max` was filled while `epoch` was committed.
     fn filled(&mut self, epoch: u64, store_start: u64, bytes_max: u64) {
         if self.reach_bytes.is_some() {
             self.blocks.push_back(TrackedBlock {
@@ -133,24 +135,24 @@ impl ReachTracker {
         }
     }
 
-    /// Frames that are no blocks, of at most so many bytes, were put behind the last block.
+    /// Frames other than blocks, of at most `bytes_max`, follow the last block.
     fn others(&mut self, bytes_max: u64) {
         if let Some(block) = self.blocks.back_mut() {
             block.others_max += bytes_max;
         }
     }
 
-    /// A block is so many bytes long.
+    /// The size of a block is known.
     fn encoded(&mut self, block: u64, bytes: u64) {
-        let place = block
+        let index = block
             .checked_sub(self.first_block)
             .map(|index| index as usize);
-        if let Some(tracked) = place.and_then(|index| self.blocks.get_mut(index)) {
+        if let Some(tracked) = index.and_then(|index| self.blocks.get_mut(index)) {
             tracked.bytes = Some(bytes);
         }
     }
 
-    /// Whether every block that `epoch` needs to know was encoded.
+    /// Whether every block whose size `epoch` depends on was encoded.
     fn is_ready_for(&self, epoch: u64) -> bool {
         let old = self
             .blocks
@@ -159,13 +161,13 @@ impl ReachTracker {
         old.into_iter().all(|block| block.bytes.is_some())
     }
 
-    /// Store bytes below this are out of reach for `epoch`. Never goes back.
+    /// The store offset below which everything is out of reach for `epoch`. It never decreases.
     fn floor_for(&mut self, epoch: u64) -> u64 {
         let Some(reach_bytes) = self.reach_bytes else {
             return 0;
         };
         let mut distance = self.margin_bytes;
-        let mut keep_from = self.blocks.len();
+        let mut first_within = self.blocks.len();
         for (index, block) in self.blocks.iter().enumerate().rev() {
             let is_old = block.epoch + self.lag_epochs <= epoch;
             distance +=
@@ -173,15 +175,15 @@ impl ReachTracker {
             if distance > reach_bytes {
                 break;
             }
-            keep_from = index;
+            first_within = index;
         }
-        if let Some(block) = self.blocks.get(keep_from) {
+        if let Some(block) = self.blocks.get(first_within) {
             self.floor = self.floor.max(block.store_start);
         } else if let Some(block) = self.blocks.back() {
             self.floor = self.floor.max(block.store_start + block.bytes_max);
         }
-        self.blocks.drain(..keep_from);
-        self.first_block += keep_from as u64;
+        self.blocks.drain(..first_within);
+        self.first_block += first_within as u64;
         self.floor
     }
 }
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_depends_on_epochs_and_not_on_when_blocks_are_encoded() {
+    fn the_floor_does_not_depend_on_when_blocks_are_encoded() {
         const BLOCK: u64 = 4 << 20;
         let floor = |encode_late: bool| {
             let mut reach = ReachTracker::new(Some(32 << 20), 1 << 20, BLOCK);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_block_is_waited_for() {
+    fn waits_for_the_sizes_of_old_blocks() {
         let mut reach = ReachTracker::new(Some(1 << 30), 0, 100);
         reach.filled(0, 0, 100);
         assert!(reach.is_ready_for(LAG_EPOCHS_MIN - 1));

@@ -1,4 +1,4 @@
-//! One run of the pipeline, from the first byte of content to the last block, whatever kind of archive comes of it.
+//! One run of the pipeline, from the first byte of content to the last block, for an archive of any dialect.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::write::pipeline::history::{BlockReader, StoreHistory};
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
 
-/// Old pages that are kept in memory when all of them can be read again, in bytes, at most. First touch of memory costs more than reading a page
-/// again, the more so on a virtual machine whose host takes unused memory back. Match stage of two kernel trees (1.1 GB of pages), medians
+/// The memory for old pages, in bytes, when all of them can be read again from their sources. First touch of memory costs more than reading a
+/// page again, especially on a virtual machine whose host reclaims unused memory. Match stage of two kernel trees (1.1 GB of pages), medians
 /// of eleven: 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92, 2.95 s. (Another machine, where clearing
 /// pages was cheap, preferred 512 MiB by a tenth of the processor time.) Two disk images at levels 1 and 3: 128 MiB 2.99 and 4.33 s, 64 MiB
 /// 2.46 and 3.90, 32 MiB 2.61 at level 1.
 const REREAD_CACHE_BYTES: u64 = 64 << 20;
 
-/// What workers share, within a budget.
-pub(crate) fn shared(tuning: Tuning, budget: &Budget) -> Arc<PipelineContext> {
+/// The context for the jobs of a run, within a budget.
+pub(crate) fn pipeline_context(tuning: Tuning, budget: &Budget) -> Arc<PipelineContext> {
     let segments_ahead = (budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize;
     Arc::new(PipelineContext {
         tuning,
@@ -68,10 +68,10 @@ pub(crate) fn store_history(
     )
 }
 
-/// Takes all content in, and gives the assembly back when all its parts are written but those that end the archive.
+/// Compresses all content. Returns the assembly when all parts are written except for those that end the archive.
 pub(crate) fn run<A: Assembly>(
     crew: &Crew<'_, '_, Event<A::Encoding>>,
-    shared: &Arc<PipelineContext>,
+    context: &Arc<PipelineContext>,
     budget: Budget,
     intake: Vec<IntakeMember>,
     history: StoreHistory,
@@ -80,7 +80,7 @@ pub(crate) fn run<A: Assembly>(
 ) -> Result<A> {
     let coordinator = Coordinator::new(
         crew,
-        shared.clone(),
+        context.clone(),
         budget,
         Intake::new(intake),
         MatchState::new(budget.index_words, history)?,
@@ -96,7 +96,7 @@ pub(crate) fn run<A: Assembly>(
     Ok(assembly)
 }
 
-/// Takes what is still under way and writes it.
+/// Waits for all jobs in flight and writes their results.
 fn drain<A: Assembly>(
     crew: &Crew<'_, '_, Event<A::Encoding>>,
     encoders: &mut EncodeQueue<'_, '_, '_, A::Encoding>,
@@ -113,10 +113,10 @@ fn drain<A: Assembly>(
                     encoders.done(&encoded);
                     assembly.encoded(encoded);
                 }
-                _ => return internal("content came after its end"),
+                _ => return internal("content was read after its end"),
             },
             None if assembly.is_all_written() => return Ok(()),
-            None => return internal("a frame never came"),
+            None => return internal("a frame was never encoded"),
         }
         if is_cancelled(watch) {
             return Err(Error::cancelled());

@@ -1,4 +1,4 @@
-//! Segments on their way through the match stage, gathered into epochs.
+//! Segments, collected into epochs.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use refrain_protect::SegmentHash;
 
 /// An epoch is full when it holds this much content, in bytes.
 ///
-/// Up to three times as much is in memory when an epoch is committed: its segments, its fresh pages, and what is read ahead. So a
-/// larger one would not fit a small budget, and a smaller one would leave many cores without work between the serial steps.
+/// Up to three times as much is in memory when an epoch is committed: its segments, its fresh pages, and the content that is read ahead. A
+/// larger epoch would not fit a small budget, and a smaller one would leave many cores without work between the commits.
 pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 
-/// An epoch is full when it has this many segments: members may be tiny.
+/// An epoch is full when it has this many segments, because members may be tiny.
 pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;
 
 /// A segment that was read, hashed and scanned.
@@ -28,11 +28,12 @@ pub(crate) struct ReadSegment {
 pub(crate) struct OpenEpoch {
     slots: Vec<Option<ReadSegment>>,
     planned_bytes: u64,
+    /// Slots whose segment was not read yet.
     missing: usize,
 }
 
 impl OpenEpoch {
-    /// Reserves the place of the next segment.
+    /// Reserves a slot for the next segment. Returns its number.
     pub(crate) fn plan(&mut self, length_bytes: usize) -> usize {
         self.slots.push(None);
         self.planned_bytes += length_bytes as u64;
@@ -40,27 +41,30 @@ impl OpenEpoch {
         self.slots.len() - 1
     }
 
-    /// The plan for the last segment said too much.
+    /// The last planned segment turned out to be `bytes` shorter.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.planned_bytes -= bytes as u64;
     }
 
+    /// Fills a slot.
     pub(crate) fn put(&mut self, slot: usize, segment: ReadSegment) {
-        if let Some(place) = self.slots.get_mut(slot) {
-            *place = Some(segment);
+        if let Some(empty) = self.slots.get_mut(slot) {
+            *empty = Some(segment);
             self.missing -= 1;
         }
     }
 
-    /// No further segment belongs to it.
+    /// Whether no further segment belongs to this epoch.
     pub(crate) fn is_full(&self) -> bool {
         self.planned_bytes >= EPOCH_BYTES || self.slots.len() >= EPOCH_SEGMENTS_MAX
     }
 
+    /// Whether every planned segment was read.
     pub(crate) fn is_complete(&self) -> bool {
         self.missing == 0
     }
 
+    /// The length of all planned segments.
     pub(crate) fn planned_bytes(&self) -> u64 {
         self.planned_bytes
     }
@@ -74,14 +78,14 @@ impl OpenEpoch {
     }
 }
 
-/// An epoch whose segments are all there.
+/// An epoch whose segments are all in memory.
 pub(crate) struct EpochData {
     pub segments: Vec<ReadSegment>,
     starts: Vec<u32>,
     length: u32,
 }
 
-/// A piece of content and where it is in its member.
+/// A piece of content and its offset in its member.
 pub(crate) struct MemberPiece<'a> {
     pub member: u32,
     pub offset_in_member: u64,
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_know_their_members() {
+    fn pieces_name_their_members_and_offsets() {
         let data = EpochData::new(vec![
             segment(0, 100, b"abc"),
             segment(1, 0, b"de"),
