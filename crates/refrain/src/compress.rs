@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
-use crate::write::input::{MemberInput, Prepared, tell_late};
+use crate::write::input::{MemberInput, Prepared, send_late_notices};
 use crate::write::native::assemble::{Assembler, NativeEncoding};
 use crate::write::native::members::OutMember;
 use crate::write::native::output::Output;
@@ -26,16 +26,16 @@ use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
 use crate::write::pipeline::run::{pipeline_context, run, store_history};
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
-/// What a run made.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressSummary {
     /// Bytes of all members' contents.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
-    /// Unique bytes: what was left for the codec.
+    /// Bytes of the store: the unique bytes that the codecs compressed.
     pub store_bytes: u64,
-    /// Content bytes that were found again in the store.
+    /// Content bytes that repeat bytes of the store.
     pub matched_bytes: u64,
     /// Content bytes in runs and short periods.
     pub run_bytes: u64,
@@ -43,20 +43,20 @@ pub struct CompressSummary {
     pub members: usize,
     /// Number of blocks.
     pub blocks: usize,
-    /// Blocks that were not coded as planned.
+    /// Blocks that were not encoded as planned.
     pub fallbacks: u64,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
     pub reach_bytes: u64,
 }
 
 /// Compresses `members`, in this order, into one archive, and publishes `sink`.
 ///
-/// The same contents and options (`threads` aside) give the same bytes. Memory stays within the options' budget for any
-/// input size. Members that are read from pipes have no length beforehand; everything else is the same for them.
+/// The same contents and options (except for `threads`) give the same bytes. Memory remains within the options' budget for any
+/// input size. Members that are read from streams have no known length beforehand.
 ///
 /// # Errors
-/// `Usage` for options that make no sense, `Io` for failing reads and writes, `Limit` if the memory budget is too small,
-/// `Cancelled` when the watch asked for it. The sink is then not published.
+/// `Usage` for invalid options, `Io` for failed reads and writes, `Limit` if the memory budget is too small,
+/// `Cancelled` if the watch cancelled the run. The sink is then not published.
 pub fn compress(
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
@@ -66,7 +66,7 @@ pub fn compress(
     let tuning = Tuning::new(options)?;
     if tuning.level != options.level.0 {
         watch.notice(&format!(
-            "{} bytes of memory are too few for the codec of level {}: as level {}",
+            "{} bytes of memory are too few for the codec of level {}: compressing as level {}",
             tuning.memory_bytes, options.level.0, tuning.level
         ));
     }
@@ -118,7 +118,7 @@ fn reach(
     let reach_max = tuning.memory_bytes / 2;
     if history.retains_frames() && reach > reach_max {
         return Err(Error::limit(format!(
-            "from pipe to pipe a reach of {reach} bytes is kept in memory, allowed are {reach_max}: \
+            "from a stream to a stream a reach of {reach} bytes is held in memory, allowed are {reach_max}: \
              raise the memory limit"
         )));
     }
@@ -196,11 +196,11 @@ impl Run<'_> {
             self.watch,
         )?;
         let summary = self.finish(assembler.output)?;
-        tell_late(late_notices, self.watch);
+        send_late_notices(late_notices, self.watch);
         Ok(summary)
     }
 
-    /// Bytes that the frames of one epoch can put behind its references, at most.
+    /// The most bytes that the frames of one epoch add to the archive between its references and its extents.
     fn reach_margin(&self) -> u64 {
         EPOCH_BYTES + EPOCH_BYTES / 8 + self.tuning.rules.block_bytes + (1 << 20)
     }

@@ -1,6 +1,6 @@
-//! One failure: what kind, where, and why.
+//! A failure: its kind, its location and its cause.
 //!
-//! The crates below say *what* is wrong with their values; here the location is added: file, archive offset, block.
+//! The errors of the crates below state *what* is wrong with their values. The engine adds the location: file, archive offset, block.
 
 use std::fmt;
 use std::io;
@@ -14,23 +14,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call itself makes no sense: options that contradict each other, a level that does not exist.
+    /// The call is invalid: options that contradict each other, a level that does not exist.
     Usage = 1,
-    /// The input is not what it should be: damaged, truncated, forged.
+    /// The input is damaged, truncated or forged.
     Damaged = 2,
-    /// A newer format, or a codec or feature that this build does not have.
+    /// The archive has a newer format, or needs a codec or feature that this build lacks.
     Unsupported = 3,
     /// Reading or writing failed.
     Io = 4,
     /// A stated limit would be exceeded: memory, sizes, counts.
     Limit = 5,
-    /// A bug: a job of ours panicked. The output was not published.
+    /// A defect of this library: a job panicked or an invariant is broken. The output was not published.
     Internal = 70,
-    /// The caller asked to stop.
+    /// The caller cancelled the run.
     Cancelled = 130,
 }
 
-/// Where it happened, as far as is known.
+/// The location of a failure, as far as it is known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Location {
     /// Name of the file or member.
@@ -43,14 +43,14 @@ pub struct Location {
     pub content_offset: Option<u64>,
 }
 
-/// One failure. Displays as `FILE: at archive offset N, block M: why`.
+/// A failure. Displays as `FILE: at archive offset N, block M: why`.
 #[derive(Debug)]
 pub struct Error {
-    /// What kind.
+    /// The kind.
     pub kind: ErrorKind,
-    /// Where.
+    /// The location.
     pub location: Location,
-    /// Why.
+    /// The cause.
     pub cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -107,7 +107,7 @@ impl Error {
         self
     }
 
-    /// True when the reader of our output went away.
+    /// Whether the reader of the output closed its end of the pipe.
     pub fn is_broken_pipe(&self) -> bool {
         self.cause
             .downcast_ref::<io::Error>()

@@ -1,4 +1,4 @@
-//! What a caller can choose.
+//! The options of a caller.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use refrain_protect::DigestAlgorithm;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Speed against size: 1 is the fastest, 9 the densest.
+/// A compression level: 1 is the fastest, 9 the densest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub u8);
 
@@ -20,22 +20,22 @@ impl Default for Level {
     }
 }
 
-/// What an archive is for: which side of the level table it takes.
+/// The purpose of an archive, which selects a half of the level table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purpose {
-    /// To be kept: large blocks, small archives.
+    /// Storage: large blocks, small archives.
     #[default]
     Archive,
-    /// To be read at random places all the time: small blocks, and codecs that open fast.
+    /// Frequent random access: small blocks and codecs that decode quickly.
     Serve,
 }
 
-/// A codec by name, with a level of its own scale if one is given.
+/// A codec by name, optionally with a level on the codec's own scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecChoice {
     /// As listed by [`codec_names`].
     pub name: String,
-    /// In the codec's own scale.
+    /// A level on the codec's own scale.
     pub level: Option<i32>,
 }
 
@@ -105,28 +105,28 @@ pub fn codec_usages() -> impl Iterator<Item = String> {
     })
 }
 
-/// How to compress. `threads` changes nothing but the time; everything else may change the archive's bytes.
+/// How to compress. `threads` changes only the time; every other option may change the archive's bytes.
 #[derive(Debug, Clone)]
 pub struct CompressOptions {
-    /// Speed against size.
+    /// The level.
     pub level: Level,
     /// What the archive is for.
     pub purpose: Purpose,
-    /// Another codec than the level's.
+    /// A codec instead of the level's.
     pub codec: Option<CodecChoice>,
-    /// Content bytes in one block, at most, a multiple of 64 KiB: what the codec sees at once, and what a random read may have
-    /// to open. `None`: the level's, or less if the memory is small.
+    /// The most store bytes in one block, a multiple of 64 KiB: what the codec compresses at once and what a random read may have
+    /// to decode. `None`: the level's size, or less if the memory is small.
     pub block_bytes: Option<u64>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// Memory that may be used, in bytes; `None`: the level's fixed default. A level whose codec does not fit is the next one below that
-    /// does, and a notice says so.
+    /// The memory budget in bytes; `None`: the level's fixed default. If the level's codec does not fit, the next lower level that fits is
+    /// used, and a notice says so.
     pub memory_bytes: Option<u64>,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to keep. `None`: all of them, or, from pipe to
-    /// pipe (a member that cannot be read again, a sink that cannot be read back), a quarter of the memory; more
-    /// than a half of it is refused there.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all of them, or a quarter of the memory from a
+    /// stream to a stream (a member that cannot be read again, a sink that cannot be read back). More
+    /// than half of the memory is an error there.
     pub reach_bytes: Option<u64>,
-    /// Further digests of each member's content to be stored; BLAKE3 is always there. They are made on one thread.
+    /// Further digests of each member's content to be stored in addition to BLAKE3. They are computed on one thread.
     pub digests: Vec<DigestAlgorithm>,
 }
 
@@ -145,17 +145,17 @@ impl Default for CompressOptions {
     }
 }
 
-/// Gives a password when one is needed.
+/// Supplies a password when one is needed.
 #[derive(Clone)]
 pub struct PasswordSource(Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>);
 
 impl PasswordSource {
-    /// A password that `ask` gives.
+    /// A password that `ask` returns.
     pub fn new(ask: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static) -> PasswordSource {
         PasswordSource(Arc::new(ask))
     }
 
-    /// This very password.
+    /// A fixed password.
     pub fn of(password: &[u8]) -> PasswordSource {
         let password = password.to_vec();
         PasswordSource::new(move || Ok(password.clone()))
@@ -164,7 +164,7 @@ impl PasswordSource {
     /// The password.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// The error of reading the password.
     pub fn password(&self) -> io::Result<Vec<u8>> {
         (self.0)()
     }
@@ -176,14 +176,14 @@ impl fmt::Debug for PasswordSource {
     }
 }
 
-/// How to read. None of it changes what comes out.
+/// How to read. No option changes the result.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// Memory that may be used, in bytes.
+    /// The memory budget in bytes.
     pub memory_bytes: u64,
-    /// Where the password of an encrypted archive comes from. It is asked once, when the archive turns out to be encrypted.
+    /// The source of the password of an encrypted archive. It is called once, if the archive is encrypted.
     pub password: Option<PasswordSource>,
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codec_choices_parse_and_refuse() {
+    fn parses_codec_choices_and_refuses_invalid_ones() {
         let choice: CodecChoice = "zstd:19".parse().expect("a codec");
         assert_eq!(
             choice,

@@ -1,4 +1,4 @@
-//! What a running verb tells its caller.
+//! Callbacks from a running verb to its caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,10 +6,10 @@ use crate::archive_info::BlockInfo;
 
 /// Callbacks from a running verb, on the thread that called it. They should return quickly.
 pub trait Watch {
-    /// Some more is done; called once per epoch or block, so a few dozen times a second at most.
+    /// The verb progressed. Called once per epoch or block, at most a few dozen times a second.
     fn progress(&self, _progress: &Progress) {}
 
-    /// A remark that is not an error: a codec fell back, a source changed while it was read.
+    /// A remark that is not an error: a codec used its fallback, a source changed while it was read.
     fn notice(&self, _notice: &str) {}
 
     /// A block was written or read.
@@ -21,23 +21,24 @@ pub trait Watch {
     }
 }
 
-/// A watch that looks away.
+/// A watch that ignores everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// How far a verb is.
+/// The progress of a verb.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Content bytes done.
     pub content_bytes_done: u64,
-    /// Content bytes in all, if known.
+    /// All content bytes, if known.
     pub content_bytes_total: Option<u64>,
     /// Archive bytes written or read so far.
     pub archive_bytes: u64,
 }
 
+/// Whether the watch cancelled the verb.
 pub(crate) fn is_cancelled(watch: &dyn Watch) -> bool {
     watch
         .cancel_flag()

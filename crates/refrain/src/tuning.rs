@@ -1,4 +1,4 @@
-//! From a row of the level table and the caller's options to what a run works with.
+//! The tuning of a run: a row of the level table, changed by the caller's options.
 
 use refrain_codec::{
     BlockPlan, CodecId, MAX_RAW_LENGTH_BYTES, Settings, TunedCodec, by_id, by_name,
@@ -14,14 +14,14 @@ use crate::store::page::PAGE_BYTES;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What a run works with: the level's row, changed by the caller's options.
+/// The settings that a run works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
-    /// Of the row; lower than asked for where memory is short.
+    /// The level of the row; lower than the requested one where memory is short.
     pub level: u8,
     pub rules: Rules,
     pub plan: BlockPlan,
-    /// Blocks get the codec's long-distance mode where one of so many fresh bytes repeats what the codec could see.
+    /// Blocks get the codec's long-distance mode where one in so many fresh bytes repeats bytes within the codec's window.
     pub near_one_in: Option<u64>,
     pub memory_bytes: u64,
 }
@@ -45,7 +45,8 @@ impl Tuning {
             );
             return Err(Error::new(ErrorKind::Limit, message));
         }
-        // A level whose codec finds no room is the next one below whose codec does: what blocks would fall back to is larger than those.
+        // Where a level's codec does not fit in memory, the next lower level whose codec does is used: the blocks' fallback codec would make
+        // larger archives.
         let mut tuning = Tuning::of_row(row, options, memory_bytes)?;
         while options.codec.is_none()
             && !fits_memory(tuning.rules.block_bytes, &tuning.plan)?
@@ -76,7 +77,7 @@ impl Tuning {
         let near_one_in = long_distance_from_one_in(codec, level);
         let settings = Settings {
             level: Some(level),
-            // Only for blocks that the match stage finds in need of it: see `pipeline/encode.rs`.
+            // Only for blocks in which the match stage finds many near repeats: see `store/block.rs`.
             long_distance: near_one_in.is_some(),
             ..Settings::default()
         };
@@ -91,12 +92,12 @@ impl Tuning {
         let block_bytes = block_bytes(row, options.block_bytes, memory_bytes, plan)?;
         let plan = plan(block_bytes);
         let rules = Rules {
-            // Without a codec time is what counts: half the anchors. It finds a little less: the store of two kernel
-            // trees grew from 1.11 to 1.17 GB.
+            // Without a codec speed matters most: half the anchors, which find a little less (the store of two kernel
+            // trees grew from 1.11 to 1.17 GB).
             anchor_bits: row.anchor_bits + u32::from(codec == CodecId::NONE),
             far_min: row.far_min,
             near_min: 4096,
-            near_window: codec_sight(codec, level).min(block_bytes),
+            near_window: codec_window_bytes(codec, level).min(block_bytes),
             block_bytes,
             run_min: 1024,
             resume_spacing: resume_spacing(memory_bytes),
@@ -111,9 +112,9 @@ impl Tuning {
     }
 }
 
-/// What one block's codec may take of the memory: a quarter, or of little a third of what all else leaves.
+/// The memory limit of the codec of one block: a quarter of the memory, or, where memory is small, a third of what everything else leaves.
 ///
-/// Level 9's codec takes 77 MiB whatever the block, and with a third it works from 256 MiB on.
+/// The codec of level 9 takes 77 MiB for any block; with a third of the memory it works from 256 MiB on.
 fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     const ALL_ELSE_BYTES: u64 = 44 * MIB;
     match codec {
@@ -122,8 +123,8 @@ fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     }
 }
 
-/// The codec for machine code. With a dictionary of half a block it needs little more memory than the one for all else,
-/// and two work at once: 490 MB of programs at level 8 are 107.8 MB instead of 107.5.
+/// The codec for machine code. With a dictionary of half a block it needs little more memory than the codec for other data,
+/// so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB instead of 107.5.
 fn machine_code(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     TunedCodec {
         codec,
@@ -134,22 +135,22 @@ fn machine_code(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     }
 }
 
-/// The row's, as far as the budget goes, or what was asked for.
+/// The block size of the row, reduced to what the budget allows, or the requested one.
 fn block_bytes(
     row: &LevelRow,
-    asked: Option<u64>,
+    requested: Option<u64>,
     memory_bytes: u64,
     plan: impl Fn(u64) -> BlockPlan,
 ) -> Result<u64> {
-    let Some(asked) = asked else {
-        // A block of a thirty-second of the budget leaves room for several at once, with most codecs' memory.
+    let Some(requested) = requested else {
+        // Blocks of a thirty-second of the budget leave room for several at once, with the memory of most codecs.
         let block_bytes = row.block_bytes.min(prev_power_of_two(memory_bytes / 32));
         let is_room_for_two = |block_bytes: u64, sixteenths: u64| {
             let encode_bytes = encode_memory_bytes(block_bytes, &plan(block_bytes))?;
             let each = encoder_bytes(block_bytes, encode_bytes) + block_bytes;
             Ok::<_, Error>(2 * each <= memory_bytes / 16 * sixteenths)
         };
-        // Two small ones are done in half the time of a large one.
+        // Two small blocks are encoded in half the time of a large one.
         return Ok(
             match !is_room_for_two(block_bytes, 6)? && is_room_for_two(block_bytes / 2, 7)? {
                 true => block_bytes / 2,
@@ -158,45 +159,45 @@ fn block_bytes(
         );
     };
     let page_bytes = PAGE_BYTES as u64;
-    if asked % page_bytes != 0 || !(page_bytes..=MAX_RAW_LENGTH_BYTES).contains(&asked) {
+    if requested % page_bytes != 0 || !(page_bytes..=MAX_RAW_LENGTH_BYTES).contains(&requested) {
         let message = format!(
-            "blocks of {asked} bytes: multiples of {page_bytes} up to {MAX_RAW_LENGTH_BYTES} are possible"
+            "blocks of {requested} bytes are not possible: the size must be a multiple of {page_bytes}, at most {MAX_RAW_LENGTH_BYTES}"
         );
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    // More would leave no room for a second block, nor for the codec.
+    // Larger blocks would leave no room for a second block and the codec.
     let allowed = memory_bytes / 16;
-    if asked > allowed {
+    if requested > allowed {
         return Err(Error::limit(format!(
-            "blocks of {asked} bytes are too large for a memory budget of {memory_bytes} bytes: at most {allowed}"
+            "blocks of {requested} bytes are too large for a memory budget of {memory_bytes} bytes: at most {allowed}"
         )));
     }
-    Ok(asked)
+    Ok(requested)
 }
 
-/// What one encoder has in memory, beside the pages of its block: the joined block, what is coded of it, and the codec's own.
+/// The memory of one encoder, in addition to the pages of its block: the joined block, its encoded bytes, and the memory of the codec.
 pub(crate) fn encoder_bytes(block_bytes: u64, encode_bytes: u64) -> u64 {
     block_bytes + block_bytes / 2 + encode_bytes
 }
 
-/// The largest power of two that is not above `number`; 1 for 0.
+/// The largest power of two that is at most `number`; 1 for 0.
 pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 
-/// How dense the pieces of repeats may be: the writer holds all extents of an epoch at once, and 16 MiB of the densest pieces make
-/// half a million of them, 20 MB.
+/// How close to each other pieces of repeats may be, in bytes. All extents of an epoch are in memory at once, and 16 MiB of the densest pieces
+/// make half a million of them, 20 MB.
 pub(crate) fn resume_spacing(memory_bytes: u64) -> u32 {
     const DENSEST: u32 = 64;
     const DENSEST_FROM_BYTES: u64 = 1 << 30;
     DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes) as u32
 }
 
-/// One of so many bytes must repeat what the codec could see, for its long-distance mode to pay in the block: its own tables are so small that
-/// they forget near repeats. `None` where it never pays.
+/// The share of near repeats, as one in so many bytes, from which the codec's long-distance mode is worth its time in a block: the codec's own
+/// tables are so small that they lose near repeats. `None` where it is never worth it.
 ///
-/// One in 8 are JSON's blocks (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without) and some of others. With one in 32, which takes
-/// in nearly all of kernel trees and text as well, two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own
+/// One in 8 selects the blocks of JSON (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without) and some others. With one in 32, which also
+/// selects nearly all blocks of kernel trees and text, two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own
 /// table 217.0 MB and 4.8 s -> 214.6 MB and 5.7 s; a larger table, see the codec's `hash_log`, does more for less). At level 3 one in 16 takes 0.3 %
 /// off and stays below zstd -3 --long=31. Not from zstd 5 on: kernel trees 178.6 MB without, 181.9 with it for all.
 fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
@@ -207,14 +208,14 @@ fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
     }
 }
 
-/// How far back a codec finds repeats by itself, in bytes: nearer ones are left to it.
-fn codec_sight(codec: CodecId, level: i32) -> u64 {
+/// How far back a codec finds repeats by itself, in bytes. Repeats within that distance are left to the codec.
+fn codec_window_bytes(codec: CodecId, level: i32) -> u64 {
     match codec {
         CodecId::NONE => 0,
         CodecId::LZ4 => 64 * KIB,
         CodecId::DEFLATE => 32 * KIB,
         CodecId::BZIP2 => 900 * 1000,
-        // The library's own windows: a larger one is not searched at the fast levels.
+        // The default windows of the library: larger ones are not searched at the fast levels.
         CodecId::ZSTD if level <= 1 => 512 * KIB,
         CodecId::ZSTD if level <= 2 => MIB,
         CodecId::ZSTD if level <= 8 => 2 * MIB,
@@ -231,7 +232,7 @@ mod tests {
     use crate::options::{CodecChoice, Purpose};
 
     #[test]
-    fn every_level_is_a_valid_row() {
+    fn every_level_makes_a_tuning() {
         let rows = |purpose| {
             levels(purpose)
                 .iter()
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_without_room_is_the_next_that_has_it() {
+    fn a_level_that_does_not_fit_becomes_the_next_lower_one_that_does() {
         let of = |level, memory_mib, codec: Option<&str>| {
             let codec = codec.map(|name| CodecChoice {
                 name: name.into(),
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn options_change_the_row_and_wrong_ones_are_refused() {
+    fn options_change_the_row_and_invalid_ones_return_errors() {
         let base = CompressOptions::default;
         let other = CodecChoice {
             name: "lz4".into(),

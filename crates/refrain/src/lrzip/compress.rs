@@ -15,7 +15,7 @@ use crate::lrzip::options::{
 };
 use crate::progress::{Progress, Watch};
 use crate::store::lrzip::keys::make_keys;
-use crate::write::input::{MemberInput, Prepared, tell_late};
+use crate::write::input::{MemberInput, Prepared, send_late_notices};
 use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
 use crate::write::lrzip::encryption::ItemEncryption;
@@ -165,7 +165,7 @@ impl Run<'_> {
             self.watch,
         )?;
         let (totals, md5) = assembler.finish()?;
-        tell_late(late_notices, self.watch);
+        send_late_notices(late_notices, self.watch);
         self.watch.progress(&Progress {
             content_bytes_done: totals.content_bytes,
             content_bytes_total: Some(totals.content_bytes),

@@ -1,4 +1,4 @@
-//! The members of a run: where their bytes come from, and what is known of them before they are read.
+//! The members of a run: where their bytes come from and what is known of them before they are read.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::tree_source::{LogMemory, TreeSource};
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed};
 
-/// One thing to put into an archive.
+/// A member to be written into an archive.
 pub struct MemberInput {
     /// Its name in the archive, at most 4096 bytes.
     pub name: String,
-    /// Permission bits to remember.
+    /// Permission bits to store.
     pub mode: Option<u32>,
-    /// Time of last modification to remember.
+    /// Time of last modification to store.
     pub modified: Option<Timestamp>,
     /// Where its bytes come from.
     pub content: Content,
@@ -29,14 +29,14 @@ pub struct MemberInput {
 
 /// Where a member's bytes come from.
 pub enum Content {
-    /// Something that can be read at any offset, also a second time: a file. What it holds when the run begins is compressed;
-    /// if it changes meanwhile, the archive holds what was read, and a notice says so.
+    /// A source that can be read at any offset, and again: a file. Its size when the run begins counts. If it changes during the run, the
+    /// archive holds what was read, and a notice says so.
     Source(Arc<dyn Source>),
-    /// Something that can be read once, forward: a pipe.
+    /// A non-seekable stream, such as a pipe.
     Stream(Box<dyn Read + Send>),
-    /// A directory, packed as a tar stream with an entry list.
+    /// A directory, stored as a tar stream with an entry list.
     Directory(PathBuf),
-    /// The same; every path in the stream begins with `name`, as in that of `tar -c NAME`.
+    /// A directory whose paths in the stream begin with `name`, as those of `tar -c NAME` do.
     NamedDirectory {
         /// The directory.
         path: PathBuf,
@@ -45,21 +45,21 @@ pub enum Content {
     },
 }
 
-/// Remarks that are known only after the run.
+/// Notices that are known only after the run.
 pub(crate) type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
 
-/// Makes the remarks that are known after the run.
-pub(crate) fn tell_late(notices: Vec<LateNotices>, watch: &dyn Watch) {
+/// Passes the late notices to the watch.
+pub(crate) fn send_late_notices(notices: Vec<LateNotices>, watch: &dyn Watch) {
     notices
         .into_iter()
         .flat_map(|late| late())
         .for_each(|notice| watch.notice(&notice));
 }
 
-/// Gives the entries of a tree once its stream has ended.
+/// Returns the entries of a tree once its stream has ended.
 pub(crate) type TakeEntries = Box<dyn FnMut() -> Vec<Entry>>;
 
-/// The members, ready to be read.
+/// The members of a run, ready to be read.
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub intake: Vec<IntakeMember>,
@@ -68,19 +68,19 @@ pub(crate) struct Prepared {
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
     pub late_notices: Vec<LateNotices>,
-    /// What the logs of directories may take together, once there are any.
+    /// The memory for the logs of all directories together.
     log_bytes_max: u64,
     log_memory: Option<LogMemory>,
 }
 
-/// A member as it will begin, and how its entries are taken.
+/// A member before it is written, and how its entries are read.
 pub(crate) struct MemberPlan {
     pub start: MemberStart,
     pub entries: Option<TakeEntries>,
 }
 
-/// The part of the memory that directories' logs may take: of 1 GiB enough for a million entries like a kernel tree's. What comes after them
-/// is remembered only where blocks can be opened again.
+/// One in so many bytes of the memory is for the logs of directories: in 1 GiB enough for a million entries like those of a kernel tree. Later
+/// entries are history only where blocks can be decoded again.
 const LOG_SHARE: u64 = 16;
 
 impl Prepared {
@@ -91,7 +91,7 @@ impl Prepared {
         }
     }
 
-    /// Memory for what is kept of directories, in bytes.
+    /// The memory for the logs of directories, in bytes.
     pub(crate) fn log_bytes(&self) -> u64 {
         let bytes = self.log_memory.as_ref().map(|_| self.log_bytes_max);
         bytes.unwrap_or(0)
@@ -106,12 +106,13 @@ impl Prepared {
         }
     }
 
-    /// Bytes of all contents, if they are known.
+    /// The bytes of all contents, if they are known.
     pub(crate) fn content_bytes_total(&self) -> Option<u64> {
         self.content_bytes_total
             .filter(|_| !self.has_unknown_length)
     }
 
+    /// Adds a member.
     pub(crate) fn add(&mut self, input: MemberInput) -> Result<()> {
         let MemberInput {
             name,
@@ -161,7 +162,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Adds a directory as a tar stream; its entries can be taken when it was read.
+    /// Adds a directory as a tar stream. The returned function supplies its entries once the stream was read.
     fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
@@ -175,7 +176,7 @@ impl Prepared {
         Ok(Box::new(move || reader.lock().take_entries()))
     }
 
-    /// Adds what comes once; `source` gives again what went by.
+    /// Adds a stream; `source` can read it again.
     fn add_stream(&mut self, stream: Box<dyn Read + Send>, source: Option<Arc<dyn Source>>) {
         self.has_unknown_length = true;
         self.sources.push(source);
@@ -186,12 +187,12 @@ impl Prepared {
     }
 }
 
-/// Tells when a source has not the size any more that it had.
+/// A notice if the size of a source changed.
 fn size_notice(name: String, source: Arc<dyn Source>, size_bytes: u64) -> LateNotices {
     Box::new(move || match source.size_bytes() {
         Ok(now) if now != size_bytes => {
             vec![format!(
-                "{name}: its size changed from {size_bytes} to {now} bytes while it was read"
+                "{name}: the size changed from {size_bytes} to {now} bytes while it was read"
             )]
         }
         _ => vec![],

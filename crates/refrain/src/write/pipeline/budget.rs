@@ -98,7 +98,7 @@ impl Budget {
         let threads = threads.max(1) as u64;
         let index_bytes = index_bytes(memory);
         let makes_copies = load.history.makes_copies();
-        // CompressedCopy copies reach only so far, so little has to be known of pages.
+        // Compressed copies reach only a limited distance back, so few pages have to be described.
         let known_bytes = match makes_copies {
             false => memory / 8,
             true => memory / 64,
