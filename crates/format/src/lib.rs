@@ -17,12 +17,12 @@
 //! | [`index`] | the locations of all frames |
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
-//! | [`sealed`], [`generation`] | seams for encryption and for appending; nothing is behind them yet |
+//! | [`sealed`], [`generation`] | seams for encryption and appending; not used yet |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
-//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
-//! pure function of bytes; nothing here decodes blocks. The crate depends on `protect` for
-//! checksums and on `tree` for the type of an entry.
+//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`].
+//! Everything is a pure function of bytes; nothing here decodes blocks. The crate depends on
+//! `protect` for checksums and on `tree` for the type of an entry.
 //!
 //! ```
 //! use refrain_format::*;

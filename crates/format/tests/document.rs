@@ -1,5 +1,6 @@
-//! `docs/format.md` shows a small archive byte by byte. Here the code writes it and the two are compared, so the document
-//! cannot drift from the code. When the format changes on purpose, the failing test prints what the document must show.
+//! Compares `docs/format.md` with the code: its example, byte by byte, and the names and numbers of
+//! its tables. When the format changes on purpose, the failing test prints what the document must
+//! show.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use refrain_format::{
@@ -13,7 +14,8 @@ use std::fmt::Write;
 const CONTENT: &[u8] = b"to be or not to be\n\0\0\0\0\0\0\0\0";
 const STORE: &[u8] = b"to be or not \n";
 
-/// The fields of each kind of frame as the document names them, with their bytes; 0: all that is left.
+/// The fields of each kind of frame as the document names them, with their sizes in bytes; 0 stands
+/// for all remaining bytes.
 const HEADER: &[(&str, usize)] = &[
     ("Sync", 4),
     ("Kind", 1),
@@ -94,7 +96,7 @@ const END: &[(&str, usize)] = &[
 ];
 
 fn example_archive() -> Vec<u8> {
-    let head = ArchiveHeader {
+    let header = ArchiveHeader {
         version: (FORMAT_MAJOR, FORMAT_MINOR),
         required_features: 0,
         level: 3,
@@ -104,7 +106,7 @@ fn example_archive() -> Vec<u8> {
         memory_budget_bytes: 1 << 29,
         reach_bytes: REACH_UNLIMITED,
     };
-    let (mut assembler, mut bytes) = ArchiveAssembler::new(&head).unwrap();
+    let (mut assembler, mut bytes) = ArchiveAssembler::new(&header).unwrap();
     let start = MemberStart {
         member_id: 0,
         content_start: 0,
@@ -133,7 +135,7 @@ fn example_archive() -> Vec<u8> {
 }
 
 fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
-    let head = BlockHeader {
+    let header = BlockHeader {
         block_id: 0,
         store_start: 0,
         raw_bytes: STORE.len() as u64,
@@ -142,8 +144,8 @@ fn block_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
     };
     let mut builder = BlockHeader::builder(Vec::new());
     builder.payload().extend_from_slice(STORE);
-    let mut frame = head.finish(builder).unwrap();
-    assembler.block(&head, &mut frame, 0).unwrap();
+    let mut frame = header.finish(builder).unwrap();
+    assembler.block(&header, &mut frame, 0).unwrap();
     frame
 }
 
@@ -161,7 +163,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         },
     ];
     let packed = pack_extents(0, &extents).unwrap();
-    let head = ExtentsHeader {
+    let header = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
         content_bytes: packed.content_bytes,
@@ -174,9 +176,9 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
     };
     let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend_from_slice(&packed.raw);
-    let mut frame = head.finish(builder).unwrap();
+    let mut frame = header.finish(builder).unwrap();
     assembler
-        .extents(&head, &EpochSums::of(&extents), &mut frame)
+        .extents(&header, &EpochSums::of(&extents), &mut frame)
         .unwrap();
     frame
 }
@@ -196,7 +198,7 @@ fn fields_of(kind: FrameKind) -> Vec<(&'static str, usize)> {
     own.iter().chain(coding).copied().collect()
 }
 
-/// Rows of at most 16 bytes: offset, bytes, field.
+/// Formats rows of at most 16 bytes: offset, bytes, field.
 fn dump(bytes: &[u8]) -> String {
     let mut out = String::new();
     row(&mut out, 0, &bytes[..MAGIC.len()], "Magic");
@@ -219,7 +221,11 @@ fn dump(bytes: &[u8]) -> String {
             row(&mut out, at, &bytes[at..at + length], name);
             at += length;
         }
-        assert_eq!(at, end, "the fields of {} do not add up", header.kind);
+        assert_eq!(
+            at, end,
+            "the fields of {} do not add up to the frame",
+            header.kind
+        );
     }
     out
 }
@@ -248,7 +254,7 @@ fn the_example_is_a_valid_archive() {
 }
 
 #[test]
-fn the_document_shows_what_the_code_writes() {
+fn the_document_shows_the_bytes_that_the_code_writes() {
     let shown = dump(&example_archive());
     assert!(
         document().contains(&shown),
@@ -280,30 +286,30 @@ fn the_document_names_every_field_and_kind() {
 
 #[test]
 fn the_document_states_every_limit() {
-    use refrain_format::limits as l;
+    use refrain_format::limits;
     let document = document();
-    let limits = [
-        ("ADDRESS_BYTES_MAX", l::ADDRESS_BYTES_MAX),
-        ("BLOCK_RAW_BYTES_MAX", l::BLOCK_RAW_BYTES_MAX),
-        ("PACKED_RAW_BYTES_MAX", l::PACKED_RAW_BYTES_MAX),
-        ("EXTENTS_PER_FRAME_MAX", l::EXTENTS_PER_FRAME_MAX),
-        ("EPOCH_BYTES_MAX", l::EPOCH_BYTES_MAX),
-        ("PATTERN_BYTES_MAX", l::PATTERN_BYTES_MAX as u64),
-        ("NAME_BYTES_MAX", l::NAME_BYTES_MAX as u64),
-        ("MEMBERS_MAX", l::MEMBERS_MAX),
-        ("DIGESTS_MAX", l::DIGESTS_MAX as u64),
-        ("DIGEST_BYTES_MAX", l::DIGEST_BYTES_MAX as u64),
-        ("ENTRIES_PER_FRAME_MAX", l::ENTRIES_PER_FRAME_MAX),
-        ("PATH_BYTES_MAX", l::PATH_BYTES_MAX as u64),
+    let rows = [
+        ("ADDRESS_BYTES_MAX", limits::ADDRESS_BYTES_MAX),
+        ("BLOCK_RAW_BYTES_MAX", limits::BLOCK_RAW_BYTES_MAX),
+        ("PACKED_RAW_BYTES_MAX", limits::PACKED_RAW_BYTES_MAX),
+        ("EXTENTS_PER_FRAME_MAX", limits::EXTENTS_PER_FRAME_MAX),
+        ("EPOCH_BYTES_MAX", limits::EPOCH_BYTES_MAX),
+        ("PATTERN_BYTES_MAX", limits::PATTERN_BYTES_MAX as u64),
+        ("NAME_BYTES_MAX", limits::NAME_BYTES_MAX as u64),
+        ("MEMBERS_MAX", limits::MEMBERS_MAX),
+        ("DIGESTS_MAX", limits::DIGESTS_MAX as u64),
+        ("DIGEST_BYTES_MAX", limits::DIGEST_BYTES_MAX as u64),
+        ("ENTRIES_PER_FRAME_MAX", limits::ENTRIES_PER_FRAME_MAX),
+        ("PATH_BYTES_MAX", limits::PATH_BYTES_MAX as u64),
         (
             "PATHS_PER_FRAME_BYTES_MAX",
-            l::PATHS_PER_FRAME_BYTES_MAX as u64,
+            limits::PATHS_PER_FRAME_BYTES_MAX as u64,
         ),
-        ("INDEX_BYTES_MAX", l::INDEX_BYTES_MAX),
-        ("FILTERS_MAX", l::FILTERS_MAX as u64),
-        ("PARAMS_BYTES_MAX", l::PARAMS_BYTES_MAX as u64),
+        ("INDEX_BYTES_MAX", limits::INDEX_BYTES_MAX),
+        ("FILTERS_MAX", limits::FILTERS_MAX as u64),
+        ("PARAMS_BYTES_MAX", limits::PARAMS_BYTES_MAX as u64),
     ];
-    for (name, value) in limits {
+    for (name, value) in rows {
         let row = format!("| {name} | {value} |");
         assert!(document.contains(&row), "missing table row: {row}");
     }

@@ -132,10 +132,10 @@ fn by_index(
 fn check_error(error: &refrain::Error, expectation: Expectation, what: &str) {
     match (error.kind, expectation) {
         (ErrorKind::Unsupported, _) => {}
-        (ErrorKind::Damaged | ErrorKind::Limit, Expectation::Refused) => {}
-        (ErrorKind::Damaged | ErrorKind::Limit, Expectation::RefusedOrHarmless) => {}
+        (ErrorKind::Damaged | ErrorKind::Limit, Expectation::Rejected) => {}
+        (ErrorKind::Damaged | ErrorKind::Limit, Expectation::RejectedOrHarmless) => {}
         // The sink's own limit: a forged archive with valid, but endless content.
-        (ErrorKind::Io, Expectation::RefusedOrHarmless) => return,
+        (ErrorKind::Io, Expectation::RejectedOrHarmless) => return,
         (kind, _) => panic!("{what}: refused as {kind:?}: {error}"),
     }
     assert_has_place(error, what);
@@ -182,7 +182,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
             match result {
                 Ok(()) => assert_eq!(
                     mutation.expectation,
-                    Expectation::RefusedOrHarmless,
+                    Expectation::RejectedOrHarmless,
                     "{what}: accepted"
                 ),
                 Err(error) => {
@@ -199,7 +199,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
     );
     // The index shows a part of the archive only, so damage elsewhere may pass; but no frame that is read may be wrong. A
     // forged archive with checksums made right may give other content, which only the hash of the whole can tell.
-    let is_forged = mutation.expectation == Expectation::RefusedOrHarmless;
+    let is_forged = mutation.expectation == Expectation::RejectedOrHarmless;
     match by_index(bytes, CONTENT_BYTES_MAX) {
         Ok((members, entries)) if !is_forged => {
             check_published(sample, &members, true, what);
@@ -210,7 +210,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
             refusals += 1;
             // What comes from a later version may be a contradiction to those who see a part only.
             let expectation = match mutation.expectation {
-                Expectation::Unsupported => Expectation::Refused,
+                Expectation::Unsupported => Expectation::Rejected,
                 expectation => expectation,
             };
             check_error(&error, expectation, what);
@@ -235,7 +235,7 @@ fn check_all(sample: &Arc<Sample>, mutations: impl Iterator<Item = Mutation>) {
     let mut cases = 0;
     for mutation in mutations {
         let what = mutation.description.clone();
-        let is_forged = mutation.expectation == Expectation::RefusedOrHarmless;
+        let is_forged = mutation.expectation == Expectation::RejectedOrHarmless;
         let sample = sample.clone();
         let ((), peak) = HEAP.peak_bytes_of(|| {
             within(20, &what, move || {
@@ -262,7 +262,7 @@ fn truncation(archive: &[u8], length: usize) -> Mutation {
     Mutation {
         description: format!("cut to {length} of {} bytes", archive.len()),
         bytes: archive[..length].to_vec(),
-        expectation: Expectation::Refused,
+        expectation: Expectation::Rejected,
     }
 }
 
@@ -272,7 +272,7 @@ fn bit_flip(archive: &[u8], bit: usize) -> Mutation {
     Mutation {
         description: format!("bit {} of byte {} flipped", bit % 8, bit / 8),
         bytes,
-        expectation: Expectation::Refused,
+        expectation: Expectation::Rejected,
     }
 }
 

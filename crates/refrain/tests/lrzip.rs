@@ -16,7 +16,7 @@ use refrain::{
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{
-    DIALECTS, SampleChunk, SampleRecord, replayed, sample_chunks, sample_lrzip_archive,
+    DIALECTS, SampleChunk, SampleRecord, replay, sample_chunks, sample_lrzip_archive,
 };
 use refrain_testkit::rng::Rng;
 
@@ -276,7 +276,7 @@ fn made_archives_are_what_their_records_say() {
                 4 => &mut chunks[..1],
                 _ => &mut chunks[..],
             };
-            let content = replayed(chunks);
+            let content = replay(chunks);
             let archive = sample_lrzip_archive(chunks, dialect, 1 + content_bytes / 5, seed);
             let what = format!("seed {seed}, {dialect:?}");
             let small = ReadOptions {
@@ -342,7 +342,7 @@ fn what_does_not_fit_in_memory_is_mapped() {
         SampleRecord::Literals(1000),
     ];
     let chunks = [chunk];
-    let content = replayed(&chunks);
+    let content = replay(&chunks);
     let archive = sample_lrzip_archive(&chunks, DIALECTS[2], 3 << 20, 3);
     for memory_bytes in [32 << 20, 256 << 20] {
         let options = ReadOptions {
@@ -384,9 +384,9 @@ fn filters_over_chunks_are_taken_back() {
         let mut content = Vec::new();
         let mut sizes = Vec::new();
         for count in 1..=chunks.len() {
-            sizes.push(replayed(&chunks[..count]).len());
+            sizes.push(replay(&chunks[..count]).len());
         }
-        let mapped = replayed(&chunks);
+        let mapped = replay(&chunks);
         for (index, chunk) in chunks.iter().enumerate() {
             let start = index.checked_sub(1).map_or(0, |before| sizes[before]);
             let mut part = mapped[start..sizes[index]].to_vec();

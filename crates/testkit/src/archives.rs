@@ -1,4 +1,5 @@
-//! Random valid archives, built frame by frame and stored uncoded, so that they need no codec to be understood.
+//! Random valid archives, built frame by frame and uncoded, so that no codec is needed to decode
+//! them.
 
 use crate::rng::Rng;
 use refrain_format::property::entries_from_seed;
@@ -9,12 +10,12 @@ use refrain_format::{
 };
 use refrain_format::{chunked_checksum64, content_hash};
 
-/// An archive and what is in it.
+/// An archive and its members.
 #[derive(Debug, Clone)]
 pub struct SampleArchive {
     /// The whole file.
     pub bytes: Vec<u8>,
-    /// What a reader must find.
+    /// The members that a reader must find.
     pub members: Vec<SampleMember>,
 }
 
@@ -30,20 +31,20 @@ pub struct SampleMember {
 }
 
 /// An epoch to be written.
-struct Epoch {
+struct EpochPlan {
     extents: Vec<Extent>,
     content_end: usize,
     store_end: usize,
 }
 
 /// A member to be written.
-struct Plan {
+struct MemberPlan {
     start: MemberStart,
     content_end: usize,
     entries: Vec<Entry>,
 }
 
-/// Content and store, as the extents make them.
+/// Content and store as the extents build them.
 #[derive(Default)]
 struct Spaces {
     content: Vec<u8>,
@@ -51,35 +52,36 @@ struct Spaces {
 }
 
 impl Spaces {
-    fn append(&mut self, extent: &Extent, numbers: &mut Rng) {
+    fn append(&mut self, extent: &Extent, rng: &mut Rng) {
         let from = self.content.len();
         self.content.resize(from + extent.length() as usize, 0);
-        let room = &mut self.content[from..];
+        let target = &mut self.content[from..];
         match extent {
             Extent::Fresh { .. } => {
-                numbers.fill(room);
-                self.store.extend_from_slice(room);
+                rng.fill(target);
+                self.store.extend_from_slice(target);
             }
             Extent::Copy {
                 offset_in_store, ..
             } => {
                 let source = *offset_in_store as usize;
-                room.copy_from_slice(&self.store[source..source + room.len()]);
+                target.copy_from_slice(&self.store[source..source + target.len()]);
             }
-            Extent::Fill { pattern, .. } => pattern.fill(0, room),
+            Extent::Fill { pattern, .. } => pattern.fill(0, target),
         }
     }
 }
 
-/// A valid archive: up to four members (some empty, some trees) in up to four epochs, with copies, fills and frames to skip.
+/// Returns a valid archive: up to four members (some empty, some trees) in up to four epochs, with
+/// copies, fills and skippable frames.
 #[must_use]
 pub fn sample_archive(seed: u64) -> SampleArchive {
-    let mut numbers = Rng::new(seed);
-    let member_count = numbers.below(5) as usize;
+    let mut rng = Rng::new(seed);
+    let member_count = rng.below(5) as usize;
     let mut spaces = Spaces::default();
-    let epochs = random_epochs(member_count, &mut spaces, &mut numbers);
-    let plans = random_members(member_count, spaces.content.len(), &mut numbers);
-    let bytes = Writer::new(seed, &spaces, &mut numbers).write(&epochs, &plans);
+    let epochs = random_epochs(member_count, &mut spaces, &mut rng);
+    let plans = random_members(member_count, spaces.content.len(), &mut rng);
+    let bytes = Writer::new(seed, &spaces, &mut rng).write(&epochs, &plans);
     let members = plans
         .into_iter()
         .map(|plan| SampleMember {
@@ -91,21 +93,21 @@ pub fn sample_archive(seed: u64) -> SampleArchive {
     SampleArchive { bytes, members }
 }
 
-fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Rng) -> Vec<Epoch> {
+fn random_epochs(member_count: usize, spaces: &mut Spaces, rng: &mut Rng) -> Vec<EpochPlan> {
     let epoch_count = match member_count {
         0 => 0,
-        _ => numbers.below(5),
+        _ => rng.below(5),
     };
     (0..epoch_count)
         .map(|_| {
-            let extents = (0..numbers.length(1, 10))
+            let extents = (0..rng.length(1, 10))
                 .map(|_| {
-                    let extent = random_extent(spaces.store.len(), numbers);
-                    spaces.append(&extent, numbers);
+                    let extent = random_extent(spaces.store.len(), rng);
+                    spaces.append(&extent, rng);
                     extent
                 })
                 .collect();
-            Epoch {
+            EpochPlan {
                 extents,
                 content_end: spaces.content.len(),
                 store_end: spaces.store.len(),
@@ -114,19 +116,19 @@ fn random_epochs(member_count: usize, spaces: &mut Spaces, numbers: &mut Rng) ->
         .collect()
 }
 
-fn random_extent(store_bytes: usize, numbers: &mut Rng) -> Extent {
-    let length = 1 + numbers.below(100);
-    match numbers.below(5) {
+fn random_extent(store_bytes: usize, rng: &mut Rng) -> Extent {
+    let length = 1 + rng.below(100);
+    match rng.below(5) {
         0 | 1 if store_bytes > 0 => {
             let length = length.min(store_bytes as u64);
             Extent::Copy {
                 length,
-                offset_in_store: numbers.below(store_bytes as u64 - length + 1),
+                offset_in_store: rng.below(store_bytes as u64 - length + 1),
             }
         }
         2 => {
-            let mut period = vec![0; numbers.length(1, 64)];
-            numbers.fill(&mut period);
+            let mut period = vec![0; rng.length(1, 64)];
+            rng.fill(&mut period);
             let pattern = Pattern::new(&period).expect("a pattern of 1 to 64 bytes");
             Extent::Fill { length, pattern }
         }
@@ -138,56 +140,52 @@ fn random_extent(store_bytes: usize, numbers: &mut Rng) -> Extent {
     }
 }
 
-fn random_members(count: usize, content_bytes: usize, numbers: &mut Rng) -> Vec<Plan> {
-    let mut cuts: Vec<usize> = (1..count)
-        .map(|_| numbers.length(0, content_bytes))
-        .collect();
+fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<MemberPlan> {
+    let mut cuts: Vec<usize> = (1..count).map(|_| rng.length(0, content_bytes)).collect();
     cuts.extend([0, content_bytes]);
     cuts.sort_unstable();
     (0..count)
         .map(|id| {
-            let kind = *numbers.choose(&[MemberKind::File, MemberKind::Stream, MemberKind::Tree]);
+            let kind = *rng.choose(&[MemberKind::File, MemberKind::Stream, MemberKind::Tree]);
             let entry_count = match kind {
-                MemberKind::Tree => numbers.length(0, 9),
+                MemberKind::Tree => rng.length(0, 9),
                 _ => 0,
             };
-            Plan {
+            MemberPlan {
                 start: MemberStart {
                     member_id: id as u64,
                     content_start: cuts[id] as u64,
                     kind,
                     name: format!("member-{id}").into_bytes(),
-                    mode: numbers.once_in(2).then_some(0o640),
-                    modified: numbers.once_in(2).then(|| Timestamp {
-                        seconds: numbers.below(1 << 33) as i64,
-                        nanoseconds: numbers.below(1_000_000_000) as u32,
+                    mode: rng.once_in(2).then_some(0o640),
+                    modified: rng.once_in(2).then(|| Timestamp {
+                        seconds: rng.below(1 << 33) as i64,
+                        nanoseconds: rng.below(1_000_000_000) as u32,
                     }),
-                    content_bytes_hint: numbers
-                        .once_in(2)
-                        .then_some((cuts[id + 1] - cuts[id]) as u64),
+                    content_bytes_hint: rng.once_in(2).then_some((cuts[id + 1] - cuts[id]) as u64),
                 },
                 content_end: cuts[id + 1],
-                entries: entries_from_seed(numbers.any(), entry_count),
+                entries: entries_from_seed(rng.any(), entry_count),
             }
         })
         .collect()
 }
 
-/// Writes the plan through the format's own assembler.
+/// Writes the plan with the format's assembler.
 struct Writer<'a> {
     spaces: &'a Spaces,
-    numbers: &'a mut Rng,
+    rng: &'a mut Rng,
     assembler: ArchiveAssembler,
     bytes: Vec<u8>,
     content_covered: usize,
-    store_shown: usize,
+    introduced_bytes: usize,
     store_written: usize,
     block_count: u64,
 }
 
 impl<'a> Writer<'a> {
-    fn new(seed: u64, spaces: &'a Spaces, numbers: &'a mut Rng) -> Self {
-        let head = ArchiveHeader {
+    fn new(seed: u64, spaces: &'a Spaces, rng: &'a mut Rng) -> Self {
+        let header = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: (seed % 10) as u8,
@@ -195,22 +193,22 @@ impl<'a> Writer<'a> {
             epoch_bytes: 1 << 20,
             block_bytes_max: 1 << 10,
             memory_budget_bytes: 1 << 20,
-            reach_bytes: *numbers.choose(&[REACH_UNLIMITED, 1 << 40]),
+            reach_bytes: *rng.choose(&[REACH_UNLIMITED, 1 << 40]),
         };
-        let (assembler, bytes) = ArchiveAssembler::new(&head).expect("valid settings");
+        let (assembler, bytes) = ArchiveAssembler::new(&header).expect("valid settings");
         Self {
             spaces,
-            numbers,
+            rng,
             assembler,
             bytes,
             content_covered: 0,
-            store_shown: 0,
+            introduced_bytes: 0,
             store_written: 0,
             block_count: 0,
         }
     }
 
-    fn write(mut self, epochs: &[Epoch], plans: &[Plan]) -> Vec<u8> {
+    fn write(mut self, epochs: &[EpochPlan], plans: &[MemberPlan]) -> Vec<u8> {
         let (mut started, mut ended) = (0, 0);
         for (id, epoch) in epochs.iter().enumerate() {
             while started < plans.len()
@@ -221,7 +219,7 @@ impl<'a> Writer<'a> {
             }
             self.blocks(epoch.store_end);
             self.extents(id as u64, epoch);
-            // The last one started is known to end here only if nothing else follows in the content.
+            // The last started member is known to end here only if no content follows.
             while ended < started && plans[ended].content_end <= self.content_covered {
                 self.end(&plans[ended]);
                 ended += 1;
@@ -236,41 +234,41 @@ impl<'a> Writer<'a> {
         self.bytes
     }
 
-    fn start(&mut self, plan: &Plan) {
-        if self.numbers.once_in(4) {
-            let mut noise = vec![0; self.numbers.length(0, 30)];
-            self.numbers.fill(&mut noise);
-            let kind = *self.numbers.choose(&[
+    fn start(&mut self, plan: &MemberPlan) {
+        if self.rng.once_in(4) {
+            let mut bytes = vec![0; self.rng.length(0, 30)];
+            self.rng.fill(&mut bytes);
+            let kind = *self.rng.choose(&[
                 FrameKind::Padding,
                 FrameKind::Recovery,
                 FrameKind::Unknown(77),
             ]);
-            let frame = self.assembler.skippable(kind, &noise).expect("skippable");
+            let frame = self.assembler.skippable(kind, &bytes).expect("skippable");
             self.bytes.extend_from_slice(&frame);
         }
         let frame = self.assembler.member_start(&plan.start).expect("in order");
         self.bytes.extend_from_slice(&frame);
     }
 
-    /// Writes the store up to `least` bytes, or some bytes more.
+    /// Writes blocks until the store is written up to `least` bytes or a little further.
     fn blocks(&mut self, least: usize) {
         while self.store_written < least {
-            let left = self.spaces.store.len() - self.store_written;
-            let length = self.numbers.length(1, 200).min(left);
+            let remaining = self.spaces.store.len() - self.store_written;
+            let length = self.rng.length(1, 200).min(remaining);
             let raw = &self.spaces.store[self.store_written..self.store_written + length];
-            let head = BlockHeader {
+            let header = BlockHeader {
                 block_id: self.block_count,
                 store_start: self.store_written as u64,
                 raw_bytes: length as u64,
                 raw_checksum: chunked_checksum64(raw),
-                coding: Coding::new(0, &[], &[], u8::from(self.numbers.once_in(5)))
+                coding: Coding::new(0, &[], &[], u8::from(self.rng.once_in(5)))
                     .expect("no filters"),
             };
             let mut builder = BlockHeader::builder(Vec::new());
             builder.payload().extend_from_slice(raw);
-            let mut frame = head.finish(builder).expect("a valid head");
+            let mut frame = header.finish(builder).expect("a valid head");
             self.assembler
-                .block(&head, &mut frame, 0)
+                .block(&header, &mut frame, 0)
                 .expect("in order");
             self.bytes.extend_from_slice(&frame);
             self.store_written += length;
@@ -278,13 +276,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn extents(&mut self, epoch_id: u64, epoch: &Epoch) {
-        let packed = pack_extents(self.store_shown as u64, &epoch.extents).expect("valid extents");
-        let head = ExtentsHeader {
+    fn extents(&mut self, epoch_id: u64, epoch: &EpochPlan) {
+        let packed =
+            pack_extents(self.introduced_bytes as u64, &epoch.extents).expect("valid extents");
+        let header = ExtentsHeader {
             epoch_id,
             content_start: self.content_covered as u64,
             content_bytes: packed.content_bytes,
-            store_start: self.store_shown as u64,
+            store_start: self.introduced_bytes as u64,
             fresh_bytes: packed.fresh_bytes,
             extent_count: packed.extent_count,
             packed_raw_bytes: packed.raw.len() as u64,
@@ -293,21 +292,21 @@ impl<'a> Writer<'a> {
         };
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
-        let mut frame = head.finish(builder).expect("a valid head");
+        let mut frame = header.finish(builder).expect("a valid head");
         let sums = EpochSums::of(&epoch.extents);
         self.assembler
-            .extents(&head, &sums, &mut frame)
+            .extents(&header, &sums, &mut frame)
             .expect("in order");
         self.bytes.extend_from_slice(&frame);
         self.content_covered = epoch.content_end;
-        self.store_shown = epoch.store_end;
+        self.introduced_bytes = epoch.store_end;
     }
 
-    fn entries(&mut self, plan: &Plan) {
+    fn entries(&mut self, plan: &MemberPlan) {
         let mut first_entry = 0;
         for batch in plan.entries.chunks(4) {
             let packed = pack_entries(batch).expect("valid entries");
-            let head = EntriesHeader {
+            let header = EntriesHeader {
                 member_id: plan.start.member_id,
                 first_entry,
                 entry_count: packed.entry_count,
@@ -317,17 +316,19 @@ impl<'a> Writer<'a> {
             };
             let mut builder = EntriesHeader::builder(Vec::new());
             builder.payload().extend_from_slice(&packed.raw);
-            let mut frame = head.finish(builder).expect("a valid head");
-            self.assembler.entries(&head, &mut frame).expect("in order");
+            let mut frame = header.finish(builder).expect("a valid head");
+            self.assembler
+                .entries(&header, &mut frame)
+                .expect("in order");
             self.bytes.extend_from_slice(&frame);
             first_entry += packed.entry_count;
         }
     }
 
-    fn end(&mut self, plan: &Plan) {
+    fn end(&mut self, plan: &MemberPlan) {
         self.entries(plan);
         let content = &self.spaces.content[plan.start.content_start as usize..plan.content_end];
-        let digests = match self.numbers.once_in(2) {
+        let digests = match self.rng.once_in(2) {
             true => vec![Digest {
                 id: 200,
                 bytes: vec![9; 5],

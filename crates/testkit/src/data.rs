@@ -1,8 +1,9 @@
-//! Kinds of content that long-range compressors meet, made small and from a seed. Lengths are in bytes.
+//! Small contents of the kinds that long-range compressors meet, generated from a seed. Lengths are
+//! in bytes.
 
 use crate::rng::Rng;
 
-/// Bytes without any structure.
+/// Random bytes.
 #[must_use]
 pub fn random(length: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
@@ -16,7 +17,7 @@ pub fn zeros(length: usize) -> Vec<u8> {
     vec![0; length]
 }
 
-/// A period, repeated; the period's own bytes are random.
+/// A repeated period of random bytes.
 #[must_use]
 pub fn periodic(length: usize, period: usize, seed: u64) -> Vec<u8> {
     let pattern = random(period.max(1), seed);
@@ -28,19 +29,19 @@ const SYLLABLES: [&str; 24] = [
     "seg", "ment", "e", "poch", "read", "write", "num", "ber", "con", "tent", "s",
 ];
 
-/// Words and sentences of made-up syllables, skewed as language is.
+/// Words and sentences of random syllables, with uneven frequencies as in natural language.
 #[must_use]
 pub fn text(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut out = Vec::with_capacity(length + 32);
     while out.len() < length {
-        for _ in 0..numbers.length(1, 3) {
-            // The product of two draws prefers the front of the list.
-            let rank = numbers.below(SYLLABLES.len() as u64) * numbers.below(24) / 24;
+        for _ in 0..rng.length(1, 3) {
+            // The product of two random rng prefers the front of the list.
+            let rank = rng.below(SYLLABLES.len() as u64) * rng.below(24) / 24;
             out.extend(SYLLABLES[rank as usize].bytes());
         }
         out.extend(
-            match numbers.below(12) {
+            match rng.below(12) {
                 0 => ". ",
                 1 => ",\n",
                 _ => " ",
@@ -52,33 +53,29 @@ pub fn text(length: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Lines that look like a program's source.
+/// Lines that look like source code.
 #[must_use]
 pub fn source_code(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut out = Vec::with_capacity(length + 64);
     let mut depth = 0_usize;
     while out.len() < length {
         out.extend(std::iter::repeat_n(b' ', 4 * depth));
-        let name = format!(
-            "{}_{}",
-            numbers.choose(&SYLLABLES),
-            numbers.choose(&SYLLABLES)
-        );
-        let line = match numbers.below(6) {
+        let name = format!("{}_{}", rng.choose(&SYLLABLES), rng.choose(&SYLLABLES));
+        let line = match rng.below(6) {
             0 if depth < 6 => {
                 depth += 1;
-                format!("if {name} > {} {{\n", numbers.below(1000))
+                format!("if {name} > {} {{\n", rng.below(1000))
             }
             1 if depth > 0 => {
                 depth -= 1;
                 "}\n".to_owned()
             }
-            2 => format!("// {name}: see the note above\n"),
+            2 => format!("// {name}: see the comment above\n"),
             _ => format!(
                 "let {name} = {}({});\n",
-                numbers.choose(&SYLLABLES),
-                numbers.below(100)
+                rng.choose(&SYLLABLES),
+                rng.below(100)
             ),
         };
         out.extend(line.bytes());
@@ -87,39 +84,39 @@ pub fn source_code(length: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// A tree of source files, (path, content), paths ascending.
+/// A tree of source files: (path, content) by ascending path.
 #[must_use]
 pub fn source_tree(file_count: usize, seed: u64) -> Vec<(String, Vec<u8>)> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     (0..file_count)
         .map(|index| {
-            let length = numbers.length(0, 1 << numbers.clone().length(6, 15));
+            let length = rng.length(0, 1 << rng.clone().length(6, 15));
             let path = format!("src/part-{:02}/file-{index:05}.rs", index / 20);
-            (path, source_code(length, numbers.any()))
+            (path, source_code(length, rng.any()))
         })
         .collect()
 }
 
-/// The next version of a tree: some files edited, a few new ones, a few gone.
+/// The next version of a tree: some files are edited, a few are added and a few removed.
 #[must_use]
 pub fn next_version(tree: &[(String, Vec<u8>)], seed: u64) -> Vec<(String, Vec<u8>)> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut next = Vec::with_capacity(tree.len() + 2);
     for (path, content) in tree {
-        match numbers.below(50) {
+        match rng.below(50) {
             0 => {}
             1 => {
-                next.push((format!("{path}.new"), source_code(500, numbers.any())));
+                next.push((format!("{path}.new"), source_code(500, rng.any())));
                 next.push((path.clone(), content.clone()));
             }
-            2..=9 => next.push((path.clone(), edited(content, 3, numbers.any()))),
+            2..=9 => next.push((path.clone(), edited(content, 3, rng.any()))),
             _ => next.push((path.clone(), content.clone())),
         }
     }
     next
 }
 
-/// All files of a tree one after the other.
+/// The contents of all files of a tree, concatenated.
 #[must_use]
 pub fn joined(tree: &[(String, Vec<u8>)]) -> Vec<u8> {
     tree.iter()
@@ -127,46 +124,46 @@ pub fn joined(tree: &[(String, Vec<u8>)]) -> Vec<u8> {
         .collect()
 }
 
-/// `bytes` with `edit_count` small edits (changed, inserted or removed bytes), far apart.
+/// `bytes` with `edit_count` small edits (changed, inserted or removed bytes) at random positions.
 #[must_use]
 pub fn edited(bytes: &[u8], edit_count: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut out = bytes.to_vec();
     for _ in 0..edit_count {
-        let at = numbers.below(out.len() as u64 + 1) as usize;
-        let removed = numbers.length(0, 12).min(out.len() - at);
-        let mut inserted = vec![0; numbers.length(0, 12)];
-        numbers.fill(&mut inserted);
+        let at = rng.below(out.len() as u64 + 1) as usize;
+        let removed = rng.length(0, 12).min(out.len() - at);
+        let mut inserted = vec![0; rng.length(0, 12)];
+        rng.fill(&mut inserted);
         out.splice(at..at + removed, inserted);
     }
     out
 }
 
-/// `count` versions of one file, each edited from the one before it, one after the other.
+/// `count` versions of one file, concatenated. Each is edited from the one before it.
 #[must_use]
 pub fn versions(length: usize, count: usize, edits_each: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
-    let mut version = random(length, numbers.any());
+    let mut rng = Rng::new(seed);
+    let mut version = random(length, rng.any());
     let mut out = version.clone();
     for _ in 1..count {
-        version = edited(&version, edits_each, numbers.any());
+        version = edited(&version, edits_each, rng.any());
         out.extend_from_slice(&version);
     }
     out
 }
 
-/// Incompressible bytes in which passages of `passage` bytes come again far away.
+/// Incompressible bytes in which passages of `passage` bytes recur far away.
 #[must_use]
 pub fn far_duplicates(length: usize, passage: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
-    let mut out = random(length / 2, numbers.any());
+    let mut rng = Rng::new(seed);
+    let mut out = random(length / 2, rng.any());
     while out.len() < length {
-        if out.len() > passage && numbers.once_in(2) {
-            let at = numbers.below((out.len() - passage) as u64) as usize;
+        if out.len() > passage && rng.once_in(2) {
+            let at = rng.below((out.len() - passage) as u64) as usize;
             out.extend_from_within(at..at + passage);
         } else {
-            let mut fresh = vec![0; numbers.length(1, passage.max(1))];
-            numbers.fill(&mut fresh);
+            let mut fresh = vec![0; rng.length(1, passage.max(1))];
+            rng.fill(&mut fresh);
             out.extend_from_slice(&fresh);
         }
     }
@@ -174,33 +171,34 @@ pub fn far_duplicates(length: usize, passage: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// A disk image: islands of data in a sea of zeros.
+/// A disk image: ranges of random data between long ranges of zeros.
 #[must_use]
 pub fn sparse(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut out = zeros(length);
     let mut at = 0;
     while at < length {
-        let island = numbers.length(1, 4096).min(length - at);
-        numbers.fill(&mut out[at..at + island]);
-        at += island + numbers.length(1, 65_536);
+        let data_bytes = rng.length(1, 4096).min(length - at);
+        rng.fill(&mut out[at..at + data_bytes]);
+        at += data_bytes + rng.length(1, 65_536);
     }
     out
 }
 
-/// Machine code as branch filters expect it: an ELF header, then instructions with relative calls to a few targets.
+/// Machine code as branch filters expect it: an ELF header, then instructions with relative calls
+/// to a few targets.
 #[must_use]
 pub fn executable(length: usize, seed: u64) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     // ELF64, little endian, x86-64 executable.
     let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0".to_vec();
     let targets: Vec<u32> = (0..16)
-        .map(|_| numbers.below(length as u64 + 1) as u32)
+        .map(|_| rng.below(length as u64 + 1) as u32)
         .collect();
     while out.len() < length {
-        match numbers.below(5) {
+        match rng.below(5) {
             0 => {
-                let target = *numbers.choose(&targets);
+                let target = *rng.choose(&targets);
                 let after = out.len() as u32 + 5;
                 out.push(0xe8);
                 out.extend(target.wrapping_sub(after).to_le_bytes());
@@ -210,9 +208,9 @@ pub fn executable(length: usize, seed: u64) -> Vec<u8> {
                 0x48,
                 0x8b,
                 0x45,
-                0xf8u8.wrapping_sub(numbers.below(8) as u8 * 8),
+                0xf8u8.wrapping_sub(rng.below(8) as u8 * 8),
             ]),
-            3 => out.extend([0x83, 0xc0, numbers.below(16) as u8]),
+            3 => out.extend([0x83, 0xc0, rng.below(16) as u8]),
             _ => out.extend([0x55, 0xc3]),
         }
     }
@@ -220,7 +218,7 @@ pub fn executable(length: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Every kind of data above at about `length` bytes, with a name: for tests that run over all of them.
+/// All kinds of data above, each of about `length` bytes, with their names.
 #[must_use]
 pub fn all_kinds(length: usize, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
     let quarter = length / 4;
@@ -258,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_what_it_says() {
+    fn data_has_the_stated_properties() {
         assert_eq!(text(1000, 1).len(), 1000);
         assert!(text(1000, 1).is_ascii());
         let image = sparse(1 << 20, 3);
@@ -267,8 +265,8 @@ mod tests {
         assert!(period.windows(8).all(|window| window[0] == window[7]));
         let tree = source_tree(30, 4);
         let next = next_version(&tree, 5);
-        let kept = next.iter().filter(|file| tree.contains(file)).count();
-        assert!(kept > 15 && kept < next.len());
+        let unchanged = next.iter().filter(|file| tree.contains(file)).count();
+        assert!(unchanged > 15 && unchanged < next.len());
         let calls = executable(10_000, 6)
             .iter()
             .filter(|&&byte| byte == 0xe8)

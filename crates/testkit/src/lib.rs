@@ -1,16 +1,27 @@
-//! What tests are made of: seeded data, random valid archives, broken archives, and slow models that say what is right.
+//! Tools for tests: seeded data, random valid archives, damaged archives, and reference decoders.
+//! For development only.
 //!
-//! Everything is a pure function of a seed: the same seed gives the same bytes on every machine. For development only.
+//! Everything is a pure function of a seed: the same seed gives the same bytes on every machine.
+//! (Only [`scaled`] reads the environment.) With the feature `archives` (default) the crate depends
+//! on `format`; without it, on nothing.
+//!
+//! ```
+//! use refrain_testkit::{data, scaled};
+//!
+//! for seed in 0..u64::from(scaled(3)) {
+//!     assert_eq!(data::text(100, seed).len(), 100);
+//! }
+//! ```
 #![forbid(unsafe_code)]
-// A test's own tools may stop the test.
+// Tools of tests may fail by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(feature = "archives")]
 pub mod archives;
 pub mod data;
-pub mod lrzip;
 #[cfg(feature = "archives")]
-pub mod model;
+pub mod decoder;
+pub mod lrzip;
 #[cfg(feature = "archives")]
 pub mod mutations;
 pub mod rng;
@@ -19,7 +30,7 @@ pub mod scale;
 #[cfg(feature = "archives")]
 pub use archives::{SampleArchive, SampleMember, sample_archive};
 #[cfg(feature = "archives")]
-pub use model::{ModelMember, decode_model, decode_model_by_index};
+pub use decoder::{DecodedMember, decode_by_index, decode_sequentially};
 #[cfg(feature = "archives")]
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,

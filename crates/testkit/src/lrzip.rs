@@ -1,31 +1,33 @@
-//! Archives of lrzip made of random records, and the slow way to their content: every record replayed on the output.
+//! Archives of lrzip made of random records, and a reference decoder that replays every record on
+//! the output.
 //!
-//! Blocks are stored as they are, in pieces of random size, both streams mixed. Everything that a writer may do and a reader must
-//! bear is in it: runs and periods, matches of matches, matches into earlier chunks, records cut by blocks.
+//! Blocks are stored uncompressed, in pieces of random size, with both streams interleaved. The
+//! archives contain everything that a writer may produce and a reader must accept: runs and
+//! periods, matches of matches, matches into earlier chunks, records that cross block borders.
 
 use crate::rng::Rng;
 
 /// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRecord {
-    /// So many literals.
+    /// This many literals.
     Literals(usize),
     /// Length and distance.
     Match(usize, usize),
 }
 
-/// The rules of an archive.
+/// The version and options of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleDialect {
     /// 4 to 7, or 14 for lrzip-next.
     pub minor: u8,
     /// Chunks name a filter (0.7.1).
     pub names_filter: bool,
-    /// Written to a pipe: no length in the header.
+    /// Written to a pipe, so without a length in the header.
     pub to_pipe: bool,
 }
 
-/// Every dialect that can be made here.
+/// All dialects that can be generated.
 pub const DIALECTS: [SampleDialect; 8] = [
     SampleDialect {
         minor: 4,
@@ -76,34 +78,34 @@ pub struct SampleChunk {
     pub records: Vec<SampleRecord>,
     /// Its literals.
     pub literals: Vec<u8>,
-    /// What 0.7.1 did to its content before: 0 nothing, 1 x86, 2 ARM64.
+    /// The filter that 0.7.1 applied to its content: 0 none, 1 x86, 2 ARM64.
     pub filter: u8,
 }
 
-/// Chunks of random records, with about so many bytes of content in all.
+/// Returns chunks of random records with about `content_bytes` of content in total.
 #[must_use]
 pub fn sample_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec<SampleChunk> {
-    let mut numbers = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let mut at = 0;
-    let chunk = |numbers: &mut Rng, at: &mut usize| {
+    let chunk = |rng: &mut Rng, at: &mut usize| {
         let mut chunk = SampleChunk::default();
         let end = *at + content_bytes / chunk_count;
         while *at < end {
-            let record = made_record(numbers, *at);
+            let record = sample_record(rng, *at);
             let length = match record {
                 SampleRecord::Literals(length) => {
                     let start = chunk.literals.len();
                     chunk.literals.resize(start + length, 0);
-                    // Few values, so that periods hide in the literals.
-                    match numbers.below(3) {
-                        0 => chunk.literals[start..].fill(numbers.below(256) as u8),
+                    // Few values, so that the literals contain periods.
+                    match rng.below(3) {
+                        0 => chunk.literals[start..].fill(rng.below(256) as u8),
                         1 => {
-                            let byte = |numbers: &mut Rng| numbers.below(2) as u8;
+                            let byte = |rng: &mut Rng| rng.below(2) as u8;
                             chunk.literals[start..]
                                 .iter_mut()
-                                .for_each(|to| *to = byte(numbers));
+                                .for_each(|to| *to = byte(rng));
                         }
-                        _ => numbers.fill(&mut chunk.literals[start..]),
+                        _ => rng.fill(&mut chunk.literals[start..]),
                     }
                     length
                 }
@@ -114,31 +116,29 @@ pub fn sample_chunks(content_bytes: usize, chunk_count: usize, seed: u64) -> Vec
         }
         chunk
     };
-    (0..chunk_count)
-        .map(|_| chunk(&mut numbers, &mut at))
-        .collect()
+    (0..chunk_count).map(|_| chunk(&mut rng, &mut at)).collect()
 }
 
-fn made_record(numbers: &mut Rng, at: usize) -> SampleRecord {
-    if at == 0 || numbers.once_in(3) {
-        return SampleRecord::Literals(numbers.length(1, 300));
+fn sample_record(rng: &mut Rng, at: usize) -> SampleRecord {
+    if at == 0 || rng.once_in(3) {
+        return SampleRecord::Literals(rng.length(1, 300));
     }
-    let distance = match numbers.below(4) {
-        0 => numbers.length(1, 8.min(at)),
-        1 => numbers.length(1, 5000.min(at)),
-        _ => numbers.length(1, at),
+    let distance = match rng.below(4) {
+        0 => rng.length(1, 8.min(at)),
+        1 => rng.length(1, 5000.min(at)),
+        _ => rng.length(1, at),
     };
-    let length = match numbers.below(4) {
-        0 => numbers.length(1, 40),
-        1 => numbers.length(1, 65535),
-        _ => numbers.length(31, 3000),
+    let length = match rng.below(4) {
+        0 => rng.length(1, 40),
+        1 => rng.length(1, 65535),
+        _ => rng.length(31, 3000),
     };
     SampleRecord::Match(length, distance)
 }
 
-/// The content, byte by byte.
+/// Returns the content, decoded byte by byte.
 #[must_use]
-pub fn replayed(chunks: &[SampleChunk]) -> Vec<u8> {
+pub fn replay(chunks: &[SampleChunk]) -> Vec<u8> {
     let mut content = Vec::new();
     for chunk in chunks {
         let mut literals = chunk.literals.iter();
@@ -156,7 +156,7 @@ pub fn replayed(chunks: &[SampleChunk]) -> Vec<u8> {
     content
 }
 
-/// CRC-32 of a chunk's content, bit by bit: from 0 and not inverted.
+/// The CRC-32 of a chunk's content, bit by bit: initial value 0, not inverted.
 fn chunk_crc(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {
@@ -165,8 +165,8 @@ fn chunk_crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// An archive of `chunks`, checked by CRC-32 where the dialect has it (else by nothing), with blocks of at most
-/// `block_bytes`.
+/// Returns an archive of `chunks` with blocks of at most `block_bytes`. It has CRC-32s where the
+/// dialect has them, otherwise no digest.
 #[must_use]
 pub fn sample_lrzip_archive(
     chunks: &[SampleChunk],
@@ -174,8 +174,8 @@ pub fn sample_lrzip_archive(
     block_bytes: usize,
     seed: u64,
 ) -> Vec<u8> {
-    let mut numbers = Rng::new(seed);
-    let content = replayed(chunks);
+    let mut rng = Rng::new(seed);
+    let content = replay(chunks);
     let stated = if dialect.to_pipe {
         0
     } else {
@@ -210,7 +210,7 @@ pub fn sample_lrzip_archive(
             is_last,
             crc,
             block_bytes,
-            &mut numbers,
+            &mut rng,
         );
         from = to;
     }
@@ -224,13 +224,13 @@ fn put_chunk(
     is_last: bool,
     crc: u32,
     block_bytes: usize,
-    numbers: &mut Rng,
+    rng: &mut Rng,
 ) {
     let width = match dialect.minor {
         4 => 8,
-        _ => numbers.length(4, 8),
+        _ => rng.length(4, 8),
     };
-    let head_width = if dialect.minor < 6 { 8 } else { width };
+    let header_width = if dialect.minor < 6 { 8 } else { width };
     match dialect.minor {
         4 => {}
         5 => archive.push(width as u8),
@@ -238,43 +238,43 @@ fn put_chunk(
             archive.push(width as u8);
             archive.extend(dialect.names_filter.then_some(chunk.filter));
             archive.push(u8::from(is_last));
-            // A length that nobody may believe.
+            // A length on which no reader may rely.
             archive.extend(vec![7; width]);
         }
     }
     let records = record_bytes(&chunk.records, dialect, width, crc);
     let base = archive.len();
-    // Where the place of each stream's next block is to be written.
+    // The offsets at which the position of each stream's next block is to be written.
     let mut patch = [0; 2];
-    for place in &mut patch {
-        put_head(archive, head_width, 0);
-        *place = archive.len() - head_width;
+    for offset in &mut patch {
+        put_block_header(archive, header_width, 0);
+        *offset = archive.len() - header_width;
     }
-    let mut rest = [&records[..], &chunk.literals[..]];
-    let mut has_empty_tail = numbers.once_in(2);
-    while rest.iter().any(|rest| !rest.is_empty()) || has_empty_tail {
-        let mut stream = numbers.below(2) as usize;
-        if rest[stream].is_empty() {
+    let mut remaining = [&records[..], &chunk.literals[..]];
+    let mut has_empty_tail = rng.once_in(2);
+    while remaining.iter().any(|part| !part.is_empty()) || has_empty_tail {
+        let mut stream = rng.below(2) as usize;
+        if remaining[stream].is_empty() {
             stream = 1 - stream;
         }
-        if rest[stream].is_empty() {
+        if remaining[stream].is_empty() {
             has_empty_tail = false;
             stream = 1;
         }
-        let count = rest[stream].len().min(numbers.length(1, block_bytes));
-        let (block, after) = rest[stream].split_at(count);
-        rest[stream] = after;
-        let place = (archive.len() - base) as u64;
-        archive[patch[stream]..patch[stream] + head_width]
-            .copy_from_slice(&place.to_le_bytes()[..head_width]);
-        put_head(archive, head_width, count as u64);
-        patch[stream] = archive.len() - head_width;
+        let count = remaining[stream].len().min(rng.length(1, block_bytes));
+        let (block, after) = remaining[stream].split_at(count);
+        remaining[stream] = after;
+        let position = (archive.len() - base) as u64;
+        archive[patch[stream]..patch[stream] + header_width]
+            .copy_from_slice(&position.to_le_bytes()[..header_width]);
+        put_block_header(archive, header_width, count as u64);
+        patch[stream] = archive.len() - header_width;
         archive.extend(block);
     }
 }
 
-/// A head of a stored block whose next one is not known yet.
-fn put_head(archive: &mut Vec<u8>, width: usize, length: u64) {
+/// Appends the header of an uncompressed block whose successor is not known yet.
+fn put_block_header(archive: &mut Vec<u8>, width: usize, length: u64) {
     archive.push(3);
     for field in [length, length, 0] {
         archive.extend(&field.to_le_bytes()[..width]);

@@ -1,13 +1,14 @@
-//! Random numbers that are the same for ever.
+//! A random number generator with the same sequence on every machine and in every version.
 
-/// xoshiro256** (Blackman, Vigna 2018), seeded by splitmix64 (Steele, Lea, Flood 2014) as its authors advise.
+/// xoshiro256** (Blackman, Vigna 2018), seeded by splitmix64 (Steele, Lea, Flood 2014), as
+/// its authors recommend.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The numbers of this seed.
+    /// Creates the generator of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut mix = seed;
@@ -16,7 +17,7 @@ impl Rng {
         }
     }
 
-    /// The next number, any 64 bits.
+    /// Returns the next number, any 64 bits.
     pub fn any(&mut self) -> u64 {
         let result = self.state[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let shifted = self.state[1] << 17;
@@ -29,22 +30,23 @@ impl Rng {
         result
     }
 
-    /// The next number below `bound` (at least 1). Slightly uneven for huge bounds, which tests do not mind.
+    /// Returns the next number below `bound` (at least 1). For very large bounds the distribution
+    /// is slightly uneven.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.any() % bound.max(1)
     }
 
-    /// The next length from `least` to `most`.
+    /// Returns the next length from `least` to `most`.
     pub fn length(&mut self, least: usize, most: usize) -> usize {
         least + self.below((most - least) as u64 + 1) as usize
     }
 
-    /// True once in `every` times.
+    /// Returns true on average once in `every` calls.
     pub fn once_in(&mut self, every: u64) -> bool {
         self.below(every) == 0
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     pub fn choose<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }
@@ -79,9 +81,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
-        let (mut one, mut two) = (Rng::new(9), Rng::new(9));
-        assert!((0..100).all(|_| one.any() == two.any()));
+        let (mut first, mut second) = (Rng::new(9), Rng::new(9));
+        assert!((0..100).all(|_| first.any() == second.any()));
         assert_ne!(Rng::new(1).any(), Rng::new(2).any());
-        assert!((0..1000).all(|_| (3..=5).contains(&one.length(3, 5))));
+        assert!((0..1000).all(|_| (3..=5).contains(&first.length(3, 5))));
     }
 }

@@ -1,15 +1,16 @@
-//! How many cases a property test or a stress loop runs.
+//! The number of cases of a property test or a stress loop.
 //!
-//! The environment variable `REFRAIN_TEST_SCALE` multiplies all of these numbers: 1 by default, 0.2 for a quick run, 20 for a
-//! nightly one. Only the number of cases changes; seeds that are written in a test stay the same.
+//! The environment variable `REFRAIN_TEST_SCALE` multiplies all of these rng: 1 by default, 0.2
+//! for a quick run, 20 for a nightly one. Only the number of cases changes; seeds that are written
+//! in a test do not.
 
-/// The variable's name.
+/// The name of the environment variable.
 pub const SCALE_VARIABLE: &str = "REFRAIN_TEST_SCALE";
 
-/// `cases` multiplied by `REFRAIN_TEST_SCALE`, rounded, and at least 1.
+/// Returns `cases` multiplied by `REFRAIN_TEST_SCALE`, rounded, and at least 1.
 ///
 /// # Panics
-/// If the variable is set to anything but a positive number.
+/// If the variable is set to a value that is not a positive number.
 #[must_use]
 pub fn scaled(cases: u32) -> u32 {
     let value = std::env::var(SCALE_VARIABLE).ok();

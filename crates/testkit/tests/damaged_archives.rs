@@ -1,25 +1,28 @@
-//! The format's promise: a broken archive is refused, or it was not broken where it matters.
+//! A damaged archive is rejected, or the damage is in a field that is for information only.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use refrain_format::property::parse_any_bytes;
 use refrain_format::{ErrorClass, Limits, find_frame, walk_archive};
 use refrain_testkit::{
-    Expectation, Mutation, decode_model, decode_model_by_index, every_bit_flip, every_truncation,
+    Expectation, Mutation, decode_by_index, decode_sequentially, every_bit_flip, every_truncation,
     frames_of, mutations, sample_archive, scaled,
 };
 
-/// The number of seeds that a test of `count` seeds uses under `REFRAIN_TEST_SCALE`.
+/// Returns the number of seeds for a test of `count` seeds under `REFRAIN_TEST_SCALE`.
 fn seeds(count: u32) -> u64 {
     u64::from(scaled(count))
 }
 
 fn check(mutation: &Mutation, sample: &refrain_testkit::SampleArchive) -> bool {
     let what = &mutation.description;
-    let outcome = decode_model(&mutation.bytes);
+    let outcome = decode_sequentially(&mutation.bytes);
     match (mutation.expectation, &outcome) {
-        (Expectation::RefusedOrHarmless, Ok(members)) => {
-            assert_eq!(members, &sample.members, "{what}: passed wrongly");
+        (Expectation::RejectedOrHarmless, Ok(members)) => {
+            assert_eq!(
+                members, &sample.members,
+                "{what}: accepted with other members"
+            );
         }
         (_, Ok(_)) => panic!("{what}: accepted"),
         (_, Err(_)) => {}
@@ -38,7 +41,7 @@ fn samples_are_valid_and_varied() {
     for seed in 0..seeds(200).max(200) {
         let sample = sample_archive(seed);
         assert_eq!(
-            decode_model(&sample.bytes),
+            decode_sequentially(&sample.bytes),
             Ok(sample.members.clone()),
             "seed {seed}"
         );
@@ -49,7 +52,7 @@ fn samples_are_valid_and_varied() {
 }
 
 #[test]
-fn every_truncation_is_refused() {
+fn every_truncation_is_rejected() {
     for seed in 0..seeds(12) {
         let sample = sample_archive(seed);
         for mutation in every_truncation(&sample.bytes) {
@@ -59,7 +62,7 @@ fn every_truncation_is_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_refused() {
+fn every_flipped_bit_is_rejected() {
     for seed in 0..seeds(8) {
         let sample = sample_archive(seed);
         for mutation in every_bit_flip(&sample.bytes) {
@@ -69,42 +72,39 @@ fn every_flipped_bit_is_refused() {
 }
 
 #[test]
-fn forged_archives_never_pass_wrongly() {
-    let (mut refused, mut harmless) = (0, 0);
+fn accepted_forgeries_have_the_same_members() {
+    let (mut rejected, mut harmless) = (0, 0);
     for seed in 0..seeds(60) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed) {
             match check(&mutation, &sample) {
-                true => refused += 1,
+                true => rejected += 1,
                 false => harmless += 1,
             }
         }
     }
-    // Forgeries reach the deeper checks, and changes to fields that are for information only are harmless. Fewer
-    // archives than usual may have too few of one kind.
+    // Forgeries reach the deeper checks, and changes of fields for information only are harmless.
+    // Fewer archives than usual may have too few of one kind.
     if seeds(60) >= 60 {
-        assert!(refused > 10_000, "{refused} refused");
+        assert!(rejected > 10_000, "{rejected} rejected");
         assert!(
-            harmless > 100 && harmless < refused / 10,
+            harmless > 100 && harmless < rejected / 10,
             "{harmless} harmless"
         );
     }
 }
 
-/// A reader that can seek looks at fewer bytes, so it may not notice damage elsewhere; what it gives must be right.
-/// (What only the index states, like a name, it cannot compare with anything.)
+/// A reader that can seek reads fewer bytes, so it may not notice damage elsewhere, but the bytes
+/// that it returns must be right. (It cannot verify what only the index states, such as a name.)
 #[test]
-fn reading_by_the_index_never_gives_wrong_bytes() {
-    let (mut refused, mut right) = (0, 0);
+fn reading_by_the_index_never_returns_wrong_bytes() {
+    let (mut rejected, mut right) = (0, 0);
     for seed in 0..seeds(60) {
         let sample = sample_archive(seed);
-        assert_eq!(
-            decode_model_by_index(&sample.bytes),
-            Ok(sample.members.clone())
-        );
+        assert_eq!(decode_by_index(&sample.bytes), Ok(sample.members.clone()));
         for mutation in mutations(&sample.bytes, seed) {
-            let Ok(members) = decode_model_by_index(&mutation.bytes) else {
-                refused += 1;
+            let Ok(members) = decode_by_index(&mutation.bytes) else {
+                rejected += 1;
                 continue;
             };
             right += 1;
@@ -118,8 +118,8 @@ fn reading_by_the_index_never_gives_wrong_bytes() {
     }
     if seeds(60) >= 60 {
         assert!(
-            refused > 10_000 && right > 1000,
-            "{refused} refused, {right} right"
+            rejected > 10_000 && right > 1000,
+            "{rejected} rejected, {right} right"
         );
     }
 }
@@ -147,7 +147,7 @@ fn scanning_finds_every_frame_of_a_damaged_archive() {
 }
 
 #[test]
-fn broken_bytes_are_harmless_as_anything() {
+fn damaged_bytes_parse_as_anything_without_panic() {
     for seed in 0..seeds(6) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed).step_by(7) {
@@ -164,7 +164,7 @@ fn broken_bytes_are_harmless_as_anything() {
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
     #[test]
-    fn random_bytes_are_harmless(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
+    fn random_bytes_parse_as_anything_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
         parse_any_bytes(&bytes);
     }
 }

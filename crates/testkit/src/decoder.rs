@@ -1,4 +1,5 @@
-//! The slow twin of a reader: decodes an uncoded archive with everything in memory, one frame after the other.
+//! The reference implementation of a reader: decodes an uncoded archive in memory, one frame after
+//! the other.
 
 use refrain_format::content_hash;
 use refrain_format::{
@@ -8,38 +9,38 @@ use refrain_format::{
 
 use crate::archives::SampleMember;
 
-/// What the model reads has the same form as what was written.
-pub type ModelMember = SampleMember;
+/// The result has the same form as the input of the writer.
+pub type DecodedMember = SampleMember;
 
-/// The model gives up beyond this much content (a forged fill may be long).
+/// The largest content that is decoded (a forged fill may be very long).
 const CONTENT_BYTES_MAX: u64 = 1 << 24;
 
 #[derive(Default)]
-struct State {
+struct DecodedState {
     store: Vec<u8>,
     content: Vec<u8>,
-    store_shown: usize,
+    introduced_bytes: usize,
     starts: Vec<(Vec<u8>, u64)>,
     entries: Vec<Vec<Entry>>,
-    members: Vec<ModelMember>,
+    members: Vec<DecodedMember>,
 }
 
-/// Reads an archive whose blocks and sections are stored uncoded.
+/// Decodes an archive whose blocks and sections are uncoded, from front to back.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
-pub fn decode_model(archive: &[u8]) -> Result<Vec<ModelMember>, String> {
+/// A message that describes the error.
+pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String> {
     let limits = Limits::default();
     check_magic(archive).map_err(|error| error.to_string())?;
     let mut checker = StreamChecker::new(&limits);
-    let mut state = State::default();
+    let mut state = DecodedState::default();
     while checker.offset() < archive.len() as u64 {
         step(archive, &limits, &mut checker, &mut state)
             .map_err(|error| format!("frame at {}: {error}", checker.offset()))?;
     }
     match checker.is_complete() {
         true => Ok(state.members),
-        false => Err("the archive has no end".to_owned()),
+        false => Err("the archive has no End frame".to_owned()),
     }
 }
 
@@ -47,7 +48,7 @@ fn step(
     archive: &[u8],
     limits: &Limits,
     checker: &mut StreamChecker,
-    state: &mut State,
+    state: &mut DecodedState,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let offset = checker.offset() as usize;
     debug_assert!(offset >= MAGIC.len());
@@ -65,7 +66,7 @@ fn step(
             let extents = unpack_extents(&head, data, limits)?;
             checker.observe_epoch(&EpochSums::of(&extents))?;
             if head.content_end() > CONTENT_BYTES_MAX {
-                return Err("more content than the model holds".into());
+                return Err("more content than the reference decoder supports".into());
             }
             extents.iter().for_each(|extent| replay(extent, state));
         }
@@ -83,10 +84,10 @@ fn step(
             let from = content_start as usize;
             let content = state.content[from..from + end.content_bytes as usize].to_vec();
             if content_hash(&content) != end.blake3 {
-                return Err("the content's hash differs".into());
+                return Err("the hash of the content differs".into());
             }
             let entries = std::mem::take(&mut state.entries[id]);
-            state.members.push(ModelMember {
+            state.members.push(DecodedMember {
                 name,
                 content,
                 entries,
@@ -100,26 +101,29 @@ fn step(
 fn uncoded(coding: &Coding) -> Result<(), String> {
     match coding.codec() == CODEC_NONE && coding.filters().is_empty() {
         true => Ok(()),
-        false => Err(format!("codec {} is beyond the model", coding.codec())),
+        false => Err(format!(
+            "codec {} is not supported by the reference decoder",
+            coding.codec()
+        )),
     }
 }
 
-fn replay(extent: &Extent, state: &mut State) {
+fn replay(extent: &Extent, state: &mut DecodedState) {
     let from = state.content.len();
     let length = extent.length() as usize;
     match extent {
         Extent::Fresh { .. } => {
-            let source = state.store_shown;
-            state.store_shown += length;
-            let piece = &state.store[source..source + length];
-            state.content.extend_from_slice(piece);
+            let source = state.introduced_bytes;
+            state.introduced_bytes += length;
+            let source_bytes = &state.store[source..source + length];
+            state.content.extend_from_slice(source_bytes);
         }
         Extent::Copy {
             offset_in_store, ..
         } => {
             let source = *offset_in_store as usize;
-            let piece = &state.store[source..source + length];
-            state.content.extend_from_slice(piece);
+            let source_bytes = &state.store[source..source + length];
+            state.content.extend_from_slice(source_bytes);
         }
         Extent::Fill { pattern, .. } => {
             state.content.resize(from + length, 0);
@@ -131,15 +135,16 @@ fn replay(extent: &Extent, state: &mut State) {
     }
 }
 
-/// The same through the End frame and the index, without looking at anything else: the way of a reader that can seek.
+/// Decodes an archive through the End frame and the index, without reading other frames, as a
+/// reader that can seek does.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
-pub fn decode_model_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, String> {
+/// A message that describes the error.
+pub fn decode_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, String> {
     read_by_index(archive).map_err(|error| error.to_string())
 }
 
-fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error::Error>> {
+fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::error::Error>> {
     let limits = Limits::default();
     check_magic(archive)?;
     let (_, Payload::Archive(_)) = read_frame(archive, MAGIC.len(), &limits)? else {
@@ -148,21 +153,21 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error:
     let end_at = archive.len().saturating_sub(END_FRAME_BYTES);
     let end = ArchiveEnd::from_end_of_file(&archive[end_at..], archive.len() as u64)?;
     if end.content_bytes > CONTENT_BYTES_MAX {
-        return Err("more content than the model holds".into());
+        return Err("more content than the reference decoder supports".into());
     }
     let (header, payload) = read_frame(archive, end.index_frame_offset as usize, &limits)?;
     let Payload::Index(index) = payload else {
-        return Err("the index frame is something else".into());
+        return Err("the frame at the index's offset is not Index".into());
     };
     if header.frame_bytes() != end.index_frame_bytes {
         return Err("the index frame's length differs".into());
     }
     index.check(&end)?;
-    let mut state = State::default();
+    let mut state = DecodedState::default();
     for (id, row) in index.blocks.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
         let Payload::Block { header: head, data } = payload else {
-            return Err("the index names something else a block".into());
+            return Err("the frame of a block is not Block".into());
         };
         index.check_block(id, &header, &head)?;
         uncoded(&head.coding)?;
@@ -172,7 +177,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<ModelMember>, Box<dyn std::error:
     for (id, row) in index.epochs.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
         let Payload::Extents { header: head, data } = payload else {
-            return Err("the index names something else an epoch".into());
+            return Err("the frame of an epoch is not Extents".into());
         };
         index.check_epoch(id, &header, &head)?;
         uncoded(&head.coding)?;
@@ -189,24 +194,24 @@ fn member_by_index(
     index: &Index,
     id: usize,
     content: &[u8],
-) -> Result<ModelMember, Box<dyn std::error::Error>> {
+) -> Result<DecodedMember, Box<dyn std::error::Error>> {
     let member = &index.members[id];
     let from = member.start.content_start as usize;
     let content = content[from..from + member.end.content_bytes as usize].to_vec();
     if content_hash(&content) != member.end.blake3 {
-        return Err("the content's hash differs".into());
+        return Err("the hash of the content differs".into());
     }
     let mut entries = Vec::new();
     for (batch, row) in member.entries.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
         let Payload::Entries { header: head, data } = payload else {
-            return Err("the index names something else a batch of entries".into());
+            return Err("the frame of a batch of entries is not Entries".into());
         };
         index.check_entries(id, batch, &header, &head)?;
         uncoded(&head.coding)?;
         entries.extend(unpack_entries(&head, data)?);
     }
-    Ok(ModelMember {
+    Ok(DecodedMember {
         name: member.start.name.clone(),
         content,
         entries,
