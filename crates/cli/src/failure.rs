@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use refrain::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -85,7 +86,10 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             _ if self.is_broken_pipe() => Exit::Done,
+            // The tree writer refuses a hostile entry with `InvalidData`.
+            Failure::Engine(error) if is_invalid_data(&*error.cause) => Exit::Damaged,
             Failure::Engine(error) => error.kind.into(),
+            Failure::Storage(error) if error.kind() == io::ErrorKind::InvalidData => Exit::Damaged,
             Failure::Usage { .. } => Exit::Usage,
             Failure::Refused { .. } | Failure::NotAnArchive { .. } => Exit::Damaged,
             Failure::Io { .. } | Failure::Storage(_) | Failure::Exists { .. } => Exit::Io,
@@ -139,7 +143,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Engine(error) => write!(f, "{error}"),
+            Failure::Engine(error) => write!(f, "{}", engine_text(error)),
             Failure::Usage { file, text } if file.is_empty() => write!(f, "{text}"),
             Failure::Usage { file, text }
             | Failure::Refused { file, text }
@@ -157,6 +161,26 @@ impl fmt::Display for Failure {
     }
 }
 
+fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let error = cause.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+}
+
+/// The engine's message: the file is named once, and a memory limit comes with the option that raises it.
+fn engine_text(error: &refrain::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(file) = &error.place.file {
+        let twice = format!("{file}: {file}: ");
+        if text.starts_with(&twice) {
+            text.replace_range(..file.len() + 2, "");
+        }
+    }
+    if error.kind == ErrorKind::Limit && text.contains("memory") {
+        text.push_str(" (option --memory)");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +194,20 @@ mod tests {
         };
         assert_eq!(failure(io::ErrorKind::BrokenPipe).exit(), Exit::Done);
         assert_eq!(failure(io::ErrorKind::StorageFull).exit(), Exit::Io);
+    }
+
+    #[test]
+    fn a_hostile_entry_counts_as_damage() {
+        let cause = io::Error::new(io::ErrorKind::InvalidData, "leaves the directory with ..");
+        let error = refrain::Error::new(ErrorKind::Io, cause);
+        assert_eq!(Failure::engine("x", error).exit(), Exit::Damaged);
+    }
+
+    #[test]
+    fn engine_messages_name_the_file_once_and_the_option_that_helps() {
+        let error = refrain::Error::new(ErrorKind::Limit, "x: 2 MiB of memory needed");
+        let text = Failure::engine("x", error).to_string();
+        assert_eq!(text, "x: 2 MiB of memory needed (option --memory)");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use refrain_pool::{Crew, crew};
 use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
 use refrain_storage::Sink;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, mebibytes};
 use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
@@ -118,14 +118,18 @@ fn reach(
     let reach_max = tuning.memory_bytes / 2;
     if history.retains_frames() && reach > reach_max {
         return Err(Error::limit(format!(
-            "from a stream to a stream a reach of {reach} bytes is held in memory, allowed are {reach_max}: \
-             raise the memory limit"
+            "a reach of {} does not fit into half of the memory budget, which is {}; from a stream to a stream the reach is \
+             buffered in memory: raise the memory limit or lower the reach",
+            mebibytes(reach),
+            mebibytes(reach_max)
         )));
     }
     let reach_min = tuning.rules.block_bytes * 4;
     if reach < reach_min {
         return Err(Error::limit(format!(
-            "a reach of {reach} bytes is too small: at least {reach_min}"
+            "a reach of {} is too small: with these blocks it must be at least {}",
+            mebibytes(reach),
+            mebibytes(reach_min)
         )));
     }
     Ok(reach)

@@ -7,6 +7,15 @@ use std::io;
 
 use refrain_format::{ErrorClass, FormatError};
 
+/// Bytes of memory in the unit of messages: `128 MiB`, `0.5 MiB`.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
+    match tenths.is_multiple_of(10) || tenths > 1000 {
+        true => format!("{} MiB", bytes.div_ceil(1 << 20)),
+        false => format!("{}.{} MiB", tenths / 10, tenths % 10),
+    }
+}
+
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -196,6 +205,14 @@ impl From<refrain_pool::JobPanicked> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_in_mebibytes_rounded_up() {
+        assert_eq!(mebibytes(64 << 20), "64 MiB");
+        assert_eq!(mebibytes(1 << 19), "0.5 MiB");
+        assert_eq!(mebibytes((5 << 20) + 1), "5.1 MiB");
+        assert_eq!(mebibytes((500 << 20) + 1), "501 MiB");
+    }
 
     #[test]
     fn the_place_comes_first() {

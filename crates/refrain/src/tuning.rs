@@ -6,7 +6,7 @@ use refrain_codec::{
 };
 use refrain_longmatch::Rules;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::levels::{LevelRow, level_row};
 use crate::options::{CompressOptions, Level};
 use crate::store::page::PAGE_BYTES;
@@ -29,6 +29,16 @@ pub(crate) struct Tuning {
 /// Smallest memory budget that works, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
 
+impl CompressOptions {
+    /// Checks the options without reading or writing anything. [`compress`](crate::compress()) does the same first.
+    ///
+    /// # Errors
+    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too small for them.
+    pub fn check(&self) -> Result<()> {
+        Tuning::new(self).map(drop)
+    }
+}
+
 impl Tuning {
     pub(crate) fn new(options: &CompressOptions) -> Result<Tuning> {
         let usage = |message: String| Error::new(ErrorKind::Usage, message);
@@ -41,7 +51,9 @@ impl Tuning {
         let memory_bytes = options.memory_bytes.unwrap_or(row.memory_bytes);
         if memory_bytes < MEMORY_BYTES_MIN {
             let message = format!(
-                "a memory budget of {memory_bytes} bytes is too small: at least {MEMORY_BYTES_MIN}"
+                "a memory budget of {} is too small: at least {} are needed",
+                mebibytes(memory_bytes),
+                mebibytes(MEMORY_BYTES_MIN)
             );
             return Err(Error::new(ErrorKind::Limit, message));
         }
@@ -161,7 +173,9 @@ fn block_bytes(
     let page_bytes = PAGE_BYTES as u64;
     if requested % page_bytes != 0 || !(page_bytes..=MAX_RAW_LENGTH_BYTES).contains(&requested) {
         let message = format!(
-            "blocks of {requested} bytes are not possible: the size must be a multiple of {page_bytes}, at most {MAX_RAW_LENGTH_BYTES}"
+            "a block size of {requested} bytes is not possible: use a multiple of {} KiB up to {}",
+            page_bytes >> 10,
+            mebibytes(MAX_RAW_LENGTH_BYTES)
         );
         return Err(Error::new(ErrorKind::Usage, message));
     }
@@ -169,7 +183,10 @@ fn block_bytes(
     let allowed = memory_bytes / 16;
     if requested > allowed {
         return Err(Error::limit(format!(
-            "blocks of {requested} bytes are too large for a memory budget of {memory_bytes} bytes: at most {allowed}"
+            "a block size of {} is too large for a memory budget of {}: at most {} are possible",
+            mebibytes(requested),
+            mebibytes(memory_bytes),
+            mebibytes(allowed)
         )));
     }
     Ok(requested)

@@ -63,11 +63,11 @@ impl CompressPlan {
     /// Plans a run.
     ///
     /// # Errors
-    /// `Usage` for options that contradict each other.
+    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too small for them.
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         let format = match LrzipFormat::of(args)? {
             Some(format) => ArchiveFormat::Lrzip(format),
-            None => ArchiveFormat::Native(Box::new(options(args))),
+            None => ArchiveFormat::Native(Box::new(options(args)?)),
         };
         let files = or_stdin(&args.files)?;
         let archives = match &args.output.output {
@@ -82,12 +82,14 @@ impl CompressPlan {
     }
 }
 
-fn options(args: &CompressArgs) -> CompressOptions {
-    CompressOptions {
+fn options(args: &CompressArgs) -> Result<CompressOptions> {
+    let options = CompressOptions {
         threads: args.resources.thread_count(),
         memory_bytes: args.resources.memory.map(|size| size.bytes),
         ..args.compression.options()
-    }
+    };
+    options.check().map_err(Failure::Engine)?;
+    Ok(options)
 }
 
 /// Without `-o`: the archive of `path` is created beside it.

@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use refrain::storage::MemorySink;
+use refrain::{CompressOptions, Content, MemberInput, Unwatched};
+
 use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
 #[test]
@@ -65,7 +68,7 @@ fn no_message_names_a_file_twice() {
         let output = case.run(line);
         assert!(!output.status.success(), "{line}");
         let message = String::from_utf8(output.stderr).unwrap();
-        for name in ["cut.rfn", "missing", "directory", "/dev/full"] {
+        for name in ["cut.rfn: ", "missing: ", "directory: ", "/dev/full: "] {
             assert!(message.matches(name).count() < 2, "{line}: {message}");
         }
         assert!(
@@ -75,36 +78,67 @@ fn no_message_names_a_file_twice() {
     }
 }
 
-/// A tar header of an entry with one byte of content.
-fn tar_entry(name: &[u8]) -> Vec<u8> {
-    let mut header = vec![0_u8; 512];
-    header[..name.len()].copy_from_slice(name);
-    header[100..107].copy_from_slice(b"0000644");
-    header[124..135].copy_from_slice(b"00000000001");
-    header[136..147].copy_from_slice(b"00000000000");
-    header[156] = b'0';
-    header[257..265].copy_from_slice(b"ustar\x0000");
-    header[148..156].fill(b' ');
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    header
+/// An archive of members with these names, which the command line would never give them.
+fn archive_of(names: &[&str]) -> Vec<u8> {
+    let member = |name: &&str| MemberInput {
+        name: (*name).into(),
+        mode: None,
+        modified: None,
+        content: Content::Stream(Box::new(&b"content"[..])),
+    };
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    let members = names.iter().map(member).collect();
+    refrain::compress(members, &mut sink, &CompressOptions::default(), &Unwatched).unwrap();
+    output.published().unwrap()
 }
 
-#[cfg(feature = "lrzip")]
 #[test]
 fn path_traversal_is_refused_with_the_code_for_damaged_archives() {
     let case = Case::new();
-    for name in [&b"../evil"[..], b"/evil", b"a/../../evil"] {
-        let mut tar = tar_entry(name);
-        tar.extend([b'x'; 1]);
-        tar.resize(1024 + 1024, 0);
-        case.write("evil.tar", &tar);
-        case.ok("compress -q --format lrz evil.tar -f");
-        let untar = case.path("bin-lrzuntar");
-        let _ = std::fs::remove_file(&untar);
-        std::os::unix::fs::symlink(REFRAIN, &untar).unwrap();
-        let _ = std::fs::remove_dir_all(case.path("out"));
-        assert!(!case.exists("evil") && !case.path("../evil").exists());
+    std::fs::create_dir(case.path("inside")).unwrap();
+    for name in ["../evil", "/evil", "a/../../evil"] {
+        let archive = archive_of(&[name, "harmless"]);
+        case.write("inside/bad.rfn", &archive);
+        for line in [
+            "decompress -f inside/bad.rfn -o inside/out/",
+            "decompress -f inside/bad.rfn -o inside/out",
+        ] {
+            let message = case.fails(line, 2);
+            assert!(message.contains("refused: member name"), "{message}");
+        }
+        let line = "decompress -f - -o inside/out/";
+        let output = expect(case.pipe(REFRAIN, line, &archive), 2, line);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("refused: member name"), "{message}");
+        assert_eq!(case.names(), ["inside"]);
+        assert!(!std::path::Path::new("/evil").exists());
+    }
+}
+
+#[test]
+fn counts_agree_with_their_nouns() {
+    let case = Case::new();
+    case.write("x", b"short");
+    case.ok("compress -q x");
+    let text = String::from_utf8(case.ok("info -v x.rfn").stdout).unwrap();
+    assert!(
+        text.contains("1 block,") && !text.contains("1 blocks"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_options_are_found_before_any_file_is_opened() {
+    let case = Case::new();
+    for line in [
+        "compress missing --memory 1M",
+        "compress missing --block-size 1",
+        "compress missing --format lrz --reach 1G",
+        "compress missing --window 1G",
+    ] {
+        let message = String::from_utf8(case.run(line).stderr).unwrap();
+        assert!(!message.contains("missing"), "{line}: {message}");
     }
 }
 

@@ -320,7 +320,12 @@ fn manuals_and_completions_are_generated() {
     let case = Case::new();
     case.ok("generate man manual");
     case.ok("generate completions complete");
-    assert!(case.exists("manual/refrain-compress.1") && case.exists("manual/rfn.1"));
+    for page in ["refrain", "refrain-compress", "refrain-hash", "rfn"] {
+        let text = String::from_utf8(case.read(&format!("manual/{page}.1"))).unwrap();
+        for section in ["EXIT STATUS", "EXAMPLES", "SEE ALSO"] {
+            assert!(text.contains(section), "{page}.1 has no {section}");
+        }
+    }
     assert!(case.exists("complete/refrain.bash") && case.exists("complete/_rfn"));
 }
 

@@ -5,20 +5,32 @@ use serde_json::Value;
 use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture};
 
 #[test]
-fn info_adds_up() {
+fn info_explains_an_archive_and_its_figures_add_up() {
     let case = Case::new();
     let data = mixture(2 << 20);
     case.write("x", &data);
     case.ok("compress -q x");
     let text = String::from_utf8(case.ok("info x.rfn").stdout).unwrap();
-    for word in [
+    let rows = [
         "x.rfn",
-        "store",
-        "reach",
-        "codec",
+        "  original  ",
+        "  compressed  ",
+        "  ratio  ",
+        "  deduplicated  ",
+        "  codecs         zstd 100.0 %",
+        "  random access  in blocks of up to ",
+        "  integrity      BLAKE3 of each member, XXH3 of each frame; not checked here",
+        "  format         Refrain 1.",
         "blake3",
         &data.len().to_string(),
-    ] {
+    ];
+    for row in rows {
+        assert!(text.contains(row), "no {row:?} in {text}");
+    }
+    let internal = ["extent", "reach", "store", "fallback"];
+    assert!(internal.iter().all(|word| !text.contains(word)), "{text}");
+    let text = String::from_utf8(case.ok("info -v x.rfn").stdout).unwrap();
+    for word in internal {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
     let document = json(&case.ok("info -vv --json x.rfn").stdout);

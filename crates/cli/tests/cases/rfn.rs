@@ -1,4 +1,4 @@
-//! The habits of gzip, xz and zstd.
+//! `rfn`: the options of gzip, xz and zstd.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ fn in_place_and_back() {
     run("-d x.rfn", 4);
     run("-df --rm x.rfn", 0);
     assert!(!case.exists("x.rfn"));
-    // Not "unknown suffix": what matters is that it is no archive.
+    // The message is about the content, not about the suffix.
     run("-d x", 2);
     run("-T2 -1q x -o y.rfn", 0);
     run("--no-such-flag", 1);
@@ -42,7 +42,7 @@ fn pipes_without_arguments() {
     let rfn = case.program_link("rfn");
     let output = expect(case.pipe(&rfn, "", &data), 0, "rfn");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.is_empty(), "a filter is silent: {said}");
+    assert!(said.is_empty(), "a filter prints nothing: {said}");
     let packed = output.stdout;
     let talks = expect(case.pipe(&rfn, "-v", &data), 0, "rfn -v").stderr;
     assert!(!talks.is_empty());
@@ -91,7 +91,7 @@ fn tar_uses_rfn() {
     tar("-I rfn -cf x.tar.rfn dir");
     fs::create_dir(case.path("out")).unwrap();
     tar("-I rfn -C out -xf x.tar.rfn");
-    // The tar of GNU keeps whole seconds only.
+    // GNU tar stores whole seconds only.
     let whole_seconds = |name: &str| {
         let mut found = snapshot(&case.path(name));
         found.iter_mut().for_each(|entry| entry.nanoseconds = 0);
@@ -103,7 +103,7 @@ fn tar_uses_rfn() {
 }
 
 #[test]
-fn forced_to_standard_output_what_is_no_archive_passes() {
+fn other_input_is_copied_to_standard_output_with_force() {
     let case = Case::new();
     let rfn = case.program_link("rfn");
     let plain = b"plain text, longer than any magic\n";
@@ -125,4 +125,29 @@ fn forced_to_standard_output_what_is_no_archive_passes() {
             == incompressible(1, 5000)
     );
     expect(case.pipe(&rfn, "-dc", plain), 2, "not forced");
+}
+
+#[test]
+fn levels_of_two_digits_are_refused() {
+    let case = Case::new();
+    case.write("x", b"data");
+    let rfn = case.program_link("rfn");
+    for line in ["-10 x", "-19 x", "-k11 x", "x -9 -22"] {
+        let output = expect(case.command(&rfn, line).output().unwrap(), 1, line);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("there is no level"), "{message}");
+        assert!(!case.exists("x.rfn"), "{line}");
+    }
+}
+
+#[test]
+fn background_and_profile_work_as_with_refrain() {
+    let case = Case::new();
+    case.write("x", &mixture(1 << 20));
+    let rfn = case.program_link("rfn");
+    let line = "--background --profile x";
+    let output = expect(case.command(&rfn, line).output().unwrap(), 0, line);
+    let profile = String::from_utf8(output.stderr).unwrap();
+    assert!(profile.contains("whole program "), "{profile}");
+    case.ok("test -q x.rfn");
 }

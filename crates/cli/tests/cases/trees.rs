@@ -44,7 +44,7 @@ fn same(case: &Case, other: &str) {
 }
 
 #[test]
-fn a_directory_comes_back_as_it_was() {
+fn a_directory_is_restored_as_it_was() {
     let case = Case::new();
     plant(&case);
     case.ok("compress tree");
@@ -164,7 +164,23 @@ fn names_that_are_not_utf8_remain_what_they_are() {
 }
 
 #[test]
-fn a_directory_without_a_name_needs_o() {
+fn an_output_with_a_slash_holds_the_directory_by_its_name() {
+    let case = Case::new();
+    plant(&case);
+    case.ok("compress -q tree");
+    fs::create_dir(case.path("existing")).unwrap();
+    for output in ["new/", "existing/"] {
+        case.ok(&format!("decompress -q tree.rfn -o {output}"));
+        same(&case, &format!("{output}tree"));
+    }
+    let archive = case.read("tree.rfn");
+    let line = "decompress - -o piped/";
+    expect(case.pipe(REFRAIN, line, &archive), 0, line);
+    same(&case, "piped/tree");
+}
+
+#[test]
+fn a_directory_without_a_name_needs_an_output() {
     let case = Case::new();
     case.write("x", b"y");
     assert!(case.fails("compress .", 1).contains("-o"));

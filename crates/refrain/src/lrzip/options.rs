@@ -6,7 +6,7 @@ use refrain_codec::{BlockPlan, CodecId};
 use refrain_longmatch::Rules;
 use refrain_lrzip_codec::LrzipPlan;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::options::{Level, PasswordSource};
 use crate::tuning::{MEMORY_BYTES_MIN, Tuning, prev_power_of_two, resume_spacing};
 use crate::write::lrzip::assemble::CutPlan;
@@ -159,7 +159,9 @@ impl LrzipTuning {
             .unwrap_or(default_memory_bytes(options));
         if memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::limit(format!(
-                "a memory budget of {memory_bytes} bytes is too small: at least {MEMORY_BYTES_MIN}"
+                "a memory budget of {} is too small: at least {} are needed",
+                mebibytes(memory_bytes),
+                mebibytes(MEMORY_BYTES_MIN)
             )));
         }
         let block_bytes =

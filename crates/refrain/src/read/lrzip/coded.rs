@@ -7,7 +7,7 @@ use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilte
 
 use super::input::ArchiveInput;
 use super::items::{ItemKind, Items};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, mebibytes};
 
 /// A block of an archive.
 #[derive(Debug, Clone, Copy)]
@@ -176,8 +176,9 @@ impl Opener {
             return Ok(());
         }
         Err(Error::limit(format!(
-            "opening a block takes {needed_bytes} bytes of memory for {what}, allowed are {}: raise the memory limit",
-            self.decoder_bytes_max
+            "decoding a block needs {} of memory for {what}, the limit is {}: raise the memory limit",
+            mebibytes(needed_bytes),
+            mebibytes(self.decoder_bytes_max)
         )))
     }
 

@@ -9,7 +9,7 @@ use refrain_format::Pattern;
 use refrain_format::limits::PATTERN_BYTES_MAX;
 
 use super::map_building::rotated;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 
@@ -140,8 +140,8 @@ impl Flattener {
             return Ok(());
         }
         Err(Error::limit(format!(
-            "the matches of this archive take more than {} bytes of memory: raise the memory limit",
-            self.memory_bytes_max
+            "the matches of this archive need more than {} of memory: raise the memory limit",
+            mebibytes(self.memory_bytes_max)
         ))
         .at_content(self.content_bytes()))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use refrain_pool::Lock;
 use refrain_storage::Source;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, mebibytes};
 use crate::store::exact_read::read_full;
 
 /// A pipe is read in pieces of this many bytes.
@@ -141,9 +141,9 @@ impl Spool {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         if offset < self.start {
             return Err(Error::limit(format!(
-                "this archive needs bytes of its past that did not fit into {} bytes of memory: raise the memory limit, or \
+                "this archive refers to bytes further back than the {} that remain in memory: raise the memory limit, or \
                  read it from a file",
-                self.bytes_max
+                mebibytes(self.bytes_max)
             ))
             .at_offset(offset));
         }
@@ -183,9 +183,9 @@ impl Spool {
             }
             Some(_) if self.is_full() => {
                 return Err(Error::limit(format!(
-                    "from a pipe this archive needs more than {} bytes of it in memory: raise the memory limit, or read it \
+                    "from a pipe, more than {} of this archive must remain in memory: raise the memory limit, or read it \
                      from a file",
-                    self.bytes_max
+                    mebibytes(self.bytes_max)
                 )));
             }
             _ => Vec::new(),

@@ -3,7 +3,7 @@
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, mebibytes};
 use crate::read::store_reader::{BlockPlace, DecodeResources, DecodedBlock};
 use crate::store::coding::description;
 
@@ -22,7 +22,9 @@ pub(crate) fn decode_block_frame(
     let allowed = resources.codec_memory.total();
     if needed > allowed {
         return Err(Error::limit(format!(
-            "opening the block takes {needed} bytes of memory, allowed are {allowed}"
+            "decoding the block needs {} of memory, the limit is {}: raise the memory limit",
+            mebibytes(needed),
+            mebibytes(allowed)
         )));
     }
     let is_slow = is_slow_to_decode(description.codec);

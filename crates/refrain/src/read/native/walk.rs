@@ -18,7 +18,7 @@ use refrain_protect::{ContentHasher, SEGMENT_BYTES};
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
@@ -518,7 +518,9 @@ impl Walk<'_, '_, '_> {
             return Ok(());
         }
         Err(Error::limit(format!(
-            "{what} that wait for their turn take {bytes} bytes of memory, allowed are {allowed}"
+            "{what} buffered ahead of the output need {} of memory, the limit is {}: raise the memory limit",
+            mebibytes(bytes),
+            mebibytes(allowed)
         )))
     }
 
@@ -533,9 +535,10 @@ impl Walk<'_, '_, '_> {
         let kept = self.forget(frame.offset + frame.header.frame_bytes());
         if kept > self.options.memory_bytes / 2 {
             return Err(Error::limit(format!(
-                "from a pipe this archive needs {kept} bytes of its past in memory, allowed are {}: raise the memory \
-                 limit, or read it from a file",
-                self.options.memory_bytes / 2
+                "from a pipe, {} of this archive must remain in memory, the limit is {}: raise the memory limit, or \
+                 read it from a file",
+                mebibytes(kept),
+                mebibytes(self.options.memory_bytes / 2)
             )));
         }
         if !self.reads_again() {
