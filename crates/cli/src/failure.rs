@@ -169,7 +169,7 @@ fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> b
 /// The engine's message: the file is named once, and a memory limit comes with the option that raises it.
 fn engine_text(error: &refrain::Error) -> String {
     let mut text = error.to_string();
-    if let Some(file) = &error.place.file {
+    if let Some(file) = &error.location.file {
         let twice = format!("{file}: {file}: ");
         if text.starts_with(&twice) {
             text.replace_range(..file.len() + 2, "");
