@@ -97,16 +97,22 @@ fn measure(
         decode: Duration::ZERO,
         blocks: Vec::new(),
     };
-    let (mut data, mut opened) = (Vec::new(), Vec::new());
+    let (mut data, mut decoded) = (Vec::new(), Vec::new());
     for raw in input.chunks(block_bytes) {
         data.clear();
         let start = Instant::now();
         let block = encode_block(&mut workspace, raw, &plan, &mut data)?;
         row.encode += start.elapsed();
         let start = Instant::now();
-        decode(&mut workspace, &block, &data, raw.len() as u64, &mut opened)?;
+        decode(
+            &mut workspace,
+            &block,
+            &data,
+            raw.len() as u64,
+            &mut decoded,
+        )?;
         row.decode += start.elapsed();
-        assert!(opened == raw, "the block does not come back");
+        assert!(decoded == raw, "the decoded block differs");
         row.bytes += data.len();
         row.blocks.push(block);
     }

@@ -1,8 +1,8 @@
 //! Numbers of codecs, as archives store them.
 
-/// The number of a codec. 0 to 15 are assigned by the files of the codecs, each of which defines its
-/// own constant; `registry.rs` lists the codecs in this order. 16 to 255 are reserved for more codecs
-/// of this project, 256 to 0x7FFF are unassigned, and 0x8000 and above are for plugins.
+/// The number of a codec. 0 to 15 are assigned by the files of the codecs, each of which defines
+/// its own constant; `registry.rs` lists the codecs in this order. 16 to 255 are reserved for more
+/// codecs of this project, 256 to 0x7FFF are unassigned, and 0x8000 and above are for plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodecId(pub u16);
 

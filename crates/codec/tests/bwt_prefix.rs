@@ -1,14 +1,15 @@
-//! A valid block opens by prefixes, also where most bytes of the prefix are escaped.
+//! Prefixes of valid blocks decode, also if most bytes of the prefix are escaped.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
 #[path = "reference/data.rs"]
-#[allow(dead_code, reason = "shared with the twins")]
+#[allow(dead_code, reason = "shared with the reference decoders")]
 mod data;
 
 use data::{Random, random_bytes};
 use refrain_codec::{BlockPlan, CodecId, Workspace, decode, decode_prefix, encode_block};
 
-/// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every place in a run of it is one.
+/// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every position
+/// in a run of it is one.
 fn anchored_byte() -> u8 {
     let word = |byte: u8| {
         let mut z = (u64::from(byte) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -22,10 +23,10 @@ fn anchored_byte() -> u8 {
 }
 
 #[test]
-fn prefixes_with_many_escaped_bytes_open() {
+fn decodes_prefixes_with_many_escaped_bytes() {
     let escape = anchored_byte();
     let mut random = Random(1);
-    // Runs of the byte too short to be repeats, in which nearly every byte is escaped ...
+    // Runs of the byte that are too short to be repeats; nearly every byte in them is escaped.
     let mut raw = Vec::new();
     while raw.len() < 2000 {
         raw.extend(vec![escape; 80 + random.below(15)]);
@@ -39,7 +40,8 @@ fn prefixes_with_many_escaped_bytes_open() {
                 }),
         );
     }
-    // ... and so many others that the byte is the rarest one; then a repeat, for else none are taken out.
+    // Then so many other bytes that the byte is the rarest one, and a repeat, since repeats are
+    // removed only if that saves enough.
     let mut rest = random_bytes(600_000, 2);
     rest.retain(|&byte| byte != escape);
     raw.extend(&rest);
@@ -51,12 +53,12 @@ fn prefixes_with_many_escaped_bytes_open() {
     let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
     assert_eq!(block.codec, CodecId::BWT);
     assert_eq!(block.params.as_bytes()[0], escape);
-    let (length, mut opened) = (raw.len() as u64, Vec::new());
-    decode(&mut workspace, &block, &data, length, &mut opened).unwrap();
-    assert!(opened == raw);
+    let (length, mut decoded) = (raw.len() as u64, Vec::new());
+    decode(&mut workspace, &block, &data, length, &mut decoded).unwrap();
+    assert!(decoded == raw);
     for want in [1000, 1001, 1002, 1003, 1010, 1020, 1030, 1500] {
-        let result = decode_prefix(&mut workspace, &block, &data, length, want, &mut opened);
+        let result = decode_prefix(&mut workspace, &block, &data, length, want, &mut decoded);
         assert_eq!(result, Ok(()), "{want}");
-        assert!(opened == raw[..want as usize], "{want}");
+        assert!(decoded == raw[..want as usize], "{want}");
     }
 }

@@ -1,12 +1,12 @@
-//! `docs/format.md` section 5.3 lists codecs and filters for strangers. Here the lists are compared with the code, so that
-//! neither can change alone.
+//! Compares the tables of codecs and filters in section 5.3 of `docs/format.md` with the code, so
+//! that neither can change alone.
 #![allow(clippy::unwrap_used)]
 
 use refrain_codec::{BlockPlan, CodecId, FilterStep, Settings, Workspace, codecs, encode_block};
 
 const DOCUMENT: &str = include_str!("../../../docs/format.md");
 
-/// The rows of the table of section 5.3 whose head begins with these cells, as cells.
+/// The cells of the rows of the table in section 5.3 whose header starts with these cells.
 fn rows(head: &str) -> Vec<Vec<&'static str>> {
     let section = DOCUMENT.split("### 5.3").nth(1).unwrap();
     let lines = section.lines().skip_while(|line| !line.starts_with(head));
@@ -17,7 +17,7 @@ fn rows(head: &str) -> Vec<Vec<&'static str>> {
     rows
 }
 
-/// The rows of codecs that have a single number.
+/// The rows of codecs with a single number.
 fn codec_rows() -> Vec<(u16, Vec<&'static str>)> {
     let rows = rows("| Codec | name |").into_iter();
     rows.filter_map(|row| Some((row[0].parse().ok()?, row)))
@@ -25,7 +25,7 @@ fn codec_rows() -> Vec<(u16, Vec<&'static str>)> {
 }
 
 #[test]
-fn codecs_have_the_numbers_and_names_of_the_document() {
+fn numbers_and_names_of_codecs_match_the_document() {
     let documented: Vec<(u16, &str)> = codec_rows().iter().map(|(id, row)| (*id, row[1])).collect();
     let mut built: Vec<(u16, &str)> = codecs()
         .map(|codec| (codec.describe().id.0, codec.describe().name))
@@ -43,7 +43,7 @@ fn codecs_have_the_numbers_and_names_of_the_document() {
 }
 
 #[test]
-fn codecs_write_as_many_parameters_as_the_document_says() {
+fn lengths_of_parameters_match_the_document() {
     let raw: Vec<u8> = (0..5000_u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
     for (id, row) in codec_rows() {
         // "order (1 byte), model memory in bytes (4 bytes)": the numbers before "byte" count.
@@ -68,7 +68,7 @@ fn codecs_write_as_many_parameters_as_the_document_says() {
 }
 
 #[test]
-fn filters_have_the_numbers_names_and_parameters_of_the_document() {
+fn numbers_names_and_parameters_of_filters_match_the_document() {
     let rows = rows("| filter id | name |");
     for id in 0..=u8::MAX {
         let parameters: Vec<u8> = (0..=u8::MAX)

@@ -1,4 +1,5 @@
-//! `docs/codec-bwt.md` is enough to write a decoder: here is one (`reference/bwt.rs`), and it opens what the codec writes.
+//! Compares codec `bwt` with the reference decoder `reference/bwt.rs`, which was written from
+//! `docs/codec-bwt.md` alone.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +22,7 @@ use refrain_codec::{
     BlockPlan, CodecId, UntrustedBlockDescription, Workspace, decode, encode_block,
 };
 
-/// Parameters and data of a block; `None` when it was not worth coding.
+/// Encodes a block to parameters and data; `None` if another codec or storing was used.
 fn encoded(workspace: &mut Workspace, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut out = Vec::new();
     let plan = BlockPlan::plain(CodecId::BWT, 1);
@@ -29,8 +30,8 @@ fn encoded(workspace: &mut Workspace, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> 
     (block.codec == CodecId::BWT).then(|| (block.params.as_bytes().to_vec(), out))
 }
 
-/// Whether the codec opens a block to `raw`; an error is `None`.
-fn codec_opens(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
+/// Decodes a block with the codec; an error is `None`.
+fn codec_decodes(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
     let untrusted = UntrustedBlockDescription {
         codec: CodecId::BWT.0,
         filters: &[],
@@ -38,22 +39,23 @@ fn codec_opens(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
         fallback: 0,
     };
     let block = untrusted.check(length as u64).ok()?;
-    let mut opened = Vec::new();
+    let mut decoded = Vec::new();
     let mut workspace = Workspace::new();
-    decode(&mut workspace, &block, out, length as u64, &mut opened).ok()?;
-    Some(opened)
+    decode(&mut workspace, &block, out, length as u64, &mut decoded).ok()?;
+    Some(decoded)
 }
 
-/// The twin opens what the codec wrote. Returns whether repeats were taken out.
+/// Checks that the reference decoder decodes the output of the codec. Returns whether repeats were
+/// removed.
 fn check(workspace: &mut Workspace, name: &str, raw: &[u8]) -> bool {
     let (params, out) = encoded(workspace, raw).expect(name);
-    let opened = bwt::open(&params, &out, raw.len());
-    assert!(opened == Ok(raw.to_vec()), "{name}: {:?}", opened.err());
+    let decoded = bwt::decode(&params, &out, raw.len());
+    assert!(decoded == Ok(raw.to_vec()), "{name}: {:?}", decoded.err());
     params[1..] != (raw.len() as u32).to_le_bytes()
 }
 
-/// `bytes` twice, and six times with every 64th byte changed: many places with a source and no repeat, and at some of them
-/// stands the escape byte.
+/// `bytes` twice, and six times with every 64th byte changed: many anchors with a source and no
+/// repeat, and the escape byte at some of them.
 fn changed_often(bytes: &[u8]) -> Vec<u8> {
     let mut all = bytes.repeat(2);
     for change in 1..7 {
@@ -63,13 +65,14 @@ fn changed_often(bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Five runs of more than 2^16 zeros, of different lengths, and text: what went wrong before shows there.
+/// Five runs of more than 2^16 zeros, of different lengths, and text: errors in long runs affect
+/// the text.
 fn long_runs() -> Vec<u8> {
     let run = |n: u8| [vec![0; 66_000 * usize::from(n)], vec![n]].concat();
     (1..6).flat_map(run).chain(text(5000, 14)).collect()
 }
 
-/// Each value half as often as the one before, and rarely any: deep leaves in the tree.
+/// Each value half as often as the one before, with a few random bytes: deep leaves in the tree.
 fn halving(length: usize) -> Vec<u8> {
     let mut random = Random(12);
     let mut bytes = Vec::new();
@@ -82,8 +85,9 @@ fn halving(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Noise of small values, then of others: in noise, some decisions become certain.
-fn noise_of_two_kinds(length: usize) -> Vec<u8> {
+/// Random small values, then other random values: in incompressible data, some decisions become
+/// certain.
+fn random_bytes_of_two_ranges(length: usize) -> Vec<u8> {
     let mut bytes = random_bytes(length, 13);
     for (index, byte) in bytes.iter_mut().enumerate() {
         *byte = *byte % 120 + 120 * u8::from(index > length / 2);
@@ -92,12 +96,12 @@ fn noise_of_two_kinds(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn tables_are_those_of_the_document() {
+fn tables_match_the_document() {
     bwt::check_tables();
 }
 
 #[test]
-fn blocks_of_all_kinds_open() {
+fn reference_decodes_blocks_of_all_kinds() {
     let length = 100_003;
     let plain = [
         ("text", text(300_000, 1)),
@@ -107,7 +111,10 @@ fn blocks_of_all_kinds_open() {
         ("skewed bytes", skewed_bytes(length, 5)),
         ("long runs", long_runs()),
         ("halving", halving(180_000)),
-        ("noise of two kinds", noise_of_two_kinds(40_000)),
+        (
+            "random bytes of two ranges",
+            random_bytes_of_two_ranges(40_000),
+        ),
         ("equal", vec![0; length]),
         ("sorted", {
             let mut bytes = random_bytes(length, 7);
@@ -121,7 +128,7 @@ fn blocks_of_all_kinds_open() {
         ("fibonacci", fibonacci(length)),
     ];
     let repeating = [
-        ("noise twice", random_bytes(30_000, 6).repeat(2)),
+        ("random bytes twice", random_bytes(30_000, 6).repeat(2)),
         ("text repeated", repeated(&text(20_000, 8), 8)),
         (
             "random bytes repeated",
@@ -141,7 +148,7 @@ fn blocks_of_all_kinds_open() {
 
 #[test]
 #[ignore = "two minutes and 0.9 GB"]
-fn a_block_of_more_than_64_mib_opens() {
+fn reference_decodes_a_block_of_more_than_64_mib() {
     let mib = 1 << 20;
     let mut raw = code(20 * mib, 1);
     raw.extend(text(20 * mib, 2));
@@ -150,29 +157,29 @@ fn a_block_of_more_than_64_mib_opens() {
     raw.extend(random_bytes(2 * mib, 5));
     raw.extend_from_within(7 * mib..17 * mib);
     let (params, out) = encoded(&mut Workspace::new(), &raw).unwrap();
-    let kept = u32::from_le_bytes([params[1], params[2], params[3], params[4]]) as usize;
-    assert!(kept > 64 * mib && kept < 75 * mib, "{kept}");
-    assert!(codec_opens(&params, &out, raw.len()) == Some(raw.clone()));
-    assert!(bwt::open(&params, &out, raw.len()) == Ok(raw));
+    let reduced = u32::from_le_bytes([params[1], params[2], params[3], params[4]]) as usize;
+    assert!(reduced > 64 * mib && reduced < 75 * mib, "{reduced}");
+    assert!(codec_decodes(&params, &out, raw.len()) == Some(raw.clone()));
+    assert!(bwt::decode(&params, &out, raw.len()) == Ok(raw));
 }
 
 #[test]
-fn short_blocks_open() {
+fn reference_decodes_short_blocks() {
     let mut workspace = Workspace::new();
-    let mut opened = 0;
+    let mut decoded = 0;
     for length in (100..140).chain([255, 256, 257, 1000, 5000]) {
         for raw in [vec![7; length], text(length, 2), period(length, 3)] {
             if let Some((params, out)) = encoded(&mut workspace, &raw) {
-                assert_eq!(bwt::open(&params, &out, length), Ok(raw));
-                opened += 1;
+                assert_eq!(bwt::decode(&params, &out, length), Ok(raw));
+                decoded += 1;
             }
         }
     }
-    assert!(opened > 50, "{opened}");
+    assert!(decoded > 50, "{decoded}");
 }
 
 #[test]
-fn what_one_refuses_the_other_refuses() {
+fn codec_and_reference_return_errors_for_the_same_blocks() {
     let raw = repeated(&text(3000, 1), 1);
     let (params, out) = encoded(&mut Workspace::new(), &raw).unwrap();
     let mut forged = vec![
@@ -192,8 +199,8 @@ fn what_one_refuses_the_other_refuses() {
         forged.push((params.clone(), data, raw.len()));
     }
     for (params, out, length) in forged {
-        let twin: Result<Vec<u8>, Damage> = bwt::open(&params, &out, length);
-        assert!(twin.is_err());
-        assert_eq!(codec_opens(&params, &out, length), None, "{twin:?}");
+        let reference: Result<Vec<u8>, Damage> = bwt::decode(&params, &out, length);
+        assert!(reference.is_err());
+        assert_eq!(codec_decodes(&params, &out, length), None, "{reference:?}");
     }
 }

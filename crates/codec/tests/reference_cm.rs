@@ -1,4 +1,5 @@
-//! `docs/codec-cm.md` is enough to write a decoder: here is one (`reference/cm.rs`), and it opens what the codec writes.
+//! Compares codec `cm` with the reference decoder `reference/cm.rs`, which was written from
+//! `docs/codec-cm.md` alone.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +22,7 @@ use refrain_codec::{
     decode_prefix, encode_block,
 };
 
-/// Parameters and data of a block; `None` when it was not worth coding.
+/// Encodes a block to parameters and data; `None` if another codec or storing was used.
 fn encoded(workspace: &mut Workspace, level: i32, raw: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut out = Vec::new();
     let plan = BlockPlan::plain(CodecId::CM, level);
@@ -39,34 +40,35 @@ fn description(params: &[u8], length: usize) -> Option<BlockDescription> {
     untrusted.check(length as u64).ok()
 }
 
-/// What the codec makes of a block; an error is `None`.
-fn codec_opens(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
+/// Decodes a block with the codec; an error is `None`.
+fn codec_decodes(params: &[u8], out: &[u8], length: usize) -> Option<Vec<u8>> {
     let block = description(params, length)?;
-    let mut opened = Vec::new();
+    let mut decoded = Vec::new();
     let mut workspace = Workspace::new();
-    decode(&mut workspace, &block, out, length as u64, &mut opened).ok()?;
-    Some(opened)
+    decode(&mut workspace, &block, out, length as u64, &mut decoded).ok()?;
+    Some(decoded)
 }
 
-/// The twin opens what the codec wrote at this level. Returns the profile.
+/// Checks that the reference decoder decodes the output of the codec at this level. Returns the
+/// profile.
 fn check(workspace: &mut Workspace, level: i32, name: &str, raw: &[u8]) -> u8 {
     let (params, out) = encoded(workspace, level, raw).expect(name);
     assert_eq!(i32::from(params[0]), level);
-    let opened = cm::open(&params, &out, raw.len());
+    let decoded = cm::decode(&params, &out, raw.len());
     assert!(
-        opened.as_deref() == Ok(raw),
+        decoded.as_deref() == Ok(raw),
         "{name}, level {level}: {:?}",
-        opened.err()
+        decoded.err()
     );
     params[1]
 }
 
 #[test]
-fn tables_are_those_of_the_document() {
+fn tables_match_the_document() {
     cm::check_tables();
 }
 
-/// Most line feeds become spaces, so that lines are longer than columns are counted.
+/// Replaces most line feeds by spaces, so that lines are longer than the largest column.
 fn long_lines(mut text: Vec<u8>) -> Vec<u8> {
     for (index, byte) in text.iter_mut().enumerate() {
         if *byte == b'\n' && index % 30 > 0 {
@@ -77,7 +79,7 @@ fn long_lines(mut text: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn text_opens_at_every_level() {
+fn reference_decodes_text_at_every_level() {
     let blocks = [
         ("text", text(8000, 1)),
         ("code", code(12_000, 2)),
@@ -94,7 +96,7 @@ fn text_opens_at_every_level() {
 }
 
 #[test]
-fn binary_data_opens_at_every_level() {
+fn reference_decodes_binary_data_at_every_level() {
     let blocks = [
         ("machine code", machine_code(12_000, 4)),
         ("machine code repeated", repeated(&machine_code(2500, 5), 5)),
@@ -110,7 +112,7 @@ fn binary_data_opens_at_every_level() {
 }
 
 #[test]
-fn records_open_at_every_level() {
+fn reference_decodes_records_at_every_level() {
     let mut workspace = Workspace::new();
     for (level, stride) in [(1, 9), (2, 28), (3, 16)] {
         let raw = records(65_536, stride, 8);
@@ -120,7 +122,7 @@ fn records_open_at_every_level() {
 }
 
 #[test]
-fn regular_and_short_blocks_open() {
+fn reference_decodes_regular_and_short_blocks() {
     let length = 100_003;
     let mut workspace = Workspace::new();
     for level in 1..=3 {
@@ -129,43 +131,45 @@ fn regular_and_short_blocks_open() {
     check(&mut workspace, 3, "period 1000", &period(length, 1000));
     check(&mut workspace, 2, "period 2", &period(length, 2));
     check(&mut workspace, 2, "fibonacci", &fibonacci(2 * length));
-    let mut opened = 0;
+    let mut decoded = 0;
     for length in (1..40).chain([100, 255, 256, 257, 1000]) {
         for raw in [vec![7; length], text(length, 2), period(length, 3)] {
             if let Some((params, out)) = encoded(&mut workspace, 2, &raw) {
-                assert_eq!(cm::open(&params, &out, length), Ok(raw));
-                opened += 1;
+                assert_eq!(cm::decode(&params, &out, length), Ok(raw));
+                decoded += 1;
             }
         }
     }
-    assert!(opened > 40, "{opened}");
+    assert!(decoded > 40, "{decoded}");
 }
 
-/// Any decisions are valid ones, so noise opens to something: with every profile and level to the same.
+/// Any sequence of decisions is valid, so random bytes decode to something, which must be the same
+/// with every profile and level.
 #[test]
-fn both_make_the_same_of_noise() {
-    let (length, wanted) = (20_000_u32, 1500);
-    let mut opened = Vec::new();
+fn codec_and_reference_decode_random_bytes_to_the_same() {
+    let (length, prefix_length) = (20_000_u32, 1500);
+    let mut decoded = Vec::new();
     for profile in (0..8).chain([24, 100, 255]) {
         for level in 1..=3 {
             let data = [random_bytes(40, u64::from(profile)), vec![profile; 4000]].concat();
             let params = [&[level, profile][..], &length.to_le_bytes()].concat();
             let block = description(&params, length as usize).unwrap();
             let mut workspace = Workspace::new();
-            let want = wanted as u64;
+            let prefix_bytes = prefix_length as u64;
             decode_prefix(
                 &mut workspace,
                 &block,
                 &data,
                 length.into(),
-                want,
-                &mut opened,
+                prefix_bytes,
+                &mut decoded,
             )
             .unwrap();
             let mut decoder = Decoder::new(&data).unwrap();
-            let twin = cm::open_prefix(&params, &mut decoder, length as usize, wanted);
+            let reference =
+                cm::decode_prefix(&params, &mut decoder, length as usize, prefix_length);
             assert!(
-                twin.as_ref() == Ok(&opened),
+                reference.as_ref() == Ok(&decoded),
                 "level {level}, profile {profile}"
             );
         }
@@ -173,7 +177,7 @@ fn both_make_the_same_of_noise() {
 }
 
 #[test]
-fn what_one_refuses_the_other_refuses() {
+fn codec_and_reference_return_errors_for_the_same_blocks() {
     let raw = text(3000, 1);
     let (params, out) = encoded(&mut Workspace::new(), 2, &raw).unwrap();
     let (level, profile) = (params[0], params[1]);
@@ -193,8 +197,8 @@ fn what_one_refuses_the_other_refuses() {
         (with(level, raw.len() - 100), out.clone(), raw.len() - 100),
     ];
     for (params, out, length) in forged {
-        let twin: Result<Vec<u8>, Damage> = cm::open(&params, &out, length);
-        assert!(twin.is_err());
-        assert_eq!(codec_opens(&params, &out, length), None, "{twin:?}");
+        let reference: Result<Vec<u8>, Damage> = cm::decode(&params, &out, length);
+        assert!(reference.is_err());
+        assert_eq!(codec_decodes(&params, &out, length), None, "{reference:?}");
     }
 }

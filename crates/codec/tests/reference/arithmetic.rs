@@ -10,7 +10,7 @@ pub struct Decoder<'a> {
     high: u64,
     point: u64,
     coded: &'a [u8],
-    taken: usize,
+    read_bytes: usize,
 }
 
 impl<'a> Decoder<'a> {
@@ -20,24 +20,24 @@ impl<'a> Decoder<'a> {
             high: u64::MAX,
             point: 0,
             coded,
-            taken: 0,
+            read_bytes: 0,
         };
         for _ in 0..2 {
-            decoder.take()?;
+            decoder.read_word()?;
         }
         Ok(decoder)
     }
 
-    fn take(&mut self) -> Result<(), Damage> {
+    fn read_word(&mut self) -> Result<(), Damage> {
         for _ in 0..4 {
-            let byte = self.coded.get(self.taken).ok_or(Damage("ends early"))?;
-            self.taken += 1;
+            let byte = self.coded.get(self.read_bytes).ok_or(Damage("truncated"))?;
+            self.read_bytes += 1;
             self.point = self.point.wrapping_mul(256) + u64::from(*byte);
         }
         Ok(())
     }
 
-    /// One decision, a 1 with `probability` / 65536.
+    /// Reads one decision, which is 1 with `probability` / 65536.
     pub fn decide(&mut self, probability: i64) -> Result<usize, Damage> {
         assert!((1..=65535).contains(&probability));
         let split = self.low + ((self.high - self.low) >> 16) * probability as u64;
@@ -49,15 +49,15 @@ impl<'a> Decoder<'a> {
         while self.low >> 32 == self.high >> 32 {
             self.low <<= 32;
             self.high = (self.high << 32) + 0xFFFF_FFFF;
-            self.take()?;
+            self.read_word()?;
         }
         assert!(self.low <= self.point && self.point <= self.high);
         Ok(decision)
     }
 
-    /// Nothing may be left.
+    /// Returns an error if bytes are left.
     pub fn finish(self) -> Result<(), Damage> {
-        match self.taken == self.coded.len() {
+        match self.read_bytes == self.coded.len() {
             true => Ok(()),
             false => Err(Damage("bytes left over")),
         }

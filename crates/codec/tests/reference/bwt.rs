@@ -1,18 +1,19 @@
-//! A decoder of codec 7, written from `docs/codec-bwt.md` alone: plain and slow. Section numbers are those of the document.
+//! A reference decoder of codec 7, written from `docs/codec-bwt.md` alone: simple and slow. Section
+//! numbers are those of the document.
 
 use super::arithmetic::{Damage, Decoder};
 
-/// The block of `length` bytes that `params` and `data` stand for.
-pub fn open(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage> {
+/// Decodes the block of `length` bytes from `params` and `data`.
+pub fn decode(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage> {
     let &[escape, a, b, c, d] = params else {
         return Err(Damage("number of parameter bytes"));
     };
-    let kept = u32::from_le_bytes([a, b, c, d]) as usize;
-    if kept < 1 || kept > length {
-        return Err(Damage("kept length"));
+    let reduced = u32::from_le_bytes([a, b, c, d]) as usize;
+    if reduced < 1 || reduced > length {
+        return Err(Damage("reduced length"));
     }
-    let distance = (kept.next_power_of_two() / 64).max(65536);
-    let count = kept.div_ceil(distance);
+    let distance = (reduced.next_power_of_two() / 64).max(65536);
+    let count = reduced.div_ceil(distance);
     if data.len() < 4 * count {
         return Err(Damage("rows"));
     }
@@ -21,24 +22,24 @@ pub fn open(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage
         .chunks(4)
         .map(|row| u32::from_le_bytes([row[0], row[1], row[2], row[3]]) as usize)
         .collect();
-    if rows.iter().any(|&row| row < 1 || row > kept) {
+    if rows.iter().any(|&row| row < 1 || row > reduced) {
         return Err(Damage("row outside"));
     }
-    let transform = open_transform(coded, kept)?;
-    let text = sort_back(&transform, &rows, distance);
-    match kept == length {
+    let transform = decode_transform(coded, reduced)?;
+    let text = invert(&transform, &rows, distance);
+    match reduced == length {
         true => Ok(text),
-        false => put_repeats_back(&text, escape, length),
+        false => restore_repeats(&text, escape, length),
     }
 }
 
-fn open_transform(coded: &[u8], kept: usize) -> Result<Vec<u8>, Damage> {
+fn decode_transform(coded: &[u8], reduced: usize) -> Result<Vec<u8>, Damage> {
     let mut decoder = Decoder::new(coded)?;
     let mut model = Model::new(read_tree(&mut decoder)?);
     let mut transform = Vec::new();
-    while transform.len() < kept {
+    while transform.len() < reduced {
         let (symbol, length) = model.run(&mut decoder)?;
-        if length > kept - transform.len() {
+        if length > reduced - transform.len() {
             return Err(Damage("run too long"));
         }
         transform.resize(transform.len() + length, symbol as u8);
@@ -223,13 +224,13 @@ fn grow_tree(exponents: &[usize]) -> Tree {
         parentless.push((first.0 + second.0, 256 + j));
     }
     let mut codes = vec![Vec::new(); 256];
-    let mut ways = vec![Vec::new(); 255];
+    let mut paths = vec![Vec::new(); 255];
     for (node, pair) in children.iter().enumerate() {
         for (decision, &item) in pair.iter().enumerate() {
-            let way = [&ways[node][..], &[decision]].concat();
+            let path = [&paths[node][..], &[decision]].concat();
             match item {
-                leaf @ 0..256 => codes[leaf] = way,
-                item => ways[510 - item] = way,
+                leaf @ 0..256 => codes[leaf] = path,
+                item => paths[510 - item] = path,
             }
         }
     }
@@ -252,9 +253,9 @@ struct Model {
     last: [usize; 256],
     mean: [usize; 256],
     mean_rank: usize,
-    noise: usize,
+    slow_mean_rank: usize,
     decisions: [usize; 255],
-    noise_p: [i64; 255],
+    plain_p: [i64; 255],
 }
 
 impl Model {
@@ -274,16 +275,16 @@ impl Model {
             last: [0; 256],
             mean: [0; 256],
             mean_rank: 0,
-            noise: 0,
+            slow_mean_rank: 0,
             decisions: [0; 255],
-            noise_p: [32768; 255],
+            plain_p: [32768; 255],
         }
     }
 
     /// Symbol and length.
     fn run(&mut self, decoder: &mut Decoder<'_>) -> Result<(usize, usize), Damage> {
-        let symbol = match self.noise > 1600 {
-            true => self.symbol_in_noise(decoder)?,
+        let symbol = match self.slow_mean_rank > 1600 {
+            true => self.symbol_in_incompressible_data(decoder)?,
             false => self.symbol(decoder)?,
         };
         let rank = self.recency.iter().position(|&b| b == symbol).unwrap_or(32);
@@ -293,7 +294,7 @@ impl Model {
         self.symbols = [symbol, self.symbols[0]];
         self.ranks = [rank, self.ranks[0], self.ranks[1]];
         self.mean_rank = self.mean_rank + 4 * rank - (self.mean_rank >> 3);
-        self.noise = self.noise + rank - (self.noise >> 6);
+        self.slow_mean_rank = self.slow_mean_rank + rank - (self.slow_mean_rank >> 6);
         let length = self.length(decoder, symbol, rank)?;
         let x = length.ilog2() as usize;
         self.exponents = [x, self.exponents[0], self.exponents[1]];
@@ -327,10 +328,10 @@ impl Model {
             code
         });
         let by_two = hash(self.symbols[1] * 256 + self.symbols[0], 7);
-        let (mut v, mut way) = (0, Vec::new());
+        let (mut v, mut path) = (0, Vec::new());
         loop {
-            let d = way.len();
-            let [x, y, z] = [0, 1, 2].map(|n: usize| match guesses[n].starts_with(&way) {
+            let d = path.len();
+            let [x, y, z] = [0, 1, 2].map(|n: usize| match guesses[n].starts_with(&path) {
                 true => 1 + guesses[n][d],
                 false => 0,
             });
@@ -344,7 +345,7 @@ impl Model {
             let symbol = &mut self.symbol;
             let decision = symbol.decide(&self.tables, decoder, &slots, set, v)?;
             self.decisions[v] = (2 * self.decisions[v] + decision) % 256;
-            way.push(decision);
+            path.push(decision);
             match self.tree.children[v][decision] {
                 leaf @ 0..256 => return Ok(leaf),
                 item => v = 510 - item,
@@ -353,11 +354,14 @@ impl Model {
     }
 
     /// 7.2
-    fn symbol_in_noise(&mut self, decoder: &mut Decoder<'_>) -> Result<usize, Damage> {
+    fn symbol_in_incompressible_data(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<usize, Damage> {
         let mut v = 0;
         loop {
-            let decision = decoder.decide(self.noise_p[v].max(1))?;
-            adapt(&mut self.noise_p[v], decision, 7);
+            let decision = decoder.decide(self.plain_p[v].max(1))?;
+            adapt(&mut self.plain_p[v], decision, 7);
             match self.tree.children[v][decision] {
                 leaf @ 0..256 => return Ok(leaf),
                 item => v = 510 - item,
@@ -415,8 +419,8 @@ impl Model {
 
 // ------------------------------------------------------------------------------------------- 8
 
-fn sort_back(transform: &[u8], rows: &[usize], distance: usize) -> Vec<u8> {
-    let (kept, primary) = (transform.len(), rows[0]);
+fn invert(transform: &[u8], rows: &[usize], distance: usize) -> Vec<u8> {
+    let (reduced, primary) = (transform.len(), rows[0]);
     let mut counts = [0; 256];
     for &byte in transform {
         counts[usize::from(byte)] += 1;
@@ -426,15 +430,15 @@ fn sort_back(transform: &[u8], rows: &[usize], distance: usize) -> Vec<u8> {
         next[byte] = 1 + counts[..byte].iter().sum::<usize>();
     }
     let before = |row: usize| transform[row - usize::from(row > primary)];
-    let mut longer = vec![0; kept + 1];
-    for row in (0..=kept).filter(|&row| row != primary) {
-        let place = &mut next[usize::from(before(row))];
-        longer[row] = *place;
-        *place += 1;
+    let mut longer = vec![0; reduced + 1];
+    for row in (0..=reduced).filter(|&row| row != primary) {
+        let longer_row = &mut next[usize::from(before(row))];
+        longer[row] = *longer_row;
+        *longer_row += 1;
     }
-    let mut text = vec![0; kept];
+    let mut text = vec![0; reduced];
     let mut row = 0;
-    for position in (0..kept).rev() {
+    for position in (0..reduced).rev() {
         text[position] = before(row);
         row = longer[row];
         if position % distance == 0 {
@@ -446,16 +450,16 @@ fn sort_back(transform: &[u8], rows: &[usize], distance: usize) -> Vec<u8> {
 
 // ------------------------------------------------------------------------------------------- 9
 
-fn put_repeats_back(text: &[u8], escape: u8, length: usize) -> Result<Vec<u8>, Damage> {
+fn restore_repeats(text: &[u8], escape: u8, length: usize) -> Result<Vec<u8>, Damage> {
     let words: Vec<u32> = (0..256_u64).map(word).collect();
     let log = (length.ilog2() + 1).saturating_sub(6).clamp(8, 22);
     let mut entries = vec![None; 1 << log];
     let mut bytes = text.iter().copied();
-    let mut take = || bytes.next().ok_or(Damage("kept text ends early"));
+    let mut read_byte = || bytes.next().ok_or(Damage("reduced text is truncated"));
     let mut block: Vec<u8> = Vec::new();
     while block.len() < length {
         let p = block.len();
-        let byte = take()?;
+        let byte = read_byte()?;
         let mut source = None;
         if p >= 32 {
             let h = block[p - 32..].iter().fold(0_u32, |h, &byte| {
@@ -478,7 +482,7 @@ fn put_repeats_back(text: &[u8], escape: u8, length: usize) -> Result<Vec<u8>, D
             if index == 5 {
                 return Err(Damage("number too long"));
             }
-            let byte = usize::from(take()?);
+            let byte = usize::from(read_byte()?);
             number |= (byte & 127) << (7 * index);
             if byte < 128 {
                 break;
@@ -496,7 +500,7 @@ fn put_repeats_back(text: &[u8], escape: u8, length: usize) -> Result<Vec<u8>, D
     }
     match bytes.next() {
         None => Ok(block),
-        Some(_) => Err(Damage("kept text goes on")),
+        Some(_) => Err(Damage("reduced text has bytes left")),
     }
 }
 

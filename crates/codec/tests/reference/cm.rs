@@ -1,21 +1,22 @@
-//! A decoder of codec 8, written from `docs/codec-cm.md` alone: plain and slow. Section numbers are those of the document.
+//! A reference decoder of codec 8, written from `docs/codec-cm.md` alone: simple and slow. Section
+//! numbers are those of the document.
 
 use super::arithmetic::{Damage, Decoder};
 
-/// The block of `length` bytes that `params` and `data` stand for.
-pub fn open(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage> {
+/// Decodes the block of `length` bytes from `params` and `data`.
+pub fn decode(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Damage> {
     let mut decoder = Decoder::new(data)?;
-    let block = open_prefix(params, &mut decoder, length, length)?;
+    let block = decode_prefix(params, &mut decoder, length, length)?;
     decoder.finish()?;
     Ok(block)
 }
 
-/// The first `wanted` bytes of the block.
-pub fn open_prefix(
+/// Decodes the first `prefix_length` bytes of the block.
+pub fn decode_prefix(
     params: &[u8],
     decoder: &mut Decoder<'_>,
     length: usize,
-    wanted: usize,
+    prefix_length: usize,
 ) -> Result<Vec<u8>, Damage> {
     let &[level, profile, a, b, c, d] = params else {
         return Err(Damage("number of parameter bytes"));
@@ -24,7 +25,7 @@ pub fn open_prefix(
         return Err(Damage("parameters"));
     }
     let mut model = Model::new(level, profile, length);
-    while model.history.len() < wanted {
+    while model.history.len() < prefix_length {
         model.byte(decoder)?;
     }
     Ok(model.history)
@@ -50,7 +51,7 @@ impl Counter {
         self.q >> 6
     }
 
-    fn teach(&mut self, bit: usize, limit: i64) {
+    fn update(&mut self, bit: usize, limit: i64) {
         let target = [0, (1 << 22) - 1][bit];
         self.q += ((target - self.q) * (131_072 / (2 * self.k + 3))) >> 16;
         self.k += i64::from(self.k < limit);
@@ -106,16 +107,16 @@ impl Tables {
 // ----------------------------------------------------------------------------------------- 4.2
 
 /// Zeros, ones, recent.
-type Seen = [usize; 3];
+type History = [usize; 3];
 
 struct States {
-    seen: Vec<Seen>,
+    seen: Vec<History>,
     next: Vec<[usize; 2]>,
 }
 
 impl States {
     fn new() -> Self {
-        let mut seen: Vec<Seen> = vec![[0, 0, 0]];
+        let mut seen: Vec<History> = vec![[0, 0, 0]];
         let mut at = 0;
         while at < seen.len() {
             for bit in 0..2 {
@@ -127,7 +128,7 @@ impl States {
             at += 1;
         }
         seen.sort_by_key(|state| state[0] + state[1]);
-        let number = |wanted: Seen| seen.iter().position(|&state| state == wanted);
+        let number = |wanted: History| seen.iter().position(|&state| state == wanted);
         let next = seen
             .iter()
             .map(|&state| [0, 1].map(|bit| number(successor(state, bit)).unwrap()))
@@ -136,7 +137,7 @@ impl States {
     }
 }
 
-fn successor(state: Seen, bit: usize) -> Seen {
+fn successor(state: History, bit: usize) -> History {
     let [this, other] = [bit, 1 - bit];
     let mut recent = 2 * state[2] + bit;
     if state[this] == 0 {
@@ -169,7 +170,7 @@ fn successor(state: Seen, bit: usize) -> Seen {
 // ------------------------------------------------------------------------------------------- 5
 
 #[derive(Default)]
-struct Situation {
+struct ContextState {
     last: u64,
     word: u32,
     b1: u32,
@@ -180,8 +181,8 @@ struct Situation {
     head: u32,
 }
 
-impl Situation {
-    fn take_in(&mut self, history: &[u8]) {
+impl ContextState {
+    fn update(&mut self, history: &[u8]) {
         let n = history.len();
         let v = history[n - 1];
         self.last = self.last << 8 | u64::from(v);
@@ -303,7 +304,7 @@ struct Bucket {
 
 // ------------------------------------------------------------------------------------------- 7
 
-/// What a match model predicts for a byte.
+/// The prediction of a match model for a byte.
 #[derive(Clone, Copy)]
 struct Predicted {
     byte: usize,
@@ -315,7 +316,7 @@ struct Match {
     minimum: usize,
     positions_log: u32,
     positions: Vec<usize>,
-    place: usize,
+    source: usize,
     length: usize,
     misses: usize,
     predicted: Option<Predicted>,
@@ -332,7 +333,7 @@ impl Match {
             minimum,
             positions_log,
             positions: vec![0; 1 << positions_log],
-            place: 0,
+            source: 0,
             length: 0,
             misses: 0,
             predicted: None,
@@ -341,35 +342,35 @@ impl Match {
         }
     }
 
-    fn take_in(&mut self, history: &[u8], was_flagged: bool) {
+    fn update(&mut self, history: &[u8], was_flagged: bool) {
         let n = history.len();
-        if self.place != 0 {
-            let hit = history[self.place] == history[n - 1];
+        if self.source != 0 {
+            let hit = history[self.source] == history[n - 1];
             self.misses = (2 * self.misses + usize::from(!hit)) % 256;
             self.length = match hit {
                 true => (self.length + 1).min(65535),
                 false => 0,
             };
-            self.place += 1;
+            self.source += 1;
             if self.misses == 255 {
-                self.place = 0;
+                self.source = 0;
             }
         }
         if !was_flagged && n >= self.minimum {
-            self.look_up(history);
+            self.find_candidate(history);
         }
-        self.predicted = (self.place != 0).then(|| Predicted {
-            byte: usize::from(history[self.place]),
+        self.predicted = (self.source != 0).then(|| Predicted {
+            byte: usize::from(history[self.source]),
             class: class(self.length),
             recent: self.misses % 8,
         });
     }
 
-    fn look_up(&mut self, history: &[u8]) {
+    fn find_candidate(&mut self, history: &[u8]) {
         let n = history.len();
         let slot = self.slot(&history[n - self.minimum..]);
         let candidate = self.positions[slot];
-        if self.length < self.minimum && candidate != 0 && candidate != self.place {
+        if self.length < self.minimum && candidate != 0 && candidate != self.source {
             let mut equal = 0;
             while equal < 48
                 && equal < candidate
@@ -378,7 +379,7 @@ impl Match {
                 equal += 1;
             }
             if equal >= self.minimum {
-                (self.place, self.length, self.misses) = (candidate, equal, 0);
+                (self.source, self.length, self.misses) = (candidate, equal, 0);
             }
         }
         self.positions[slot] = n;
@@ -397,8 +398,8 @@ impl Match {
         line * 16 + (u32::from(*latest).wrapping_mul(0x9E37_79B1) >> 28) as usize
     }
 
-    fn guess(&self, sure_length: usize) -> Option<Predicted> {
-        self.predicted.filter(|_| self.length >= sure_length)
+    fn guess(&self, flag_length: usize) -> Option<Predicted> {
+        self.predicted.filter(|_| self.length >= flag_length)
     }
 
     /// The two counters for the next bit, with their limits.
@@ -416,7 +417,7 @@ impl Match {
         ])
     }
 
-    /// Predicts nothing any more when the known bits are not those of the byte.
+    /// Drops the prediction when the known bits are not those of the byte.
     fn check_bits(&mut self, bits: Bits) {
         self.predicted = self
             .predicted
@@ -464,19 +465,19 @@ struct Model {
     tables: Tables,
     states: States,
     profile: u8,
-    sure_length: usize,
+    flag_length: usize,
     direct: usize,
     history: Vec<u8>,
-    situation: Situation,
+    context_state: ContextState,
     lines_log: u32,
     lines: Vec<[Bucket; 4]>,
     matches: Vec<Match>,
     hashes: Vec<usize>,
     /// By context: line and bucket in the line.
     buckets: Vec<(usize, usize)>,
-    seen_class: usize,
+    known_class: usize,
     /// By context and state.
-    worth: Vec<Vec<i64>>,
+    state_probabilities: Vec<Vec<i64>>,
     order0: Vec<Counter>,
     order1: Vec<Counter>,
     groups: Vec<Vec<Vec<i64>>>,
@@ -495,18 +496,18 @@ struct Prediction {
     logits: Vec<i64>,
     logit: i64,
     /// Row and counter that learns, by map.
-    taught: [(usize, usize); 2],
+    updated_counters: [(usize, usize); 2],
 }
 
 impl Model {
     fn new(level: u8, profile: u8, length: usize) -> Self {
         let (tables, states) = (Tables::new(), States::new());
-        let (contexts, matches, groups, sure_length, lines_log_max) =
+        let (contexts, matches, groups, flag_length, lines_log_max) =
             [(8, 1, 2, 32, 20), (11, 2, 3, 32, 21), (16, 2, 3, 64, 22)][usize::from(level) - 1];
         let z = length.ilog2() + 1;
         let lines_log = (z + 2).clamp(10, lines_log_max);
         let direct = 1 << z.clamp(8, 16);
-        let worth = states.seen.iter().map(|&[zeros, ones, _]| {
+        let state_probabilities = states.seen.iter().map(|&[zeros, ones, _]| {
             let share = (65536 * (5 * ones + 1)) / (5 * (zeros + ones) + 2);
             share.min(65535) as i64 * 65536
         });
@@ -516,10 +517,10 @@ impl Model {
         let inputs = contexts + 2 * matches + 4;
         Self {
             profile,
-            sure_length,
+            flag_length,
             direct,
             history: Vec::new(),
-            situation: Situation::default(),
+            context_state: ContextState::default(),
             lines_log,
             lines: vec![[Bucket::default(); 4]; 1 << lines_log],
             matches: [6, 20][..matches]
@@ -528,8 +529,8 @@ impl Model {
                 .collect(),
             hashes: vec![0; contexts],
             buckets: vec![(0, 0); contexts],
-            seen_class: 0,
-            worth: vec![worth.collect(); contexts],
+            known_class: 0,
+            state_probabilities: vec![state_probabilities.collect(); contexts],
             order0: vec![half; 256],
             order1: vec![half; direct],
             groups: [128, 256, 256][..groups]
@@ -547,11 +548,11 @@ impl Model {
 
     /// 3: decodes a byte.
     fn byte(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Damage> {
-        let sure_length = self.sure_length;
-        let guess = self.matches.iter().rev().find_map(|m| m.guess(sure_length));
+        let flag_length = self.flag_length;
+        let guess = self.matches.iter().rev().find_map(|m| m.guess(flag_length));
         if let Some(guess) = guess {
             if self.flag(decoder, guess)? == 1 {
-                self.take_in(guess.byte, true);
+                self.update(guess.byte, true);
                 return Ok(());
             }
             for model in &mut self.matches {
@@ -559,7 +560,7 @@ impl Model {
             }
         }
         if !self.history.is_empty() {
-            let values = self.situation.values(self.profile, &self.history);
+            let values = self.context_state.values(self.profile, &self.history);
             for (i, context) in self.hashes.iter_mut().enumerate() {
                 *context = hash(values[i], i);
             }
@@ -576,15 +577,15 @@ impl Model {
             self.learn(bits, &prediction, bit);
             bits = bits.with(bit);
         }
-        self.take_in(bits.number, false);
+        self.update(bits.number, false);
         Ok(())
     }
 
-    fn take_in(&mut self, byte: usize, was_flagged: bool) {
+    fn update(&mut self, byte: usize, was_flagged: bool) {
         self.history.push(byte as u8);
-        self.situation.take_in(&self.history);
+        self.context_state.update(&self.history);
         for model in &mut self.matches {
-            model.take_in(&self.history, was_flagged);
+            model.update(&self.history, was_flagged);
         }
     }
 
@@ -607,14 +608,14 @@ impl Model {
             seen += usize::from(line[index].states[0] != 0);
             *bucket = (at, index);
         }
-        self.seen_class = 7 * seen / self.hashes.len();
+        self.known_class = 7 * seen / self.hashes.len();
     }
 
     /// 8
     fn predict(&mut self, bits: Bits) -> Prediction {
         let tables = &self.tables;
         let (partial, node) = (bits.partial(), bits.node());
-        let o1 = self.situation.o(1) as usize;
+        let o1 = self.context_state.o(1) as usize;
         let order1 = (256 * o1 % self.direct) | partial;
 
         let read: Vec<u8> = self
@@ -623,10 +624,10 @@ impl Model {
             .map(|&(line, index)| self.lines[line][index].states[node])
             .collect();
         let mut inputs = Vec::with_capacity(24);
-        for (&state, worth) in read.iter().zip(&self.worth) {
+        for (&state, state_probabilities) in read.iter().zip(&self.state_probabilities) {
             inputs.push(match state {
                 0 => 0,
-                _ => tables.stretch(worth[usize::from(state)] >> 16),
+                _ => tables.stretch(state_probabilities[usize::from(state)] >> 16),
             });
         }
         let mut largest_class = 0;
@@ -644,7 +645,7 @@ impl Model {
         inputs.push((b - 32768) >> 5);
         inputs.push(256);
 
-        let rows = vec![8 * largest_class + self.seen_class, partial, o1];
+        let rows = vec![8 * largest_class + self.known_class, partial, o1];
         let logits: Vec<i64> = self
             .groups
             .iter()
@@ -666,16 +667,16 @@ impl Model {
         };
         let r = match self.history.is_empty() && bits.j < 4 {
             true => 0,
-            false => hash(self.situation.o(3) * 256 + y as u64, 0) >> 24,
+            false => hash(self.context_state.o(3) * 256 + y as u64, 0) >> 24,
         };
         let u = logit.clamp(-1920, 1919) + 1920;
         let (i, s) = ((u >> 8) as usize, u & 255);
         let map_rows = [order1, 16 * r + node];
-        let said = [0, 1].map(|map: usize| {
+        let outputs = [0, 1].map(|map: usize| {
             let row = &self.maps[map][map_rows[map]];
             (row[i].value() * (256 - s) + row[i + 1].value() * s) >> 8
         });
-        let probability = (2 * tables.squash(logit) + said[0] + said[1]) >> 2;
+        let probability = (2 * tables.squash(logit) + outputs[0] + outputs[1]) >> 2;
         Prediction {
             probability: probability.clamp(1, 65535),
             read,
@@ -683,14 +684,14 @@ impl Model {
             rows,
             logits,
             logit,
-            taught: map_rows.map(|row| (row, i + usize::from(s >= 128))),
+            updated_counters: map_rows.map(|row| (row, i + usize::from(s >= 128))),
         }
     }
 
     /// 9
     fn learn(&mut self, bits: Bits, prediction: &Prediction, bit: usize) {
         let (partial, node) = (bits.partial(), bits.node());
-        let o1 = self.situation.o(1) as usize;
+        let o1 = self.context_state.o(1) as usize;
         let tables = &self.tables;
         let error = |logit: i64| target(bit) - tables.squash(logit);
         let weights = &mut self.last_weights[partial];
@@ -700,20 +701,20 @@ impl Model {
             let step = 10 * error(prediction.logits[index]);
             train(weights, &prediction.inputs, step);
         }
-        for (map, (row, index)) in self.maps.iter_mut().zip(prediction.taught) {
-            map[row][index].teach(bit, 255);
+        for (map, (row, index)) in self.maps.iter_mut().zip(prediction.updated_counters) {
+            map[row][index].update(bit, 255);
         }
-        self.order0[partial].teach(bit, 255);
-        self.order1[(256 * o1 % self.direct) | partial].teach(bit, 255);
+        self.order0[partial].update(bit, 255);
+        self.order1[(256 * o1 % self.direct) | partial].update(bit, 255);
         for model in &mut self.matches {
             for (counter, limit) in model.counters(bits).into_iter().flatten() {
-                counter.teach(bit, limit);
+                counter.update(bit, limit);
             }
         }
         for (context, &state) in prediction.read.iter().enumerate() {
             let state = usize::from(state);
-            let worth = &mut self.worth[context][state];
-            *worth += [0, (1 << 25) - 1][bit] - (*worth >> 7);
+            let state_probabilities = &mut self.state_probabilities[context][state];
+            *state_probabilities += [0, (1 << 25) - 1][bit] - (*state_probabilities >> 7);
             let (line, index) = self.buckets[context];
             self.lines[line][index].states[node] = self.states.next[state][bit] as u8;
         }
@@ -729,8 +730,8 @@ impl Model {
         let indices = [
             8 * class + recent,
             16 * byte + class,
-            (256 * self.situation.o(1) as usize + byte) % self.direct,
-            hash(256 * self.situation.o(3) + byte as u64, 0) % self.direct,
+            (256 * self.context_state.o(1) as usize + byte) % self.direct,
+            hash(256 * self.context_state.o(3) + byte as u64, 0) % self.direct,
         ];
         let inputs = [0, 1, 2, 3].map(|table: usize| {
             let counter = self.flag_counters[table][indices[table]];
@@ -742,7 +743,7 @@ impl Model {
         let step = 2 * (target(flag) - probability);
         train(&mut self.flag_weights[class], &inputs, step);
         for (table, index) in self.flag_counters.iter_mut().zip(indices) {
-            table[index].teach(flag, 1023);
+            table[index].update(flag, 1023);
         }
         Ok(flag)
     }

@@ -1,6 +1,6 @@
-//! Blocks of many kinds, the same on every machine.
+//! Generated blocks of many kinds, the same on every machine.
 
-/// Noise: SplitMix64 (Steele, Lea, Flood 2014).
+/// SplitMix64 (Steele, Lea, Flood 2014).
 pub struct Random(pub u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// Bytes of what `part` appends, as often as it takes.
+/// Calls `part`, which appends bytes, until there are `length` bytes.
 fn fill(length: usize, mut part: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 64);
     while bytes.len() < length {
@@ -32,7 +32,7 @@ pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
     fill(length, |bytes| bytes.extend(random.next().to_le_bytes()))
 }
 
-/// Noise of few values, the small ones more often.
+/// Random bytes of few values, small ones more often.
 pub fn skewed_bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     fill(length, |bytes| {
@@ -59,7 +59,7 @@ pub fn text(length: usize, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Something like source code: indented lines, keys, numbers, brackets.
+/// Bytes similar to source code: indented lines, keys, numbers, brackets.
 pub fn code(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut depth = 0_usize;
@@ -82,7 +82,7 @@ pub fn code(length: usize, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Records of `stride` bytes: constants, counters, small numbers and some noise.
+/// Records of `stride` bytes: constants, counters, small numbers and some random bytes.
 pub fn records(length: usize, stride: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut count = 0_usize;
@@ -102,7 +102,7 @@ pub fn records(length: usize, stride: usize, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Something like machine code: frequent bytes, four-byte numbers, calls.
+/// Bytes similar to machine code: frequent bytes, four-byte numbers, calls.
 pub fn machine_code(length: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     fill(length, |bytes| {
@@ -139,7 +139,7 @@ pub fn fibonacci(length: usize) -> Vec<u8> {
     longer
 }
 
-/// `bytes` twice and more, with some bytes changed and passages moved.
+/// `bytes` repeated, with some bytes changed and passages moved.
 pub fn repeated(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut all = bytes.to_vec();

@@ -205,8 +205,8 @@ fn histogram(bytes: &[u8]) -> [u32; 256] {
 /// Finds the two bytes that a row begins with.
 #[derive(Default)]
 struct PairDirectory {
-    /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the number
-    /// of rows.
+    /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the
+    /// number of rows.
     first_rows: Vec<Row>,
     /// The bytes of each pair, in the order of the text.
     bytes: Vec<[u8; 2]>,

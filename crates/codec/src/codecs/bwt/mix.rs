@@ -103,7 +103,8 @@ mod sse2 {
 
         #[inline(always)]
         pub(in super::super) fn mix(self, weights: &Weights) -> i32 {
-            // SAFETY: SSE2 is part of x86-64; the load is unaligned and reads the 8 bytes of `weights`.
+            // SAFETY: SSE2 is part of x86-64; the load is unaligned and reads the 8 bytes of
+            // `weights`.
             unsafe {
                 let weights = _mm_loadl_epi64((&raw const weights.0).cast());
                 let sums = _mm_madd_epi16(self.0, weights);

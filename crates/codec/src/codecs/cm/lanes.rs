@@ -22,8 +22,8 @@ pub(crate) trait Lanes: Copy {
     /// Runs `work`, compiled for the instructions of this machine.
     fn compile_for<R>(self, work: impl FnOnce() -> R) -> R;
 
-    /// For each of `rows` of the weights, the sum of the products of inputs and weights, each product
-    /// shifted right by `PRODUCT_SHIFT`.
+    /// For each of `rows` of the weights, the sum of the products of inputs and weights, each
+    /// product shifted right by `PRODUCT_SHIFT`.
     fn dots<const N: usize, const R: usize>(
         self,
         inputs: &[i16; N],
