@@ -13,7 +13,8 @@ use crate::{lrzip, messages, profile, verbs};
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     refrain::pool::share_arenas();
     // lrzip's programs have exit codes and messages of their own.
-    if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::of) {
+    if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::from_name)
+    {
         return lrzip::run(program, &arguments);
     }
     run_refrain(arguments).into()

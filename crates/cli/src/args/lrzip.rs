@@ -1,4 +1,4 @@
-//! Archives of lrzip instead of ours.
+//! The options of `--format lrz`, which writes archives of lrzip.
 
 use clap::{Args, ValueEnum};
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
@@ -10,27 +10,30 @@ use super::size::Size;
 use crate::failure::{Failure, Result};
 use crate::password;
 
-/// Which format to write, and what belongs to lrzip's alone.
+/// The format to write, and the options of lrzip's format.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Format")]
 pub struct LrzipArgs {
-    /// Format of the archive: ours, or lrz, that of lrzip 0.6, for one file or directory
+    /// Format of the archive: rfn (Refrain, the default) or lrz (lrzip 0.6, for one file or
+    /// directory)
     #[arg(long, value_name = "NAME")]
     pub format: Option<FormatArg>,
-    /// What squeezes the blocks of --format lrz: none, bzip2, gzip, lzo, lzma (the default), zpaq
+    /// Codec of --format lrz: none, bzip2, gzip, lzo, lzma (the default), zpaq
     #[arg(long, value_name = "NAME", value_parser = parse_back_end, requires = "format")]
     pub back_end: Option<LrzipBackEnd>,
-    /// Content in one chunk of --format lrz, at most, in multiples of 16M: repeats are not found beyond it; default: all of it
+    /// Largest chunk of --format lrz, in multiples of 16M. Repeats are found within a chunk only;
+    /// the default is all of the content
     #[arg(long, value_name = "SIZE", requires = "format")]
     pub window: Option<Size>,
-    /// Encrypt an archive of --format lrz: cbc is what lrzip 0.6 reads and weak, gcm needs lrzip 0.7
+    /// Encrypt an archive of --format lrz: cbc can be read by lrzip 0.6 but is weak, gcm needs
+    /// lrzip 0.7
     #[arg(long, value_name = "CIPHER", requires = "format")]
     pub encrypt: Option<CipherArg>,
     #[command(flatten)]
     pub password: PasswordArgs,
 }
 
-/// [`LrzipCipher`] as the command line has it.
+/// [`LrzipCipher`] as an option value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CipherArg {
     /// AES-128-CBC, not authenticated
@@ -42,29 +45,29 @@ pub enum CipherArg {
 /// A format of archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
-    /// Ours
+    /// Refrain
     Rfn,
-    /// lrzip's
+    /// lrzip
     Lrz,
 }
 
 impl LrzipArgs {
-    /// Whether an archive of lrzip is to be made.
+    /// Whether to write an archive of lrzip.
     pub fn is_lrzip(&self) -> bool {
         self.format == Some(FormatArg::Lrz)
     }
 
-    /// Refuses what only lrzip's format knows where another one is written.
+    /// Refuses options of lrzip's format without `--format lrz`.
     ///
     /// # Errors
     /// `Usage`.
     pub fn check(&self) -> Result<()> {
-        let foreign = [
+        let lrzip_only = [
             ("--back-end", self.back_end.is_some()),
             ("--window", self.window.is_some()),
             ("--encrypt", self.encrypt.is_some()),
         ];
-        match foreign.iter().find(|(_, is_given)| *is_given) {
+        match lrzip_only.iter().find(|(_, is_given)| *is_given) {
             Some((flag, _)) if !self.is_lrzip() => {
                 Err(Failure::usage("", format!("{flag} needs --format lrz")))
             }
@@ -72,20 +75,20 @@ impl LrzipArgs {
         }
     }
 
-    /// The engine's options; memory and threads are left to others.
+    /// Returns the options of the engine, except for memory and threads.
     ///
     /// # Errors
-    /// `Usage` for what only the other format knows.
+    /// `Usage` for options of the native format.
     pub fn options(&self, compression: &CompressionArgs) -> Result<LrzipOptions> {
-        let foreign = [
+        let native_only = [
             ("--for", compression.purpose.is_some()),
             ("--codec", compression.codec.is_some()),
             ("--block-size", compression.block_size.is_some()),
             ("--reach", compression.reach.is_some()),
             ("--hash", !compression.hash.is_empty()),
         ];
-        if let Some((flag, _)) = foreign.iter().find(|(_, is_given)| *is_given) {
-            let text = format!("{flag} is for archives of ours, not for --format lrz");
+        if let Some((flag, _)) = native_only.iter().find(|(_, is_given)| *is_given) {
+            let text = format!("{flag} cannot be used with --format lrz");
             return Err(Failure::usage("", text));
         }
         let default = LrzipOptions::default();

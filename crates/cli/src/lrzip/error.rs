@@ -1,16 +1,16 @@
-//! Why a run ends before its work is done.
+//! The error of a run.
 
-/// Why a run ended.
+/// Why a run fails.
 #[derive(Debug)]
-pub enum Failed {
-    /// This is still to be told.
-    Because(String),
-    /// It was told, or there is nobody to tell.
-    Told,
+pub enum RunError {
+    /// The message has yet to be printed.
+    Message(String),
+    /// The message has been printed, or cannot be.
+    Reported,
 }
 
-impl From<crate::failure::Failure> for Failed {
-    fn from(failure: crate::failure::Failure) -> Failed {
-        Failed::Because(failure.to_string())
+impl From<crate::failure::Failure> for RunError {
+    fn from(failure: crate::failure::Failure) -> RunError {
+        RunError::Message(failure.to_string())
     }
 }

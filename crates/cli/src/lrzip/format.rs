@@ -1,4 +1,4 @@
-//! `refrain compress --format lrz`: the engine's other format.
+//! `refrain compress --format lrz`: writes an archive of lrzip.
 
 use refrain::MemberInput;
 use refrain::lrzip::{LrzipOptions, compress_lrzip};
@@ -17,7 +17,7 @@ pub struct LrzipFormat {
 }
 
 impl LrzipFormat {
-    /// The format if `--format lrz` was given.
+    /// Returns the format if `--format lrz` is given.
     ///
     /// # Errors
     /// `Usage` for options that contradict the format.

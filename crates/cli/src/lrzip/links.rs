@@ -1,4 +1,4 @@
-//! lrzip's names, put in place only when somebody asks for them.
+//! Creates links with the names of lrzip's programs, on request only.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,12 +8,12 @@ use super::arguments::program::Program;
 use crate::failure::Result;
 use crate::paths::io_failure;
 
-/// Makes a symbolic link to this program for each name, in `directory`.
+/// Creates a symbolic link to this program in `directory` for each name.
 ///
 /// # Errors
-/// The first that keeps a link from being made. What is there already stays, and is an error, unless it is such a link:
-/// it may be lrzip itself.
-pub fn make(directory: &Path) -> Result<()> {
+/// The first failure. An existing file is never replaced, since it may be lrzip itself. It is an
+/// error unless it is such a link already.
+pub fn create(directory: &Path) -> Result<()> {
     let target = std::env::current_exe().map_err(io_failure(directory, "make links in"))?;
     for program in Program::ALL {
         let link = directory.join(program.name());

@@ -1,4 +1,4 @@
-//! What becomes of each file: where it goes and under which name. Names only; no file is looked at.
+//! The output of each input, from their names only. No file is accessed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 use super::arguments::settings::{Action, Settings};
 use crate::paths::is_dash;
 
-/// Where content or an archive goes.
+/// The destination of content or of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTarget {
     Stdout,
     File(PathBuf),
-    /// It is only looked at.
-    Nowhere,
+    /// Nothing is written (`-t`, `-i`).
+    NoOutput,
 }
 
-/// What is done with one file.
+/// How one input is processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// It is worked on.
-    Work(Output),
-    /// It is left out, and why.
+pub enum FilePlan {
+    /// It is processed.
+    Process(OutputTarget),
+    /// It is skipped, for this reason.
     Skip(String),
 }
 
 /// The inputs of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// Files, or directories with `-r`; `-` is standard input.
+pub struct RunPlan {
+    /// Files, or with `-r` directories. `-` is standard input.
     pub inputs: Vec<PathBuf>,
-    /// Data goes to standard output, so words go to standard error.
-    pub is_stdout: bool,
-    /// Warnings that do not stop the work.
-    pub remarks: Vec<String>,
+    /// Whether data goes to standard output. Messages then go to standard error.
+    pub is_stdout_data: bool,
+    /// Warnings to print before the work.
+    pub warnings: Vec<String>,
 }
 
-impl Plan {
-    /// Of so many files.
+impl RunPlan {
+    /// Plans a run over `files`.
     ///
     /// # Errors
-    /// What cannot be done with them, in lrzip's words; lrzip ends with 1 then.
-    pub fn new(settings: &Settings, files: &[PathBuf]) -> Result<Plan, String> {
+    /// A message in lrzip's words for options that contradict the files; lrzip exits with code 1.
+    pub fn new(settings: &Settings, files: &[PathBuf]) -> Result<RunPlan, String> {
         let inputs = match files {
             [] => vec![PathBuf::from("-")],
             files => files.to_vec(),
@@ -58,43 +58,45 @@ impl Plan {
         if settings.action == Action::Info && has_stdin {
             return Err("Will not get file info from STDIN".into());
         }
-        let is_stdout = match (settings.action, &settings.outfile) {
-            (Action::Info, _) => settings.is_cat,
+        let is_stdout_data = match (settings.action, &settings.outfile) {
+            (Action::Info, _) => settings.to_stdout,
             (Action::Test, _) => has_stdin,
             (_, Some(output)) => is_dash(output),
-            (_, None) => settings.is_cat || has_stdin,
+            (_, None) => settings.to_stdout || has_stdin,
         };
-        let mut remarks = settings.remarks.clone();
-        if settings.checks && is_stdout {
-            remarks
+        let mut warnings = settings.warnings.clone();
+        if settings.verifies_output && is_stdout_data {
+            warnings
                 .push("Can't check file written when writing to stdout. Checking disabled.".into());
         }
         if settings.is_unlimited && has_stdin && settings.action == Action::Compress {
-            remarks.push("Cannot have -U and stdin, unlimited mode disabled.".into());
+            warnings.push("Cannot have -U and stdin, unlimited mode disabled.".into());
         }
-        Ok(Plan {
+        Ok(RunPlan {
             inputs,
-            is_stdout,
-            remarks,
+            is_stdout_data,
+            warnings,
         })
     }
 }
 
-/// What is done with `input`, a file or `-`.
-pub fn step(settings: &Settings, input: &Path) -> Step {
+/// Plans one input, a file or `-`.
+pub fn plan_file(settings: &Settings, input: &Path) -> FilePlan {
     if matches!(settings.action, Action::Test | Action::Info) {
-        return Step::Work(Output::Nowhere);
+        return FilePlan::Process(OutputTarget::NoOutput);
     }
     match &settings.outfile {
-        Some(output) if is_dash(output) => return Step::Work(Output::Stdout),
-        Some(output) => return Step::Work(Output::File(output.clone())),
-        None if settings.is_cat || is_dash(input) => return Step::Work(Output::Stdout),
+        Some(output) if is_dash(output) => return FilePlan::Process(OutputTarget::Stdout),
+        Some(output) => return FilePlan::Process(OutputTarget::File(output.clone())),
+        None if settings.to_stdout || is_dash(input) => {
+            return FilePlan::Process(OutputTarget::Stdout);
+        }
         None => {}
     }
     let stem = without_suffix(input, &settings.suffix);
     let name = match (settings.action, stem) {
         (Action::Compress, Some(_)) => {
-            return Step::Skip(format!(
+            return FilePlan::Skip(format!(
                 "{}: already has {} suffix. Skipping...",
                 input.display(),
                 settings.suffix.display()
@@ -105,10 +107,10 @@ pub fn step(settings: &Settings, input: &Path) -> Step {
             name.push(&settings.suffix);
             PathBuf::from(name)
         }
-        // A name without the suffix stays, in another directory.
+        // Decompression keeps a name that lacks the suffix; `-O` puts it in another directory.
         (_, stem) => stem.unwrap_or_else(|| input.to_path_buf()),
     };
-    Step::Work(Output::File(match &settings.outdir {
+    FilePlan::Process(OutputTarget::File(match &settings.outdir {
         Some(directory) => directory.join(name.file_name().unwrap_or_default()),
         None => name,
     }))
@@ -126,20 +128,20 @@ fn without_suffix(path: &Path, suffix: &OsStr) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::super::arguments::config::Config;
-    use super::super::arguments::parse::words;
+    use super::super::arguments::parse::parse_command_line;
     use super::super::arguments::program::Program;
     use super::*;
 
     fn parse(line: &str) -> (Settings, Vec<PathBuf>) {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let program = Program::of(line.split(' ').next().unwrap()).unwrap();
-        let words = words(program, &arguments).unwrap();
-        let settings = Settings::of(program, &Config::default(), &words.options).unwrap();
-        (settings, words.files)
+        let program = Program::from_name(line.split(' ').next().unwrap()).unwrap();
+        let command_line = parse_command_line(program, &arguments).unwrap();
+        let settings = Settings::new(program, &Config::default(), &command_line.options).unwrap();
+        (settings, command_line.files)
     }
 
     #[test]
-    fn every_file_has_its_output() {
+    fn every_input_has_its_output() {
         for (line, output) in [
             ("lrzip x", "x.lrz"),
             ("lrzip a/x", "a/x.lrz"),
@@ -171,32 +173,32 @@ mod tests {
             ("lrzcat -o y x.lrz", "y"),
             ("lrz -dc x.lrz", "-"),
             ("lrz x", "x.lrz"),
-            ("lrzip -t x.lrz", "nowhere"),
-            ("lrzip -t -o y x.lrz", "nowhere"),
-            ("lrzip -i x.lrz", "nowhere"),
+            ("lrzip -t x.lrz", "none"),
+            ("lrzip -t -o y x.lrz", "none"),
+            ("lrzip -i x.lrz", "none"),
         ] {
             let (settings, files) = parse(line);
-            let plan = Plan::new(&settings, &files).unwrap();
+            let plan = RunPlan::new(&settings, &files).unwrap();
             let expected = match output {
-                "-" => Step::Work(Output::Stdout),
-                "nowhere" => Step::Work(Output::Nowhere),
-                path => Step::Work(Output::File(path.into())),
+                "-" => FilePlan::Process(OutputTarget::Stdout),
+                "none" => FilePlan::Process(OutputTarget::NoOutput),
+                path => FilePlan::Process(OutputTarget::File(path.into())),
             };
-            match step(&settings, &plan.inputs[0]) {
-                Step::Skip(why) => assert_eq!(
+            match plan_file(&settings, &plan.inputs[0]) {
+                FilePlan::Skip(why) => assert_eq!(
                     (output, why.as_str()),
                     ("skip", "x.lrz: already has .lrz suffix. Skipping...")
                 ),
                 found => assert_eq!(found, expected, "{line}"),
             }
-            let is_stdout = output == "-";
-            assert_eq!(plan.is_stdout, is_stdout, "{line}");
+            let is_stdout_data = output == "-";
+            assert_eq!(plan.is_stdout_data, is_stdout_data, "{line}");
         }
     }
 
     #[test]
-    fn refused_in_lrzips_words() {
-        for (line, words) in [
+    fn errors_have_lrzips_wording() {
+        for (line, message) in [
             (
                 "lrzip -o y a b",
                 "Cannot specify output filename with more than 1 file",
@@ -214,14 +216,18 @@ mod tests {
             ("lrzip -i x -", "Will not get file info from STDIN"),
         ] {
             let (settings, files) = parse(line);
-            assert_eq!(Plan::new(&settings, &files).unwrap_err(), words, "{line}");
+            assert_eq!(
+                RunPlan::new(&settings, &files).unwrap_err(),
+                message,
+                "{line}"
+            );
         }
         let (settings, files) = parse("lrzcat a b");
-        assert!(Plan::new(&settings, &files).is_ok());
+        assert!(RunPlan::new(&settings, &files).is_ok());
     }
 
     #[test]
-    fn what_cannot_be_had_is_told() {
+    fn ignored_options_cause_warnings() {
         for (line, count) in [
             ("lrzip -dc -o - x", 1),
             ("lrzip -dc", 1),
@@ -231,8 +237,8 @@ mod tests {
             ("lrzip -dU", 0),
         ] {
             let (settings, files) = parse(line);
-            let plan = Plan::new(&settings, &files).unwrap();
-            assert_eq!(plan.remarks.len(), count, "{line}: {:?}", plan.remarks);
+            let plan = RunPlan::new(&settings, &files).unwrap();
+            assert_eq!(plan.warnings.len(), count, "{line}: {:?}", plan.warnings);
         }
     }
 }

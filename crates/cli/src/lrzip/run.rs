@@ -1,4 +1,4 @@
-//! From the words of a command line to an exit code.
+//! From a command line to an exit code.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,83 +7,83 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::arguments::config::{self, Config};
-use super::arguments::options::Choice;
+use super::arguments::options::OptionId;
 use super::arguments::parse;
 use super::arguments::program::Program;
 use super::arguments::settings::Settings;
 use super::engine::{files, tar};
-use super::error::Failed;
+use super::error::RunError;
 use super::report::{console, help};
 use crate::messages;
 
-/// The exit code for command lines that make no sense; every other failure is 1.
+/// The exit code for an invalid command line. Every other failure is 1.
 const USAGE: u8 = 2;
 
-/// Declarations of all programs, for manual pages.
+/// Returns the declarations of all programs, for manual pages.
 pub fn commands() -> Vec<clap::Command> {
     Program::ALL.into_iter().map(help::command).collect()
 }
 
-/// Runs `program` on `arguments`, its name first.
+/// Runs `program` with `arguments`, which begin with its name.
 pub fn run(program: Program, arguments: &[OsString]) -> ExitCode {
-    let words = match parse::words(program, arguments) {
-        Ok(words) => words,
-        Err(complaint) => {
-            messages::line(&format!("{complaint}\n{}", help::help(program)));
+    let command_line = match parse::parse_command_line(program, arguments) {
+        Ok(command_line) => command_line,
+        Err(message) => {
+            messages::line(&format!("{message}\n{}", help::help(program)));
             return ExitCode::from(USAGE);
         }
     };
     let ends_run =
-        |choice: &Choice| matches!(choice, Choice::Help | Choice::Version | Choice::License);
-    if let Some(choice) = words
+        |id: &OptionId| matches!(id, OptionId::Help | OptionId::Version | OptionId::License);
+    if let Some(id) = command_line
         .options
         .iter()
-        .map(|given| given.choice)
+        .map(|given| given.id)
         .find(ends_run)
     {
-        return tell(program, choice);
+        return print_information(program, id);
     }
-    let outcome = configuration()
-        .and_then(|config| Settings::of(program, &config, &words.options))
-        .map_err(Failed::Because)
+    let outcome = read_configuration()
+        .and_then(|config| Settings::new(program, &config, &command_line.options))
+        .map_err(RunError::Message)
         .and_then(|settings| match program.is_tar() {
-            true => tar::run(program, &settings, &words.files),
-            false => files::run(program, &settings, &words.files),
+            true => tar::run(program, &settings, &command_line.files),
+            false => files::run(program, &settings, &command_line.files),
         });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failed::Because(why)) => {
-            console::fatal(&why);
+        Err(RunError::Message(message)) => {
+            console::print_fatal_error(&message);
             ExitCode::FAILURE
         }
-        Err(Failed::Told) => ExitCode::FAILURE,
+        Err(RunError::Reported) => ExitCode::FAILURE,
     }
 }
 
-fn tell(program: Program, choice: Choice) -> ExitCode {
-    let told = match choice {
-        Choice::Version => crate::report::print(&format!("{}\n", help::version(program))),
-        Choice::License => crate::report::print(&format!("{}\n", help::license(program))),
-        // Where lrzip has it.
+fn print_information(program: Program, id: OptionId) -> ExitCode {
+    let printed = match id {
+        OptionId::Version => crate::report::print(&format!("{}\n", help::version(program))),
+        OptionId::License => crate::report::print(&format!("{}\n", help::license(program))),
+        // lrzip prints its help on standard error.
         _ => {
             messages::line(help::help(program).trim_end());
             Ok(())
         }
     };
-    match told {
+    match printed {
         Err(failure) if !failure.is_broken_pipe() => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// The first configuration file there is, unless `LRZIP=NOCONFIG`.
-fn configuration() -> Result<Config, String> {
+/// Reads the first configuration file that exists, unless `LRZIP=NOCONFIG`.
+fn read_configuration() -> Result<Config, String> {
     let environment = std::env::var_os("LRZIP");
     if environment.is_some_and(|value| value.to_string_lossy().starts_with("NOCONFIG")) {
         return Ok(Config::default());
     }
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    for (path, trust) in config::places(home.as_deref()) {
+    for (path, trust) in config::search_paths(home.as_deref()) {
         match fs::read(&path) {
             Ok(bytes) => {
                 messages::line(&format!("Using configuration file {}", path.display()));

@@ -40,7 +40,7 @@ fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
             commands.try_for_each(|command| completions(command, directory))
         }
         GenerateWhat::LrzipMan => manuals(&lrzip::commands(), directory),
-        GenerateWhat::LrzipLinks => return lrzip::links::make(directory),
+        GenerateWhat::LrzipLinks => return lrzip::links::create(directory),
     };
     written.map_err(io_failure(directory, "write to"))
 }

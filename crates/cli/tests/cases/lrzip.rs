@@ -1,4 +1,4 @@
-//! Archives of lrzip: the fixtures in `golden/lrzip`, and, where `lrzip` is installed, fresh ones.
+//! Archives of lrzip: those in `golden/lrzip`, and new ones if `lrzip` is installed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The archive `name` as `x.tar.lrz`, and its content.
+/// Returns a case with the archive `name` as `x.tar.lrz`, and its content.
 fn case_with(name: &str) -> (Case, Vec<u8>) {
     let case = Case::new();
     case.write("x.tar.lrz", &fs::read(golden(name)).unwrap());
@@ -21,7 +21,7 @@ fn case_with(name: &str) -> (Case, Vec<u8>) {
 }
 
 #[test]
-fn decompressed_by_file_and_pipe_and_as_rfn() {
+fn decompresses_from_file_and_pipe_and_as_rfn() {
     let (case, content) = case_with("v06-lzma.lrz");
     let archive = case.path("x.tar.lrz");
     fs::set_permissions(&archive, fs::Permissions::from_mode(0o755)).unwrap();
@@ -31,7 +31,7 @@ fn decompressed_by_file_and_pipe_and_as_rfn() {
         .unwrap()
         .permissions()
         .mode();
-    assert_eq!(mode & 0o777, 0o755, "execute bits survive");
+    assert_eq!(mode & 0o777, 0o755, "execute bits are restored");
     let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
     assert_eq!(modified(case.path("x.tar")), modified(archive));
     case.fails("decompress -q x.tar.lrz", 4);
@@ -45,7 +45,7 @@ fn decompressed_by_file_and_pipe_and_as_rfn() {
 }
 
 #[test]
-fn told_and_read_in_part() {
+fn lists_archives_and_reads_ranges() {
     let (case, content) = case_with("v06-zpaq.lrz");
     let text = String::from_utf8(case.ok("info -v x.tar.lrz").stdout).unwrap();
     for part in [
@@ -69,7 +69,7 @@ fn told_and_read_in_part() {
 }
 
 #[test]
-fn passwords_come_from_a_file() {
+fn reads_passwords_from_a_file() {
     let (case, content) = case_with("v071-aead-pw_secret.lrz");
     case.write("right", b"secret\n");
     case.write("wrong", b"guess\n");
@@ -83,7 +83,7 @@ fn passwords_come_from_a_file() {
 }
 
 #[test]
-fn what_is_damaged_leaves_nothing() {
+fn damaged_archives_leave_no_output() {
     let (case, _) = case_with("v06-lzma.lrz");
     let good = case.read("x.tar.lrz");
     for length in [5, 100, good.len() / 2, good.len() - 1] {
@@ -91,22 +91,22 @@ fn what_is_damaged_leaves_nothing() {
         case.fails("decompress -q bad.lrz", 2);
         assert!(!case.exists("bad"), "first {length} bytes");
     }
-    // Of the digest at the end one bit: all of the content is there, but it is not known to be right.
+    // One bit of the digest at the end: the content is complete but not verified.
     let mut bad = good.clone();
     *bad.last_mut().unwrap() ^= 1;
     case.write("bad.lrz", &bad);
     let message = case.fails("decompress -q bad.lrz", 2);
     assert!(message.contains("MD5"), "{message}");
     assert!(!case.exists("bad"));
-    // What follows the archive is told.
+    // Bytes after the archive cause a warning.
     case.write("more.lrz", &[&good[..], b"more"].concat());
     let output = case.ok("test more.lrz");
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("4 bytes follow"), "{text}");
 }
 
-/// Whether there is an lrzip to compare with. CI has to have it.
-#[allow(clippy::print_stderr)] // A test has no other way to say that it did not look.
+/// Whether lrzip is installed. CI must have it.
+#[allow(clippy::print_stderr)] // A test that compares nothing must report it.
 fn has_lrzip() -> bool {
     let has_lrzip = Command::new("lrzip").arg("-V").output().is_ok();
     if !has_lrzip {
@@ -116,16 +116,17 @@ fn has_lrzip() -> bool {
     has_lrzip
 }
 
-/// `lrzip` with a line of arguments, untouched by the user's settings.
+/// Returns the command `lrzip` with these arguments, without a configuration file.
 fn lrzip(case: &Case, line: &str) -> Command {
     let mut command = case.command("lrzip", line);
     command.env("LRZIP", "NOCONFIG");
     command
 }
 
-/// The installed lrzip tests and opens what we write: each back end, by file and by pipe, of every kind of content.
+/// The installed lrzip tests and decompresses archives of Refrain: each back end, from file and
+/// pipe, for several kinds of content.
 #[test]
-fn what_lrzip_reads_of_ours() {
+fn lrzip_reads_archives_of_refrain() {
     if !has_lrzip() {
         return;
     }
@@ -153,17 +154,17 @@ fn what_lrzip_reads_of_ours() {
             );
             assert!(case.read("y") == *content, "{what}");
             case.ok("decompress -q -f -o y y.lrz");
-            assert!(case.read("y") == *content, "{what}, by ourselves");
+            assert!(case.read("y") == *content, "{what}, by refrain");
             let piped = expect(case.pipe(REFRAIN, &line, content), 0, &what).stdout;
-            let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, &what).stdout;
-            assert!(opened == *content, "{what}, piped");
+            let output = expect(case.pipe("lrzip", "-q -d", &piped), 0, &what).stdout;
+            assert!(output == *content, "{what}, piped");
         }
     }
 }
 
-/// More than one chunk, and encryption.
+/// Several chunks, and encryption.
 #[test]
-fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
+fn lrzip_reads_chunked_and_encrypted_archives_of_refrain() {
     if !has_lrzip() {
         return;
     }
@@ -181,8 +182,8 @@ fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
     );
     assert!(case.read("y") == content);
     let piped = expect(case.pipe(REFRAIN, line, &content), 0, line).stdout;
-    let opened = expect(case.pipe("lrzip", "-q -d", &piped), 0, line).stdout;
-    assert!(opened == content, "chunks, piped");
+    let output = expect(case.pipe("lrzip", "-q -d", &piped), 0, line).stdout;
+    assert!(output == content, "chunks, piped");
 
     for (window, content) in [("", mixture(300_000)), ("--window 16M", content)] {
         case.write("x", &content);
@@ -190,8 +191,8 @@ fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
             "compress -f --format lrz --back-end gzip {window} --encrypt cbc --password-file right -o y.lrz x"
         );
         let output = case.ok(&line);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("WEAK"), "{told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("WEAK"), "{message}");
         expect(
             lrzip(&case, "-q --encrypt=secret -t y.lrz")
                 .output()
@@ -213,7 +214,7 @@ fn what_lrzip_reads_of_ours_in_chunks_and_with_a_password() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn unsupported_options_are_refused() {
     let case = Case::new();
     case.write("x", b"content");
     case.write("y", b"content");
@@ -221,11 +222,11 @@ fn what_cannot_be_written_is_told() {
         ("--format lrz --back-end zstd x", "no back end 'zstd'"),
         (
             "--format lrz --codec zstd x",
-            "--codec is for archives of ours",
+            "--codec cannot be used with --format lrz",
         ),
         (
             "--format lrz --for serve x",
-            "--for is for archives of ours",
+            "--for cannot be used with --format lrz",
         ),
         ("--format rfn --window 16M x", "--window needs --format lrz"),
         ("--format lrz -o a.lrz x y", "holds one file"),
@@ -233,8 +234,8 @@ fn what_cannot_be_written_is_told() {
         let message = case.fails(&format!("compress -q {line}"), 1);
         assert!(message.contains(part), "{line}: {message}");
     }
-    for left in ["x.lrz", "x.rfn", "a.lrz"] {
-        assert!(!case.exists(left), "{left}");
+    for output in ["x.lrz", "x.rfn", "a.lrz"] {
+        assert!(!case.exists(output), "{output}");
     }
     case.ok("compress -q --format lrz x");
     case.fails("compress -q --format lrz x", 4);
@@ -246,9 +247,10 @@ fn what_cannot_be_written_is_told() {
     assert!(tar.windows(5).any(|part| part == b"first") && tar.len().is_multiple_of(512));
 }
 
-/// Archives that the installed lrzip writes now, with each back end, by file, as a test, from its start and by pipe.
+/// Archives of the installed lrzip, with each back end: decompressed, tested, read in part, and
+/// from pipes.
 #[test]
-fn what_lrzip_writes_here() {
+fn reads_archives_of_the_installed_lrzip() {
     if !has_lrzip() {
         return;
     }
@@ -277,20 +279,20 @@ fn what_lrzip_writes_here() {
         case.ok("test y.lrz");
         let range = case.ok("cat --range 1000000..1100000 y.lrz y").stdout;
         assert!(range == content[1_000_000..1_100_000], "{line}");
-        // By pipes at both ends, what a file holds and what lrzip writes to a pipe.
+        // Through pipes: an archive of a file, and one that lrzip writes to a pipe.
         let archive = case.read("y.lrz");
-        let opened = expect(case.pipe(REFRAIN, "decompress", &archive), 0, options).stdout;
-        assert!(opened == content, "lrzip {options} through a pipe");
+        let output = expect(case.pipe(REFRAIN, "decompress", &archive), 0, options).stdout;
+        assert!(output == content, "lrzip {options} through a pipe");
         let piped = case.pipe("lrzip", &format!("{options} -q"), &content);
         let piped = expect(piped, 0, options).stdout;
-        let opened = expect(case.pipe(REFRAIN, "decompress", &piped), 0, options).stdout;
-        assert!(opened == content, "lrzip {options} in a pipe");
+        let output = expect(case.pipe(REFRAIN, "decompress", &piped), 0, options).stdout;
+        assert!(output == content, "lrzip {options} in a pipe");
     }
 }
 
-/// The same with its encryption, which makes a key of a second's work each time.
+/// Encrypted archives of the installed lrzip. Each key derivation takes about a second.
 #[test]
-fn what_lrzip_encrypts_here() {
+fn reads_encrypted_archives_of_the_installed_lrzip() {
     if !has_lrzip() {
         return;
     }

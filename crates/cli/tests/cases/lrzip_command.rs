@@ -1,4 +1,4 @@
-//! The drop-in on its own: what it must do whether or not lrzip is there to compare with.
+//! The lrzip command, without a comparison with lrzip.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::support::{Case, REFRAIN, expect, mixture};
 
-/// A directory with all of lrzip's names in `bin`, and a file `x`.
+/// Returns a case with links of all programs in `bin` and a file `x`, and the content of `x`.
 fn case() -> (Case, Vec<u8>) {
     let case = Case::new();
     case.ok("generate lrzip-links bin");
@@ -23,7 +23,7 @@ fn run(case: &Case, line: &str, exit: i32) -> std::process::Output {
     expect(command.output().unwrap(), exit, line)
 }
 
-fn said(output: &std::process::Output) -> String {
+fn messages(output: &std::process::Output) -> String {
     [&output.stdout[..], &output.stderr]
         .concat()
         .escape_ascii()
@@ -31,7 +31,7 @@ fn said(output: &std::process::Output) -> String {
 }
 
 #[test]
-fn names_are_put_in_place_and_nothing_is_replaced() {
+fn links_are_created_and_no_file_is_replaced() {
     let (case, _) = case();
     let names = ["lrunzip", "lrz", "lrzcat", "lrzip", "lrztar", "lrzuntar"];
     for name in names {
@@ -53,13 +53,13 @@ fn names_are_put_in_place_and_nothing_is_replaced() {
 }
 
 #[test]
-fn every_back_end_by_file_and_by_pipe() {
+fn every_back_end_round_trips_by_file_and_pipe() {
     let (case, content) = case();
     let program = |name: &str| case.path("bin").join(name);
     for letter in ["--lzma", "-b", "-g", "-l", "-n"] {
         run(&case, &format!("lrzip {letter} -Q -o y.lrz x"), 0);
         run(&case, "lrzip -tQ y.lrz", 0);
-        let info = said(&run(&case, "lrzip -i y.lrz", 0));
+        let info = messages(&run(&case, "lrzip -i y.lrz", 0));
         let name = match letter {
             "--lzma" => "rzip + lzma",
             "-b" => "rzip + bzip2",
@@ -71,15 +71,15 @@ fn every_back_end_by_file_and_by_pipe() {
         run(&case, "lrunzip -Q -f -o z y.lrz", 0);
         assert!(case.read("z") == content, "{letter}");
         fs::remove_file(case.path("y.lrz")).unwrap();
-        let packed = case.pipe(program("lrzip"), &format!("{letter} -Q"), &content);
-        let packed = expect(packed, 0, letter).stdout;
-        let opened = expect(case.pipe(program("lrzcat"), "-Q", &packed), 0, letter);
-        assert!(opened.stdout == content, "{letter} by pipe");
+        let archive = case.pipe(program("lrzip"), &format!("{letter} -Q"), &content);
+        let archive = expect(archive, 0, letter).stdout;
+        let output = expect(case.pipe(program("lrzcat"), "-Q", &archive), 0, letter);
+        assert!(output.stdout == content, "{letter} by pipe");
     }
 }
 
 #[test]
-fn mode_and_time_survive_both_ways() {
+fn mode_and_time_are_restored_in_both_directions() {
     let (case, _) = case();
     fs::set_permissions(case.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
     let mode = |name: &str| fs::metadata(case.path(name)).unwrap().permissions().mode() & 0o777;
@@ -95,65 +95,65 @@ fn mode_and_time_survive_both_ways() {
 #[test]
 fn no_input_is_lost() {
     let (case, content) = case();
-    let good = |name: &str| assert!(case.read(name) == content, "{name}");
+    let assert_intact = |name: &str| assert!(case.read(name) == content, "{name}");
     // Names without the suffix, where lrzip deletes the input and then fails.
     run(&case, "lrzip -df x", 1);
     run(&case, "lrzip -dfD x", 1);
     run(&case, "lrz -df x", 1);
     run(&case, "lrzip -f -o x x", 1);
-    good("x");
-    // Outputs that are in the way, and archives that are damaged.
+    assert_intact("x");
+    // Outputs that already exist, and damaged archives.
     case.write("x.lrz", b"LRZI no archive");
     run(&case, "lrzip -D x", 1);
     run(&case, "lrz x", 1);
-    good("x");
+    assert_intact("x");
     run(&case, "lrzip -D -d -f x.lrz", 1);
     assert!(case.exists("x.lrz"));
-    good("x");
-    // A check makes nothing, so nothing may go for it.
+    assert_intact("x");
+    // A test creates no output, so it must not delete anything.
     run(&case, "lrzip -Q -o y.lrz x", 0);
     run(&case, "lrzip -t -D y.lrz", 0);
     run(&case, "lrz -t y.lrz", 0);
     run(&case, "lrzip -i -D y.lrz", 0);
-    // Nobody knows what becomes of a pipe's data.
+    // Standard output is not a file that could replace the input.
     run(&case, "lrzip -Q -D -o - x", 0);
     run(&case, "lrz -c x", 0);
-    good("x");
+    assert_intact("x");
     assert!(case.exists("y.lrz"));
-    // A link is not a file of its own.
+    // A symbolic link is not deleted.
     symlink(case.path("x"), case.path("link")).unwrap();
     run(&case, "lrzip -Q -D link", 0);
     assert!(case.exists("link"));
-    good("x");
-    // What was asked for.
+    assert_intact("x");
+    // Deletion on request.
     run(&case, "lrzip -Q -D -f x", 0);
     assert!(!case.exists("x"));
     run(&case, "lrz -d x.lrz", 0);
     assert!(!case.exists("x.lrz"));
-    good("x");
+    assert_intact("x");
 }
 
 #[test]
-fn a_configuration_file_in_the_current_directory_costs_no_data() {
+fn a_configuration_file_in_the_current_directory_causes_no_data_loss() {
     let (case, content) = case();
     case.write(
         "lrzip.conf",
         b"DELETEFILES = YES\nREPLACEFILE = YES\nCOMPRESSIONMETHOD = gzip\n",
     );
-    let text = said(&run(&case, "lrzip x", 0));
+    let text = messages(&run(&case, "lrzip x", 0));
     assert!(
         text.contains("Using configuration file ./lrzip.conf"),
         "{text}"
     );
-    assert!(text.contains("DELETEFILES is not taken"), "{text}");
+    assert!(text.contains("DELETEFILES is ignored"), "{text}");
     assert!(case.read("x") == content);
-    let info = said(&run(&case, "lrzip -i x.lrz", 0));
+    let info = messages(&run(&case, "lrzip -i x.lrz", 0));
     assert!(
         info.contains("rzip + gzip"),
-        "the rest of it counts: {info}"
+        "the rest of it is applied: {info}"
     );
     run(&case, "lrzip x", 1);
-    // The user's own file is believed.
+    // The file of the user is trusted.
     fs::remove_file(case.path("lrzip.conf")).unwrap();
     case.write(
         "home/.lrzip/lrzip.conf",
@@ -161,7 +161,7 @@ fn a_configuration_file_in_the_current_directory_costs_no_data() {
     );
     run(&case, "lrzip x", 0);
     assert!(!case.exists("x"));
-    // And not read at all if that is asked for.
+    // NOCONFIG disables it.
     let mut command = case.command(case.path("bin").join("lrzip"), "-dQ x.lrz");
     command
         .env("HOME", case.path("home"))
@@ -171,7 +171,7 @@ fn a_configuration_file_in_the_current_directory_costs_no_data() {
 }
 
 #[test]
-fn passwords_for_both_ciphers() {
+fn both_ciphers_accept_passwords() {
     let (case, content) = case();
     case.write("pw", b"secret\n");
     for cipher in ["", "--aes256"] {
@@ -180,12 +180,12 @@ fn passwords_for_both_ciphers() {
             &format!("lrzip -Q -f {cipher} --encrypt=secret -n x"),
             0,
         );
-        let info = said(&run(&case, "lrzip -i x.lrz", 0));
+        let info = messages(&run(&case, "lrzip -i x.lrz", 0));
         assert!(info.contains("Encrypted lrzip archive"), "{info}");
         run(&case, "lrzip -dQ -f --password-file pw -o y x.lrz", 0);
         assert!(case.read("y") == content);
     }
-    let text = said(&run(&case, "lrzip -t --encrypt=wrong x.lrz", 1));
+    let text = messages(&run(&case, "lrzip -t --encrypt=wrong x.lrz", 1));
     assert!(text.contains("password is wrong"), "{text}");
     run(&case, "lrzip -d -o - --encrypt=secret x.lrz", 0);
     let line = "-tq x.lrz";
@@ -204,26 +204,26 @@ fn passwords_for_both_ciphers() {
 }
 
 #[test]
-fn what_is_broken_stays_only_if_that_is_wanted() {
+fn incomplete_output_is_kept_only_on_request() {
     let (case, content) = case();
     run(&case, "lrzip -Q -n x", 0);
     let mut bad = case.read("x.lrz");
     *bad.last_mut().unwrap() ^= 1;
     case.write("bad.lrz", &bad);
-    let text = said(&run(&case, "lrzip -d bad.lrz", 1));
+    let text = messages(&run(&case, "lrzip -d bad.lrz", 1));
     assert!(text.contains("MD5"), "{text}");
     assert!(!case.exists("bad"));
     run(&case, "lrzip -d -K bad.lrz", 1);
-    assert!(case.read("bad") == content, "all of it was there");
+    assert!(case.read("bad") == content, "the content is complete");
     let cut = bad.len() / 2;
     case.write("cut.lrz", &bad[..cut]);
     run(&case, "lrzip -dK cut.lrz", 1);
-    let kept = case.read("cut");
-    assert!(kept.len() < content.len() && content.starts_with(&kept));
+    let partial = case.read("cut");
+    assert!(partial.len() < content.len() && content.starts_with(&partial));
 }
 
 #[test]
-fn directories_come_back() {
+fn directories_round_trip() {
     let (case, content) = case();
     case.write("t/a", b"first");
     case.write("t/s/b", &content);

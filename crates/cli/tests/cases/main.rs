@@ -13,8 +13,8 @@
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `lrzip` | archives of lrzip |
-//! | `lrzip_command` | the drop-in on its own |
-//! | `lrzip_twin` | the drop-in beside lrzip itself |
+//! | `lrzip_command` | the lrzip command without a comparison |
+//! | `lrzip_comparison` | the lrzip command compared with lrzip itself |
 
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
@@ -26,7 +26,7 @@ mod lrzip;
 #[cfg(feature = "lrzip")]
 mod lrzip_command;
 #[cfg(feature = "lrzip")]
-mod lrzip_twin;
+mod lrzip_comparison;
 mod messages;
 mod outcomes;
 mod reading;

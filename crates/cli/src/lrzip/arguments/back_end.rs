@@ -1,6 +1,6 @@
 //! The back ends: the codecs of the literals.
 
-/// What squeezes the literals.
+/// The codec of the literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackEnd {
     #[default]
@@ -13,8 +13,8 @@ pub enum BackEnd {
 }
 
 impl BackEnd {
-    /// As `COMPRESSIONMETHOD` names it.
-    pub fn of_config(name: &str) -> Option<BackEnd> {
+    /// Returns the back end that `COMPRESSIONMETHOD` names.
+    pub fn from_config(name: &str) -> Option<BackEnd> {
         match name.to_ascii_lowercase().as_str() {
             "lzma" => Some(BackEnd::Lzma),
             "bzip2" => Some(BackEnd::Bzip2),

@@ -1,8 +1,8 @@
-//! `lrzip.conf`: defaults that a file sets.
+//! `lrzip.conf`, the file of defaults.
 //!
-//! `KEY = VALUE` lines; blank ones and those that begin with `#` are none. Keys and values may be in any case, but
-//! `DELETEFILES` and `REPLACEFILE` may not (lrzip.conf(5)). Of a file in the current directory, which anybody may have put there,
-//! these two are not believed.
+//! A line is `KEY = VALUE`. Blank lines and lines that begin with `#` are ignored. Keys and values
+//! are case-insensitive except for `DELETEFILES` and `REPLACEFILE` (lrzip.conf(5)). These two are
+//! ignored in a file of the current directory, which another user may have created.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::number::leading_number;
 /// The name of the file.
 pub const FILE_NAME: &str = "lrzip.conf";
 
-/// What a file sets; `None` and false where it says nothing.
+/// The values that a file sets; `None` and false are the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     pub window: Option<i64>,
@@ -21,44 +21,44 @@ pub struct Config {
     pub is_unlimited: bool,
     pub back_end: Option<BackEnd>,
     pub skips_threshold: bool,
-    pub checks: bool,
+    pub verifies_output: bool,
     pub shows_hash: bool,
     pub output_directory: Option<PathBuf>,
-    /// How often `-v` would have been given.
+    /// The number of `-v` options that it stands for.
     pub verbosity: u8,
     pub hides_progress: bool,
     pub nice: Option<i32>,
     pub keeps_broken: bool,
-    pub deletes: bool,
+    pub deletes_sources: bool,
     pub overwrites: bool,
     pub temporary_directory: Option<OsString>,
     pub encrypts: bool,
-    /// What is to be told about the file.
-    pub remarks: Vec<String>,
+    /// Warnings about the file.
+    pub warnings: Vec<String>,
 }
 
-/// Where a file is looked for, in order, and whether what it says may cost data.
-pub fn places(home: Option<&Path>) -> Vec<(PathBuf, Trust)> {
-    let mut places = vec![(Path::new(".").join(FILE_NAME), Trust::Stranger)];
-    places.extend(home.map(|home| (home.join(".lrzip").join(FILE_NAME), Trust::Owner)));
-    places.push((Path::new("/etc/lrzip").join(FILE_NAME), Trust::Owner));
-    places
+/// Returns the paths of the file in order of preference, and whether each may cause data loss.
+pub fn search_paths(home: Option<&Path>) -> Vec<(PathBuf, Trust)> {
+    let mut paths = vec![(Path::new(".").join(FILE_NAME), Trust::Untrusted)];
+    paths.extend(home.map(|home| (home.join(".lrzip").join(FILE_NAME), Trust::Trusted)));
+    paths.push((Path::new("/etc/lrzip").join(FILE_NAME), Trust::Trusted));
+    paths
 }
 
-/// Who wrote a file.
+/// Whether a file may enable options that delete or overwrite files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// The user or the administrator.
-    Owner,
-    /// Whoever can write to the current directory.
-    Stranger,
+    /// The user or the administrator wrote it.
+    Trusted,
+    /// Any user who may write to the current directory could have written it.
+    Untrusted,
 }
 
 impl Config {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// What lrzip says of values that it refuses.
+    /// A message in lrzip's words for an invalid value.
     pub fn parse(text: &str, trust: Trust) -> Result<Config, String> {
         let mut config = Config::default();
         for line in text.lines().map(str::trim) {
@@ -82,7 +82,7 @@ impl Config {
                 _ => return Err("CONF.FILE error. Compression Level must between 1 and 9".into()),
             },
             "UNLIMITED" => self.is_unlimited = is_yes,
-            "COMPRESSIONMETHOD" => match BackEnd::of_config(value) {
+            "COMPRESSIONMETHOD" => match BackEnd::from_config(value) {
                 Some(back_end) => self.back_end = Some(back_end),
                 None => {
                     return Err(format!(
@@ -91,7 +91,7 @@ impl Config {
                 }
             },
             "LZOTEST" => self.skips_threshold = is_no,
-            "HASHCHECK" => self.checks = is_yes,
+            "HASHCHECK" => self.verifies_output = is_yes,
             "SHOWHASH" => self.shows_hash = is_yes,
             "OUTPUTDIRECTORY" => self.output_directory = Some(PathBuf::from(value)),
             "VERBOSITY" if value.eq_ignore_ascii_case("max") => self.verbosity = 2,
@@ -103,18 +103,18 @@ impl Config {
             },
             "KEEPBROKEN" => self.keeps_broken = is_yes,
             "DELETEFILES" | "REPLACEFILE" if key != key.to_ascii_uppercase() => {}
-            "DELETEFILES" | "REPLACEFILE" if value == "YES" && trust == Trust::Stranger => {
-                self.remarks.push(format!(
-                    "{FILE_NAME}: {key} is not taken from the current directory."
+            "DELETEFILES" | "REPLACEFILE" if value == "YES" && trust == Trust::Untrusted => {
+                self.warnings.push(format!(
+                    "{FILE_NAME}: {key} is ignored in a file of the current directory."
                 ));
             }
-            "DELETEFILES" => self.deletes = value == "YES",
+            "DELETEFILES" => self.deletes_sources = value == "YES",
             "REPLACEFILE" => self.overwrites = value == "YES",
             "TMPDIR" => self.temporary_directory = Some(value.into()),
             "ENCRYPT" => self.encrypts = is_yes,
-            // Of lrzip 0.7; it is what is done unless another cipher is asked for.
+            // An option of lrzip 0.7. It selects the default cipher of this program.
             "LEGACY_ENCRYPT" => {}
-            _ => self.remarks.push(format!(
+            _ => self.warnings.push(format!(
                 "{FILE_NAME}: Unrecognized parameter value, {key} = {value}. Continuing."
             )),
         }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Config {
-        Config::parse(text, Trust::Owner).unwrap()
+        Config::parse(text, Trust::Trusted).unwrap()
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
             }),
             ("LZOTEST = no", |c| c.skips_threshold),
             ("LZOTEST = YES", |c| !c.skips_threshold),
-            ("HASHCHECK = YES", |c| c.checks),
+            ("HASHCHECK = YES", |c| c.verifies_output),
             ("SHOWHASH = YES", |c| c.shows_hash),
             ("OUTPUTDIRECTORY = a b", |c| {
                 c.output_directory == Some("a b".into())
@@ -155,7 +155,7 @@ mod tests {
             ("SHOWPROGRESS = NO", |c| c.hides_progress),
             ("NICE = -3 # so", |c| c.nice == Some(-3)),
             ("KEEPBROKEN = YES", |c| c.keeps_broken),
-            ("DELETEFILES = YES", |c| c.deletes),
+            ("DELETEFILES = YES", |c| c.deletes_sources),
             ("REPLACEFILE = YES", |c| c.overwrites && !c.keeps_broken),
             ("TMPDIR = /x", |c| {
                 c.temporary_directory == Some("/x".into())
@@ -166,40 +166,40 @@ mod tests {
         for (text, is_set) in cases {
             let config = parse(text);
             assert!(is_set(&config), "{text}: {config:?}");
-            assert!(config.remarks.is_empty(), "{text}");
+            assert!(config.warnings.is_empty(), "{text}");
         }
     }
 
     #[test]
-    fn the_last_line_wins_and_what_is_unknown_is_told() {
+    fn the_last_line_wins_and_unknown_keys_cause_warnings() {
         assert_eq!(parse("# c\n\nNICE=3\nNICE=4\nword\n").nice, Some(4));
         assert_eq!(
-            parse("FOO = YES").remarks,
+            parse("FOO = YES").warnings,
             ["lrzip.conf: Unrecognized parameter value, FOO = YES. Continuing."]
         );
         for text in ["COMPRESSIONLEVEL = 0", "NICE = 20", "COMPRESSIONMETHOD = x"] {
-            assert!(Config::parse(text, Trust::Owner).is_err(), "{text}");
+            assert!(Config::parse(text, Trust::Trusted).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn data_is_not_lost_by_a_file_in_the_current_directory() {
+    fn a_file_in_the_current_directory_cannot_delete_or_overwrite() {
         for key in ["DELETEFILES", "REPLACEFILE"] {
             let text = format!("{key} = YES");
-            let config = Config::parse(&text, Trust::Stranger).unwrap();
-            assert!(!config.deletes && !config.overwrites);
-            assert_eq!(config.remarks.len(), 1);
+            let config = Config::parse(&text, Trust::Untrusted).unwrap();
+            assert!(!config.deletes_sources && !config.overwrites);
+            assert_eq!(config.warnings.len(), 1);
             // Key and value are case-sensitive.
             for text in [
                 format!("{key} = yes"),
                 format!("{} = YES", key.to_lowercase()),
             ] {
                 let config = parse(&text);
-                assert!(!config.deletes && !config.overwrites, "{text}");
+                assert!(!config.deletes_sources && !config.overwrites, "{text}");
             }
         }
-        let trusts = places(Some(Path::new("/h"))).into_iter();
+        let trusts = search_paths(Some(Path::new("/h"))).into_iter();
         let trusts: Vec<_> = trusts.map(|(_, trust)| trust).collect();
-        assert_eq!(trusts, [Trust::Stranger, Trust::Owner, Trust::Owner]);
+        assert_eq!(trusts, [Trust::Untrusted, Trust::Trusted, Trust::Trusted]);
     }
 }

@@ -1,13 +1,13 @@
-//! The one declaration of lrzip's options; parser, help and manual pages come from it.
+//! The table of lrzip's options, from which parser, help and manual pages are generated.
 //!
-//! The options are those of lrzip 0.651 and 0.7.1, learned from their manual pages and help. lrzip and lrz share the long names
-//! and differ in the letters: `lrz` has gzip's.
+//! The options are those of lrzip 0.651 and 0.7.1, according to their manual pages and help. lrzip
+//! and lrz share the long names and differ in the letters: those of `lrz` are gzip's.
 
 use super::program::Program;
 
-/// An option, whatever its spelling.
+/// An option, independent of its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum OptionId {
     Check,
     Stdout,
     Decompress,
@@ -53,18 +53,18 @@ pub enum Choice {
     Window,
 }
 
-/// What follows an option.
+/// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// Nothing.
+pub enum OptionValue {
+    /// It has none.
     Nothing,
-    /// A value: the rest of the word, or the next word.
-    Value(&'static str),
-    /// A value behind `=`, or nothing. The letter takes none.
+    /// It requires one: the rest of the argument, or the next argument.
+    Required(&'static str),
+    /// It may have one after `=`. The letter has none.
     Optional(&'static str),
 }
 
-/// Where the help lists an option.
+/// The section of the help that lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     General,
@@ -74,7 +74,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// In the order of the help.
+    /// All sections, in the order of the help.
     pub const ALL: [Section; 4] = [
         Section::General,
         Section::Output,
@@ -82,7 +82,7 @@ impl Section {
         Section::LowLevel,
     ];
 
-    /// As lrzip's help has it.
+    /// Returns the title in lrzip's help.
     pub fn title(self) -> &'static str {
         match self {
             Section::General => "General options",
@@ -96,19 +96,19 @@ impl Section {
 /// One option.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionRow {
-    pub choice: Choice,
-    /// Letters when the program is lrzip, lrunzip, lrzcat, lrztar or lrzuntar.
+    pub id: OptionId,
+    /// Its letters in lrzip, lrunzip, lrzcat, lrztar and lrzuntar.
     lrzip: &'static str,
-    /// Letters when it is lrz.
+    /// Its letters in lrz.
     lrz: &'static str,
     pub long: &'static str,
-    pub takes: Takes,
+    pub takes: OptionValue,
     pub section: Section,
     pub help: &'static str,
 }
 
 impl OptionRow {
-    /// The letters that this program has for it.
+    /// Returns its letters in this program.
     pub fn letters(&self, program: Program) -> &'static str {
         match program {
             Program::Lrz => self.lrz,
@@ -116,21 +116,22 @@ impl OptionRow {
         }
     }
 
-    /// Whether the program's help shows it: under a letter, or because it is a word in both.
+    /// Whether the help of the program lists it: it has a letter there, or no letter in any
+    /// program.
     pub fn is_shown(&self, program: Program) -> bool {
         !self.letters(program).is_empty() || (self.lrzip.is_empty() && self.lrz.is_empty())
     }
 }
 
 const fn row(
-    choice: Choice,
+    id: OptionId,
     (lrzip, lrz, long): (&'static str, &'static str, &'static str),
-    takes: Takes,
+    takes: OptionValue,
     section: Section,
     help: &'static str,
 ) -> OptionRow {
     OptionRow {
-        choice,
+        id,
         lrzip,
         lrz,
         long,
@@ -142,294 +143,294 @@ const fn row(
 
 /// All options, in the order of the help.
 pub const OPTIONS: &[OptionRow] = {
-    use Choice as C;
+    use OptionId as Id;
+    use OptionValue::{Nothing, Optional, Required};
     use Section::{Compression, General, LowLevel, Output};
-    use Takes::{Nothing, Optional, Value};
     &[
         row(
-            C::Stdout,
+            Id::Stdout,
             ("", "c", "stdout"),
             Nothing,
             General,
             "Write to standard output",
         ),
         row(
-            C::Check,
+            Id::Check,
             ("cC", "C", "check"),
             Nothing,
             General,
-            "Read the file again that was written, and compare its MD5",
+            "Read the written file again and compare its MD5",
         ),
         row(
-            C::Decompress,
+            Id::Decompress,
             ("d", "d", "decompress"),
             Nothing,
             General,
             "Decompress",
         ),
         row(
-            C::Encrypt,
+            Id::Encrypt,
             ("e", "e", "encrypt"),
             Optional("PASSWORD"),
             General,
-            "Encrypt with a password, which is asked for (-e) or given (--encrypt=PASSWORD); also the password for reading",
+            "Encrypt with a password from a prompt (-e) or from the option (--encrypt=PASSWORD); also the password for reading",
         ),
         row(
-            C::LegacyEncrypt,
+            Id::LegacyEncrypt,
             ("E", "", "legacy-encrypt"),
             Nothing,
             General,
-            "Encrypt so that lrzip 0.6 can read it (AES-128-CBC)",
+            "Encrypt with the cipher of lrzip 0.6 (AES-128-CBC)",
         ),
         row(
-            C::Aes256,
+            Id::Aes256,
             ("", "", "aes256"),
             Nothing,
             General,
-            "With -e, encrypt with AES-256-GCM, which lrzip reads from 0.7 on (Refrain's)",
+            "With -e, encrypt with AES-256-GCM, which lrzip 0.7 can read (Refrain only)",
         ),
         row(
-            C::PasswordFile,
+            Id::PasswordFile,
             ("", "", "password-file"),
-            Value("FILE"),
+            Required("FILE"),
             General,
-            "Read the password from the first line of FILE (Refrain's)",
+            "Read the password from the first line of FILE (Refrain only)",
         ),
         row(
-            C::PasswordFd,
+            Id::PasswordFd,
             ("", "", "password-fd"),
-            Value("N"),
+            Required("N"),
             General,
-            "Read the password from an open file descriptor (Refrain's)",
+            "Read the password from an open file descriptor (Refrain only)",
         ),
         row(
-            C::Help,
+            Id::Help,
             ("h?", "h?", "help"),
             Nothing,
             General,
             "Show this help",
         ),
         row(
-            C::Hash,
+            Id::Hash,
             ("H", "H", "hash"),
             Nothing,
             General,
             "Show the MD5 of the content",
         ),
         row(
-            C::Info,
+            Id::Info,
             ("i", "i", "info"),
             Nothing,
             General,
-            "Show what an archive is made of; -v and -vv show more",
+            "Show the structure of an archive; -v and -vv show more",
         ),
         row(
-            C::License,
+            Id::License,
             ("", "L", "license"),
             Nothing,
             General,
             "Show version and licence",
         ),
         row(
-            C::Progress,
+            Id::Progress,
             ("P", "P", "progress"),
             Nothing,
             General,
             "Show progress",
         ),
         row(
-            C::Quiet,
+            Id::Quiet,
             ("q", "", "quiet"),
             Nothing,
             General,
             "Do not show progress",
         ),
         row(
-            C::VeryQuiet,
+            Id::VeryQuiet,
             ("Q", "", "very-quiet"),
             Nothing,
             General,
-            "Show errors only",
+            "Print errors only",
         ),
         row(
-            C::Recursive,
+            Id::Recursive,
             ("r", "r", "recursive"),
             Nothing,
             General,
-            "Take every file below the directories that are given",
+            "Process all files below the given directories",
         ),
         row(
-            C::Test,
+            Id::Test,
             ("t", "t", "test"),
             Nothing,
             General,
-            "Check archives and write nothing",
+            "Test archives without writing anything",
         ),
         row(
-            C::Verbose,
+            Id::Verbose,
             ("v", "v", "verbose"),
             Nothing,
             General,
-            "Tell more; twice: tell most",
+            "Print more messages; twice prints most",
         ),
         row(
-            C::Version,
+            Id::Version,
             ("V", "V", "version"),
             Nothing,
             General,
             "Show the version",
         ),
         row(
-            C::Delete,
+            Id::Delete,
             ("D", "", "delete"),
             Nothing,
             Output,
-            "Delete each source when its output is in place",
+            "Delete each source when its output is complete",
         ),
         row(
-            C::Force,
+            Id::Force,
             ("f", "f", "force"),
             Nothing,
             Output,
             "Overwrite existing files, read and write terminals",
         ),
         row(
-            C::Keep,
+            Id::Keep,
             ("", "k", "keep"),
             Nothing,
             Output,
-            "Keep sources, which lrz deletes otherwise",
+            "Keep sources, which lrz deletes by default",
         ),
         row(
-            C::KeepBroken,
+            Id::KeepBroken,
             ("Kk", "K", "keep-broken"),
             Nothing,
             Output,
             "Keep output that is damaged or incomplete",
         ),
         row(
-            C::Outfile,
+            Id::Outfile,
             ("o", "o", "outfile"),
-            Value("FILE"),
+            Required("FILE"),
             Output,
             "Write to FILE; '-' is standard output",
         ),
         row(
-            C::Outdir,
+            Id::Outdir,
             ("O", "O", "outdir"),
-            Value("DIR"),
+            Required("DIR"),
             Output,
             "Write to files in DIR",
         ),
         row(
-            C::Suffix,
+            Id::Suffix,
             ("S", "S", "suffix"),
-            Value("SUFFIX"),
+            Required("SUFFIX"),
             Output,
             "Suffix of archives (default '.lrz')",
         ),
         row(
-            C::Lzma,
+            Id::Lzma,
             ("", "", "lzma"),
             Nothing,
             Compression,
             "Compress with LZMA (default)",
         ),
         row(
-            C::Bzip2,
+            Id::Bzip2,
             ("b", "b", "bzip2"),
             Nothing,
             Compression,
             "Compress with bzip2",
         ),
         row(
-            C::Gzip,
+            Id::Gzip,
             ("g", "g", "gzip"),
             Nothing,
             Compression,
             "Compress with zlib",
         ),
         row(
-            C::Lzo,
+            Id::Lzo,
             ("l", "l", "lzo"),
             Nothing,
             Compression,
             "Compress with LZO, the fastest",
         ),
         row(
-            C::NoCompress,
+            Id::NoCompress,
             ("n", "n", "no-compress"),
             Nothing,
             Compression,
-            "Only take out repeats, for another compressor to go on",
+            "Only remove repeats, as input for another compressor",
         ),
         row(
-            C::Zpaq,
+            Id::Zpaq,
             ("z", "z", "zpaq"),
             Nothing,
             Compression,
             "Compress with ZPAQ, the densest and slowest",
         ),
         row(
-            C::Level,
+            Id::Level,
             ("L", "", "level"),
-            Value("LEVEL"),
+            Required("LEVEL"),
             LowLevel,
             "Level, 1 to 9 (default 7); with lrz -1 to -9",
         ),
-        row(C::Fast, ("", "", "fast"), Nothing, LowLevel, "Level 1"),
-        row(C::Best, ("", "", "best"), Nothing, LowLevel, "Level 9"),
+        row(Id::Fast, ("", "", "fast"), Nothing, LowLevel, "Level 1"),
+        row(Id::Best, ("", "", "best"), Nothing, LowLevel, "Level 9"),
         row(
-            C::Nice,
+            Id::Nice,
             ("N", "N", "nice-level"),
-            Value("VALUE"),
+            Required("VALUE"),
             LowLevel,
             "Nice value, -20 to 19 (default 19, 0 with lrz)",
         ),
         row(
-            C::Threads,
+            Id::Threads,
             ("p", "p", "threads"),
-            Value("N"),
+            Required("N"),
             LowLevel,
             "Threads (default: one per processor)",
         ),
         row(
-            C::Maxram,
+            Id::Maxram,
             ("m", "m", "maxram"),
-            Value("SIZE"),
+            Required("SIZE"),
             LowLevel,
-            "Memory that may be used, in hundreds of MiB",
+            "Memory limit, in hundreds of MiB",
         ),
         row(
-            C::Threshold,
+            Id::Threshold,
             ("T", "T", "threshold"),
             Nothing,
             LowLevel,
-            "Compress blocks too that LZ4 finds incompressible",
+            "Also compress blocks that LZ4 finds incompressible",
         ),
         row(
-            C::Unlimited,
+            Id::Unlimited,
             ("U", "U", "unlimited"),
             Nothing,
             LowLevel,
             "Window as large as the file",
         ),
         row(
-            C::Window,
+            Id::Window,
             ("w", "w", "window"),
-            Value("SIZE"),
+            Required("SIZE"),
             LowLevel,
             "Window, in hundreds of MiB",
         ),
         row(
-            C::Ultra,
+            Id::Ultra,
             ("u", "", "ultra"),
             Nothing,
             LowLevel,
             "Densest settings of the back end (lrzip 0.7)",
         ),
         row(
-            C::Filter,
+            Id::Filter,
             ("", "", "filter"),
             Optional("FILTER"),
             LowLevel,
@@ -443,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_the_manual_names_every_option() {
+    fn the_documentation_lists_every_option() {
         let table = include_str!("../../../../../docs/lrzip-command.md");
         for row in OPTIONS {
             let long = format!("`--{}", row.long);
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spelling_means_two_things() {
+    fn spellings_are_unique() {
         for program in [Program::Lrzip, Program::Lrz] {
             let mut letters: Vec<char> = OPTIONS
                 .iter()

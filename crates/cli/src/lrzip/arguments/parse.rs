@@ -1,87 +1,89 @@
-//! Words into options, as `getopt_long` of GNU has it: options may stand behind files, letters may be joined, long names may be
-//! cut off where that is unambiguous.
+//! Parses a command line as `getopt_long` of GNU does: options may follow files, letters may be
+//! combined, and long names may be abbreviated where that is unambiguous.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap_lex::{ParsedArg, RawArgs, ShortFlags};
 
-use super::options::{Choice, OPTIONS, OptionRow, Takes};
+use super::options::{OPTIONS, OptionId, OptionRow, OptionValue};
 use super::program::Program;
 
-/// An option that was given.
+/// An option of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    pub choice: Choice,
-    /// What follows it.
+pub struct ParsedOption {
+    pub id: OptionId,
+    /// Its value.
     pub value: Option<OsString>,
 }
 
-/// A command line, in order.
+/// A parsed command line, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
-    pub options: Vec<Given>,
+pub struct CommandLine {
+    pub options: Vec<ParsedOption>,
     pub files: Vec<PathBuf>,
 }
 
-/// Splits `arguments`, the program's name first. The complaint is worded as GNU's.
-pub fn words(program: Program, arguments: &[OsString]) -> Result<Words, String> {
+/// Parses `arguments`, which begin with the name of the program. Errors have the wording of GNU.
+pub fn parse_command_line(program: Program, arguments: &[OsString]) -> Result<CommandLine, String> {
     let raw = RawArgs::new(arguments);
     let mut cursor = raw.cursor();
     raw.next_os(&mut cursor);
-    let mut words = Words::default();
+    let mut command_line = CommandLine::default();
     let mut is_escaped = false;
-    while let Some(word) = raw.next(&mut cursor) {
-        if is_escaped || word.is_stdio() || !is_option(&word) {
-            words.files.push(word.to_value_os().into());
-        } else if word.is_escape() {
+    while let Some(argument) = raw.next(&mut cursor) {
+        if is_escaped || argument.is_stdio() || !is_option(&argument) {
+            command_line.files.push(argument.to_value_os().into());
+        } else if argument.is_escape() {
             is_escaped = true;
         } else {
-            let mut next_word = || raw.next_os(&mut cursor).map(OsStr::to_os_string);
-            match (word.to_long(), word.to_short()) {
+            let mut next_argument = || raw.next_os(&mut cursor).map(OsStr::to_os_string);
+            match (argument.to_long(), argument.to_short()) {
                 (Some((name, value)), _) => {
-                    words
+                    command_line
                         .options
-                        .push(long(program, name, value, &mut next_word)?);
+                        .push(long(program, name, value, &mut next_argument)?);
                 }
-                (None, Some(letters)) => short(program, letters, &mut next_word, &mut words)?,
-                (None, None) => words.files.push(word.to_value_os().into()),
+                (None, Some(letters)) => {
+                    short(program, letters, &mut next_argument, &mut command_line)?
+                }
+                (None, None) => command_line.files.push(argument.to_value_os().into()),
             }
         }
     }
-    Ok(words)
+    Ok(command_line)
 }
 
-fn is_option(word: &ParsedArg) -> bool {
-    word.to_value_os().as_encoded_bytes().starts_with(b"-")
+fn is_option(argument: &ParsedArg) -> bool {
+    argument.to_value_os().as_encoded_bytes().starts_with(b"-")
 }
 
 fn long(
     program: Program,
     name: Result<&str, &OsStr>,
     value: Option<&OsStr>,
-    next_word: &mut dyn FnMut() -> Option<OsString>,
-) -> Result<Given, String> {
+    next_argument: &mut dyn FnMut() -> Option<OsString>,
+) -> Result<ParsedOption, String> {
     let name = name.map_err(|name| unknown(program, &name.to_string_lossy()))?;
     let row = find_long(program, name)?;
     let value = match (row.takes, value) {
-        (Takes::Nothing, Some(_)) => {
+        (OptionValue::Nothing, Some(_)) => {
             let text = format!("option '--{}' doesn't allow an argument", row.long);
-            return Err(complaint(program, &text));
+            return Err(error_message(program, &text));
         }
-        (Takes::Value(_), None) => Some(next_word().ok_or_else(|| {
-            complaint(
+        (OptionValue::Required(_), None) => Some(next_argument().ok_or_else(|| {
+            error_message(
                 program,
                 &format!("option '--{}' requires an argument", row.long),
             )
         })?),
         (_, value) => value.map(OsStr::to_os_string),
     };
-    let choice = row.choice;
-    Ok(Given { choice, value })
+    let id = row.id;
+    Ok(ParsedOption { id, value })
 }
 
-/// The option of this name, or the only one whose name begins so.
+/// Returns the option of this name, or the only one whose name has this prefix.
 fn find_long(program: Program, name: &str) -> Result<&'static OptionRow, String> {
     if let Some(row) = OPTIONS.iter().find(|row| row.long == name) {
         return Ok(row);
@@ -99,7 +101,7 @@ fn find_long(program: Program, name: &str) -> Result<&'static OptionRow, String>
                 "option '--{name}' is ambiguous; possibilities:{}",
                 names.collect::<String>()
             );
-            Err(complaint(program, &text))
+            Err(error_message(program, &text))
         }
     }
 }
@@ -107,14 +109,14 @@ fn find_long(program: Program, name: &str) -> Result<&'static OptionRow, String>
 fn short(
     program: Program,
     mut letters: ShortFlags,
-    next_word: &mut dyn FnMut() -> Option<OsString>,
-    words: &mut Words,
+    next_argument: &mut dyn FnMut() -> Option<OsString>,
+    command_line: &mut CommandLine,
 ) -> Result<(), String> {
     while let Some(letter) = letters.next_flag() {
-        let letter = letter.map_err(|_| complaint(program, "invalid option"))?;
+        let letter = letter.map_err(|_| error_message(program, "invalid option"))?;
         if let ('1'..='9', Program::Lrz) = (letter, program) {
-            words.options.push(Given {
-                choice: Choice::Level,
+            command_line.options.push(ParsedOption {
+                id: OptionId::Level,
                 value: Some(letter.to_string().into()),
             });
             continue;
@@ -122,31 +124,31 @@ fn short(
         let row = OPTIONS
             .iter()
             .find(|row| row.letters(program).contains(letter))
-            .ok_or_else(|| complaint(program, &format!("invalid option -- '{letter}'")))?;
+            .ok_or_else(|| error_message(program, &format!("invalid option -- '{letter}'")))?;
         let value = match row.takes {
-            Takes::Nothing | Takes::Optional(_) => None,
-            Takes::Value(_) => Some(
+            OptionValue::Nothing | OptionValue::Optional(_) => None,
+            OptionValue::Required(_) => Some(
                 letters
                     .next_value_os()
                     .map(OsStr::to_os_string)
-                    .or_else(&mut *next_word)
+                    .or_else(&mut *next_argument)
                     .ok_or_else(|| {
                         let text = format!("option requires an argument -- '{letter}'");
-                        complaint(program, &text)
+                        error_message(program, &text)
                     })?,
             ),
         };
-        let choice = row.choice;
-        words.options.push(Given { choice, value });
+        let id = row.id;
+        command_line.options.push(ParsedOption { id, value });
     }
     Ok(())
 }
 
 fn unknown(program: Program, name: &str) -> String {
-    complaint(program, &format!("unrecognized option '--{name}'"))
+    error_message(program, &format!("unrecognized option '--{name}'"))
 }
 
-fn complaint(program: Program, text: &str) -> String {
+fn error_message(program: Program, text: &str) -> String {
     format!("{}: {text}", program.name())
 }
 
@@ -154,75 +156,75 @@ fn complaint(program: Program, text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Words, String> {
+    fn parse(line: &str) -> Result<CommandLine, String> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let program = Program::of(line.split(' ').next().unwrap()).unwrap();
-        words(program, &arguments)
+        let program = Program::from_name(line.split(' ').next().unwrap()).unwrap();
+        parse_command_line(program, &arguments)
     }
 
-    fn given(line: &str) -> Vec<(Choice, Option<String>)> {
+    fn given(line: &str) -> Vec<(OptionId, Option<String>)> {
         let text = |value: OsString| value.into_string().unwrap();
         let options = parse(line).unwrap().options.into_iter();
         options
-            .map(|given| (given.choice, given.value.map(text)))
+            .map(|given| (given.id, given.value.map(text)))
             .collect()
     }
 
     #[test]
-    fn letters_join_and_options_may_come_last() {
+    fn letters_combine_and_options_may_follow_files() {
         assert_eq!(
             given("lrzip -qfw2 x -L 9 --outf=y"),
             [
-                (Choice::Quiet, None),
-                (Choice::Force, None),
-                (Choice::Window, Some("2".into())),
-                (Choice::Level, Some("9".into())),
-                (Choice::Outfile, Some("y".into())),
+                (OptionId::Quiet, None),
+                (OptionId::Force, None),
+                (OptionId::Window, Some("2".into())),
+                (OptionId::Level, Some("9".into())),
+                (OptionId::Outfile, Some("y".into())),
             ]
         );
         assert_eq!(given("lrzip -N -5")[0].1.as_deref(), Some("-5"));
         assert_eq!(given("lrzip -N-5")[0].1.as_deref(), Some("-5"));
         assert_eq!(given("lrzip -o -")[0].1.as_deref(), Some("-"));
-        let words = parse("lrzip x -- -y - -q").unwrap();
-        assert!(words.options.is_empty());
+        let command_line = parse("lrzip x -- -y - -q").unwrap();
+        assert!(command_line.options.is_empty());
         assert_eq!(
-            words.files,
+            command_line.files,
             ["x", "-y", "-", "-q"].map(PathBuf::from).to_vec()
         );
         assert_eq!(parse("lrzip - -").unwrap().files.len(), 2);
     }
 
     #[test]
-    fn the_password_stands_behind_the_sign_only() {
+    fn the_password_must_follow_an_equals_sign() {
         assert_eq!(
             given("lrzip --encrypt=a=b"),
-            [(Choice::Encrypt, Some("a=b".into()))]
+            [(OptionId::Encrypt, Some("a=b".into()))]
         );
-        assert_eq!(given("lrzip --encrypt x"), [(Choice::Encrypt, None)]);
+        assert_eq!(given("lrzip --encrypt x"), [(OptionId::Encrypt, None)]);
         assert_eq!(
             given("lrzip -ef x"),
-            [(Choice::Encrypt, None), (Choice::Force, None)]
+            [(OptionId::Encrypt, None), (OptionId::Force, None)]
         );
     }
 
     #[test]
-    fn lrz_has_letters_of_its_own() {
+    fn lrz_has_its_own_letters() {
         assert_eq!(
             given("lrz -9cL"),
             [
-                (Choice::Level, Some("9".into())),
-                (Choice::Stdout, None),
-                (Choice::License, None)
+                (OptionId::Level, Some("9".into())),
+                (OptionId::Stdout, None),
+                (OptionId::License, None)
             ]
         );
-        assert_eq!(given("lrzip -c"), [(Choice::Check, None)]);
+        assert_eq!(given("lrzip -c"), [(OptionId::Check, None)]);
         assert!(parse("lrzip -9").is_err());
         assert!(parse("lrz -q").is_err());
     }
 
     #[test]
-    fn complaints_are_worded_as_gnus() {
-        for (line, complaint) in [
+    fn errors_have_the_wording_of_gnu() {
+        for (line, message) in [
             ("lrzip --foo", "lrzip: unrecognized option '--foo'"),
             ("lrzip -y", "lrzip: invalid option -- 'y'"),
             ("lrz -0", "lrz: invalid option -- '0'"),
@@ -240,13 +242,17 @@ mod tests {
                 "lrzip: option '--lz' is ambiguous; possibilities: '--lzma' '--lzo'",
             ),
         ] {
-            assert_eq!(parse(line).unwrap_err(), complaint, "{line}");
+            assert_eq!(parse(line).unwrap_err(), message, "{line}");
         }
     }
 
     #[test]
-    fn the_long_threshold_takes_nothing() {
-        let words = parse("lrzip --threshold x").unwrap();
-        assert_eq!(words.files, [PathBuf::from("x")], "lrzip swallows it");
+    fn the_long_threshold_has_no_value() {
+        let command_line = parse("lrzip --threshold x").unwrap();
+        assert_eq!(
+            command_line.files,
+            [PathBuf::from("x")],
+            "lrzip takes x as its value"
+        );
     }
 }

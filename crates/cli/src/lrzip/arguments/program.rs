@@ -1,6 +1,6 @@
-//! The names that the drop-in answers to.
+//! The programs of lrzip, selected by name.
 
-/// A program of lrzip's.
+/// A program of lrzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// Compresses, and with `-d` decompresses.
@@ -9,16 +9,16 @@ pub enum Program {
     Lrunzip,
     /// Decompresses to standard output.
     Lrzcat,
-    /// lrzip with the habits of gzip: quiet, and sources go.
+    /// lrzip with the conventions of gzip: quiet, and sources are deleted.
     Lrz,
-    /// Packs a directory.
+    /// Archives a directory.
     Lrztar,
-    /// Unpacks one.
+    /// Extracts a directory.
     Lrzuntar,
 }
 
 impl Program {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Program; 6] = [
         Program::Lrzip,
         Program::Lrunzip,
@@ -28,7 +28,7 @@ impl Program {
         Program::Lrzuntar,
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Program::Lrzip => "lrzip",
@@ -40,14 +40,14 @@ impl Program {
         }
     }
 
-    /// The program of this name.
-    pub fn of(name: &str) -> Option<Program> {
+    /// Returns the program of this name.
+    pub fn from_name(name: &str) -> Option<Program> {
         Program::ALL
             .into_iter()
             .find(|program| program.name() == name)
     }
 
-    /// What it is for, in a line.
+    /// Returns its purpose in one line.
     pub fn about(self) -> &'static str {
         match self {
             Program::Lrzip => {
@@ -56,14 +56,14 @@ impl Program {
             Program::Lrunzip => "Decompress .lrz archives",
             Program::Lrzcat => "Decompress .lrz archives to standard output",
             Program::Lrz => {
-                "lrzip with the habits of gzip: quiet, and sources are deleted when their output is in place"
+                "lrzip with the conventions of gzip: quiet, and each source is deleted when its output is complete"
             }
-            Program::Lrztar => "Pack a directory into a .tar.lrz archive",
-            Program::Lrzuntar => "Unpack a .tar.lrz archive",
+            Program::Lrztar => "Archive a directory as .tar.lrz",
+            Program::Lrzuntar => "Extract a .tar.lrz archive",
         }
     }
 
-    /// Whether it works on directories as tar streams.
+    /// Whether it processes directories as tar streams.
     pub fn is_tar(self) -> bool {
         matches!(self, Program::Lrztar | Program::Lrzuntar)
     }

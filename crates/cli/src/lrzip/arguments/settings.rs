@@ -1,4 +1,4 @@
-//! What the options and the configuration file say together, before files are looked at.
+//! The settings of a run: options and configuration file combined, before any file is accessed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use super::back_end::BackEnd;
 use super::config::Config;
 use super::number::leading_number;
-use super::options::Choice;
-use super::parse::Given;
+use super::options::OptionId;
+use super::parse::ParsedOption;
 use super::program::Program;
 
-/// What is done.
+/// The action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Compress,
@@ -19,84 +19,84 @@ pub enum Action {
     Info,
 }
 
-/// Where the password comes from.
+/// The source of the password.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Password {
-    /// Asked for, if an archive turns out to be encrypted.
+    /// A prompt, if an archive is encrypted.
     #[default]
     WhenNeeded,
-    /// `-e`.
-    Asked,
-    /// `--encrypt=PASSWORD`.
+    /// A prompt (`-e`).
+    Prompt,
+    /// The value of `--encrypt=PASSWORD`.
     Given(OsString),
-    /// `--password-file`, `--password-fd`.
+    /// The file of `--password-file` or `--password-fd`.
     File(PathBuf),
 }
 
-/// How much is told.
+/// Which messages are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verbosity {
-    /// Only errors.
+    /// Only errors are printed.
     pub is_silent: bool,
-    /// Progress is shown.
+    /// Progress is displayed.
     pub has_progress: bool,
-    /// 0 to 2: how much more.
-    pub more: u8,
+    /// The number of `-v` options, at most 2.
+    pub level: u8,
 }
 
-/// Everything that was asked for.
+/// All settings of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub action: Action,
     pub is_recursive: bool,
     /// `-o`.
     pub outfile: Option<PathBuf>,
-    /// lrzcat, and `lrz -c`: to standard output unless `-o` says otherwise.
-    pub is_cat: bool,
+    /// Write to standard output unless `-o` is given: lrzcat and `lrz -c`.
+    pub to_stdout: bool,
     pub outdir: Option<PathBuf>,
     pub suffix: OsString,
-    /// Overwrite, and use terminals.
+    /// Overwrite files, and read and write terminals.
     pub force: bool,
-    pub deletes: bool,
+    pub deletes_sources: bool,
     pub keeps_broken: bool,
-    pub checks: bool,
+    pub verifies_output: bool,
     pub shows_hash: bool,
     pub verbosity: Verbosity,
     pub back_end: BackEnd,
     pub level: u8,
-    /// Hundreds of MiB.
+    /// In units of 100 MiB.
     pub window: Option<u64>,
     pub is_unlimited: bool,
     pub skips_threshold: bool,
     pub is_ultra: bool,
     pub nice: i32,
     pub threads: Option<usize>,
-    /// Hundreds of MiB.
+    /// In units of 100 MiB.
     pub maxram: Option<u64>,
     pub encrypts: bool,
-    /// AES-256-GCM; else what lrzip 0.6 reads.
+    /// Use AES-256-GCM instead of the cipher of lrzip 0.6.
     pub is_aes256: bool,
     pub password: Password,
-    /// Warnings that do not stop the work.
-    pub remarks: Vec<String>,
+    /// Warnings to print before the work.
+    pub warnings: Vec<String>,
 }
 
-/// Bytes in one unit of `-m` and `-w`.
+/// The unit of `-m` and `-w` in bytes.
 pub const HUNDRED_MIB: u64 = 100 << 20;
 
-/// The level unless another is asked for.
+/// The default level.
 const LEVEL: u8 = 7;
 
-/// The nice value of lrzip, and that of lrz.
+/// The default nice values of lrzip and lrz.
 const NICE: i32 = 19;
 const NICE_LRZ: i32 = 0;
 
-/// The suffix of archives.
+/// The default suffix of archives.
 const SUFFIX: &str = ".lrz";
 
 impl Settings {
-    /// What a program does when nothing says otherwise.
-    fn new(program: Program) -> Settings {
+    /// The defaults of a program.
+    fn defaults(program: Program) -> Settings {
         let is_lrz = program == Program::Lrz;
         Settings {
             action: match program {
@@ -105,18 +105,18 @@ impl Settings {
             },
             is_recursive: false,
             outfile: None,
-            is_cat: program == Program::Lrzcat,
+            to_stdout: program == Program::Lrzcat,
             outdir: None,
             suffix: SUFFIX.into(),
             force: false,
-            deletes: is_lrz,
+            deletes_sources: is_lrz,
             keeps_broken: false,
-            checks: false,
+            verifies_output: false,
             shows_hash: false,
             verbosity: Verbosity {
                 is_silent: is_lrz,
                 has_progress: !is_lrz,
-                more: 0,
+                level: 0,
             },
             back_end: BackEnd::default(),
             level: LEVEL,
@@ -130,29 +130,33 @@ impl Settings {
             encrypts: false,
             is_aes256: false,
             password: Password::default(),
-            remarks: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
-    /// What `config` and then `options`, in their order, say.
+    /// Applies `config` and then `options`, in their order, to the defaults.
     ///
     /// # Errors
-    /// A value that makes no sense, in lrzip's words; lrzip ends with 1 then.
-    pub fn of(program: Program, config: &Config, options: &[Given]) -> Result<Settings, String> {
-        let mut settings = Settings::new(program);
-        settings.configure(config);
+    /// A message in lrzip's words for an invalid value; lrzip exits with code 1.
+    pub fn new(
+        program: Program,
+        config: &Config,
+        options: &[ParsedOption],
+    ) -> Result<Settings, String> {
+        let mut settings = Settings::defaults(program);
+        settings.apply_config(config);
         let mut back_ends = 0;
         for given in options {
-            back_ends += u32::from(settings.take(given)?);
+            back_ends += u32::from(settings.apply_option(given)?);
         }
         if back_ends > 1 {
             return Err("Can only use one of -l, -b, -g, -z or -n".into());
         }
-        settings.settle(config, options)?;
+        settings.resolve_conflicts(config, options)?;
         Ok(settings)
     }
 
-    fn configure(&mut self, config: &Config) {
+    fn apply_config(&mut self, config: &Config) {
         self.window = config
             .window
             .and_then(|window| u64::try_from(window).ok().filter(|&window| window > 0));
@@ -160,140 +164,144 @@ impl Settings {
         self.is_unlimited = config.is_unlimited;
         self.back_end = config.back_end.unwrap_or_default();
         self.skips_threshold = config.skips_threshold;
-        self.checks = config.checks;
+        self.verifies_output = config.verifies_output;
         self.shows_hash = config.shows_hash;
         self.outdir.clone_from(&config.output_directory);
-        self.verbosity.more = config.verbosity;
+        self.verbosity.level = config.verbosity;
         self.verbosity.has_progress &= !config.hides_progress;
         self.nice = config.nice.unwrap_or(self.nice);
         self.keeps_broken = config.keeps_broken;
-        self.deletes |= config.deletes;
+        self.deletes_sources |= config.deletes_sources;
         self.force = config.overwrites;
         self.encrypts = config.encrypts;
-        self.remarks.clone_from(&config.remarks);
+        self.warnings.clone_from(&config.warnings);
     }
 
-    /// Takes one option. Returns whether it is one of the letters that name a back end.
-    fn take(&mut self, given: &Given) -> Result<bool, String> {
+    /// Applies one option. Returns whether it is one of the letters that select a back end.
+    fn apply_option(&mut self, given: &ParsedOption) -> Result<bool, String> {
         let value = given.value.as_deref();
         let text = || value.unwrap_or_default().to_string_lossy();
         let path = || PathBuf::from(value.unwrap_or_default());
-        match given.choice {
-            Choice::Check => self.checks = true,
-            Choice::Stdout => self.is_cat = true,
-            Choice::Decompress => self.action = Action::Decompress,
-            Choice::Encrypt => {
+        match given.id {
+            OptionId::Check => self.verifies_output = true,
+            OptionId::Stdout => self.to_stdout = true,
+            OptionId::Decompress => self.action = Action::Decompress,
+            OptionId::Encrypt => {
                 self.encrypts = true;
                 match value {
                     Some(password) => self.password = Password::Given(password.to_owned()),
                     None if self.password == Password::WhenNeeded => {
-                        self.password = Password::Asked
+                        self.password = Password::Prompt
                     }
                     None => {}
                 }
             }
-            Choice::LegacyEncrypt => self.is_aes256 = false,
-            Choice::Aes256 => self.is_aes256 = true,
-            Choice::PasswordFile | Choice::PasswordFd => {
+            OptionId::LegacyEncrypt => self.is_aes256 = false,
+            OptionId::Aes256 => self.is_aes256 = true,
+            OptionId::PasswordFile | OptionId::PasswordFd => {
                 self.encrypts = true;
-                self.password = Password::File(match given.choice {
-                    Choice::PasswordFd => Path::new("/dev/fd").join(path()),
+                self.password = Password::File(match given.id {
+                    OptionId::PasswordFd => Path::new("/dev/fd").join(path()),
                     _ => path(),
                 });
             }
-            Choice::Hash => self.shows_hash = true,
-            Choice::Info => self.action = Action::Info,
-            Choice::Test => self.action = Action::Test,
-            Choice::Recursive => self.is_recursive = true,
-            Choice::Quiet => self.verbosity.has_progress = false,
-            Choice::VeryQuiet => {
+            OptionId::Hash => self.shows_hash = true,
+            OptionId::Info => self.action = Action::Info,
+            OptionId::Test => self.action = Action::Test,
+            OptionId::Recursive => self.is_recursive = true,
+            OptionId::Quiet => self.verbosity.has_progress = false,
+            OptionId::VeryQuiet => {
                 self.verbosity.has_progress = false;
                 self.verbosity.is_silent = true;
             }
-            Choice::Progress => self.verbosity.speak(),
-            Choice::Verbose if self.verbosity.has_progress => {
-                self.verbosity.more = (self.verbosity.more + 1).min(2);
+            OptionId::Progress => self.verbosity.enable_messages(),
+            OptionId::Verbose if self.verbosity.has_progress => {
+                self.verbosity.level = (self.verbosity.level + 1).min(2);
             }
-            Choice::Verbose => self.verbosity.speak(),
-            Choice::Delete => self.deletes = true,
-            Choice::Keep => self.deletes = false,
-            Choice::KeepBroken => self.keeps_broken = true,
-            Choice::Force => self.force = true,
-            Choice::Outfile => self.outfile = Some(path()),
-            Choice::Outdir => self.outdir = Some(path()),
-            Choice::Suffix if self.outfile.is_some() => {
+            OptionId::Verbose => self.verbosity.enable_messages(),
+            OptionId::Delete => self.deletes_sources = true,
+            OptionId::Keep => self.deletes_sources = false,
+            OptionId::KeepBroken => self.keeps_broken = true,
+            OptionId::Force => self.force = true,
+            OptionId::Outfile => self.outfile = Some(path()),
+            OptionId::Outdir => self.outdir = Some(path()),
+            OptionId::Suffix if self.outfile.is_some() => {
                 let text = "Specified output filename already, can't specify an extension.";
                 return Err(text.into());
             }
-            Choice::Suffix => self.suffix = value.unwrap_or_default().to_owned(),
-            Choice::Lzma => self.back_end = BackEnd::Lzma,
-            Choice::Bzip2 => return Ok(self.squeeze(BackEnd::Bzip2)),
-            Choice::Gzip => return Ok(self.squeeze(BackEnd::Gzip)),
-            Choice::Lzo => return Ok(self.squeeze(BackEnd::Lzo)),
-            Choice::NoCompress => return Ok(self.squeeze(BackEnd::None)),
-            Choice::Zpaq => return Ok(self.squeeze(BackEnd::Zpaq)),
-            Choice::Level => self.level = level(&text())?,
-            Choice::Fast => self.level = 1,
-            Choice::Best => self.level = 9,
-            Choice::Nice => self.nice = nice(&text())?,
-            Choice::Threads => self.threads = Some(threads(&text())?),
-            Choice::Maxram => self.maxram = maxram(&text())?,
-            Choice::Threshold => self.skips_threshold = true,
-            Choice::Ultra => self.is_ultra = true,
-            Choice::Filter => self
-                .remarks
-                .push("Filters are not used for what is written here.".into()),
-            Choice::Unlimited => self.is_unlimited = true,
-            Choice::Window => self.window = Some(window(&text())?),
-            // These end the run before there are settings.
-            Choice::Help | Choice::Version | Choice::License => {}
+            OptionId::Suffix => self.suffix = value.unwrap_or_default().to_owned(),
+            OptionId::Lzma => self.back_end = BackEnd::Lzma,
+            OptionId::Bzip2 => return Ok(self.select_back_end(BackEnd::Bzip2)),
+            OptionId::Gzip => return Ok(self.select_back_end(BackEnd::Gzip)),
+            OptionId::Lzo => return Ok(self.select_back_end(BackEnd::Lzo)),
+            OptionId::NoCompress => return Ok(self.select_back_end(BackEnd::None)),
+            OptionId::Zpaq => return Ok(self.select_back_end(BackEnd::Zpaq)),
+            OptionId::Level => self.level = level(&text())?,
+            OptionId::Fast => self.level = 1,
+            OptionId::Best => self.level = 9,
+            OptionId::Nice => self.nice = nice(&text())?,
+            OptionId::Threads => self.threads = Some(threads(&text())?),
+            OptionId::Maxram => self.maxram = maxram(&text())?,
+            OptionId::Threshold => self.skips_threshold = true,
+            OptionId::Ultra => self.is_ultra = true,
+            OptionId::Filter => self
+                .warnings
+                .push("Filters are not supported for compression.".into()),
+            OptionId::Unlimited => self.is_unlimited = true,
+            OptionId::Window => self.window = Some(window(&text())?),
+            // These end the run before settings are computed.
+            OptionId::Help | OptionId::Version | OptionId::License => {}
         }
         Ok(false)
     }
 
-    fn squeeze(&mut self, back_end: BackEnd) -> bool {
+    fn select_back_end(&mut self, back_end: BackEnd) -> bool {
         self.back_end = back_end;
         true
     }
 
-    /// Options that exclude each other.
-    fn settle(&mut self, config: &Config, options: &[Given]) -> Result<(), String> {
-        let has = |choice| options.iter().any(|given| given.choice == choice);
-        if self.outdir.is_some() && has(Choice::Outfile) {
+    /// Handles options that exclude each other.
+    fn resolve_conflicts(
+        &mut self,
+        config: &Config,
+        options: &[ParsedOption],
+    ) -> Result<(), String> {
+        let has = |id| options.iter().any(|given| given.id == id);
+        if self.outdir.is_some() && has(OptionId::Outfile) {
             return Err(match config.output_directory {
                 Some(_) => "Cannot have -o and -O together".into(),
                 None => "Cannot have options -o and -O together".into(),
             });
         }
-        if self.verbosity.more > 0 && !self.verbosity.has_progress {
-            self.remarks
+        if self.verbosity.level > 0 && !self.verbosity.has_progress {
+            self.warnings
                 .push("Cannot have -v and -q options. -v wins.".into());
-            self.verbosity.speak();
+            self.verbosity.enable_messages();
         }
         if self.is_unlimited && self.window.is_some() {
-            self.remarks
+            self.warnings
                 .push("If -U used, cannot specify a window size with -w.".into());
             self.window = None;
         }
-        // Whoever wants the file checked wants to know against what.
-        self.shows_hash |= self.checks;
-        if self.checks && matches!(self.action, Action::Compress | Action::Test) {
-            self.remarks
+        // A check prints the digest that it compares.
+        self.shows_hash |= self.verifies_output;
+        if self.verifies_output && matches!(self.action, Action::Compress | Action::Test) {
+            self.warnings
                 .push("Can only check file written on decompression.".into());
-            self.checks = false;
+            self.verifies_output = false;
         }
         Ok(())
     }
 }
 
 impl Verbosity {
-    fn speak(&mut self) {
+    fn enable_messages(&mut self) {
         self.has_progress = true;
         self.is_silent = false;
     }
 }
 
-/// A number with nothing behind it.
+/// Parses a number that is followed by nothing.
 fn number(text: &str, what: &str) -> Result<i64, String> {
     match leading_number(text) {
         (number, "") => Ok(number),
@@ -325,7 +333,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// 0 is as if nothing was said: lrzip fails at everything with it.
+/// Parses `-m`. 0 selects the default; lrzip fails with it.
 fn maxram(text: &str) -> Result<Option<u64>, String> {
     match u64::try_from(number(text, "ramsize")?) {
         Ok(hundreds) => Ok((hundreds > 0).then_some(hundreds)),

@@ -1,20 +1,20 @@
-//! What command lines mean, as a table.
+//! The settings that command lines result in, as tables.
 
 use std::ffi::OsString;
 
 use super::back_end::BackEnd;
 use super::config::{Config, Trust};
 use super::number::leading_number;
-use super::parse::words;
+use super::parse::parse_command_line;
 use super::program::Program;
 use super::settings::{Action, Password, Settings};
 
 fn settings_with(config: &str, line: &str) -> Result<Settings, String> {
     let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-    let program = Program::of(line.split(' ').next().unwrap()).unwrap();
-    let words = words(program, &arguments).unwrap();
-    let config = Config::parse(config, Trust::Owner).unwrap();
-    Settings::of(program, &config, &words.options)
+    let program = Program::from_name(line.split(' ').next().unwrap()).unwrap();
+    let command_line = parse_command_line(program, &arguments).unwrap();
+    let config = Config::parse(config, Trust::Trusted).unwrap();
+    Settings::new(program, &config, &command_line.options)
 }
 
 fn settings(line: &str) -> Settings {
@@ -22,42 +22,42 @@ fn settings(line: &str) -> Settings {
 }
 
 #[test]
-fn the_defaults_are_lrzips() {
+fn defaults_match_lrzip() {
     let lrzip = settings("lrzip x");
     assert_eq!(lrzip.action, Action::Compress);
     assert_eq!((lrzip.level, lrzip.nice), (7, 19));
     assert_eq!(lrzip.back_end, BackEnd::Lzma);
     assert_eq!(lrzip.suffix, ".lrz");
-    assert!(!lrzip.deletes && !lrzip.force && !lrzip.keeps_broken);
+    assert!(!lrzip.deletes_sources && !lrzip.force && !lrzip.keeps_broken);
     assert!(lrzip.verbosity.has_progress && !lrzip.verbosity.is_silent);
     assert_eq!(
         (lrzip.threads, lrzip.maxram, lrzip.window),
         (None, None, None)
     );
     let lrz = settings("lrz x");
-    assert!(lrz.deletes && lrz.verbosity.is_silent);
+    assert!(lrz.deletes_sources && lrz.verbosity.is_silent);
     assert_eq!(lrz.nice, 0);
     assert_eq!(settings("lrunzip x").action, Action::Decompress);
-    assert!(settings("lrzcat x").is_cat && settings("lrzcat x").outfile.is_none());
+    assert!(settings("lrzcat x").to_stdout && settings("lrzcat x").outfile.is_none());
     assert_eq!(settings("lrzuntar x").action, Action::Decompress);
 }
 
 #[test]
-fn every_option_has_its_meaning() {
+fn every_option_sets_its_field() {
     type Holds = fn(&Settings) -> bool;
     let cases: &[(&str, Holds)] = &[
         ("lrzip -d x", |s| s.action == Action::Decompress),
         ("lrzip -t x", |s| s.action == Action::Test),
         ("lrzip -d -i x", |s| s.action == Action::Info),
         ("lrzip -i -d x", |s| s.action == Action::Decompress),
-        ("lrzip -dc x", |s| s.checks),
-        ("lrzip -dC x", |s| s.checks),
-        ("lrz -dC x", |s| s.checks),
-        ("lrz -c x", |s| s.is_cat),
-        ("lrz -k x", |s| !s.deletes),
+        ("lrzip -dc x", |s| s.verifies_output),
+        ("lrzip -dC x", |s| s.verifies_output),
+        ("lrz -dC x", |s| s.verifies_output),
+        ("lrz -c x", |s| s.to_stdout),
+        ("lrz -k x", |s| !s.deletes_sources),
         ("lrzip -H x", |s| s.shows_hash),
         ("lrzip -r x", |s| s.is_recursive),
-        ("lrzip -D x", |s| s.deletes),
+        ("lrzip -D x", |s| s.deletes_sources),
         ("lrzip -f x", |s| s.force),
         ("lrzip -K x", |s| s.keeps_broken),
         ("lrzip -k x", |s| s.keeps_broken),
@@ -84,7 +84,7 @@ fn every_option_has_its_meaning() {
         ("lrzip -w 2 x", |s| s.window == Some(2)),
         ("lrzip -u x", |s| s.is_ultra),
         ("lrzip -e x", |s| {
-            s.encrypts && s.password == Password::Asked
+            s.encrypts && s.password == Password::Prompt
         }),
         ("lrzip --encrypt=pw x", |s| {
             s.encrypts && s.password == Password::Given("pw".into())
@@ -105,33 +105,33 @@ fn every_option_has_its_meaning() {
         let settings = settings(line);
         assert!(holds(&settings), "{line}: {settings:?}");
         assert!(
-            settings.remarks.is_empty(),
+            settings.warnings.is_empty(),
             "{line}: {:?}",
-            settings.remarks
+            settings.warnings
         );
     }
 }
 
 #[test]
-fn the_voice_follows_the_order() {
-    let voice = |line: &str| {
+fn verbosity_depends_on_the_order_of_options() {
+    let verbosity = |line: &str| {
         let verbosity = settings(line).verbosity;
-        (verbosity.is_silent, verbosity.has_progress, verbosity.more)
+        (verbosity.is_silent, verbosity.has_progress, verbosity.level)
     };
-    assert_eq!(voice("lrzip -q x"), (false, false, 0));
-    assert_eq!(voice("lrzip -Q x"), (true, false, 0));
-    assert_eq!(voice("lrzip -v x"), (false, true, 1));
-    assert_eq!(voice("lrzip -vvv x"), (false, true, 2));
-    assert_eq!(voice("lrzip -q -v x"), (false, true, 0));
-    assert_eq!(voice("lrzip -vq x"), (false, true, 1));
-    assert_eq!(voice("lrz -v x"), (false, true, 0));
-    assert_eq!(voice("lrz -P x"), (false, true, 0));
-    assert_eq!(settings("lrzip -vq x").remarks.len(), 1);
+    assert_eq!(verbosity("lrzip -q x"), (false, false, 0));
+    assert_eq!(verbosity("lrzip -Q x"), (true, false, 0));
+    assert_eq!(verbosity("lrzip -v x"), (false, true, 1));
+    assert_eq!(verbosity("lrzip -vvv x"), (false, true, 2));
+    assert_eq!(verbosity("lrzip -q -v x"), (false, true, 0));
+    assert_eq!(verbosity("lrzip -vq x"), (false, true, 1));
+    assert_eq!(verbosity("lrz -v x"), (false, true, 0));
+    assert_eq!(verbosity("lrz -P x"), (false, true, 0));
+    assert_eq!(settings("lrzip -vq x").warnings.len(), 1);
 }
 
 #[test]
-fn refused_in_lrzips_words() {
-    for (line, words) in [
+fn errors_have_lrzips_wording() {
+    for (line, message) in [
         ("lrzip -L 0 x", "Invalid compression level (must be 1-9)"),
         ("lrzip -L a x", "Invalid compression level (must be 1-9)"),
         (
@@ -155,7 +155,7 @@ fn refused_in_lrzips_words() {
             "Cannot have options -o and -O together",
         ),
     ] {
-        assert_eq!(settings_with("", line).unwrap_err(), words, "{line}");
+        assert_eq!(settings_with("", line).unwrap_err(), message, "{line}");
     }
     assert!(settings_with("", "lrzip -o a -S b x").is_err());
     assert!(settings_with("", "lrzip -S b -o a x").is_ok());
@@ -164,7 +164,7 @@ fn refused_in_lrzips_words() {
 }
 
 #[test]
-fn the_command_line_goes_before_the_file() {
+fn the_command_line_overrides_the_configuration_file() {
     let config = "COMPRESSIONMETHOD = gzip\nCOMPRESSIONLEVEL = 3\nNICE = 5\nWINDOW = 4";
     let both = |line| settings_with(config, line).unwrap();
     let plain = both("lrzip x");
@@ -175,7 +175,7 @@ fn the_command_line_goes_before_the_file() {
     assert_eq!(both("lrzip -L 8 x").level, 8);
     let unlimited = both("lrzip -U x");
     assert_eq!(unlimited.window, None);
-    assert_eq!(unlimited.remarks.len(), 1);
+    assert_eq!(unlimited.warnings.len(), 1);
     assert_eq!(
         settings_with("WINDOW = -3", "lrzip x").unwrap().window,
         None,
@@ -184,26 +184,26 @@ fn the_command_line_goes_before_the_file() {
 }
 
 #[test]
-fn filters_are_taken_and_told() {
+fn filters_are_accepted_with_a_warning() {
     for line in ["lrzip --filter x", "lrzip --filter=delta2 x"] {
-        assert_eq!(settings(line).remarks.len(), 1, "{line}");
+        assert_eq!(settings(line).warnings.len(), 1, "{line}");
     }
 }
 
 #[test]
-fn checks_are_for_decompression() {
+fn check_applies_to_decompression_only() {
     for line in ["lrzip -c x", "lrzip -tc x"] {
         let settings = settings(line);
-        assert!(!settings.checks);
+        assert!(!settings.verifies_output);
         assert_eq!(
-            settings.remarks,
+            settings.warnings,
             ["Can only check file written on decompression."]
         );
     }
 }
 
 #[test]
-fn numbers_end_where_they_end() {
+fn leading_number_parses_the_longest_prefix() {
     assert_eq!(leading_number("12k"), (12, "k"));
     assert_eq!(leading_number("-3 # c"), (-3, " # c"));
     assert_eq!(leading_number("x"), (0, "x"));

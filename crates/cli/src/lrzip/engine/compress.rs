@@ -1,4 +1,4 @@
-//! The default: content into an archive of lrzip.
+//! The default action: compresses content into an archive of lrzip.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,87 +7,96 @@ use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, L
 use refrain::storage::Sink;
 use refrain::{Content, Level, MEMORY_BYTES_MIN, MemberInput};
 
-use super::context::Job;
-use super::input::Input;
+use super::context::RunContext;
+use super::input::InputFile;
 use super::password;
-use super::sinks::KeepingBroken;
+use super::sinks::KeepBrokenSink;
 use crate::failure::Failure;
 use crate::files;
 use crate::lrzip::arguments::back_end::BackEnd;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
-use crate::lrzip::error::Failed;
-use crate::lrzip::plan::Output;
+use crate::lrzip::error::RunError;
+use crate::lrzip::plan::OutputTarget;
 use crate::lrzip::report::rates::speed;
 use crate::paths::{self, NewFile};
 
-/// The level that `-u` stands for.
+/// The level that `-u` selects.
 const ULTRA_LEVEL: u8 = 9;
 
 /// Compresses one file, or standard input.
-pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
+pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
     let path = match output {
-        Output::File(path) => path,
+        OutputTarget::File(path) => path,
         _ => Path::new("standard output"),
     };
-    if let (Output::File(path), None) = (output, &job.settings.outfile) {
-        job.voice
-            .say(&format!("Output filename is: {}", path.display()));
+    if let (OutputTarget::File(path), None) = (output, &context.settings.outfile) {
+        context
+            .console
+            .print_line(&format!("Output filename is: {}", path.display()));
     }
     let name = input.metadata.as_ref().map(|_| input.path.display());
     let prefix = name.map(|name| format!("{name} - ")).unwrap_or_default();
     let content = match &input.metadata {
         Some(_) => Content::Source(files::source(input.path)?),
-        None => Content::Stream(files::stdin_stream(&job.session)?),
+        None => Content::Stream(files::stdin_stream(&context.session)?),
     };
     let started = Instant::now();
-    let summary = open_sink(job, input, output)
-        .and_then(|sink| pack(job, content, sink, &paths::label(input.path)))
-        .map_err(|failure| job.failed(path, failure))?;
-    tell(job, &summary, &prefix, started);
+    let summary = open_sink(context, input, output)
+        .and_then(|sink| write_archive(context, content, sink, &paths::label(input.path)))
+        .map_err(|failure| context.run_error(path, failure))?;
+    print_result(context, &summary, &prefix, started);
     Ok(())
 }
 
-/// Tells what was made, in lrzip's words.
-pub fn tell(job: &Job, summary: &LrzipSummary, prefix: &str, started: Instant) {
-    if job.settings.shows_hash || job.voice.more() >= 2 {
-        job.voice.say(&format!("MD5: {}", summary.md5));
+/// Prints the result in lrzip's words.
+pub fn print_result(context: &RunContext, summary: &LrzipSummary, prefix: &str, started: Instant) {
+    if context.settings.shows_hash || context.console.level() >= 2 {
+        context.console.print_line(&format!("MD5: {}", summary.md5));
     }
     let ratio = summary.content_bytes as f64 / summary.archive_bytes.max(1) as f64;
     let rate = speed(summary.content_bytes, started);
-    job.voice.say(&format!(
+    context.console.print_line(&format!(
         "{prefix}Compression Ratio: {ratio:.3}. Average Compression Speed: {rate}."
     ));
 }
 
-/// Where the archive goes.
-fn open_sink(job: &Job, input: &Input, output: &Output) -> Result<Box<dyn Sink>, Failure> {
+/// Opens the output.
+fn open_sink(
+    context: &RunContext,
+    input: &InputFile,
+    output: &OutputTarget,
+) -> Result<Box<dyn Sink>, Failure> {
     match output {
-        Output::File(path) => file_sink(job, path, input),
-        // Whether a terminal may have it was settled before.
+        OutputTarget::File(path) => file_sink(context, path, input),
+        // Writing to a terminal has been checked before.
         _ => files::stdout_sink(),
     }
 }
 
-/// A new archive: as private and as old as the file it is made of.
-pub fn file_sink(job: &Job, path: &Path, input: &Input) -> Result<Box<dyn Sink>, Failure> {
-    paths::check_free(path, job.settings.force)?;
-    let only = input.metadata.as_ref().filter(|found| found.is_file());
+/// Creates an archive with the mode and the modification time of its source.
+pub fn file_sink(
+    context: &RunContext,
+    path: &Path,
+    input: &InputFile,
+) -> Result<Box<dyn Sink>, Failure> {
+    paths::check_free(path, context.settings.force)?;
+    let source = input.metadata.as_ref().filter(|found| found.is_file());
     let new = NewFile {
-        overwrite: job.settings.force,
-        mode: only.and_then(paths::mode),
-        modified: only.and_then(paths::modified),
-        synced: job.settings.deletes,
+        overwrite: context.settings.force,
+        mode: source.and_then(paths::mode),
+        modified: source.and_then(paths::modified),
+        synced: context.settings.deletes_sources,
     };
     let sink = files::file_sink(path, new)?;
-    Ok(match job.settings.keeps_broken {
-        true => Box::new(KeepingBroken::new(sink)),
+    Ok(match context.settings.keeps_broken {
+        true => Box::new(KeepBrokenSink::new(sink)),
         false => sink,
     })
 }
 
-/// Makes the archive.
-pub fn pack(
-    job: &Job,
+/// Writes the archive.
+pub fn write_archive(
+    context: &RunContext,
     content: Content,
     mut sink: Box<dyn Sink>,
     label: &str,
@@ -99,10 +108,10 @@ pub fn pack(
         modified: None,
         content,
     };
-    let meter = job.meter(label);
-    let mut options = options(job.settings, job.threads());
-    if job.settings.encrypts {
-        options.encryption = Some(encryption(job.settings, is_stdin_data));
+    let meter = context.meter(label);
+    let mut options = options(context.settings, context.threads());
+    if context.settings.encrypts {
+        options.encryption = Some(encryption(context.settings, is_stdin_data));
     }
     refrain::lrzip::compress_lrzip(member, sink.as_mut(), &options, &meter)
         .map_err(|error| Failure::engine(label, error))
@@ -118,7 +127,7 @@ fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {
     }
 }
 
-/// The engine's options, but for encryption.
+/// Returns the options of the engine without encryption.
 fn options(settings: &Settings, threads: usize) -> LrzipOptions {
     let bytes = |hundreds: u64| hundreds.saturating_mul(HUNDRED_MIB);
     LrzipOptions {
@@ -150,15 +159,15 @@ mod tests {
 
     use super::*;
     use crate::lrzip::arguments::config::Config;
-    use crate::lrzip::arguments::parse::words;
+    use crate::lrzip::arguments::parse::parse_command_line;
     use crate::lrzip::arguments::program::Program;
 
     #[test]
-    fn options_reach_the_engine() {
+    fn options_are_passed_to_the_engine() {
         let options = |line: &str| {
             let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let words = words(Program::Lrzip, &arguments).unwrap();
-            let settings = Settings::of(Program::Lrzip, &Config::default(), &words.options);
+            let command_line = parse_command_line(Program::Lrzip, &arguments).unwrap();
+            let settings = Settings::new(Program::Lrzip, &Config::default(), &command_line.options);
             options(&settings.unwrap(), 3)
         };
         let plain = options("lrzip x");

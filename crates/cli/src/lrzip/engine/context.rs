@@ -1,4 +1,4 @@
-//! What all files of a run share.
+//! The context that all files of a run share.
 
 use std::fs;
 use std::io;
@@ -6,64 +6,64 @@ use std::path::Path;
 
 use refrain::ReadOptions;
 
-use super::input::Input;
+use super::input::InputFile;
 use crate::args::OutputArgs;
 use crate::args::resources::ThreadArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
-use crate::lrzip::error::Failed;
-use crate::lrzip::report::console::Voice;
+use crate::lrzip::error::RunError;
+use crate::lrzip::report::console::Console;
 use crate::report::Meter;
 use crate::session::Session;
 
-/// What all files of a run share.
-pub struct Job<'a> {
+/// The context that all files of a run share.
+pub struct RunContext<'a> {
     pub program: Program,
     pub settings: &'a Settings,
-    pub voice: Voice,
+    pub console: Console,
     pub session: Session,
 }
 
-impl Job<'_> {
+impl RunContext<'_> {
     /// Starts a run.
-    pub fn start(program: Program, settings: &Settings, is_stdout: bool) -> Job<'_> {
+    pub fn start(program: Program, settings: &Settings, is_stdout: bool) -> RunContext<'_> {
         let niceness = rustix::process::setpriority_process(None, settings.nice);
-        // Only the administrator may raise a priority; lrzip goes on without a word, too.
+        // Only the administrator may raise a priority. lrzip ignores the failure, too.
         let _ = niceness;
-        Job {
+        RunContext {
             program,
             settings,
-            voice: Voice::new(settings.verbosity, is_stdout),
+            console: Console::new(settings.verbosity, is_stdout),
             session: Session::start(program.name()),
         }
     }
 
-    /// Refuses an output in a directory that is not there, before any work.
-    pub fn check_directory_of(&self, path: &Path) -> Result<(), Failed> {
+    /// Checks before any work that the directory of an output exists.
+    pub fn check_directory_of(&self, path: &Path) -> Result<(), RunError> {
         let parent = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
         match parent.map(fs::metadata) {
-            Some(Err(error)) => Err(self.failed(path, Failure::Storage(error))),
+            Some(Err(error)) => Err(self.run_error(path, Failure::Storage(error))),
             _ => Ok(()),
         }
     }
 
-    /// Deletes a file that was read.
-    pub fn delete_source(&self, input: &Input) -> Result<(), Failed> {
-        let Some(read) = &input.metadata else {
+    /// Deletes a source that was processed.
+    pub fn delete_source(&self, input: &InputFile) -> Result<(), RunError> {
+        let Some(metadata) = &input.metadata else {
             return Ok(());
         };
-        if let Some(why_not) = files::remove_source(input.path, read)? {
-            self.voice
-                .warn(&format!("{}: {why_not}", input.path.display()));
+        if let Some(reason) = files::remove_source(input.path, metadata)? {
+            self.console
+                .warn(&format!("{}: {reason}", input.path.display()));
         }
         Ok(())
     }
 
-    /// How the engine reads.
+    /// Returns the options for reading archives.
     pub fn read_options(&self, is_stdin_data: bool) -> ReadOptions {
         let memory_bytes = self
             .settings
@@ -71,7 +71,8 @@ impl Job<'_> {
             .map(|hundreds| hundreds.saturating_mul(HUNDRED_MIB));
         ReadOptions {
             threads: self.threads(),
-            // A smaller budget would refuse what lrzip reads, which takes whatever an archive needs. Small archives need little.
+            // With a smaller budget, archives would be refused that lrzip reads, because lrzip
+            // allocates whatever an archive needs. Small archives need little.
             memory_bytes: memory_bytes
                 .unwrap_or(0)
                 .max(ReadOptions::default().memory_bytes),
@@ -79,46 +80,47 @@ impl Job<'_> {
         }
     }
 
-    /// How many threads work, never 0. (lrzip starts up to twice as many as `-p` says.)
+    /// Returns the number of threads, at least 1. (lrzip starts up to twice as many as `-p`
+    /// states.)
     pub fn threads(&self) -> usize {
         let threads = self.settings.threads.unwrap_or(0);
         ThreadArgs { threads }.count()
     }
 
-    /// How files are made.
+    /// Returns the options for writing files.
     pub fn output_args(&self) -> OutputArgs {
         OutputArgs {
             force: self.settings.force,
-            // Sources are deleted when their output has reached the disk.
-            rm: self.settings.deletes,
+            // A source is deleted only after its output has been synchronized to the disk.
+            rm: self.settings.deletes_sources,
             ..OutputArgs::default()
         }
     }
 
-    /// A watch for one file.
+    /// Starts the progress display of one file.
     pub fn meter(&self, label: &str) -> Meter<'_> {
-        Meter::start(label, &self.voice.report(), &self.session)
+        Meter::start(label, &self.console.progress_args(), &self.session)
     }
 
-    /// A failure about `path` that ends the run.
-    pub fn failed(&self, path: &Path, failure: Failure) -> Failed {
+    /// Converts a failure about `path` into the error of the run.
+    pub fn run_error(&self, path: &Path, failure: Failure) -> RunError {
         match failure {
-            _ if self.session.is_cancelled() => Failed::Told,
-            failure if failure.is_broken_pipe() => Failed::Told,
+            _ if self.session.is_cancelled() => RunError::Reported,
+            failure if failure.is_broken_pipe() => RunError::Reported,
             Failure::Exists { file } => {
-                Failed::Because(format!("Failed to create {file}\nFile exists"))
+                RunError::Message(format!("Failed to create {file}\nFile exists"))
             }
-            Failure::Storage(error) => Failed::Because(format!(
+            Failure::Storage(error) => RunError::Message(format!(
                 "Failed to create {}\n{}",
                 path.display(),
                 error_text(&error)
             )),
-            failure => Failed::Because(failure.to_string()),
+            failure => RunError::Message(failure.to_string()),
         }
     }
 }
 
-/// What the operating system calls the commonest errors, which scripts may look for.
+/// Returns the system's text for the most frequent errors, which scripts may parse.
 fn error_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "No such file or directory".into(),

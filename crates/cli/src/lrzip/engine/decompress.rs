@@ -1,4 +1,4 @@
-//! `-d` and `-t`: content out of archives, checked; with `-t` nothing is written.
+//! `-d` and `-t`: decompresses and checks content. `-t` writes nothing.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -11,113 +11,123 @@ use refrain::{
     Dialect, DigestAlgorithm, DigestHasher, DigestValue, Member, MemberStart, ReadOptions, Targets,
 };
 
-use super::context::Job;
-use super::input::Input;
-use super::sinks::{Hashing, KeepingBroken, Md5Cell};
+use super::context::RunContext;
+use super::input::InputFile;
+use super::sinks::{HashingSink, KeepBrokenSink, Md5Cell};
 use crate::failure::Failure;
 use crate::files;
-use crate::lrzip::error::Failed;
-use crate::lrzip::plan::Output;
+use crate::lrzip::error::RunError;
+use crate::lrzip::plan::OutputTarget;
 use crate::lrzip::report::rates::speed;
 use crate::paths;
 use crate::restore::{Placement, Restore};
 
-/// What is said of files that begin otherwise.
-const NO_ARCHIVE_TEXT: &str = "Not an lrzip file";
+/// The error for files with another beginning.
+const NOT_AN_ARCHIVE_TEXT: &str = "Not an lrzip file";
 
-/// Bytes of a file that are hashed at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// The number of bytes of a file that are hashed at a time.
+const READ_BYTES: usize = 1 << 20;
 
-/// Where content goes, and what is learned of it.
-struct Content {
+/// The target of the content, and what is known about it.
+struct ContentTarget {
     /// `None` with `-t`.
     restore: Option<Restore>,
     keeps_broken: bool,
-    /// Set when it has passed, if it is to be hashed.
+    /// The MD5 of the content, if it is computed here. It is set at the end of the content.
     hashes: Option<Md5Cell>,
     member: Option<Member>,
 }
 
 /// Decompresses or tests one archive.
-pub fn run(job: &Job, input: &Input, output: &Output) -> Result<(), Failed> {
+pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
     let path = match output {
-        Output::Nowhere => return content(job, input, None, input.path, ""),
-        Output::Stdout => {
-            return content(job, input, Some(Placement::Stdout), input.path, "");
+        OutputTarget::NoOutput => return extract_content(context, input, None, input.path, ""),
+        OutputTarget::Stdout => {
+            return extract_content(context, input, Some(Placement::Stdout), input.path, "");
         }
-        Output::File(path) => path,
+        OutputTarget::File(path) => path,
     };
-    let says = format!("Output filename is: {}", path.display());
-    job.voice.say(&says);
-    let free = paths::check_free(path, job.settings.force);
-    free.map_err(|failure| job.failed(path, failure))?;
-    job.check_directory_of(path)?;
+    let message = format!("Output filename is: {}", path.display());
+    context.console.print_line(&message);
+    let checked = paths::check_free(path, context.settings.force);
+    checked.map_err(|failure| context.run_error(path, failure))?;
+    context.check_directory_of(path)?;
     let place = Some(Placement::Exact {
         path: path.clone(),
         unpacks_tar: false,
     });
-    content(job, input, place, path, &format!("{says}: "))
+    extract_content(context, input, place, path, &format!("{message}: "))
 }
 
-/// Takes content out of an archive and puts it to `place`, `path` to people; `prefix` stands before the word that all is well.
-pub fn content(
-    job: &Job,
-    input: &Input,
+/// Extracts the content of an archive to `place`. Messages name it `path`, and `prefix` precedes
+/// the message of success.
+pub fn extract_content(
+    context: &RunContext,
+    input: &InputFile,
     place: Option<Placement>,
     path: &Path,
     prefix: &str,
-) -> Result<(), Failed> {
+) -> Result<(), RunError> {
     let label = paths::label(input.path);
     let is_file = matches!(place, Some(Placement::Exact { .. }));
-    let mut restore = place.map(|place| Restore::new(&label, place, &job.output_args()));
+    let mut restore = place.map(|place| Restore::new(&label, place, &context.output_args()));
     if let (Some(restore), Some(archive)) = (&mut restore, &input.metadata) {
         restore.take_attributes_of(archive);
     }
-    let hashes = job.settings.shows_hash || job.settings.checks || job.voice.more() >= 2;
-    let mut content = Content {
+    let hashes = context.settings.shows_hash
+        || context.settings.verifies_output
+        || context.console.level() >= 2;
+    let mut content = ContentTarget {
         restore,
-        keeps_broken: job.settings.keeps_broken,
+        keeps_broken: context.settings.keeps_broken,
         hashes: hashes.then(Md5Cell::default),
         member: None,
     };
     let started = Instant::now();
-    let content_bytes =
-        extract(job, input, &mut content, &label).map_err(|failure| job.failed(path, failure))?;
+    let content_bytes = extract(context, input, &mut content, &label)
+        .map_err(|failure| context.run_error(path, failure))?;
     let rate = speed(content_bytes, started);
-    job.voice.say("");
-    job.voice
-        .say(&format!("Average DeCompression Speed: {rate}"));
+    context.console.print_line("");
+    context
+        .console
+        .print_line(&format!("Average DeCompression Speed: {rate}"));
     if let Some(md5) = content.md5().filter(|_| hashes) {
-        job.voice.say(&format!("MD5: {md5}"));
-        if job.settings.checks && is_file {
-            check_written(job, path, md5)?;
+        context.console.print_line(&format!("MD5: {md5}"));
+        if context.settings.verifies_output && is_file {
+            check_written(context, path, md5)?;
         }
     }
-    job.voice
-        .say(&format!("{prefix}[OK] - {content_bytes} bytes"));
+    context
+        .console
+        .print_line(&format!("{prefix}[OK] - {content_bytes} bytes"));
     Ok(())
 }
 
-/// Extracts everything. Returns the bytes of content.
-fn extract(job: &Job, input: &Input, content: &mut Content, label: &str) -> Result<u64, Failure> {
-    let options = job.read_options(input.metadata.is_none());
+/// Extracts all members. Returns the length of the content in bytes.
+fn extract(
+    context: &RunContext,
+    input: &InputFile,
+    content: &mut ContentTarget,
+    label: &str,
+) -> Result<u64, Failure> {
+    let options = context.read_options(input.metadata.is_none());
     let engine_failure = |error| Failure::engine(label, error);
-    let meter = job.meter(label);
+    let meter = context.meter(label);
     let summary = match &input.metadata {
         None => {
-            let stream = checked_stream(job, label)?;
-            job.voice.say("Decompressing...");
+            let stream = checked_stream(context, label)?;
+            context.console.print_line("Decompressing...");
             refrain::extract_stream(stream, content, &options, &meter)
         }
         Some(_) => {
             let source = files::source(input.path)?;
             if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
-                return Err(Failure::usage("", NO_ARCHIVE_TEXT));
+                return Err(Failure::usage("", NOT_AN_ARCHIVE_TEXT));
             }
-            if job.voice.more() >= 1 {
-                tell_version(job, &source, &options);
+            if context.console.level() >= 1 {
+                print_version(context, &source, &options);
             }
-            job.voice.say("Decompressing...");
+            context.console.print_line("Decompressing...");
             refrain::extract(source, content, &options, &meter)
         }
     };
@@ -129,9 +139,9 @@ fn extract(job: &Job, input: &Input, content: &mut Content, label: &str) -> Resu
     Ok(summary.content_bytes)
 }
 
-/// Standard input, if it begins as an archive does.
-fn checked_stream(job: &Job, label: &str) -> Result<Box<dyn Read + Send>, Failure> {
-    let mut stream = files::stdin_stream(&job.session)?;
+/// Returns standard input after checking that it begins like an archive.
+fn checked_stream(context: &RunContext, label: &str) -> Result<Box<dyn Read + Send>, Failure> {
+    let mut stream = files::stdin_stream(&context.session)?;
     let mut first = Vec::new();
     (&mut stream)
         .take(MAGIC.len() as u64)
@@ -139,64 +149,73 @@ fn checked_stream(job: &Job, label: &str) -> Result<Box<dyn Read + Send>, Failur
         .map_err(paths::io_failure(Path::new(label), "read"))?;
     match first == MAGIC {
         true => Ok(Box::new(Cursor::new(first).chain(stream))),
-        false => Err(Failure::usage("", NO_ARCHIVE_TEXT)),
+        false => Err(Failure::usage("", NOT_AN_ARCHIVE_TEXT)),
     }
 }
 
-/// What an archive begins with.
+/// The first bytes of an archive.
 const MAGIC: &[u8] = b"LRZI";
 
-/// What lrzip tells with `-v`. A head that cannot be read is told by the extraction that follows.
-fn tell_version(job: &Job, source: &Arc<dyn refrain::storage::Source>, options: &ReadOptions) {
+/// Prints what lrzip prints with `-v`. The extraction that follows reports a header that cannot be
+/// read.
+fn print_version(
+    context: &RunContext,
+    source: &Arc<dyn refrain::storage::Source>,
+    options: &ReadOptions,
+) {
     let options = ReadOptions {
         password: None,
         ..options.clone()
     };
     if let Ok(layout) = LrzipLayout::read(Arc::clone(source), &options) {
-        job.voice
-            .say(&format!("Detected lrzip version {} file.", layout.version));
+        context
+            .console
+            .print_line(&format!("Detected lrzip version {} file.", layout.version));
         let check = if layout.has_md5 { "MD5" } else { "CRC32" };
-        job.voice
-            .say(&format!("{check} being used for integrity testing."));
+        context
+            .console
+            .print_line(&format!("{check} being used for integrity testing."));
     }
 }
 
-/// `-c`: the file as it was written once more from the disk (or what the system keeps of it).
-fn check_written(job: &Job, path: &Path, expected: DigestValue) -> Result<(), Failed> {
-    let found = md5_of_file(job, path)?;
+/// Checks the written file (`-c`): reads it again, from the disk or from the page cache.
+fn check_written(context: &RunContext, path: &Path, expected: DigestValue) -> Result<(), RunError> {
+    let found = md5_of_file(context, path)?;
     if found == expected {
-        job.voice
-            .say("MD5 integrity of written file matches archive");
+        context
+            .console
+            .print_line("MD5 integrity of written file matches archive");
         return Ok(());
     }
-    if !job.settings.keeps_broken {
+    if !context.settings.keeps_broken {
         let _ = std::fs::remove_file(path);
     }
-    Err(Failed::Because(format!(
+    Err(RunError::Message(format!(
         "MD5 CHECK FAILED.\nStored:{expected}\nOutput file:{found}"
     )))
 }
 
-fn md5_of_file(job: &Job, path: &Path) -> Result<DigestValue, Failed> {
-    let mut file = files::file_stream(path, &job.session)?;
+fn md5_of_file(context: &RunContext, path: &Path) -> Result<DigestValue, RunError> {
+    let mut file = files::file_stream(path, &context.session)?;
     let mut hasher = DigestHasher::new(DigestAlgorithm::Md5);
-    let mut piece = vec![0; PIECE_BYTES];
+    let mut buffer = vec![0; READ_BYTES];
     loop {
         let count = file
-            .read(&mut piece)
+            .read(&mut buffer)
             .map_err(paths::io_failure(path, "read"))?;
-        match piece.get(..count) {
+        match buffer.get(..count) {
             Some(bytes) if count > 0 => hasher.update(bytes),
             _ => return Ok(hasher.finish()),
         }
     }
 }
 
-impl Content {
-    /// The MD5 of the content: as it was made here, or as the archive has it and the engine compared it.
+impl ContentTarget {
+    /// Returns the MD5 of the content: computed here, or stored in the archive and verified by the
+    /// engine.
     fn md5(&self) -> Option<DigestValue> {
-        let made = self.hashes.as_ref().and_then(|md5| md5.get().copied());
-        made.or_else(|| {
+        let computed = self.hashes.as_ref().and_then(|md5| md5.get().copied());
+        computed.or_else(|| {
             let digests = &self.member.as_ref()?.digests;
             let md5 = |found: &&(DigestAlgorithm, DigestValue)| found.0 == DigestAlgorithm::Md5;
             digests.iter().find(md5).map(|&(_, value)| value)
@@ -204,7 +223,7 @@ impl Content {
     }
 }
 
-impl Targets for Content {
+impl Targets for ContentTarget {
     fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
         let sink = match &mut self.restore {
             Some(restore) => restore.open(member)?,
@@ -214,11 +233,11 @@ impl Targets for Content {
         let keeps_broken = self.keeps_broken && self.restore.is_some();
         Ok(sink.map(|sink| {
             let sink = match keeps_broken {
-                true => Box::new(KeepingBroken::new(sink)),
+                true => Box::new(KeepBrokenSink::new(sink)),
                 false => sink,
             };
             match &self.hashes {
-                Some(md5) => Box::new(Hashing::new(sink, Arc::clone(md5))),
+                Some(md5) => Box::new(HashingSink::new(sink, Arc::clone(md5))),
                 None => sink,
             }
         }))

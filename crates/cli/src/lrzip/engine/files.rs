@@ -1,4 +1,4 @@
-//! File after file; the first one that fails ends the run.
+//! Processes one file after the other. The first failure ends the run.
 
 use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
@@ -6,34 +6,35 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::context::Job;
-use super::input::{Input, regular};
+use super::context::RunContext;
+use super::input::{InputFile, regular_file};
 use super::{compress, decompress, info};
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{Action, Settings};
-use crate::lrzip::error::Failed;
-use crate::lrzip::plan::{Output, Plan, Step, step};
+use crate::lrzip::error::RunError;
+use crate::lrzip::plan::{FilePlan, OutputTarget, RunPlan, plan_file};
 use crate::lrzip::report::rates::total_time;
 use crate::lrzip::report::{help, options_in_effect};
 use crate::messages;
 use crate::paths::{self, is_dash};
 
-/// Works on all files.
-pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), Failed> {
-    let plan = Plan::new(settings, files).map_err(Failed::Because)?;
-    let job = Job::start(program, settings, plan.is_stdout);
-    plan.remarks
+/// Processes all files.
+pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), RunError> {
+    let plan = RunPlan::new(settings, files).map_err(RunError::Message)?;
+    let context = RunContext::start(program, settings, plan.is_stdout_data);
+    plan.warnings
         .iter()
-        .for_each(|remark| job.voice.warn(remark));
-    options_in_effect::tell(settings, &job.voice);
-    job.check_terminals(&plan)?;
+        .for_each(|warning| context.console.warn(warning));
+    options_in_effect::print(settings, &context.console);
+    context.check_terminals(&plan)?;
     for path in &plan.inputs {
         match settings.is_recursive {
-            false => job.one(path)?,
+            false => context.process(path)?,
             true => {
-                // All are found before any is worked on: what is made must not be taken for input.
+                // All files are listed before the first is processed: outputs must not become
+                // inputs.
                 for path in files_below(path)? {
-                    job.one(&path)?;
+                    context.process(&path)?;
                 }
             }
         }
@@ -41,39 +42,39 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     Ok(())
 }
 
-impl Job<'_> {
-    fn check_terminals(&self, plan: &Plan) -> Result<(), Failed> {
+impl RunContext<'_> {
+    fn check_terminals(&self, plan: &RunPlan) -> Result<(), RunError> {
         if self.settings.force {
             return Ok(());
         }
         let reads = plan.inputs.iter().any(|path| is_dash(path));
-        let writes =
-            plan.is_stdout && matches!(self.settings.action, Action::Compress | Action::Decompress);
-        let why = if reads && io::stdin().is_terminal() {
+        let writes = plan.is_stdout_data
+            && matches!(self.settings.action, Action::Compress | Action::Decompress);
+        let message = if reads && io::stdin().is_terminal() {
             "Will not read stdin from a terminal. Use -f to override."
         } else if writes && io::stdout().is_terminal() {
             "Will not write stdout to a terminal. Use -f to override."
         } else {
             return Ok(());
         };
-        messages::line(why);
+        messages::line(message);
         if self.program != Program::Lrz {
             messages::line(help::help(self.program).trim_end());
         }
-        Err(Failed::Told)
+        Err(RunError::Reported)
     }
 
-    /// Works on one file.
-    fn one(&self, path: &Path) -> Result<(), Failed> {
+    /// Processes one file.
+    fn process(&self, path: &Path) -> Result<(), RunError> {
         let started = Instant::now();
         let metadata = match is_dash(path) {
             true => None,
-            false => Some(regular(path)?),
+            false => Some(regular_file(path)?),
         };
-        let input = Input { path, metadata };
-        match step(self.settings, path) {
-            Step::Skip(why) => self.voice.warn(&why),
-            Step::Work(output) => {
+        let input = InputFile { path, metadata };
+        match plan_file(self.settings, path) {
+            FilePlan::Skip(reason) => self.console.warn(&reason),
+            FilePlan::Process(output) => {
                 self.check_not_the_input(&input, &output)?;
                 match self.settings.action {
                     Action::Info => info::run(self, &input)?,
@@ -84,23 +85,28 @@ impl Job<'_> {
             }
         }
         if self.settings.action != Action::Info {
-            self.voice.say(&total_time(started));
+            self.console.print_line(&total_time(started));
         }
         match self.session.is_cancelled() {
-            true => Err(Failed::Told),
+            true => Err(RunError::Reported),
             false => Ok(()),
         }
     }
 
-    /// lrzip deletes its input for `-f`, and only then finds out that it has nothing to write in its place.
-    fn check_not_the_input(&self, input: &Input, output: &Output) -> Result<(), Failed> {
-        let (Some(read), Output::File(path)) = (&input.metadata, output) else {
+    /// Refuses an output that is the input itself. With `-f`, lrzip deletes its input and then
+    /// fails.
+    fn check_not_the_input(
+        &self,
+        input: &InputFile,
+        output: &OutputTarget,
+    ) -> Result<(), RunError> {
+        let (Some(input), OutputTarget::File(path)) = (&input.metadata, output) else {
             return Ok(());
         };
         match fs::metadata(path) {
-            Ok(found) if paths::identity(&found) == paths::identity(read) => {
-                Err(Failed::Because(format!(
-                    "Failed to create {}\nFile exists: it is the input itself",
+            Ok(found) if paths::identity(&found) == paths::identity(input) => {
+                Err(RunError::Message(format!(
+                    "Failed to create {}\nFile exists: it is the input file",
                     path.display()
                 )))
             }
@@ -108,22 +114,23 @@ impl Job<'_> {
         }
     }
 
-    /// Deletes a source whose output is in place, if that was asked for. Nobody knows what became of a pipe's data, and a
-    /// check makes no output, so these delete nothing.
-    fn delete(&self, input: &Input, output: &Output) -> Result<(), Failed> {
-        match (self.settings.deletes, output) {
-            (true, Output::File(_)) => self.delete_source(input),
+    /// Deletes a source if the options request it and its output is a complete file. A source that
+    /// was written to standard output or tested is not deleted.
+    fn delete(&self, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
+        match (self.settings.deletes_sources, output) {
+            (true, OutputTarget::File(_)) => self.delete_source(input),
             _ => Ok(()),
         }
     }
 }
 
-/// Regular files below a directory, symbolic links followed, by name.
-fn files_below(directory: &Path) -> Result<Vec<PathBuf>, Failed> {
+/// Returns the regular files below a directory in order of their names. Symbolic links are
+/// followed.
+fn files_below(directory: &Path) -> Result<Vec<PathBuf>, RunError> {
     let found = fs::metadata(directory)
-        .map_err(|_| Failed::Because(format!("Failed to stat {}", directory.display())))?;
+        .map_err(|_| RunError::Message(format!("Failed to stat {}", directory.display())))?;
     if !found.is_dir() {
-        return Err(Failed::Because(format!(
+        return Err(RunError::Message(format!(
             "{} not a directory, -r recursive needs a directory",
             directory.display()
         )));
@@ -134,20 +141,21 @@ fn files_below(directory: &Path) -> Result<Vec<PathBuf>, Failed> {
     Ok(files)
 }
 
-/// `above` are the directories that lead here: a link to one of them would lead here again and again.
+/// `above` are the directories that lead here: a link to one of them would lead here again and
+/// again.
 fn collect(
     directory: &Path,
     found: &Metadata,
     above: &mut Vec<(u64, u64)>,
     files: &mut Vec<PathBuf>,
-) -> Result<(), Failed> {
+) -> Result<(), RunError> {
     let here = (found.dev(), found.ino());
     if above.contains(&here) {
         return Ok(());
     }
     above.push(here);
     let failed = |error: io::Error| {
-        Failed::Because(format!(
+        RunError::Message(format!(
             "Unable to open directory {}: {error}",
             directory.display()
         ))
@@ -158,7 +166,7 @@ fn collect(
     }
     paths.sort_unstable();
     for path in paths {
-        // What leads nowhere is no file.
+        // A dangling link is skipped.
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => collect(&path, &found, above, files)?,
             Ok(found) if found.is_file() => files.push(path),

@@ -1,4 +1,5 @@
-//! `-i`: what an archive is made of, in lrzip's layout, and the truth where that is wrong.
+//! `-i`: the structure of an archive in lrzip's layout, with correct values where lrzip's are
+//! wrong.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -7,40 +8,41 @@ use refrain::lrzip::{LrzipBlock, LrzipChunk, LrzipLayout};
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ReadOptions};
 
-use super::context::Job;
-use super::input::Input;
+use super::context::RunContext;
+use super::input::InputFile;
 use crate::failure::Failure;
 use crate::files;
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::Password;
-use crate::lrzip::error::Failed;
+use crate::lrzip::error::RunError;
 use crate::paths;
 use crate::text::{hex, printable};
 
-/// Tells of one archive.
-pub fn run(job: &Job, input: &Input) -> Result<(), Failed> {
-    let text = describe(job, input).map_err(|failure| job.failed(input.path, failure))?;
-    // lrz says nothing at all here in lrzip, since it is quiet.
-    if !job.settings.verbosity.is_silent || job.program == Program::Lrz {
-        job.voice.print(&text);
+/// Prints the structure of one archive.
+pub fn run(context: &RunContext, input: &InputFile) -> Result<(), RunError> {
+    let text =
+        describe(context, input).map_err(|failure| context.run_error(input.path, failure))?;
+    // lrzip's own lrz prints nothing here, because it is quiet.
+    if !context.settings.verbosity.is_silent || context.program == Program::Lrz {
+        context.console.print_text(&text);
     }
     Ok(())
 }
 
-fn describe(job: &Job, input: &Input) -> Result<String, Failure> {
+fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> {
     let label = paths::label(input.path);
     let engine_failure = |error| Failure::engine(&label, error);
     let source = files::source(input.path)?;
     if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
         return Err(Failure::usage("", "Not an lrzip file"));
     }
-    let mut options = job.read_options(false);
-    if job.settings.password == Password::WhenNeeded {
+    let mut options = context.read_options(false);
+    if context.settings.password == Password::WhenNeeded {
         options.password = None;
     }
     let layout = LrzipLayout::read(Arc::clone(&source), &options).map_err(engine_failure)?;
     let mut text = String::new();
-    if job.voice.more() >= 1 {
+    if context.console.level() >= 1 {
         let _ = writeln!(text, "Detected lrzip version {} file.", layout.version);
     }
     if layout.chunks.is_empty() && layout.cipher.is_some() {
@@ -51,47 +53,52 @@ fn describe(job: &Job, input: &Input) -> Result<String, Failure> {
         Some(bytes) => bytes,
         None => content_bytes(source, &options).map_err(engine_failure)?,
     };
-    if job.voice.more() >= 1 {
-        tell_chunks(&mut text, &layout, content_bytes, job.voice.more() >= 2);
+    if context.console.level() >= 1 {
+        write_chunks(
+            &mut text,
+            &layout,
+            content_bytes,
+            context.console.level() >= 2,
+        );
     }
     let _ = write!(text, "\nSummary\n=======\nFile: {}\n", printable(&label));
     let _ = writeln!(text, "lrzip version: {} \n", layout.version);
-    if job.voice.more() >= 1 {
-        tell_totals(&mut text, &layout, content_bytes);
+    if context.console.level() >= 1 {
+        write_totals(&mut text, &layout, content_bytes);
     }
-    tell_summary(&mut text, &layout, content_bytes);
+    write_summary(&mut text, &layout, content_bytes);
     Ok(text)
 }
 
-/// The length of content that no header states: the records tell it.
+/// Returns the length of content that no header states, from the records.
 fn content_bytes(source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<u64> {
     Ok(Archive::open(source, options)?.info().content_bytes)
 }
 
-fn tell_chunks(text: &mut String, layout: &LrzipLayout, content_bytes: u64, with_places: bool) {
+fn write_chunks(text: &mut String, layout: &LrzipLayout, content_bytes: u64, with_offsets: bool) {
     for (index, chunk) in layout.chunks.iter().enumerate() {
         let _ = writeln!(text, "Rzip chunk:       {}", index + 1);
         let _ = writeln!(text, "Chunk byte width: {}", chunk.width_bytes);
         if layout.chunks.len() == 1 {
-            // lrzip shows what the chunk states, which is wrong below a page.
+            // lrzip prints the size in the chunk header, which is wrong below one page.
             let _ = writeln!(text, "Chunk size:       {content_bytes}");
         }
         if let Some(prefilter) = chunk.prefilter {
             let _ = writeln!(text, "Chunk filter:     {prefilter}");
         }
         for stream in [0, 1] {
-            tell_stream(text, chunk, stream, with_places);
+            write_stream(text, chunk, stream, with_offsets);
         }
     }
 }
 
-fn tell_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_places: bool) {
+fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offsets: bool) {
     let _ = writeln!(text, "Stream: {stream}");
-    if with_places {
+    if with_offsets {
         let _ = writeln!(text, "Offset: {}", chunk.streams_at[stream]);
     }
     text.push_str("Block\tComp\tPercent\t       Comp Size /     UComp Size");
-    text.push_str(if with_places {
+    text.push_str(if with_offsets {
         "            Offset :           Head\n"
     } else {
         "\n"
@@ -107,7 +114,7 @@ fn tell_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_places
             block.coded_bytes,
             block.raw_bytes
         );
-        if with_places {
+        if with_offsets {
             let next = blocks.get(index + 1).map_or(0, |next| next.head_at);
             let next = next.saturating_sub(chunk.streams_at[0]);
             let _ = write!(text, "{:18} : {next:14}", block.head_at);
@@ -116,7 +123,7 @@ fn tell_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_places
     }
 }
 
-/// The back end, with its filter.
+/// Returns the name of the back end with its filter.
 fn name(block: &LrzipBlock) -> String {
     match block.filters.is_empty() {
         true => block.back_end.clone(),
@@ -138,7 +145,7 @@ fn blocks(layout: &LrzipLayout) -> impl Iterator<Item = &LrzipBlock> {
         .flat_map(|chunk| chunk.streams.iter().flatten())
 }
 
-fn tell_totals(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
+fn write_totals(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
     let raw: u64 = blocks(layout).map(|block| block.raw_bytes).sum();
     let coded: u64 = blocks(layout).map(|block| block.coded_bytes).sum();
     text.push_str("  Stats         Percent       Compressed /   Uncompressed\n");
@@ -154,7 +161,7 @@ fn tell_totals(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
     text.push('\n');
 }
 
-fn tell_summary(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
+fn write_summary(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
     let archive_bytes = layout.archive_bytes;
     let ratio = content_bytes as f64 / archive_bytes.max(1) as f64;
     let _ = writeln!(text, "  Compression Method: {}\n", method(layout));
@@ -172,16 +179,20 @@ fn tell_summary(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
     }
 }
 
-/// The back end that holds most. lrzip looks at the first block of records only, which is often too small to be squeezed.
+/// Returns the back end of most bytes. lrzip prints that of the first block of records, which is
+/// often too small to be compressed.
 fn method(layout: &LrzipLayout) -> String {
-    let mut held: Vec<(&str, u64)> = Vec::new();
+    let mut bytes_by_name: Vec<(&str, u64)> = Vec::new();
     for block in blocks(layout).filter(|block| block.back_end != "none") {
-        match held.iter_mut().find(|(name, _)| *name == block.back_end) {
+        match bytes_by_name
+            .iter_mut()
+            .find(|(name, _)| *name == block.back_end)
+        {
             Some((_, bytes)) => *bytes += block.raw_bytes,
-            None => held.push((&block.back_end, block.raw_bytes)),
+            None => bytes_by_name.push((&block.back_end, block.raw_bytes)),
         }
     }
-    match held.iter().max_by_key(|(_, bytes)| *bytes) {
+    match bytes_by_name.iter().max_by_key(|(_, bytes)| *bytes) {
         Some((name, _)) => format!("rzip + {name}"),
         None => "rzip alone".into(),
     }

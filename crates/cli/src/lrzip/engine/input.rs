@@ -1,24 +1,24 @@
-//! The input of one file.
+//! The input files.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-use crate::lrzip::error::Failed;
+use crate::lrzip::error::RunError;
 
-/// One file, looked at.
-pub struct Input<'a> {
+/// An input file with its metadata.
+pub struct InputFile<'a> {
     pub path: &'a Path,
-    /// `None` is standard input.
+    /// `None` for standard input.
     pub metadata: Option<Metadata>,
 }
 
-/// A regular file, symbolic links followed.
-pub fn regular(path: &Path) -> Result<Metadata, Failed> {
+/// Returns the metadata of a regular file. Symbolic links are followed.
+pub fn regular_file(path: &Path) -> Result<Metadata, RunError> {
     let found = fs::metadata(path)
-        .map_err(|_| Failed::Because(format!("Failed to stat {}", path.display())))?;
+        .map_err(|_| RunError::Message(format!("Failed to stat {}", path.display())))?;
     match found.is_file() {
         true => Ok(found),
-        false => Err(Failed::Because(
+        false => Err(RunError::Message(
             "lrzip only works directly on regular FILES.\n\
              Use -r recursive, lrztar or pipe through tar for compressing directories."
                 .into(),

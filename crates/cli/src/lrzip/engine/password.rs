@@ -1,4 +1,4 @@
-//! Where passwords come from: `--encrypt=PASSWORD`, a file, or the standard input, as lrzip reads them.
+//! The sources of passwords: `--encrypt=PASSWORD`, a file, or standard input, as in lrzip.
 
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -10,39 +10,40 @@ use refrain::PasswordSource;
 use crate::lrzip::arguments::settings::{Password, Settings};
 use crate::password;
 
-/// The password for reading. `is_stdin_data`: standard input holds an archive, so it cannot hold a password.
+/// Returns the password source for reading. `is_stdin_data` states that standard input is an
+/// archive and therefore cannot contain a password.
 pub fn for_reading(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     let password = settings.password.clone();
-    PasswordSource::new(move || get(&password, is_stdin_data))
+    PasswordSource::new(move || read(&password, is_stdin_data))
 }
 
-/// The password of a new archive: what is typed is typed twice.
+/// Returns the password source of a new archive. A prompt asks twice.
 pub fn for_writing(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     let password = settings.password.clone();
     PasswordSource::new(move || {
-        let first = get(&password, is_stdin_data)?;
-        let is_asked = matches!(password, Password::Asked | Password::WhenNeeded);
-        if !is_asked {
+        let first = read(&password, is_stdin_data)?;
+        let is_prompt = matches!(password, Password::Prompt | Password::WhenNeeded);
+        if !is_prompt {
             return Ok(first);
         }
-        let again = match is_stdin_data {
+        let second = match is_stdin_data {
             true => password::from_terminal()?,
-            false => ask("Re-enter passphrase: ")?,
+            false => prompt("Re-enter passphrase: ")?,
         };
-        match first == again {
+        match first == second {
             true => Ok(first),
             false => Err(io::Error::other("Passwords do not match.")),
         }
     })
 }
 
-fn get(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
+fn read(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
     let bytes = match password {
         Password::Given(text) => text.as_bytes().to_vec(),
         Password::File(path) => password::from_file(path)?,
-        Password::Asked | Password::WhenNeeded if is_stdin_data => password::from_terminal()
+        Password::Prompt | Password::WhenNeeded if is_stdin_data => password::from_terminal()
             .map_err(|_| io::Error::other("Unable to work from STDIO while reading password"))?,
-        Password::Asked | Password::WhenNeeded => ask("Enter passphrase: ")?,
+        Password::Prompt | Password::WhenNeeded => prompt("Enter passphrase: ")?,
     };
     match bytes.is_empty() {
         true => Err(io::Error::other("Empty passphrase")),
@@ -50,15 +51,16 @@ fn get(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A line of standard input: typed without being shown, or from a file or pipe.
-fn ask(prompt: &str) -> io::Result<Vec<u8>> {
+/// Reads a line of standard input: typed without echo, or from a file or pipe.
+fn prompt(text: &str) -> io::Result<Vec<u8>> {
     let mut stderr = io::stderr();
-    stderr.write_all(prompt.as_bytes())?;
+    stderr.write_all(text.as_bytes())?;
     if io::stdin().is_terminal() {
         return password::typed(&File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
     let mut line = Vec::new();
-    // The standard library's own buffer: what it reads too much is there for the next question.
+    // The buffer of the standard library retains what was read beyond the line, for the next
+    // prompt.
     io::stdin().lock().read_until(b'\n', &mut line)?;
     stderr.write_all(b"\n")?;
     match line.is_empty() {

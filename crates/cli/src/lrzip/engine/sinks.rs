@@ -1,4 +1,4 @@
-//! Sinks around the sink: one that hashes what passes, one that keeps what is broken.
+//! Sinks that wrap another sink: one hashes the bytes written, one keeps incomplete output.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -6,21 +6,21 @@ use std::sync::{Arc, OnceLock};
 use refrain::storage::{Sink, Source, in_zero_pieces};
 use refrain::{DigestAlgorithm, DigestHasher, DigestValue};
 
-/// The MD5 of all that was written, once it was published.
+/// The MD5 of the bytes written, set when they are published.
 pub type Md5Cell = Arc<OnceLock<DigestValue>>;
 
-/// Hashes what is written.
-pub struct Hashing {
+/// Hashes the bytes written.
+pub struct HashingSink {
     inner: Box<dyn Sink>,
     hasher: Option<DigestHasher>,
     md5: Md5Cell,
 }
 
-impl Hashing {
-    /// Around `inner`; the MD5 goes to `md5`.
-    pub fn new(inner: Box<dyn Sink>, md5: Md5Cell) -> Hashing {
+impl HashingSink {
+    /// Wraps `inner` and stores the MD5 in `md5`.
+    pub fn new(inner: Box<dyn Sink>, md5: Md5Cell) -> HashingSink {
         let hasher = Some(DigestHasher::new(DigestAlgorithm::Md5));
-        Hashing { inner, hasher, md5 }
+        HashingSink { inner, hasher, md5 }
     }
 
     fn hash(&mut self, bytes: &[u8]) {
@@ -30,7 +30,7 @@ impl Hashing {
     }
 }
 
-impl Sink for Hashing {
+impl Sink for HashingSink {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.hash(bytes);
         self.inner.write_all(bytes)
@@ -51,31 +51,31 @@ impl Sink for Hashing {
     fn publish(&mut self) -> io::Result<()> {
         self.inner.publish()?;
         if let Some(hasher) = self.hasher.take() {
-            // Set once: a sink is published once.
+            // It is set once, because a sink is published once.
             let _ = self.md5.set(hasher.finish());
         }
         Ok(())
     }
 }
 
-/// Publishes what is there when it is dropped without having been published: `-K`.
-pub struct KeepingBroken {
+/// Publishes incomplete output when it is dropped without having been published (`-K`).
+pub struct KeepBrokenSink {
     inner: Box<dyn Sink>,
     is_published: bool,
 }
 
-impl KeepingBroken {
-    /// Around `inner`.
-    pub fn new(inner: Box<dyn Sink>) -> KeepingBroken {
+impl KeepBrokenSink {
+    /// Wraps `inner`.
+    pub fn new(inner: Box<dyn Sink>) -> KeepBrokenSink {
         let is_published = false;
-        KeepingBroken {
+        KeepBrokenSink {
             inner,
             is_published,
         }
     }
 }
 
-impl Sink for KeepingBroken {
+impl Sink for KeepBrokenSink {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.inner.write_all(bytes)
     }
@@ -94,10 +94,10 @@ impl Sink for KeepingBroken {
     }
 }
 
-impl Drop for KeepingBroken {
+impl Drop for KeepBrokenSink {
     fn drop(&mut self) {
         if !self.is_published {
-            // The run fails already, for another reason.
+            // The run has already failed for another reason.
             let _ = self.inner.publish();
         }
     }
@@ -110,10 +110,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_are_hashed_as_bytes_are() {
-        let md5 = |write: fn(&mut Hashing)| {
+    fn zeros_are_hashed_like_bytes() {
+        let md5 = |write: fn(&mut HashingSink)| {
             let cell = Md5Cell::default();
-            let mut sink = Hashing::new(Box::new(MemorySink::new()), Arc::clone(&cell));
+            let mut sink = HashingSink::new(Box::new(MemorySink::new()), Arc::clone(&cell));
             write(&mut sink);
             assert!(cell.get().is_none());
             sink.publish().unwrap();
@@ -126,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_kept() {
+    fn incomplete_output_is_published_on_drop() {
         let inner = MemorySink::new();
         let output = inner.output();
-        let mut sink = KeepingBroken::new(Box::new(inner));
+        let mut sink = KeepBrokenSink::new(Box::new(inner));
         sink.write_all(b"half").unwrap();
         assert_eq!(output.published(), None);
         drop(sink);

@@ -1,4 +1,5 @@
-//! `lrztar` and `lrzuntar`: a directory as a tar stream in an archive. lrzip has scripts for it that need `tar`.
+//! `lrztar` and `lrzuntar`: a directory as a tar stream in an archive. lrzip implements them as
+//! scripts that need `tar`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +7,14 @@ use std::time::Instant;
 
 use refrain::Content;
 
-use super::context::Job;
-use super::input::{Input, regular};
+use super::context::RunContext;
+use super::input::{InputFile, regular_file};
 use super::{compress, decompress};
 use crate::failure::Failure;
 use crate::files;
 use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{Action, Settings};
-use crate::lrzip::error::Failed;
+use crate::lrzip::error::RunError;
 use crate::lrzip::report::options_in_effect;
 use crate::lrzip::report::rates::total_time;
 use crate::names;
@@ -21,9 +22,9 @@ use crate::paths;
 use crate::restore::Placement;
 use crate::terminal::check_stdout;
 
-/// Packs or unpacks the one operand.
-pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), Failed> {
-    let because = |text: &str| Err(Failed::Because(format!("lrztar: {text}")));
+/// Archives or extracts the only operand.
+pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(), RunError> {
+    let because = |text: &str| Err(RunError::Message(format!("lrztar: {text}")));
     let started = Instant::now();
     let operand = match files {
         [] => return because("no arguments given"),
@@ -35,28 +36,28 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         Action::Info => return because("invalid option for lrztar: i"),
         Action::Compress | Action::Decompress => {}
     }
-    // Words go where lrzip in a pipe with tar says them.
-    let is_stdout = settings.outfile.as_deref().is_some_and(paths::is_dash);
-    let is_stdout = is_stdout || settings.action == Action::Decompress;
-    let job = Job::start(program, settings, is_stdout);
+    // Messages go where those of lrzip in a pipe with tar go.
+    let is_stdout_data = settings.outfile.as_deref().is_some_and(paths::is_dash);
+    let is_stdout_data = is_stdout_data || settings.action == Action::Decompress;
+    let context = RunContext::start(program, settings, is_stdout_data);
     settings
-        .remarks
+        .warnings
         .iter()
-        .for_each(|remark| job.voice.warn(remark));
-    options_in_effect::tell(settings, &job.voice);
+        .for_each(|warning| context.console.warn(warning));
+    options_in_effect::print(settings, &context.console);
     match settings.action {
-        Action::Decompress => unpack(&job, operand)?,
-        _ => pack(&job, operand)?,
+        Action::Decompress => extract_directory(&context, operand)?,
+        _ => archive_directory(&context, operand)?,
     }
-    job.voice.say(&total_time(started));
+    context.console.print_line(&total_time(started));
     Ok(())
 }
 
-/// Packs a directory: under its name, so that it is unpacked as a directory.
-fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
+/// Archives a directory under its name, so that it is extracted as a directory.
+fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunError> {
     let started = Instant::now();
-    let because = |text: String| Err(Failed::Because(format!("lrztar: {text}")));
-    let input = Input {
+    let because = |text: String| Err(RunError::Message(format!("lrztar: {text}")));
+    let input = InputFile {
         path: directory,
         metadata: fs::metadata(directory).ok(),
     };
@@ -73,19 +74,19 @@ fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
         Some(_) => {}
     }
     let name = names::relative_name(directory)?;
-    let sink = match &job.settings.outfile {
+    let sink = match &context.settings.outfile {
         Some(output) if paths::is_dash(output) => {
-            check_stdout(job.settings.force)?;
+            check_stdout(context.settings.force)?;
             files::stdout_sink()?
         }
         outfile => {
             let output = outfile.clone();
-            let output = output.unwrap_or_else(|| archive_path(job.settings, &name));
-            match compress::file_sink(job, &output, &input) {
+            let output = output.unwrap_or_else(|| archive_path(context.settings, &name));
+            match compress::file_sink(context, &output, &input) {
                 Err(Failure::Exists { file }) => {
                     return because(format!("{file} exists, use -f to overwrite"));
                 }
-                sink => sink.map_err(|failure| job.failed(&output, failure))?,
+                sink => sink.map_err(|failure| context.run_error(&output, failure))?,
             }
         }
     };
@@ -94,13 +95,14 @@ fn pack(job: &Job, directory: &Path) -> Result<(), Failed> {
         path,
         name: name.into(),
     };
-    let summary = compress::pack(job, content, sink, &paths::label(directory))
-        .map_err(|failure| job.failed(directory, failure))?;
-    compress::tell(job, &summary, "", started);
+    let summary = compress::write_archive(context, content, sink, &paths::label(directory))
+        .map_err(|failure| context.run_error(directory, failure))?;
+    compress::print_result(context, &summary, "", started);
     Ok(())
 }
 
-/// `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of `-O`.
+/// Returns the path of the archive: `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of
+/// `-O`.
 fn archive_path(settings: &Settings, name: &str) -> PathBuf {
     let last = Path::new(name).file_name().unwrap_or_default();
     let mut file_name = last.to_owned();
@@ -110,34 +112,34 @@ fn archive_path(settings: &Settings, name: &str) -> PathBuf {
     directory.join(file_name)
 }
 
-/// Unpacks below the directory of `-O`, or the current one.
-fn unpack(job: &Job, archive: &Path) -> Result<(), Failed> {
+/// Extracts below the directory of `-O`, or the current one.
+fn extract_directory(context: &RunContext, archive: &Path) -> Result<(), RunError> {
     if !archive.exists() {
         let text = format!("lrztar: file does not exist: {}", archive.display());
-        return Err(Failed::Because(text));
+        return Err(RunError::Message(text));
     }
-    let directory = match &job.settings.outdir {
+    let directory = match &context.settings.outdir {
         Some(directory) if !directory.is_dir() => {
             let text = format!(
                 "lrztar: {} output path does not exist.",
                 directory.display()
             );
-            return Err(Failed::Because(text));
+            return Err(RunError::Message(text));
         }
         Some(directory) => directory.clone(),
         None => PathBuf::from("."),
     };
-    let input = Input {
+    let input = InputFile {
         path: archive,
-        metadata: Some(regular(archive)?),
+        metadata: Some(regular_file(archive)?),
     };
     let place = Placement::Exact {
         path: directory.clone(),
         unpacks_tar: true,
     };
-    decompress::content(job, &input, Some(place), &directory, "")?;
-    if job.settings.deletes {
-        job.delete_source(&input)?;
+    decompress::extract_content(context, &input, Some(place), &directory, "")?;
+    if context.settings.deletes_sources {
+        context.delete_source(&input)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What is told, where: on standard output, or on standard error when data goes to standard output. Errors always go to
-//! standard error.
+//! Messages. They go to standard output, or to standard error if data goes to standard output.
+//! Errors always go to standard error.
 
 use std::io::{self, Write};
 
@@ -8,68 +8,69 @@ use crate::lrzip::arguments::settings::Verbosity;
 use crate::messages;
 use crate::text::printable;
 
-/// Tells what happens.
+/// Prints the messages of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Voice {
+pub struct Console {
     verbosity: Verbosity,
-    /// Data goes to standard output.
-    is_stdout_taken: bool,
+    /// Whether data goes to standard output.
+    is_stdout_data: bool,
 }
 
-impl Voice {
-    pub fn new(verbosity: Verbosity, is_stdout_taken: bool) -> Voice {
-        Voice {
+impl Console {
+    pub fn new(verbosity: Verbosity, is_stdout_data: bool) -> Console {
+        Console {
             verbosity,
-            is_stdout_taken,
+            is_stdout_data,
         }
     }
 
-    /// Says a line, unless only errors are wanted.
-    pub fn say(&self, text: &str) {
+    /// Prints a line, unless only errors are printed.
+    pub fn print_line(&self, text: &str) {
         if !self.verbosity.is_silent {
-            self.print(&format!("{}\n", printable(text)));
+            self.print_text(&format!("{}\n", printable(text)));
         }
     }
 
-    /// Says a line when so many `-v` were given.
-    pub fn say_more(&self, more: u8, text: &str) {
-        if self.verbosity.more >= more {
-            self.say(text);
+    /// Prints a line if at least `level` `-v` options were given.
+    pub fn print_line_at(&self, level: u8, text: &str) {
+        if self.verbosity.level >= level {
+            self.print_line(text);
         }
     }
 
-    /// Prints text of several lines, which is what was asked for. There is nobody to tell when it cannot be written.
-    pub fn print(&self, text: &str) {
-        let _ = match self.is_stdout_taken {
+    /// Prints text of several lines. A failure to write it is ignored, since it cannot be reported.
+    pub fn print_text(&self, text: &str) {
+        let _ = match self.is_stdout_data {
             true => io::stderr().lock().write_all(text.as_bytes()),
             false => io::stdout().lock().write_all(text.as_bytes()),
         };
     }
 
-    /// Warns.
+    /// Prints a warning.
     pub fn warn(&self, text: &str) {
         if !self.verbosity.is_silent {
             messages::line(&printable(text));
         }
     }
 
-    /// How often `-v` was given, 2 at most.
-    pub fn more(&self) -> u8 {
-        self.verbosity.more
+    /// Returns the number of `-v` options, at most 2.
+    pub fn level(&self) -> u8 {
+        self.verbosity.level
     }
 
-    /// The same for the display of progress, which is on standard error, on terminals only.
-    pub fn report(&self) -> ReportArgs {
+    /// Returns the settings of the progress display, which is on standard error and only on a
+    /// terminal.
+    pub fn progress_args(&self) -> ReportArgs {
         ReportArgs {
             quiet: self.verbosity.is_silent || !self.verbosity.has_progress,
-            verbose: self.verbosity.more,
+            verbose: self.verbosity.level,
             json: false,
         }
     }
 }
 
-/// Says why the run ends, in lrzip's words.
-pub fn fatal(text: &str) {
+/// Prints the error that ends the run, in lrzip's words.
+pub fn print_fatal_error(text: &str) {
     for line in text.lines() {
         messages::line(&printable(line));
     }

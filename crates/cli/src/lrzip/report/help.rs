@@ -1,28 +1,29 @@
-//! Help, version, and the declarations for manual pages, all from the table of options.
+//! Help, version and the declarations for manual pages, generated from the table of options.
 
 use std::fmt::Write;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::lrzip::arguments::options::{OPTIONS, OptionRow, Section, Takes};
+use crate::lrzip::arguments::options::{OPTIONS, OptionRow, OptionValue, Section};
 use crate::lrzip::arguments::program::Program;
 
-/// The version of lrzip whose options, messages and defaults are followed. Scripts look for a number behind `lrzip version`.
+/// The version of lrzip whose options, messages and defaults this program follows. Scripts parse
+/// the number after `lrzip version`.
 const FOLLOWED_VERSION: &str = "0.651";
 
 const EXIT_CODES_TEXT: &str = "\
 Exit codes:
-    0  done
-    1  an error: the text is on standard error
-    2  the command line makes no sense";
+    0  success
+    1  an error, with a message on standard error
+    2  an invalid command line";
 
 const FILES_TEXT: &str = "\
-LRZIP=NOCONFIG in the environment keeps lrzip.conf from being read. It is looked for in the current directory, in
-$HOME/.lrzip and in /etc/lrzip; DELETEFILES and REPLACEFILE in that of the current directory are not obeyed.
-Temporary files are not needed; TMPDIR changes nothing.
-If no file or '-' is given, standard input and output are used.";
+The configuration file lrzip.conf is read from the current directory, $HOME/.lrzip or /etc/lrzip, unless the
+environment contains LRZIP=NOCONFIG. In the current directory, DELETEFILES and REPLACEFILE are ignored.
+There are no temporary files; TMPDIR has no effect.
+Without a file, or with '-', standard input and output are used.";
 
-/// `lrzip version …`.
+/// Returns `lrzip version …`.
 pub fn version(program: Program) -> String {
     let name = match program {
         Program::Lrz => "lrz",
@@ -34,7 +35,7 @@ pub fn version(program: Program) -> String {
     )
 }
 
-/// What `lrz -L` says.
+/// Returns the text of `lrz -L`.
 pub fn license(program: Program) -> String {
     format!(
         "{}\nOptions and messages are lrzip's; the program is Refrain, under {}.",
@@ -43,7 +44,7 @@ pub fn license(program: Program) -> String {
     )
 }
 
-/// The help, in lrzip's layout.
+/// Returns the help in lrzip's layout.
 pub fn help(program: Program) -> String {
     let mut text = version(program);
     let _ = write!(text, "\n\nUsage: {}", usage(program));
@@ -73,19 +74,19 @@ fn usage(program: Program) -> String {
     format!("{} [OPTIONS] {operand}", program.name())
 }
 
-/// `-o, --outfile FILE`.
+/// Returns the spellings of an option: `-o, --outfile FILE`.
 fn spellings(row: &OptionRow, program: Program) -> String {
     let letters = row.letters(program).chars();
     let letters: String = letters.map(|letter| format!("-{letter}, ")).collect();
     let value = match row.takes {
-        Takes::Nothing => String::new(),
-        Takes::Value(name) => format!(" {name}"),
-        Takes::Optional(name) => format!("[={name}]"),
+        OptionValue::Nothing => String::new(),
+        OptionValue::Required(name) => format!(" {name}"),
+        OptionValue::Optional(name) => format!("[={name}]"),
     };
     format!("{letters}--{}{value}", row.long)
 }
 
-/// The declaration of a program, for its manual page.
+/// Returns the declaration of a program for its manual page.
 pub fn command(program: Program) -> Command {
     let arguments = OPTIONS
         .iter()
@@ -104,8 +105,8 @@ pub fn command(program: Program) -> Command {
                 .value_name("FILE")
                 .num_args(0..)
                 .help(match program.is_tar() {
-                    true => "A directory, or an archive to be unpacked",
-                    false => "Files; '-' or nothing is standard input",
+                    true => "A directory, or an archive to extract",
+                    false => "Files; without one, or with '-', standard input",
                 }),
         )
 }
@@ -121,9 +122,9 @@ fn argument(row: &OptionRow, program: Program) -> Arg {
         None => argument,
     };
     match row.takes {
-        Takes::Nothing => argument.action(ArgAction::SetTrue),
-        Takes::Value(name) => argument.value_name(name),
-        Takes::Optional(name) => argument
+        OptionValue::Nothing => argument.action(ArgAction::SetTrue),
+        OptionValue::Required(name) => argument.value_name(name),
+        OptionValue::Optional(name) => argument
             .value_name(name)
             .num_args(0..=1)
             .require_equals(true),
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_names_every_option_of_the_program() {
+    fn the_help_lists_every_option_of_the_program() {
         for program in Program::ALL {
             let help = help(program);
             for row in OPTIONS.iter().filter(|row| row.is_shown(program)) {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_find_the_version() {
+    fn scripts_can_parse_the_version() {
         assert!(version(Program::Lrunzip).starts_with("lrzip version 0.651 "));
         assert!(version(Program::Lrz).starts_with("lrz version 0.651 "));
     }

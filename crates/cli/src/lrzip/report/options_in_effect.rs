@@ -1,19 +1,19 @@
-//! What `-v` tells of the options, in lrzip's words.
+//! The list of options in effect that `-v` prints, in lrzip's words.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::console::Voice;
+use super::console::Console;
 use crate::args::resources::ThreadArgs;
 use crate::lrzip::arguments::back_end::BackEnd;
 use crate::lrzip::arguments::settings::{Action, HUNDRED_MIB, Settings};
 
-/// Tells what is in effect, if that is wanted.
-pub fn tell(settings: &Settings, voice: &Voice) {
+/// Prints the options in effect with `-v`.
+pub fn print(settings: &Settings, console: &Console) {
     if settings.action != Action::Info {
         lines(settings)
             .iter()
-            .for_each(|line| voice.say_more(1, line));
+            .for_each(|line| console.print_line_at(1, line));
     }
 }
 
@@ -46,10 +46,10 @@ fn lines(settings: &Settings) -> Vec<String> {
     lines.push(format!("Nice Value: {}", settings.nice));
     let switches = [
         (settings.verbosity.has_progress, "Show Progress"),
-        (settings.verbosity.more == 1, "Verbose"),
-        (settings.verbosity.more == 2, "Max Verbose"),
+        (settings.verbosity.level == 1, "Verbose"),
+        (settings.verbosity.level == 2, "Max Verbose"),
         (settings.force, "Overwrite Files"),
-        (settings.deletes, "Remove input files on completion"),
+        (settings.deletes_sources, "Remove input files on completion"),
         (settings.action == Action::Test, "Test file integrity"),
     ];
     let is_on = switches.into_iter().filter(|(is_on, _)| *is_on);
@@ -92,7 +92,7 @@ fn mode(settings: &Settings) -> String {
     format!("{name}. LZ4 Compressibility testing {test}")
 }
 
-/// The directory that lrzip would use for temporary files: told with `-v`, and used for nothing.
+/// Returns the directory that lrzip would use for temporary files. It is only printed.
 fn temporary_directory() -> OsString {
     let names = ["TMPDIR", "TMP", "TEMPDIR", "TEMP"];
     let found = names.into_iter().find_map(std::env::var_os);

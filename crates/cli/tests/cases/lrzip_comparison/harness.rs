@@ -1,4 +1,5 @@
-//! Two directories that are alike, and what a command line leaves in each.
+//! Runs the same command line of two implementations in equal directories and compares the
+//! outcomes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,29 +8,30 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::REFRAIN;
 
-/// How the two sides compare.
-pub enum Twin {
-    /// Exit code, files and words are the same.
+/// The expected result of a comparison.
+pub enum Expectation {
+    /// Exit code, files and messages are the same.
     Same,
-    /// Exit code and files are the same; why the words are others.
-    OtherWords(&'static str),
-    /// Why ours does otherwise, its exit code, and the files it leaves that the case did not begin with, or `-` and the name for
-    /// those that are gone.
-    Otherwise(&'static str, i32, &'static [&'static str]),
+    /// Exit code and files are the same, messages differ for this reason.
+    OtherMessages(&'static str),
+    /// The reason of the difference, the exit code of this program, and the files that it creates
+    /// or changes; `-` precedes the name of a file that it deletes.
+    Different(&'static str, i32, &'static [&'static str]),
 }
 
-/// A command line, what is on its standard input, and how both sides compare.
-pub type Case = (&'static str, &'static str, Twin);
+/// A command line, the file on its standard input, and the expected result.
+pub type Case = (&'static str, &'static str, Expectation);
 
-/// One of the two: a directory, and where its programs are.
-pub struct Side {
+/// One implementation: its directory, and the directory of its programs (`None`: those of the
+/// search path).
+pub struct Implementation {
     directory: tempfile::TempDir,
     pub programs: Option<PathBuf>,
 }
 
-/// What a run left.
+/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct Outcome {
     exit: Option<i32>,
     stdout: Vec<u8>,
     files: BTreeMap<String, Vec<u8>>,
@@ -38,7 +40,7 @@ struct Left {
 const PAGE: &str = "\
 the quick brown fox jumps over the lazy dog, and then it jumps again; 0123456789 and so on and on and on\n";
 
-/// The files that a case begins with.
+/// Creates the files with which each case begins.
 pub fn prepare(directory: &Path) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/lrzip");
     for (name, from) in [
@@ -71,23 +73,23 @@ pub fn prepare(directory: &Path) {
     fs::write(directory.join("t/s/b"), PAGE.repeat(60)).unwrap();
 }
 
-impl Side {
-    fn lrzip() -> Side {
-        Side {
+impl Implementation {
+    fn lrzip() -> Implementation {
+        Implementation {
             directory: tempfile::tempdir().unwrap(),
             programs: None,
         }
     }
 
-    pub fn ours() -> Side {
+    pub fn refrain() -> Implementation {
         let directory = tempfile::tempdir().unwrap();
         let programs = directory.path().join("bin");
-        let made = Command::new(REFRAIN)
+        let status = Command::new(REFRAIN)
             .args(["generate", "lrzip-links"])
             .arg(&programs)
             .status();
-        assert!(made.unwrap().success());
-        Side {
+        assert!(status.unwrap().success());
+        Implementation {
             directory,
             programs: Some(programs),
         }
@@ -97,8 +99,8 @@ impl Side {
         self.directory.path().join("work")
     }
 
-    /// Runs a line in a fresh directory, with `config` as its `lrzip.conf`.
-    fn run(&self, line: &str, stdin: &str, config: Option<&str>) -> (Left, Vec<String>) {
+    /// Runs a command line in a new directory, with `config` as its `lrzip.conf`.
+    fn run(&self, line: &str, stdin: &str, config: Option<&str>) -> (Outcome, Vec<String>) {
         let work = self.work();
         let _ = fs::remove_dir_all(&work);
         fs::create_dir_all(&work).unwrap();
@@ -106,32 +108,35 @@ impl Side {
         if let Some(config) = config {
             fs::write(work.join("lrzip.conf"), config).unwrap();
         }
-        let words = shlex::split(line).unwrap();
+        let arguments = shlex::split(line).unwrap();
         let program = match &self.programs {
-            Some(programs) => programs.join(&words[0]),
-            None => PathBuf::from(&words[0]),
+            Some(programs) => programs.join(&arguments[0]),
+            None => PathBuf::from(&arguments[0]),
         };
         let input = match stdin {
             "" => Stdio::null(),
             name => fs::File::open(work.join(name)).unwrap().into(),
         };
         let mut command = Command::new(program);
-        command.args(&words[1..]).current_dir(&work).stdin(input);
+        command
+            .args(&arguments[1..])
+            .current_dir(&work)
+            .stdin(input);
         command.env("HOME", self.directory.path());
         if config.is_none() {
             command.env("LRZIP", "NOCONFIG");
         }
         let output = command.output().unwrap();
         let is_data = is_data(line, stdin);
-        let said = said(&output, is_data);
+        let messages = messages(&output, is_data);
         let mut files = BTreeMap::new();
         collect(&work, &work, &mut files);
-        let left = Left {
+        let outcome = Outcome {
             exit: output.status.code(),
             stdout: if is_data { output.stdout } else { Vec::new() },
             files,
         };
-        (left, said)
+        (outcome, messages)
     }
 }
 
@@ -159,15 +164,15 @@ fn collect(root: &Path, directory: &Path, files: &mut BTreeMap<String, Vec<u8>>)
     }
 }
 
-/// The lines that both sides say, in a form that can be compared: without progress, times and speeds, sorted, since nobody
-/// knows how two streams mix.
-fn said(output: &Output, is_data: bool) -> Vec<String> {
+/// Returns the messages in a comparable form: without progress, times and speeds, and sorted,
+/// because the order of two streams is undefined.
+fn messages(output: &Output, is_data: bool) -> Vec<String> {
     let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
     if !is_data {
         text.push('\n');
         text.push_str(&String::from_utf8_lossy(&output.stdout));
     }
-    // lrzip does not end this line.
+    // lrzip does not terminate this line.
     let text = text.replace("Fatal error - exiting", "\nFatal error - exiting\n");
     let text = text.replace("Enter passphrase: ", "Enter passphrase: \n");
     let lines = text.split(['\n', '\r']).map(str::trim);
@@ -195,7 +200,7 @@ fn is_compared(line: &str) -> bool {
         && !is_machine.iter().any(|start| line.starts_with(start))
 }
 
-/// Times and speeds are cut off.
+/// Removes times and speeds.
 fn without_numbers(line: &str) -> String {
     for start in ["Total time:", "Average DeCompression Speed:"] {
         if line.starts_with(start) {
@@ -208,10 +213,10 @@ fn without_numbers(line: &str) -> String {
     }
 }
 
-/// Whether there is something to compare with; says so if not.
+/// Whether lrzip is installed. Prints a message if it is not.
 #[allow(
     clippy::print_stderr,
-    reason = "a test that compares nothing should say so"
+    reason = "a test that compares nothing must report it"
 )]
 pub fn has_lrzip() -> bool {
     let has_lrzip = Command::new("lrzip").arg("-V").output().is_ok();
@@ -221,37 +226,41 @@ pub fn has_lrzip() -> bool {
     has_lrzip
 }
 
-/// Runs every case on both sides.
+/// Runs all cases with both implementations.
 pub fn compare(cases: &[Case], config: Option<&str>) {
     if !has_lrzip() {
         return;
     }
-    let (theirs, ours) = (Side::lrzip(), Side::ours());
+    let (lrzip, refrain) = (Implementation::lrzip(), Implementation::refrain());
     let mut wrong = Vec::new();
-    for (line, stdin, twin) in cases {
-        let (their_left, their_words) = theirs.run(line, stdin, config);
-        let (our_left, our_words) = ours.run(line, stdin, config);
+    for (line, stdin, expectation) in cases {
+        let (lrzip_outcome, lrzip_messages) = lrzip.run(line, stdin, config);
+        let (outcome, messages) = refrain.run(line, stdin, config);
         let mut faults = Vec::new();
-        match twin {
-            Twin::Same | Twin::OtherWords(_) => faults.extend(differences(&our_left, &their_left)),
-            Twin::Otherwise(why, exit, changes) => {
-                let changed = changed(&ours, &our_left);
-                if our_left.exit != Some(*exit) || changed != *changes {
-                    faults.push(format!("exit code {:?}, files {changed:?}", our_left.exit));
+        match expectation {
+            Expectation::Same | Expectation::OtherMessages(_) => {
+                faults.extend(differences(&outcome, &lrzip_outcome));
+            }
+            Expectation::Different(reason, exit, changes) => {
+                let changed = changed_files(&refrain, &outcome);
+                if outcome.exit != Some(*exit) || changed != *changes {
+                    faults.push(format!("exit code {:?}, files {changed:?}", outcome.exit));
                 }
-                if our_left == their_left {
-                    faults.push(format!("no difference ({why})"));
+                if outcome == lrzip_outcome {
+                    faults.push(format!("no difference ({reason})"));
                 }
             }
         }
-        match (twin, our_words == their_words) {
-            (Twin::Same, false) => faults.push("words differ".into()),
-            (Twin::OtherWords(why), true) => faults.push(format!("words do not differ ({why})")),
+        match (expectation, messages == lrzip_messages) {
+            (Expectation::Same, false) => faults.push("messages differ".into()),
+            (Expectation::OtherMessages(reason), true) => {
+                faults.push(format!("messages do not differ ({reason})"));
+            }
             _ => {}
         }
         if !faults.is_empty() {
             wrong.push(format!(
-                "`{line}` <{stdin}: {}\n  lrzip: {their_words:?}\n  ours:  {our_words:?}",
+                "`{line}` <{stdin}: {}\n  lrzip:   {lrzip_messages:?}\n  refrain: {messages:?}",
                 faults.join("; ")
             ));
         }
@@ -259,60 +268,69 @@ pub fn compare(cases: &[Case], config: Option<&str>) {
     assert!(wrong.is_empty(), "with {config:?}:\n{}", wrong.join("\n"));
 }
 
-/// In what two runs are not the same.
-fn differences(ours: &Left, theirs: &Left) -> Vec<String> {
+/// Returns the differences of two outcomes.
+fn differences(outcome: &Outcome, lrzip: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
-    if ours.exit != theirs.exit {
-        found.push(format!("exit code {:?}, not {:?}", ours.exit, theirs.exit));
+    if outcome.exit != lrzip.exit {
+        found.push(format!(
+            "exit code {:?}, not {:?}",
+            outcome.exit, lrzip.exit
+        ));
     }
-    if !has_same_content(&ours.stdout, &theirs.stdout) {
+    if !has_same_content(&outcome.stdout, &lrzip.stdout) {
         found.push("standard output".into());
     }
-    let names = |left: &Left| left.files.keys().cloned().collect::<Vec<_>>();
-    if names(ours) != names(theirs) {
-        found.push(format!("files {:?}, not {:?}", names(ours), names(theirs)));
+    let names = |outcome: &Outcome| outcome.files.keys().cloned().collect::<Vec<_>>();
+    if names(outcome) != names(lrzip) {
+        found.push(format!(
+            "files {:?}, not {:?}",
+            names(outcome),
+            names(lrzip)
+        ));
     }
-    for (name, bytes) in &ours.files {
-        let same = theirs.files.get(name);
-        if same.is_some_and(|theirs| !has_same_content(bytes, theirs)) {
+    for (name, bytes) in &outcome.files {
+        let expected = lrzip.files.get(name);
+        if expected.is_some_and(|expected| !has_same_content(bytes, expected)) {
             found.push(format!("content of {name}"));
         }
     }
     found
 }
 
-/// Whether bytes are the same, or archives of the same content: lrzip opens both.
-fn has_same_content(ours: &[u8], theirs: &[u8]) -> bool {
-    let both_archives = ours.starts_with(b"LRZI") && theirs.starts_with(b"LRZI");
-    ours == theirs || (both_archives && opened(ours) == opened(theirs))
+/// Whether both are equal, or archives that lrzip decompresses to the same content.
+fn has_same_content(a: &[u8], b: &[u8]) -> bool {
+    let both_archives = a.starts_with(b"LRZI") && b.starts_with(b"LRZI");
+    a == b || (both_archives && content_by_lrzip(a) == content_by_lrzip(b))
 }
 
-/// The content of an archive, by lrzip.
-fn opened(archive: &[u8]) -> Vec<u8> {
+/// Returns the content of an archive as lrzip decompresses it.
+fn content_by_lrzip(archive: &[u8]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("x.lrz"), archive).unwrap();
     let mut command = Command::new("lrzip");
     command.args(["-dQ", "x.lrz"]).current_dir(directory.path());
     let output = command.env("LRZIP", "NOCONFIG").output().unwrap();
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "lrzip does not open it: {words}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "lrzip fails: {messages}");
     fs::read(directory.path().join("x")).unwrap()
 }
 
-/// Names of files that are new or changed, and with a `-` those that are gone.
-fn changed(side: &Side, left: &Left) -> Vec<String> {
-    let fresh = side.directory.path().join("fresh");
-    let _ = fs::remove_dir_all(&fresh);
-    fs::create_dir_all(&fresh).unwrap();
-    prepare(&fresh);
+/// Returns the names of files that are new or changed, and after a `-` those that are deleted.
+fn changed_files(implementation: &Implementation, outcome: &Outcome) -> Vec<String> {
+    let initial = implementation.directory.path().join("fresh");
+    let _ = fs::remove_dir_all(&initial);
+    fs::create_dir_all(&initial).unwrap();
+    prepare(&initial);
     let mut before = BTreeMap::new();
-    collect(&fresh, &fresh, &mut before);
+    collect(&initial, &initial, &mut before);
     let is_new = |(name, bytes): &(&String, &Vec<u8>)| before.get(*name) != Some(*bytes);
-    let new = left
+    let new = outcome
         .files
         .iter()
         .filter(is_new)
         .map(|(name, _)| name.clone());
-    let gone = before.keys().filter(|name| !left.files.contains_key(*name));
-    new.chain(gone.map(|name| format!("-{name}"))).collect()
+    let deleted = before
+        .keys()
+        .filter(|name| !outcome.files.contains_key(*name));
+    new.chain(deleted.map(|name| format!("-{name}"))).collect()
 }

@@ -1,18 +1,19 @@
-//! The drop-in beside lrzip itself: the same command lines in directories that are alike; exit code, files left, and the lines
-//! that scripts look for must be the same. What is different on purpose is told in the table.
+//! Compares the lrzip command with lrzip itself: the same command lines in equal directories must
+//! yield the same exit code, files and messages that scripts parse. The tables state the deliberate
+//! differences.
 
-mod side;
+mod harness;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use side::Twin::{OtherWords, Otherwise, Same};
-use side::{Side, compare, has_lrzip, prepare};
+use harness::Expectation::{Different, OtherMessages, Same};
+use harness::{Implementation, compare, has_lrzip, prepare};
 
-/// Why.
-const SUFFIX: &str = "what was put on can be taken off; lrzip looks at the last dot";
-const LATER: &str = "lrzip finds the same damage in other words";
+/// Reasons of differences.
+const SUFFIX: &str = "any suffix can be removed; lrzip removes what follows the last dot";
+const DAMAGE: &str = "damage is reported in other words";
 
 #[test]
 fn archives_are_decompressed() {
@@ -36,9 +37,9 @@ fn archives_are_decompressed() {
             (
                 "lrzip -d -S .tar.lrz p.tar.lrz",
                 "",
-                Otherwise(SUFFIX, 0, &["p"]),
+                Different(SUFFIX, 0, &["p"]),
             ),
-            ("lrzip -d -S rz p.lrz", "", Otherwise(SUFFIX, 0, &["p.l"])),
+            ("lrzip -d -S rz p.lrz", "", Different(SUFFIX, 0, &["p.l"])),
             ("lrzip -d -o x -S .y p.lrz", "", Same),
             ("lrzip -d here.lrz", "", Same),
             ("lrzip -d -f here.lrz", "", Same),
@@ -47,12 +48,12 @@ fn archives_are_decompressed() {
             (
                 "lrzip -d -o out p.lrz",
                 "",
-                OtherWords("a directory is said to be one"),
+                OtherMessages("the message states that it is a directory"),
             ),
             ("lrzip -D -d p.lrz", "", Same),
             ("lrzip -D -d here.lrz", "", Same),
             ("lrzip -Ddf here.lrz", "", Same),
-            ("lrzip -D -d cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -D -d cut.lrz", "", OtherMessages(DAMAGE)),
             ("lrzip -r -d d", "", Same),
             ("lrzip -rdD d", "", Same),
             ("lrzip -r -d -O out d", "", Same),
@@ -61,9 +62,13 @@ fn archives_are_decompressed() {
             ("lrzip -r -d", "p.lrz", Same),
             ("lrzip -d d", "", Same),
             ("lrzip -d nofile", "", Same),
-            ("lrzip -d text", "", OtherWords("it is said why")),
+            (
+                "lrzip -d text",
+                "",
+                OtherMessages("the message states the reason"),
+            ),
             ("lrzip -d -o x text", "", Same),
-            ("lrzip -d -o x empty", "", OtherWords(LATER)),
+            ("lrzip -d -o x empty", "", OtherMessages(DAMAGE)),
             ("lrzip -d -o x y.lrz p.lrz", "", Same),
             ("lrzip -d -o x -O out p.lrz", "", Same),
             ("lrzip -d -p 1 p.lrz", "", Same),
@@ -82,7 +87,7 @@ fn archives_are_decompressed() {
 }
 
 #[test]
-fn archives_pass_through_pipes() {
+fn pipes_are_decompressed() {
     compare(
         &[
             ("lrzip -d", "p.lrz", Same),
@@ -108,7 +113,7 @@ fn archives_pass_through_pipes() {
             ("lrzip -d -H", "p.lrz", Same),
             ("lrzip -d -D", "p.lrz", Same),
             ("lrzip -d", "text", Same),
-            ("lrzip -d", "cut.lrz", OtherWords(LATER)),
+            ("lrzip -d", "cut.lrz", OtherMessages(DAMAGE)),
             ("lrzip -t", "p.lrz", Same),
             ("lrzip -d -t", "p.lrz", Same),
             ("lrzip -t -q -H", "p.lrz", Same),
@@ -121,7 +126,7 @@ fn archives_pass_through_pipes() {
 }
 
 #[test]
-fn archives_are_tested_and_told() {
+fn archives_are_tested_and_listed() {
     compare(
         &[
             ("lrzip -t p.lrz", "", Same),
@@ -130,21 +135,25 @@ fn archives_are_tested_and_told() {
             ("lrzip -tH p.lrz old.lrz", "", Same),
             ("lrzip -tc p.lrz", "", Same),
             ("lrzip -dt p.lrz", "", Same),
-            ("lrzip -it p.lrz", "", OtherWords("a test tells its time")),
+            (
+                "lrzip -it p.lrz",
+                "",
+                OtherMessages("a test prints its time"),
+            ),
             ("lrzip -t -o x p.lrz", "", Same),
             ("lrzip -t -O out p.lrz", "", Same),
             ("lrzip -t text", "", Same),
             ("lrzip -t nofile", "", Same),
-            ("lrzip -t cut.lrz", "", OtherWords(LATER)),
-            ("lrzip -t head.lrz", "", OtherWords(LATER)),
-            ("lrzip -t flip.lrz", "", OtherWords(LATER)),
-            ("lrzip -t empty", "", OtherWords(LATER)),
+            ("lrzip -t cut.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -t head.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -t flip.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -t empty", "", OtherMessages(DAMAGE)),
             ("lrzip -t p.lrz text none.lrz", "", Same),
             ("lrzip -rt d", "", Same),
             (
                 "lrzip -t -D p.lrz",
                 "",
-                Otherwise("a test deletes nothing; lrzip deletes the archive", 0, &[]),
+                Different("a test deletes nothing; lrzip deletes the archive", 0, &[]),
             ),
             ("lrzip -i none.lrz", "", Same),
             ("lrzip -iv none.lrz", "", Same),
@@ -157,7 +166,7 @@ fn archives_are_tested_and_told() {
             (
                 "lrzip -i p.lrz",
                 "",
-                OtherWords("the back end is told; lrzip says 'rzip alone'"),
+                OtherMessages("the back end is printed; lrzip prints 'rzip alone'"),
             ),
             ("lrzip -i enc.lrz", "", Same),
             ("lrzip -iv enc.lrz", "", Same),
@@ -170,9 +179,9 @@ fn archives_are_tested_and_told() {
             (
                 "lrz -i none.lrz",
                 "",
-                OtherWords("lrz tells; lrzip's is silent"),
+                OtherMessages("lrz prints the structure; that of lrzip prints nothing"),
             ),
-            ("lrzip -i cut.lrz", "", OtherWords(LATER)),
+            ("lrzip -i cut.lrz", "", OtherMessages(DAMAGE)),
         ],
         None,
     );
@@ -182,25 +191,25 @@ fn archives_are_tested_and_told() {
 fn damaged_archives_leave_what_lrzip_leaves() {
     compare(
         &[
-            ("lrzip -d cut.lrz", "", OtherWords(LATER)),
-            ("lrzip -d flip.lrz", "", OtherWords(LATER)),
-            ("lrzip -d head.lrz", "", OtherWords(LATER)),
-            ("lrzip -d -K flip.lrz", "", OtherWords(LATER)),
-            ("lrzip -d -K -o x flip.lrz", "", OtherWords(LATER)),
+            ("lrzip -d cut.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -d flip.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -d head.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -d -K flip.lrz", "", OtherMessages(DAMAGE)),
+            ("lrzip -d -K -o x flip.lrz", "", OtherMessages(DAMAGE)),
             (
                 "lrzip -d -f -o here cut.lrz",
                 "",
-                Otherwise("what was there stays", 1, &[]),
+                Different("the existing file remains", 1, &[]),
             ),
             (
                 "lrzip -df text",
                 "",
-                Otherwise("the input stays; lrzip deletes it", 1, &[]),
+                Different("the input remains; lrzip deletes it", 1, &[]),
             ),
             (
                 "lrzip -df -S .y p.lrz",
                 "",
-                Otherwise("the input stays; lrzip overwrites it", 1, &[]),
+                Different("the input remains; lrzip overwrites it", 1, &[]),
             ),
         ],
         None,
@@ -208,7 +217,7 @@ fn damaged_archives_leave_what_lrzip_leaves() {
 }
 
 #[test]
-fn lrz_has_the_habits_of_gzip() {
+fn lrz_follows_the_conventions_of_gzip() {
     compare(
         &[
             ("lrz -d p.lrz", "", Same),
@@ -222,37 +231,41 @@ fn lrz_has_the_habits_of_gzip() {
             ("lrz -rd d", "", Same),
             ("lrz -d d", "", Same),
             ("lrz nofile", "", Same),
-            ("lrz -d text", "", OtherWords("it is said why")),
+            (
+                "lrz -d text",
+                "",
+                OtherMessages("the message states the reason"),
+            ),
         ],
         None,
     );
 }
 
 #[test]
-fn nonsense_is_refused_as_lrzip_refuses_it() {
+fn invalid_command_lines_are_refused_like_lrzip_does() {
     let help = "the help has other words";
     compare(
         &[
-            ("lrzip --foo text", "", OtherWords(help)),
-            ("lrzip -y text", "", OtherWords(help)),
-            ("lrzip -o", "", OtherWords(help)),
-            ("lrzip --info=3 p.lrz", "", OtherWords(help)),
-            ("lrzip --lz text", "", OtherWords(help)),
-            ("lrz -q text", "", OtherWords(help)),
-            ("lrz -0 text", "", OtherWords(help)),
-            ("lrzip -h", "", OtherWords(help)),
+            ("lrzip --foo text", "", OtherMessages(help)),
+            ("lrzip -y text", "", OtherMessages(help)),
+            ("lrzip -o", "", OtherMessages(help)),
+            ("lrzip --info=3 p.lrz", "", OtherMessages(help)),
+            ("lrzip --lz text", "", OtherMessages(help)),
+            ("lrz -q text", "", OtherMessages(help)),
+            ("lrz -0 text", "", OtherMessages(help)),
+            ("lrzip -h", "", OtherMessages(help)),
             (
                 "lrzip -h --nonsense text",
                 "",
-                Otherwise("the whole line is read first", 2, &[]),
+                Different("the whole command line is parsed first", 2, &[]),
             ),
             (
                 "lrzip -?",
                 "",
-                Otherwise("asking for help is no mistake", 0, &[]),
+                Different("requesting help is no error", 0, &[]),
             ),
-            ("lrzip -V", "", OtherWords("whose program it is")),
-            ("lrz -L text", "", OtherWords("whose program it is")),
+            ("lrzip -V", "", OtherMessages("the name of the program")),
+            ("lrz -L text", "", OtherMessages("the name of the program")),
             ("lrzip -L 0 text", "", Same),
             ("lrzip -L 10 text", "", Same),
             ("lrzip -L 3x text", "", Same),
@@ -288,14 +301,14 @@ fn nonsense_is_refused_as_lrzip_refuses_it() {
 
 #[test]
 fn files_are_compressed() {
-    let more = "-v tells of the machine in lrzip";
+    let more = "lrzip prints properties of the machine with -v";
     compare(
         &[
             ("lrzip text", "", Same),
             ("lrzip -q text", "", Same),
             ("lrzip -Q text", "", Same),
-            ("lrzip -v text", "", OtherWords(more)),
-            ("lrzip -vv text", "", OtherWords(more)),
+            ("lrzip -v text", "", OtherMessages(more)),
+            ("lrzip -vv text", "", OtherMessages(more)),
             ("lrzip -H text", "", Same),
             ("lrzip -b text", "", Same),
             ("lrzip -g text", "", Same),
@@ -304,7 +317,11 @@ fn files_are_compressed() {
             ("lrzip -z -L1 text", "", Same),
             ("lrzip --lzma -L 9 text", "", Same),
             ("lrzip --best text", "", Same),
-            ("lrzip -1 text", "", OtherWords("the help has other words")),
+            (
+                "lrzip -1 text",
+                "",
+                OtherMessages("the help has other words"),
+            ),
             ("lrzip -T -p 1 -w 1 -N 3 text", "", Same),
             ("lrzip -p 3 text", "", Same),
             ("lrzip -U text", "", Same),
@@ -370,102 +387,114 @@ fn pipes_are_compressed() {
 }
 
 #[test]
-fn directories_are_packed_and_unpacked() {
+fn directories_are_archived_and_extracted() {
     let (by, out) = (
         "tar stores owners by name",
-        "what tar says goes to standard output",
+        "messages of tar go to standard output",
     );
     compare(
         &[
-            ("lrztar", "", OtherWords(out)),
-            ("lrzuntar", "", OtherWords(out)),
-            ("lrzuntar nofile", "", OtherWords(out)),
-            ("lrzuntar -O nodir p.tar.lrz", "", OtherWords(out)),
-            ("lrztar t", "", Otherwise(by, 0, &["t.tar.lrz"])),
-            ("lrztar t/", "", Otherwise(by, 0, &["t.tar.lrz"])),
-            ("lrztar -q -g -L3 t/s", "", Otherwise(by, 0, &["s.tar.lrz"])),
-            ("lrztar -o x t", "", Otherwise(by, 0, &["x"])),
+            ("lrztar", "", OtherMessages(out)),
+            ("lrzuntar", "", OtherMessages(out)),
+            ("lrzuntar nofile", "", OtherMessages(out)),
+            ("lrzuntar -O nodir p.tar.lrz", "", OtherMessages(out)),
+            ("lrztar t", "", Different(by, 0, &["t.tar.lrz"])),
+            ("lrztar t/", "", Different(by, 0, &["t.tar.lrz"])),
+            ("lrztar -q -g -L3 t/s", "", Different(by, 0, &["s.tar.lrz"])),
+            ("lrztar -o x t", "", Different(by, 0, &["x"])),
             (
                 "lrztar -O out t",
                 "",
-                Otherwise("lrztar fails", 0, &["out/t.tar.lrz"]),
+                Different("lrztar fails", 0, &["out/t.tar.lrz"]),
             ),
             (
                 "lrztar nodir",
                 "",
-                Otherwise("lrztar leaves an empty archive", 1, &[]),
+                Different("lrztar leaves an empty archive", 1, &[]),
             ),
-            ("lrztar text", "", Otherwise("a file is for lrzip", 1, &[])),
+            (
+                "lrztar text",
+                "",
+                Different("lrztar accepts only directories", 1, &[]),
+            ),
             (
                 "lrztar t d",
                 "",
-                OtherWords("lrztar takes `d` for an option"),
+                OtherMessages("lrztar takes `d` as an option"),
             ),
             (
                 "lrzuntar text",
                 "",
-                Otherwise("lrztar ends with the code of tar", 1, &[]),
+                Different("lrztar exits with the code of tar", 1, &[]),
             ),
         ],
         None,
     );
 }
 
-/// What one side packs the other unpacks.
+/// Each implementation extracts what the other one archives.
 #[test]
-fn packed_directories_are_unpacked_by_the_other_side() {
+fn archived_directories_are_extracted_by_the_other_implementation() {
     if !has_lrzip() {
         return;
     }
-    let ours = Side::ours();
+    let ours = Implementation::refrain();
     let programs = ours.programs.clone().unwrap();
     let work = ours.work();
-    let run = |program: PathBuf, words: &str| {
+    let run = |program: PathBuf, arguments: &str| {
         let mut command = Command::new(program);
-        command.args(words.split(' ')).current_dir(&work);
+        command.args(arguments.split(' ')).current_dir(&work);
         let output = command.env("LRZIP", "NOCONFIG").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{words}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments}: {messages}");
     };
-    let both = [
+    let pairs = [
         (programs.join("lrztar"), PathBuf::from("lrzuntar")),
         (PathBuf::from("lrztar"), programs.join("lrzuntar")),
         (programs.join("lrztar"), programs.join("lrzuntar")),
     ];
-    for (pack, unpack) in both {
+    for (archiver, extractor) in pairs {
         let _ = fs::remove_dir_all(&work);
         fs::create_dir_all(&work).unwrap();
         prepare(&work);
-        run(pack, "-q t");
-        run(unpack, "-q -O out t.tar.lrz");
+        run(archiver, "-q t");
+        run(extractor, "-q -O out t.tar.lrz");
         for name in ["t/a", "t/s/b"] {
-            let unpacked = fs::read(work.join("out").join(name)).unwrap();
-            assert!(unpacked == fs::read(work.join(name)).unwrap(), "{name}");
+            let extracted = fs::read(work.join("out").join(name)).unwrap();
+            assert!(extracted == fs::read(work.join(name)).unwrap(), "{name}");
         }
         assert!(work.join("t.tar.lrz").exists());
     }
 }
 
 #[test]
-fn passwords_are_taken_as_lrzip_takes_them() {
+fn passwords_are_accepted_like_lrzip_does() {
     compare(
         &[
             (
                 "lrzip -dq --encrypt=secret enc.lrz",
                 "",
-                OtherWords("how much there was is told"),
+                OtherMessages("the length is printed"),
             ),
             (
                 "lrzip -tq enc.lrz",
                 "pw",
-                OtherWords("how much there was is told"),
+                OtherMessages("the length is printed"),
             ),
-            ("lrzip -tq --encrypt=wrong enc.lrz", "", OtherWords(LATER)),
-            ("lrzip -tq enc.lrz", "", OtherWords("the file is named")),
+            (
+                "lrzip -tq --encrypt=wrong enc.lrz",
+                "",
+                OtherMessages(DAMAGE),
+            ),
+            (
+                "lrzip -tq enc.lrz",
+                "",
+                OtherMessages("the message names the file"),
+            ),
             (
                 "lrzip -dq --encrypt=secret -o - enc.lrz",
                 "",
-                Otherwise("lrzip refuses a password with a pipe", 0, &[]),
+                Different("lrzip refuses a password with a pipe", 0, &[]),
             ),
         ],
         None,
@@ -473,7 +502,7 @@ fn passwords_are_taken_as_lrzip_takes_them() {
 }
 
 #[test]
-fn the_configuration_file_says_the_same() {
+fn the_configuration_file_has_the_same_effect() {
     for config in [
         "",
         "# comment\n\nFOO = YES\n",
@@ -494,7 +523,7 @@ fn the_configuration_file_says_the_same() {
         &[(
             "lrzip -d p.lrz",
             "",
-            Otherwise(delete, 0, &["lrzip.conf", "p"]),
+            Different(delete, 0, &["lrzip.conf", "p"]),
         )],
         Some("DELETEFILES = YES\n"),
     );
