@@ -11,7 +11,7 @@ use crate::{lrzip, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    refrain::pool::share_arenas();
+    refrain::pool::limit_allocator_arenas();
     // lrzip's programs have exit codes and messages of their own.
     if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::from_name)
     {

@@ -1,4 +1,4 @@
-//! Large memory: lazily touched tables, and byte buffers that are used again.
+//! Large memory: tables whose pages are populated on first use, and byte buffers that are reused.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::error::Error;
 use crate::lock::Lock;
 use crate::prefault::prefault;
 
-/// A zeroed table of 64-bit words, straight from the operating system.
+/// A zeroed table of 64-bit words, mapped from the operating system.
 ///
-/// Pages are made when they are first touched, so a table larger than what is used costs little.
-/// On Linux huge pages are asked for: a random look-up in a table of gigabytes is otherwise mostly
-/// a miss in the translation buffer. The advice may be ignored; nothing depends on it.
+/// The system populates a page when it is first accessed, so unused parts of a table cost little. On
+/// Linux huge pages are requested: otherwise most random accesses to a table of gigabytes miss the
+/// TLB. The system may ignore the request; nothing depends on it.
 ///
-/// Refusal is an error here and no abort, as far as the operating system tells: with memory
-/// overcommit (the Linux default) a table may be granted and the process killed when it touches
-/// more than there is. Budgets, not this type, guard against that.
+/// A refusal is an error and no abort, as far as the operating system reports it. With memory
+/// overcommit (the Linux default) the system may grant a table and kill the process when it accesses
+/// more than there is. Memory budgets prevent that, not this type.
 #[derive(Debug)]
 pub struct HugeBuffer {
     // At least one word: a mapping of no bytes is an error on most systems.
@@ -25,10 +25,10 @@ pub struct HugeBuffer {
 }
 
 impl HugeBuffer {
-    /// `length_words` words of zero, untouched.
+    /// Maps `length_words` words of zero.
     ///
     /// # Errors
-    /// [`Error::MemoryUnavailable`] when the system refuses.
+    /// [`Error::MemoryUnavailable`] if the system refuses.
     pub fn zeroed(length_words: usize) -> Result<Self, Error> {
         let Some(length_bytes) = length_words.max(1).checked_mul(size_of::<u64>()) else {
             return Err(unavailable(u64::MAX, &"more than the address space"));
@@ -36,7 +36,7 @@ impl HugeBuffer {
         let map = MmapMut::map_anon(length_bytes)
             .map_err(|error| unavailable(length_bytes as u64, &error))?;
         advise_huge_pages(&map);
-        // Mappings start at a page, so this holds; checked once so that the views cannot panic.
+        // Mappings begin at a page, so this succeeds. Checked once so that the views cannot panic.
         if let Err(error) = bytemuck::try_cast_slice::<u8, u64>(&map) {
             return Err(unavailable(length_bytes as u64, &error));
         }
@@ -48,12 +48,12 @@ impl HugeBuffer {
         &bytemuck::cast_slice(&self.map)[..self.length_words]
     }
 
-    /// The words, to be written.
+    /// The words, for writing.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut bytemuck::cast_slice_mut(&mut self.map)[..self.length_words]
     }
 
-    /// How many words it holds.
+    /// The number of words.
     pub fn length_words(&self) -> usize {
         self.length_words
     }
@@ -68,50 +68,51 @@ fn unavailable(length_bytes: u64, reason: &dyn std::fmt::Display) -> Error {
 
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(map: &MmapMut) {
-    // Kernels without transparent huge pages answer EINVAL: nothing is lost.
+    // Kernels without transparent huge pages return EINVAL; then there are none.
     let _ = map.advise(memmap2::Advice::HugePage);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages(_map: &MmapMut) {}
 
-/// Keeps byte buffers of one capacity for use again.
+/// Caches byte buffers of one capacity for reuse.
 ///
-/// First touch of fresh memory is expensive, most of all on virtual machines (a page fault in the
-/// guest and often one more in the host); a buffer that was used before is warm.
+/// The first access to fresh memory is expensive, most of all on virtual machines (a page fault in the
+/// guest and often another one in the host). The pages of a reused buffer are present.
 ///
-/// The pool bounds what it *keeps*, not what is out: budgets are the coordinator's business.
+/// The pool limits the number of idle buffers, not of buffers in use: that is the task of the memory
+/// budget.
 #[derive(Debug)]
 pub struct BufferPool {
     capacity_bytes: usize,
-    kept_max: usize,
-    kept: Lock<Vec<Vec<u8>>>,
+    idle_max: usize,
+    idle: Lock<Vec<Vec<u8>>>,
 }
 
 impl BufferPool {
-    /// A pool of buffers of `capacity_bytes` that keeps at most `kept_max` idle ones.
-    pub fn new(capacity_bytes: usize, kept_max: usize) -> Self {
+    /// A pool of buffers of `capacity_bytes` that caches at most `idle_max` of them.
+    pub fn new(capacity_bytes: usize, idle_max: usize) -> Self {
         BufferPool {
             capacity_bytes,
-            kept_max,
-            kept: Lock::new(Vec::new()),
+            idle_max,
+            idle: Lock::new(Vec::new()),
         }
     }
 
-    /// The capacity of every buffer handed out.
+    /// The capacity of every buffer.
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes
     }
 
-    /// Idle buffers kept now.
-    pub fn kept(&self) -> usize {
-        self.kept.lock().len()
+    /// The number of cached buffers.
+    pub fn idle(&self) -> usize {
+        self.idle.lock().len()
     }
 
-    /// An empty buffer that holds [`BufferPool::capacity_bytes`] without growing.
+    /// An empty buffer with room for [`BufferPool::capacity_bytes`].
     ///
     /// # Errors
-    /// [`Error::MemoryUnavailable`] when a fresh one is needed and the allocator refuses.
+    /// [`Error::MemoryUnavailable`] if a new buffer is needed and the allocator refuses it.
     pub fn get(&self) -> Result<Vec<u8>, Error> {
         let mut buffer = self.take()?;
         buffer.clear();
@@ -119,32 +120,32 @@ impl BufferPool {
     }
 
     /// A buffer of exactly [`BufferPool::capacity_bytes`] bytes of *unspecified content* (zeros or
-    /// what an earlier user left), for those who overwrite it anyway: saves clearing megabytes.
+    /// the content of an earlier use), for callers that overwrite it: saves clearing megabytes.
     ///
     /// # Errors
-    /// [`Error::MemoryUnavailable`] when a fresh one is needed and the allocator refuses.
+    /// [`Error::MemoryUnavailable`] if a new buffer is needed and the allocator refuses it.
     pub fn get_full(&self) -> Result<Vec<u8>, Error> {
         let mut buffer = self.take()?;
         buffer.resize(self.capacity_bytes, 0);
         Ok(buffer)
     }
 
-    /// Gives a buffer back. One that is too small, or too large by more than a half (it would hold
-    /// memory that no budget knows of), or one too many, is freed.
+    /// Returns a buffer to the pool. The buffer is freed if it is too small, too large by more than a
+    /// half (its memory is in no budget), or if the pool is full.
     pub fn put(&self, buffer: Vec<u8>) {
         let largest = self.capacity_bytes.saturating_add(self.capacity_bytes / 2);
         if buffer.capacity() < self.capacity_bytes || buffer.capacity() > largest {
             return;
         }
-        let mut kept = self.kept.lock();
-        if kept.len() < self.kept_max {
-            kept.push(buffer);
+        let mut idle = self.idle.lock();
+        if idle.len() < self.idle_max {
+            idle.push(buffer);
         }
     }
 
     fn take(&self) -> Result<Vec<u8>, Error> {
-        // Last in, first out: the warmest one.
-        if let Some(buffer) = self.kept.lock().pop() {
+        // Last in, first out: the one whose content is most likely in a processor cache.
+        if let Some(buffer) = self.idle.lock().pop() {
             return Ok(buffer);
         }
         let mut buffer = Vec::new();
@@ -156,7 +157,7 @@ impl BufferPool {
     }
 }
 
-/// A buffer that goes back to its pool when it is dropped.
+/// A buffer that returns to its pool when it is dropped.
 #[derive(Debug)]
 pub struct PooledBuffer {
     bytes: Vec<u8>,
@@ -164,7 +165,7 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// A buffer that was taken out of the pool before, or one of any other origin, which goes there if it fits.
+    /// Makes `bytes`, from the pool or of any other origin, return to `pool` if its capacity fits.
     pub fn new(pool: &Arc<BufferPool>, bytes: Vec<u8>) -> Self {
         PooledBuffer {
             bytes,
@@ -220,18 +221,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pooled_buffer_goes_back() {
+    fn a_dropped_buffer_returns_to_its_pool() {
         let pool = Arc::new(BufferPool::new(100, 1));
         let mut buffer = PooledBuffer::empty(&pool).unwrap();
         buffer.extend_from_slice(b"abc");
-        assert_eq!(pool.kept(), 0);
+        assert_eq!(pool.idle(), 0);
         drop(buffer);
-        assert_eq!(pool.kept(), 1);
+        assert_eq!(pool.idle(), 1);
         assert!(PooledBuffer::empty(&pool).unwrap().is_empty());
     }
 
     #[test]
-    fn huge_buffer_is_zeroed_and_writable() {
+    fn a_huge_buffer_is_zeroed_and_writable() {
         let mut table = HugeBuffer::zeroed(3 << 18).unwrap();
         assert_eq!(table.length_words(), 3 << 18);
         assert_eq!(table.words().len(), 3 << 18);
@@ -241,22 +242,22 @@ mod tests {
     }
 
     #[test]
-    fn huge_buffer_of_nothing() {
+    fn a_huge_buffer_may_be_empty() {
         assert!(HugeBuffer::zeroed(0).unwrap().words().is_empty());
     }
 
     #[test]
-    fn memory_that_is_not_to_be_had_is_an_error() {
+    fn refused_memory_is_an_error() {
         for length_words in [usize::MAX, usize::MAX / 8, usize::MAX / 16] {
             let error = HugeBuffer::zeroed(length_words).unwrap_err();
-            assert!(error.to_string().contains("no memory for"), "{error}");
+            assert!(error.to_string().contains("cannot allocate"), "{error}");
         }
         assert!(BufferPool::new(usize::MAX, 1).get().is_err());
     }
 
     #[test]
-    fn untouched_pages_cost_nothing() {
-        // Larger than the memory of many machines; only two pages are touched.
+    fn unused_pages_take_no_memory() {
+        // Larger than the memory of many machines; only two pages are accessed.
         if let Ok(mut table) = HugeBuffer::zeroed(1 << 30) {
             table.words_mut()[0] = 1;
             table.words_mut()[(1 << 30) - 1] = 2;
@@ -265,22 +266,22 @@ mod tests {
     }
 
     #[test]
-    fn pool_hands_the_same_memory_out_again() {
+    fn a_pool_reuses_memory() {
         let pool = BufferPool::new(4096, 2);
         let mut buffer = pool.get().unwrap();
         assert!(buffer.is_empty() && buffer.capacity() >= 4096);
         buffer.extend_from_slice(&[7; 100]);
-        let place = buffer.as_ptr();
+        let address = buffer.as_ptr();
         pool.put(buffer);
-        assert_eq!(pool.kept(), 1);
+        assert_eq!(pool.idle(), 1);
         let again = pool.get().unwrap();
-        assert_eq!(again.as_ptr(), place);
+        assert_eq!(again.as_ptr(), address);
         assert!(again.is_empty());
-        assert_eq!(pool.kept(), 0);
+        assert_eq!(pool.idle(), 0);
     }
 
     #[test]
-    fn full_buffers_have_full_length() {
+    fn a_full_buffer_has_the_length_of_its_capacity() {
         let pool = BufferPool::new(1000, 2);
         let full = pool.get_full().unwrap();
         assert_eq!(full, vec![0; 1000]);
@@ -289,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn pool_keeps_only_what_fits() {
+    fn a_pool_caches_only_buffers_of_its_capacity() {
         let pool = BufferPool::new(1000, 2);
         pool.put(Vec::with_capacity(999));
         pool.put(Vec::with_capacity(1600));
-        assert_eq!(pool.kept(), 0);
+        assert_eq!(pool.idle(), 0);
         for _ in 0..5 {
             pool.put(Vec::with_capacity(1000));
         }
-        assert_eq!(pool.kept(), 2);
+        assert_eq!(pool.idle(), 2);
     }
 }

@@ -1,37 +1,36 @@
-//! A flag that asks work to stop early.
+//! A flag that requests that work stop early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks work to stop early. Clones share one flag; once set it stays set.
+/// Requests that work stop early. Clones share one flag; once set it stays set.
 ///
-/// The flag only asks: whoever does the work looks at it between pieces (a block, a segment) and
-/// returns an error of its own.
+/// The code that does the work checks the flag between its steps (a block, a segment) and returns
+/// an error of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Cancellation {
     flag: Arc<AtomicBool>,
 }
 
 impl Cancellation {
-    /// Not yet cancelled.
+    /// A flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks everybody who holds a clone to stop. Safe to call from a signal handler: it only
-    /// stores to an atomic.
+    /// Sets the flag of all clones. Safe to call from a signal handler: it only stores to an atomic.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody called [`Cancellation::cancel`].
-    // Relaxed: the flag carries no data with it, and a load that is late by some nanoseconds only
+    /// Whether [`Cancellation::cancel`] has been called.
+    // Relaxed: no other data depends on the flag, and a load that is late by some nanoseconds only
     // delays the stop.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// The shared flag, for signal handlers that want to set it themselves.
+    /// The shared flag, for signal handlers that set it themselves.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
@@ -45,11 +44,11 @@ mod tests {
     fn clones_share_the_flag() {
         let original = Cancellation::new();
         let clone = original.clone();
-        let stranger = Cancellation::new();
+        let unrelated = Cancellation::new();
         assert!(!clone.is_cancelled());
         original.cancel();
         assert!(clone.is_cancelled());
         assert!(clone.flag().load(Ordering::Relaxed));
-        assert!(!stranger.is_cancelled());
+        assert!(!unrelated.is_cancelled());
     }
 }

@@ -1,9 +1,8 @@
 //! A scoped crew of worker threads with one completion queue.
 //!
-//! One coordinator (the body) submits jobs and takes their events one by one; jobs never wait for
-//! each other. So data flows one way, all decisions are made on one thread, and what the
-//! coordinator does with events that arrive in any order is the only thing that needs thought for
-//! determinism.
+//! One coordinator (the body) submits jobs and takes their results, called events, one by one; jobs
+//! never wait for each other. So data flows one way and one thread makes all decisions. For a
+//! deterministic result, only the coordinator has to take care: events arrive in any order.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -12,49 +11,52 @@ use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
 
+use crate::crew_queue::{CrewQueue, ThreadGroup, run};
 use crate::error::JobPanicked;
-use crate::executor::{Executor, Hand, executor_here};
+use crate::executor::{CrewWorker, Executor, current_executor};
 use crate::lane::Lane;
-use crate::pool::borrowed::{Lender, lending};
+use crate::pool::borrowed::{BorrowedJobs, with_borrowed_jobs};
 use crate::pool::job::Step;
 use crate::pool::worker_pool::{Options, Pool};
-use crate::queue::{Queue, Station, run};
 use crate::thread::kernel;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
 
-/// The coordinator's handle on its workers. See [`crew()`].
+/// The coordinator's handle to its workers. See [`crew()`].
 ///
-/// It belongs to one thread (it is not `Sync`): there is one coordinator.
+/// It is not `Sync`: there is one coordinator.
 pub struct Crew<'crew, 'env: 'crew, E> {
-    queue: Arc<Queue<'env, E>>,
-    lender: &'crew Lender<'env>,
+    queue: Arc<CrewQueue<'env, E>>,
+    borrowed: &'crew BorrowedJobs<'env>,
     threads: usize,
-    /// The pool of others that its hands run on; none: one of its own, made with the first job.
+    /// The pool or the threads that were installed; `None`: the crew starts a pool of its own with the
+    /// first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
     /// The state of its own threads.
     settings: ThreadSettings,
-    /// Who does the compute jobs, a flow one job at a turn. Where there are none the coordinator does them in `next`.
-    hands: RefCell<Vec<Hand>>,
-    /// Threads of the blocking stations; those that the system refused are not asked for again.
-    threads_of: [Cell<Staffing>; Station::COUNT],
+    /// The compute workers; a worker that is a flow runs one job in each step. If there are none, the
+    /// coordinator runs the jobs in `next`.
+    workers: RefCell<Vec<CrewWorker>>,
+    /// The threads of the groups that block. One that the system refused is not requested again.
+    group_threads: [Cell<GroupThread>; ThreadGroup::COUNT],
     in_flight: Cell<usize>,
     handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-/// Who serves a blocking station.
+/// Whether a group that blocks has a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Staffing {
+enum GroupThread {
     #[default]
-    Nobody,
-    Thread,
-    /// The system gave none.
+    NotStarted,
+    Running,
+    /// The system refused it.
     Refused,
 }
 
-/// Closes the queue when the body is left, also by a panic; else what was lent would be waited for forever.
-struct CloseOnDrop<'queue, 'env, E>(&'queue Queue<'env, E>);
+/// Closes the queue when the body ends, also by a panic. Otherwise the crew would wait forever for
+/// jobs that borrow.
+struct CloseOnDrop<'queue, 'env, E>(&'queue CrewQueue<'env, E>);
 
 impl<E> Drop for CloseOnDrop<'_, '_, E> {
     fn drop(&mut self) {
@@ -62,40 +64,40 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
     }
 }
 
-/// Runs `body` with a crew of `threads` compute workers, and joins them before it returns.
+/// Runs `body` with a crew of `threads` compute workers, and joins the workers before it returns.
 ///
-/// Jobs may borrow whatever outlives this call (`'env`). When the body returns (or panics), jobs
-/// that have not started are dropped, running ones are waited for, and events that nobody took are
-/// dropped.
+/// Jobs may borrow what outlives this call (`'env`). When the body returns or panics, jobs that have
+/// not started are dropped, running jobs are finished, and events that were not taken are dropped.
 ///
-/// With `threads` 0 no thread is made at all: [`Crew::next`] runs the jobs on the calling thread,
-/// in a fixed order. The same happens to lanes whose thread the operating system refuses, so a
-/// crew works, slowly, where no thread is to be had.
+/// With `threads` 0 no thread is started: [`Crew::next`] runs the jobs on the calling thread, in a
+/// fixed order. The same happens to lanes whose thread the operating system refuses, so a crew works,
+/// slowly, without any thread.
 ///
 /// Its own threads have the scheduling class of the calling thread: what is begun in the background
 /// ([`in_background`](crate::in_background)) stays there.
 ///
-/// Inside of [`install`](crate::install) the compute workers are flows of the pool installed there, at most one for each of its workers;
-/// inside of [`install_on`](crate::install_on) they are the threads given there.
+/// Inside of [`install`](crate::install) the compute workers are flows of the installed pool, at most
+/// one for each of the pool's workers. Inside of [`install_on`](crate::install_on) they are the
+/// installed threads.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
 {
-    let executor = executor_here();
+    let executor = current_executor();
     let threads = match &executor {
         Some(executor) => threads.min(executor.workers()),
         None => threads,
     };
-    lending(|lender| {
+    with_borrowed_jobs(|borrowed| {
         let crew = Crew {
-            queue: Arc::new(Queue::new()),
-            lender,
+            queue: Arc::new(CrewQueue::new()),
+            borrowed,
             threads,
             executor,
             own_pool: OnceCell::new(),
             settings: ThreadSettings::of_process(kernel::current_class()),
-            hands: RefCell::default(),
-            threads_of: Default::default(),
+            workers: RefCell::default(),
+            group_threads: Default::default(),
             in_flight: Cell::new(0),
             handles: RefCell::default(),
         };
@@ -103,9 +105,10 @@ where
             let _close = CloseOnDrop(&crew.queue);
             body(&crew)
         };
-        // What was lent is gone when the closures are; joining waits for the threads, their last destructors included.
+        // The borrows end when the jobs are dropped. Joining also waits for the last destructors of
+        // the threads.
         for handle in crew.handles.take() {
-            // A worker catches the panics of its jobs.
+            // The threads catch the panics of their jobs.
             let _ = handle.join();
         }
         result
@@ -113,46 +116,49 @@ where
 }
 
 impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
-    /// Queues `job`. Inside a lane jobs start in the order they were submitted; among the compute
-    /// lanes a worker takes the most urgent job there is.
+    /// Queues `job`. The jobs of a lane start in the order of their submission. Of the compute lanes,
+    /// a worker takes the job of the most urgent lane.
     ///
-    /// The queue is not bounded: the coordinator decides how much is in flight, by memory.
+    /// The queue is not bounded: the coordinator limits the number of jobs in flight, by their memory.
     pub fn submit(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) {
         self.in_flight.set(self.in_flight.get() + 1);
-        if let Some(hand) = self.queue.push(lane, Box::new(job)) {
-            return self.call(hand);
+        if let Some(worker) = self.queue.push(lane, Box::new(job)) {
+            return self.run_worker(worker);
         }
-        match Station::of(lane) {
-            Station::Compute => self.hire(),
-            station => self.staff(station),
+        match ThreadGroup::of(lane) {
+            ThreadGroup::Compute => self.add_worker(),
+            group => self.start_group_thread(group),
         }
     }
 
-    /// It is this hand's turn, until it finds no job.
-    fn call(&self, hand: usize) {
+    /// Lets this worker run jobs until it finds none.
+    fn run_worker(&self, worker: usize) {
         let queue = Arc::clone(&self.queue);
-        let job = self.lender.lend(Box::new(move || queue.work(hand)));
-        if let Some(hand) = self.hands.borrow().get(hand) {
-            hand.submit_steps(job);
+        let job = self
+            .borrowed
+            .without_lifetime(Box::new(move || queue.run_step(worker)));
+        if let Some(worker) = self.workers.borrow().get(worker) {
+            worker.submit_steps(job);
         }
     }
 
-    /// One more hand, if there may be one and there is work for it.
-    // Hands, and with them threads, come with the work: a crew for a small file never makes those it cannot use.
-    fn hire(&self) {
-        if self.hands.borrow().len() >= self.threads.min(self.in_flight()) {
+    /// Adds a worker, if the limit allows it and there is work for it.
+    // Workers, and with them threads, are added with the work: a crew for a small file never makes
+    // threads that it cannot use.
+    fn add_worker(&self) {
+        if self.workers.borrow().len() >= self.threads.min(self.in_flight()) {
             return;
         }
-        let hand = match &self.executor {
-            Some(executor) => executor.hand(),
+        let worker = match &self.executor {
+            Some(executor) => executor.new_worker(),
             None => match self.own_pool.get_or_init(|| self.start_pool()) {
-                Some(pool) => Hand::Flow(pool.flow(Entity::new(Class::Normal))),
+                Some(pool) => CrewWorker::Flow(pool.flow(Entity::new(Class::Normal))),
                 None => return,
             },
         };
-        let number = self.queue.hire();
-        self.hands.borrow_mut().push(hand);
-        self.call(number);
+        let number = self.queue.add_worker();
+        self.workers.borrow_mut().push(worker);
+        self.run_worker(number);
     }
 
     /// Starts a pool of its own; `None` where the system refuses threads.
@@ -160,87 +166,89 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         Pool::start_with(Options::with_workers(self.threads), self.settings.clone()).ok()
     }
 
-    /// Starts the thread of a blocking station.
-    fn staff(&self, station: Station) {
-        let staffing = &self.threads_of[station as usize];
-        if self.threads == 0 || staffing.get() != Staffing::Nobody {
+    /// Starts the thread of a group that blocks.
+    fn start_group_thread(&self, group: ThreadGroup) {
+        let thread = &self.group_threads[group as usize];
+        if self.threads == 0 || thread.get() != GroupThread::NotStarted {
             return;
         }
         let queue = Arc::clone(&self.queue);
-        let mut life = self.lender.lend(Box::new(move || {
-            queue.serve(station);
+        let mut serve = self.borrowed.without_lifetime(Box::new(move || {
+            queue.serve(group);
             Step::Done
         }));
-        let name = format!("{station:?}").to_lowercase();
-        let life = move || {
-            life();
+        let name = format!("{group:?}").to_lowercase();
+        let body = move || {
+            serve();
         };
-        match start(&self.settings, &name, life) {
+        match start(&self.settings, &name, body) {
             Ok(handle) => {
                 self.handles.borrow_mut().push(handle);
-                staffing.set(Staffing::Thread);
+                thread.set(GroupThread::Running);
             }
-            Err(_) => staffing.set(Staffing::Refused),
+            Err(_) => thread.set(GroupThread::Refused),
         }
     }
 }
 
 impl<E> Crew<'_, '_, E> {
-    /// The event of the next job to complete, in the order of completion; waits for it. `None`
-    /// when nothing is in flight, so it always returns once the jobs do.
+    /// Waits for the next job to complete and returns its event, in the order of completion. Returns
+    /// `None` when nothing is in flight, so it does not wait forever.
     pub fn next(&self) -> Option<Result<E, JobPanicked>> {
-        self.next_or_give_up(None)
+        self.next_or_timeout(None)
     }
 
-    /// Like [`Crew::next`], but gives up after `patience`: then `None` with [`Crew::in_flight`]
-    /// above zero. For coordinators that report progress or look at a cancellation meanwhile.
-    pub fn next_within(&self, patience: Duration) -> Option<Result<E, JobPanicked>> {
-        self.next_or_give_up(Some(patience))
+    /// Like [`Crew::next`], but waits for `timeout` at most: then it returns `None` with
+    /// [`Crew::in_flight`] above zero. For coordinators that report progress or check a cancellation.
+    pub fn next_within(&self, timeout: Duration) -> Option<Result<E, JobPanicked>> {
+        self.next_or_timeout(Some(timeout))
     }
 
-    /// The event of a job that has already completed; never waits for a worker. `None` when there
-    /// is no such event now.
+    /// The event of a job that has already completed, if there is one; never waits for a worker.
     pub fn try_next(&self) -> Option<Result<E, JobPanicked>> {
-        let outcome = self.queue.try_outcome().or_else(|| self.run_unstaffed())?;
+        let outcome = self
+            .queue
+            .try_outcome()
+            .or_else(|| self.run_without_worker())?;
         self.in_flight.set(self.in_flight.get() - 1);
         Some(outcome)
     }
 
-    /// Jobs submitted whose events were not yet taken.
+    /// The number of submitted jobs whose events have not been taken.
     pub fn in_flight(&self) -> usize {
         self.in_flight.get()
     }
 
-    /// Jobs submitted that no worker has started.
+    /// The number of submitted jobs that have not started.
     pub fn queued(&self) -> usize {
         self.queue.queued()
     }
 
-    /// Compute workers asked for.
+    /// The largest number of compute workers.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    fn next_or_give_up(&self, patience: Option<Duration>) -> Option<Result<E, JobPanicked>> {
+    fn next_or_timeout(&self, timeout: Option<Duration>) -> Option<Result<E, JobPanicked>> {
         if self.in_flight.get() == 0 {
             return None;
         }
         if let Some(outcome) = self.try_next() {
             return Some(outcome);
         }
-        let outcome = self.queue.wait_for_outcome(patience)?;
+        let outcome = self.queue.wait_for_outcome(timeout)?;
         self.in_flight.set(self.in_flight.get() - 1);
         Some(outcome)
     }
 
-    /// Runs one job of a station that has no worker, here and now.
-    fn run_unstaffed(&self) -> Option<Result<E, JobPanicked>> {
-        let unstaffed = |station: &Station| match station {
-            Station::Compute => self.hands.borrow().is_empty(),
-            _ => self.threads_of[*station as usize].get() != Staffing::Thread,
+    /// Runs one job of a group that has no worker, on the calling thread.
+    fn run_without_worker(&self) -> Option<Result<E, JobPanicked>> {
+        let without_worker = |group: &ThreadGroup| match group {
+            ThreadGroup::Compute => self.workers.borrow().is_empty(),
+            _ => self.group_threads[*group as usize].get() != GroupThread::Running,
         };
-        let mut stations = Station::DRAIN_ORDER.into_iter().filter(unstaffed);
-        let (lane, job) = stations.find_map(|station| self.queue.take(station))?;
+        let mut groups = ThreadGroup::DRAIN_ORDER.into_iter().filter(without_worker);
+        let (lane, job) = groups.find_map(|group| self.queue.take(group))?;
         Some(run(lane, job))
     }
 }

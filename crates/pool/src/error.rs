@@ -1,22 +1,22 @@
-//! What can go wrong here: memory that is not to be had, and jobs that panic.
+//! Errors: the system refuses memory or threads, or a job panics.
 
 use std::any::Any;
 use std::fmt;
 
 use crate::lane::Lane;
 
-/// A failure of the runtime itself.
+/// The system refused a resource.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system would not give the memory asked for.
+    /// The operating system or the allocator refused memory.
     MemoryUnavailable {
-        /// What was asked for; `u64::MAX` when the request does not fit in 64 bits.
+        /// The size of the request; `u64::MAX` when it does not fit in 64 bits.
         length_bytes: u64,
-        /// What the operating system or the allocator said.
+        /// The message of the operating system or the allocator.
         reason: String,
     },
-    /// The operating system would not give a single thread.
+    /// The operating system refused to start a thread.
     ThreadUnavailable,
 }
 
@@ -26,20 +26,22 @@ impl fmt::Display for Error {
             Error::MemoryUnavailable {
                 length_bytes,
                 reason,
-            } => write!(formatter, "no memory for {length_bytes} bytes: {reason}"),
-            Error::ThreadUnavailable => write!(formatter, "no thread to be had"),
+            } => write!(formatter, "cannot allocate {length_bytes} bytes: {reason}"),
+            Error::ThreadUnavailable => {
+                write!(formatter, "the operating system refused to start a thread")
+            }
         }
     }
 }
 
 impl std::error::Error for Error {}
 
-/// A job panicked. Its worker survived; whatever the job owned was dropped while unwinding.
+/// A job panicked. Its worker continues; what the job owned was dropped during unwinding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPanicked {
-    /// The lane it ran in.
+    /// The lane of the job.
     pub lane: Lane,
-    /// The panic's message, or a stand-in when the payload was not a string.
+    /// The panic's message, or a placeholder when the payload was not a string.
     pub message: String,
 }
 

@@ -1,8 +1,10 @@
-//! Where the work of a call is done: on threads of its own, on a pool that others use too (ours or another), or behind everything else on the
-//! machine.
+//! The threads that run the work of a call: its own, those of a shared pool (of this crate or another),
+//! or threads of the kernel's idle class.
 //!
-//! Whoever starts a verb of the engine decides, and the verb need not know: its [`crew`](crate::crew()) asks when it begins. So there is one
-//! way in for all verbs, as with `rayon::ThreadPool::install`, and no option that each of them would have to pass on.
+//! The caller of an engine function decides, by calling it inside of [`install`] and the like. The
+//! [`crew`](crate::crew()) of the function uses what is installed when it begins. So one mechanism
+//! serves all functions, as `rayon::ThreadPool::install` does, without an option that each of them
+//! would have to pass on.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,51 +19,53 @@ use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
 
-/// Threads of another kind that crews can do their computing on ([`install_on`]): rayon's, or an async runtime's for blocking work.
-pub trait Threads: Send + Sync {
-    /// How many jobs run at once.
+/// Threads of another pool on which crews can compute ([`install_on`]): rayon's, or those of an async
+/// runtime for blocking work.
+pub trait ExternalThreads: Send + Sync {
+    /// The number of jobs that run at once.
     fn count(&self) -> usize;
 
-    /// Runs `job` on one of the threads. It must run, or its crew waits for it forever, and takes as long as the crew has something to do.
+    /// Runs `job` on one of the threads. A job that does not run blocks its crew forever. It runs as
+    /// long as the crew has work for it.
     fn spawn(&self, job: Box<dyn FnOnce() + Send>);
 }
 
-/// What crews of this thread run on.
+/// Where the crews of a thread compute.
 #[derive(Clone)]
 pub(crate) enum Executor {
     Pool { pool: Arc<Pool>, entity: Entity },
-    Threads(Arc<dyn Threads>),
+    ExternalThreads(Arc<dyn ExternalThreads>),
 }
 
-/// One of those who do a crew's compute jobs.
-pub(crate) enum Hand {
+/// A compute worker of a crew.
+pub(crate) enum CrewWorker {
     Flow(Flow),
-    Threads(Arc<dyn Threads>),
+    ExternalThreads(Arc<dyn ExternalThreads>),
 }
 
 impl Executor {
-    /// How many hands can work at once.
+    /// The number of workers that can run at once.
     pub(crate) fn workers(&self) -> usize {
         match self {
             Executor::Pool { pool, .. } => pool.workers(),
-            Executor::Threads(threads) => threads.count(),
+            Executor::ExternalThreads(threads) => threads.count(),
         }
     }
 
-    pub(crate) fn hand(&self) -> Hand {
+    pub(crate) fn new_worker(&self) -> CrewWorker {
         match self {
-            Executor::Pool { pool, entity } => Hand::Flow(pool.flow(*entity)),
-            Executor::Threads(threads) => Hand::Threads(Arc::clone(threads)),
+            Executor::Pool { pool, entity } => CrewWorker::Flow(pool.flow(*entity)),
+            Executor::ExternalThreads(threads) => CrewWorker::ExternalThreads(Arc::clone(threads)),
         }
     }
 }
 
-impl Hand {
-    /// Calls `steps` until it says that it is done. Between two calls a flow may be given to others.
+impl CrewWorker {
+    /// Calls `steps` until it returns [`Step::Done`]. Between two calls a flow can be preempted.
     pub(crate) fn submit_steps(&self, mut steps: JobBody) {
         match self {
-            Hand::Flow(flow) => flow.submit_steps(steps),
-            Hand::Threads(threads) => {
+            CrewWorker::Flow(flow) => flow.submit_steps(steps),
+            CrewWorker::ExternalThreads(threads) => {
                 threads.spawn(Box::new(move || while let Step::Again = steps() {}));
             }
         }
@@ -72,17 +76,18 @@ thread_local! {
     static EXECUTOR: RefCell<Option<Executor>> = const { RefCell::new(None) };
 }
 
-/// What a crew that begins here runs on; none: on a pool of its own.
+/// The executor for a crew that begins on this thread; `None`: a pool of its own.
 ///
-/// A job of a pool gets none: its crew would wait for hands that may need the very worker it waits on.
-pub(crate) fn executor_here() -> Option<Executor> {
+/// A job of a pool gets none: its crew would wait for workers that may need the thread on which it
+/// waits.
+pub(crate) fn current_executor() -> Option<Executor> {
     match current_worker() {
         Some(_) => None,
         None => EXECUTOR.with_borrow(Clone::clone),
     }
 }
 
-/// Brings back what was there before, also when unwinding.
+/// Restores the previous executor, also when unwinding.
 struct Restore(Option<Executor>);
 
 impl Drop for Restore {
@@ -96,11 +101,12 @@ fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Calls `work`; crews that begin in it do their computing as flows of `pool`, such as `entity` describes: they share its workers with
-/// others, by the policy. Called by a job of a pool it changes nothing.
+/// Calls `work`. Crews that begin in it compute as flows of `pool` with the properties of `entity`:
+/// they share its workers with other flows, by the policy. Called by a job of a pool, it only calls
+/// `work`.
 ///
-/// With an entity of the idle class, `work` itself and the crews' threads for reading and writing are of the kernel's idle class too
-/// ([`in_background`]).
+/// With an entity of the idle class, `work` itself and the crews' threads for reading and writing are
+/// of the kernel's idle class too ([`in_background`]).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -132,18 +138,19 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     }
 }
 
-/// Calls `work`; crews that begin in it do their computing on `threads`, at most as many jobs at once as these do. For programs that have
-/// a thread pool already; without urgency, classes or tenants.
+/// Calls `work`. Crews that begin in it compute on `threads`, with at most [`ExternalThreads::count`]
+/// jobs at once. For programs that have a thread pool already. Deadlines, classes and tenants have no
+/// effect there.
 ///
-/// The caller waits for what is computed, so it must not be the only one of those threads.
+/// The caller waits for the jobs, so it must not be the only one of those threads.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use refrain_pool::{Lane, Threads, crew, install_on};
+/// use refrain_pool::{Lane, ExternalThreads, crew, install_on};
 ///
 /// struct Fresh;
 ///
-/// impl Threads for Fresh {
+/// impl ExternalThreads for Fresh {
 ///     fn count(&self) -> usize {
 ///         2
 ///     }
@@ -160,20 +167,21 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
 /// });
 /// assert_eq!(sum, 6);
 /// ```
-pub fn install_on<R>(threads: &Arc<dyn Threads>, work: impl FnOnce() -> R) -> R {
-    with_executor(Executor::Threads(Arc::clone(threads)), work)
+pub fn install_on<R>(threads: &Arc<dyn ExternalThreads>, work: impl FnOnce() -> R) -> R {
+    with_executor(Executor::ExternalThreads(Arc::clone(threads)), work)
 }
 
-/// Calls `work` on a thread of the kernel's idle class (Linux: `SCHED_IDLE`), and waits for it. Threads that `work` makes are of this class
-/// too: all of it only uses processors, and the kernel's block devices, when nothing else wants them. On other systems, and where no
-/// thread is to be had, it is called as usual.
+/// Calls `work` on a thread of the kernel's idle class (Linux: `SCHED_IDLE`), and waits for it. The
+/// threads of crews that begin in `work` are of this class too: they use processors and block devices
+/// only when nothing else does. On other systems, and where the system refuses a thread, `work` runs
+/// on the calling thread.
 ///
-/// A panic of `work` goes on in the caller.
+/// A panic of `work` continues in the caller.
 pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    // Outside of the closure, so that `work` is not lost where no thread is to be had.
+    // Outside of the closure, so that `work` is not lost if the system refuses the thread.
     let mut work = Some(work);
     let mut result = None;
-    let executor = executor_here();
+    let executor = current_executor();
     let has_run = scope(|scope| {
         let (work, result) = (&mut work, &mut result);
         let life = move || {
@@ -190,13 +198,14 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         (Some(result), _) => result,
         (None, Some(work)) => work(),
         (None, None) => {
-            unreachable!("work was taken by the thread, which gave its result or its panic")
+            unreachable!("the thread took the work, and returned its result or its panic")
         }
     }
 }
 
-/// Puts the calling thread, and all that it will make, into the kernel's idle class for good; whether the kernel has one. What
-/// [`in_background`] does, for programs that do nothing else.
+/// Moves the calling thread, and all threads that this crate starts from now on, to the kernel's idle
+/// class for good. For programs that do nothing but background work. Returns whether the kernel
+/// agreed.
 pub fn enter_background() -> bool {
     settings::enter_background()
 }

@@ -41,7 +41,7 @@ fn a_crew_uses_the_pool_it_is_given_and_then_its_own_again() {
         crew(2, |crew| {
             assert_eq!(
                 crew.threads(),
-                if executor_here().is_some() { 1 } else { 2 }
+                if current_executor().is_some() { 1 } else { 2 }
             );
             crew.submit(Lane::Normal, place);
             crew.next().unwrap().unwrap()
@@ -55,7 +55,7 @@ fn a_crew_uses_the_pool_it_is_given_and_then_its_own_again() {
 
 struct Named;
 
-impl Threads for Named {
+impl ExternalThreads for Named {
     fn count(&self) -> usize {
         3
     }
@@ -66,7 +66,7 @@ impl Threads for Named {
 
 #[test]
 fn a_crew_does_its_computing_on_the_threads_it_is_given() {
-    let threads: Arc<dyn Threads> = Arc::new(Named);
+    let threads: Arc<dyn ExternalThreads> = Arc::new(Named);
     let names: Vec<String> = install_on(&threads, places)
         .into_iter()
         .map(|(name, _)| name)
@@ -82,7 +82,7 @@ fn a_crew_does_its_computing_on_the_threads_it_is_given() {
         })
     };
     assert_eq!(install_on(&threads, || sum(1000)), 999 * 500);
-    assert!(executor_here().is_none());
+    assert!(current_executor().is_none());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_panic_leaves_nothing_behind() {
         let work = || install(&pool, Entity::new(class), || panic!("in the work"));
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"in the work"));
-        assert!(executor_here().is_none());
+        assert!(current_executor().is_none());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Mutual exclusion, made here so that it can be counted in one place and so that holders are lent the urgency of those who wait.
+//! A mutex whose waits are counted, and whose holder inherits the priority of the threads that wait.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -11,18 +11,19 @@ use crate::held_locks;
 use crate::pool::inheritance::{current_owner_id, end_inheritance, wait_for_owner};
 use crate::pool::state::lock_owner::LockOwnerId;
 
-/// Counts as a lock of the calling thread until dropped; so it stays there (it is not `Send`).
+/// Counts as a lock of the calling thread until it is dropped. It is not `Send`: it stays on its
+/// thread.
 #[derive(Debug)]
-pub(crate) struct Holding(PhantomData<*const ()>);
+pub(crate) struct HeldLock(PhantomData<*const ()>);
 
-impl Holding {
+impl HeldLock {
     pub(crate) fn new() -> Self {
         held_locks::add();
-        Holding(PhantomData)
+        HeldLock(PhantomData)
     }
 }
 
-impl Drop for Holding {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         if held_locks::remove() == 0 {
             end_inheritance();
@@ -32,64 +33,66 @@ impl Drop for Holding {
 
 /// A mutex that a panicking holder does not poison.
 ///
-/// For short critical sections over plain data only: whoever holds it must leave the data valid at
-/// every point where it could panic.
+/// For short critical sections over plain data only: the holder must leave the data valid at every
+/// point where it could panic.
 ///
-/// Priority inheritance: a job of a pool that has to wait lends its urgency to the job that holds the lock, which is then not
-/// preempted by anything less urgent, and runs in the kernel's usual class if its own was the idle one. See `pool/README.md`.
+/// Priority inheritance: while a job of a pool waits, the job that holds the lock has at least the
+/// waiting job's priority. Nothing less urgent preempts it, and its thread leaves the kernel's idle
+/// class. See `pool/README.md`.
 #[derive(Debug, Default)]
 pub struct Lock<T> {
     inner: Mutex<T>,
-    /// The badge of the worker that holds it; 0 when none does.
-    holder: AtomicU32,
+    /// The [`LockOwnerId`] of the worker that took it last.
+    owner: AtomicU32,
 }
 
-/// The lock, held. See [`Lock::lock`].
+/// Releases the lock when it is dropped. See [`Lock::lock`].
 #[derive(Debug)]
 pub struct LockGuard<'a, T> {
-    // Dropped in this order: the lock is free before the loans are given back.
+    // Dropped in this order: the lock is released before the inheritance ends.
     inner: MutexGuard<'a, T>,
-    _holding: Holding,
+    _held: HeldLock,
 }
 
 impl<T> Lock<T> {
-    /// An open lock around `value`.
+    /// An unlocked lock around `value`.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
         Lock {
             inner: Mutex::new(value),
-            holder: AtomicU32::new(0),
+            owner: AtomicU32::new(LockOwnerId::NONE.number()),
         }
     }
 
-    /// An open lock around `value`.
+    /// An unlocked lock around `value`.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
         Lock {
             inner: Mutex::new(value),
-            holder: AtomicU32::new(0),
+            owner: AtomicU32::new(LockOwnerId::NONE.number()),
         }
     }
 
-    /// Waits for the lock and holds it until the guard is dropped.
+    /// Waits for the lock, and holds it until the guard is dropped.
     pub fn lock(&self) -> LockGuard<'_, T> {
         let inner = match self.inner.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait(),
         };
-        // Relaxed, and not taken away when the lock is free again: a loan to somebody who holds nothing any more is given back at once.
-        self.holder
+        // Relaxed, and not cleared when the lock is released: a worker that holds no lock ends an
+        // inheritance at its next checkpoint.
+        self.owner
             .store(current_owner_id().number(), Ordering::Relaxed);
         LockGuard {
             inner,
-            _holding: Holding::new(),
+            _held: HeldLock::new(),
         }
     }
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        let owner = LockOwnerId::from_number(self.holder.load(Ordering::Relaxed));
+        let owner = LockOwnerId::from_number(self.owner.load(Ordering::Relaxed));
         wait_for_owner(owner, || {
             self.inner.lock().unwrap_or_else(PoisonError::into_inner)
         })
@@ -116,7 +119,7 @@ mod tests {
     use crate::held_locks::locks_held;
 
     #[test]
-    fn survives_a_panicking_holder() {
+    fn a_holder_that_panics_does_not_poison_the_lock() {
         let lock = Lock::new(1);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut held = lock.lock();
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_holding_is_counted_and_ends() {
+    fn held_locks_are_counted() {
         let (one, two) = (Lock::new(()), Lock::new(()));
         assert_eq!(locks_held(), 0);
         let first = one.lock();

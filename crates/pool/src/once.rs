@@ -1,52 +1,56 @@
-//! A value that is computed once, by whoever needs it first.
+//! A value that is computed once, by the first thread that needs it.
 
 use std::sync::OnceLock;
 use std::sync::{Mutex, PoisonError};
 
-use crate::lock::Holding;
+use crate::lock::HeldLock;
 
-/// Like a lazily filled cell, but filling may fail: then the next one tries again. Others who need the value meanwhile
-/// wait for the one who computes it, so that no work is done twice.
+/// A cell that is filled on first use. Unlike with [`OnceLock`], filling may fail: then the next
+/// thread tries again. Threads that need the value while another computes it wait for the result, so
+/// no work is done twice.
 #[derive(Debug)]
 pub struct OnceValue<T> {
     value: OnceLock<T>,
-    /// Held by the one who computes.
-    turn: Mutex<()>,
+    /// Held by the thread that computes.
+    computing: Mutex<()>,
 }
 
 impl<T> Default for OnceValue<T> {
     fn default() -> Self {
         OnceValue {
             value: OnceLock::new(),
-            turn: Mutex::new(()),
+            computing: Mutex::new(()),
         }
     }
 }
 
 impl<T> OnceValue<T> {
-    /// The value, if it was computed.
+    /// The value, if it has been computed.
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// The value, taken out.
+    /// Consumes the cell and returns the value, if it has been computed.
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
     }
 
-    /// The value; `compute` makes it if nobody has yet.
+    /// The value; calls `compute` if it has not been computed yet.
     ///
     /// # Errors
-    /// What `compute` returns. The value then stays absent.
+    /// The error of `compute`. The cell then remains empty.
     pub fn get_or_try_init<E>(&self, compute: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _computing = self
+            .computing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _holding = Holding::new();
+        let _held = HeldLock::new();
         let value = compute()?;
         Ok(self.value.get_or_init(|| value))
     }
@@ -58,7 +62,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn computed_once_for_all_threads() {
+    fn all_threads_get_the_value_of_one_computation() {
         let cell = OnceValue::default();
         let calls = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -74,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_not_remembered() {
+    fn a_computation_that_fails_is_repeated() {
         let cell = OnceValue::default();
         assert_eq!(cell.get_or_try_init(|| Err::<u8, _>("no")), Err("no"));
         assert_eq!(cell.get(), None);

@@ -1,70 +1,73 @@
-//! A budget that several threads draw from, and wait for.
+//! A budget that several threads share: a counting semaphore.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::lock::Holding;
+use crate::lock::HeldLock;
 
-/// A counted resource, such as bytes of memory: whoever takes some waits until enough is free. What is larger than the whole
-/// is given alone: it waits until nothing is taken.
+/// A counted resource, such as bytes of memory. [`Permits::acquire`] waits until enough is free. An
+/// amount larger than the total is granted when nothing else is in use.
 ///
-/// Who holds permits must not wait for others who want some.
+/// A thread that holds permits must not wait for a thread that acquires some.
 #[derive(Debug)]
 pub struct Permits {
-    taken: Mutex<u64>,
+    in_use: Mutex<u64>,
     freed: Condvar,
     total: u64,
 }
 
-/// What was taken; given back when dropped.
+/// Acquired permits; released when dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Taken<'a> {
+pub struct AcquiredPermits<'a> {
     permits: &'a Permits,
     amount: u64,
-    _holding: Holding,
+    _held: HeldLock,
 }
 
 impl Permits {
-    /// `total` permits, all free.
+    /// Makes `total` permits, all free.
     pub const fn new(total: u64) -> Permits {
         Permits {
-            taken: Mutex::new(0),
+            in_use: Mutex::new(0),
             freed: Condvar::new(),
             total,
         }
     }
 
-    /// How many there are.
+    /// The number of permits, in use or free.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Takes `amount`, as soon as there are so many, or all are free.
-    pub fn take(&self, amount: u64) -> Taken<'_> {
-        let must_wait = |taken: &mut u64| {
-            *taken > 0 && taken.checked_add(amount).is_none_or(|all| all > self.total)
+    /// Waits until `amount` permits or all are free, and takes `amount`.
+    pub fn acquire(&self, amount: u64) -> AcquiredPermits<'_> {
+        let must_wait = |in_use: &mut u64| {
+            *in_use > 0
+                && in_use
+                    .checked_add(amount)
+                    .is_none_or(|all| all > self.total)
         };
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = self.freed.wait_while(taken, must_wait);
-        *taken.unwrap_or_else(PoisonError::into_inner) += amount;
-        Taken {
+        let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = self.freed.wait_while(in_use, must_wait);
+        *in_use.unwrap_or_else(PoisonError::into_inner) += amount;
+        AcquiredPermits {
             permits: self,
             amount,
-            _holding: Holding::new(),
+            _held: HeldLock::new(),
         }
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for AcquiredPermits<'_> {
     fn drop(&mut self) {
-        let mut taken = self
+        let mut in_use = self
             .permits
-            .taken
+            .in_use
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *taken -= self.amount;
-        drop(taken);
-        // Those who wait want different amounts: let all look.
+        *in_use -= self.amount;
+        drop(in_use);
+        // Waiting threads need different amounts, so all of them check.
         self.permits.freed.notify_all();
     }
 }
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_more_than_the_total_unless_alone() {
+    fn more_than_the_total_is_granted_only_alone() {
         let permits = Permits::new(10);
         let (taken, most) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -85,7 +88,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..200 {
                         let amount = 1 + (thread * 7 + round * 3) % 12;
-                        let held = permits.take(amount);
+                        let held = permits.acquire(amount);
                         let now = taken.fetch_add(amount, SeqCst) + amount;
                         assert!(now <= 10 || now == amount, "{now} with {amount}");
                         most.fetch_max(now, SeqCst);
@@ -96,14 +99,14 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*permits.taken.lock().unwrap(), 0);
+        assert_eq!(*permits.in_use.lock().unwrap(), 0);
         assert!(most.load(SeqCst) >= 10);
     }
 
     #[test]
-    fn amounts_beyond_all_numbers_are_given_alone() {
+    fn an_amount_that_overflows_the_sum_is_granted_alone() {
         let permits = Permits::new(1);
-        drop(permits.take(u64::MAX));
-        drop(permits.take(u64::MAX));
+        drop(permits.acquire(u64::MAX));
+        drop(permits.acquire(u64::MAX));
     }
 }

@@ -10,7 +10,7 @@ use refrain::storage::{FileSource, MemorySource, NullSink, Sink, Source};
 use refrain::{CompressOptions, Content, Level, MemberInput, Purpose, Watch, compress};
 use refrain_policy::{Class, Entity};
 use refrain_pool::pool::{Options, Pool};
-use refrain_pool::{Threads, install, install_on};
+use refrain_pool::{ExternalThreads, install, install_on};
 
 use super::load::WORKERS;
 use super::random::Random;
@@ -46,13 +46,13 @@ fn on_our_pool(content: &Arc<dyn Source>) -> Option<f64> {
 }
 
 fn on_rayon(content: &Arc<dyn Source>) -> Option<f64> {
-    let threads: Arc<dyn Threads> = Arc::new(Rayon(super::pool::rayon_pool(WORKERS)?));
+    let threads: Arc<dyn ExternalThreads> = Arc::new(Rayon(super::pool::rayon_pool(WORKERS)?));
     install_on(&threads, || compress_ms(content))
 }
 
 struct Rayon(rayon::ThreadPool);
 
-impl Threads for Rayon {
+impl ExternalThreads for Rayon {
     fn count(&self) -> usize {
         self.0.current_num_threads()
     }

@@ -64,12 +64,12 @@ fn hop_ns(is_adaptive: bool) -> f64 {
             load: &load,
             is_adaptive,
         };
-        beds[me].move_in();
+        beds[me].bind_to_current_thread();
         let mut next = me as u64;
         while next < HOPS {
-            beds[me].lie_down();
+            beds[me].prepare_to_sleep();
             if turn.load(Ordering::Acquire) == next {
-                beds[me].rise();
+                beds[me].cancel_sleep();
                 turn.store(next + 1, Ordering::Release);
                 beds[1 - me].wake();
                 next += 2;
@@ -172,10 +172,10 @@ fn poked_share() -> f64 {
                 load: &load,
                 is_adaptive: true,
             };
-            bed.move_in();
+            bed.bind_to_current_thread();
             let before_ns = thread_cpu_ns();
             loop {
-                bed.lie_down();
+                bed.prepare_to_sleep();
                 if is_over.load(Ordering::Acquire) {
                     return thread_cpu_ns() - before_ns;
                 }

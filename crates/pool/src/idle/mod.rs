@@ -8,7 +8,7 @@ mod load;
 mod sleeper;
 
 pub use load::{Load, MachineLoad};
-pub use sleeper::{Sleeper, Wakes, Woken};
+pub use sleeper::{Sleeper, WakeCounts, WakeReason};
 
 /// Whether this processor can wait for a write to a cache line (UMWAIT or MWAITX).
 pub fn has_light_sleep() -> bool {

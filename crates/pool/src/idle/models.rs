@@ -11,14 +11,14 @@ use super::Sleeper;
 
 /// Lies down, looks, sleeps, until `wanted` pieces of work were taken.
 fn work_off(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
-    sleeper.move_in();
+    sleeper.bind_to_current_thread();
     let mut taken = 0;
     while taken < wanted {
-        sleeper.lie_down();
+        sleeper.prepare_to_sleep();
         match work.swap(0, Ordering::Relaxed) {
             0 => _ = sleeper.sleep(SpinLimits::default(), u64::MAX, || 0),
             found => {
-                sleeper.rise();
+                sleeper.cancel_sleep();
                 taken += found;
             }
         }

@@ -1,11 +1,11 @@
 //! How one worker goes to sleep and is woken: the word that decides whether a wake-up needs the kernel.
 //!
 //! ```text
-//!           lie_down            sleep                  sleep
+//!           prepare_to_sleep            sleep                  sleep
 //!   AWAKE ────────────▶ IDLE ◀─────────▶ LIGHT   IDLE ────────▶ PARKED
 //!     ▲                   │                │                      │
 //!     └───────────────────┴────────────────┴──────────────────────┘
-//!        rise, or the time has come (the sleeper), or wake (anybody; unparks from PARKED only)
+//!        cancel_sleep, or the time has come (the sleeper), or wake (anybody; unparks from PARKED only)
 //! ```
 
 use std::time::Duration;
@@ -23,18 +23,18 @@ const PARKED: u32 = 3;
 
 /// How a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     /// Somebody called [`Sleeper::wake`] before it parked.
     Awake,
     /// Somebody called [`Sleeper::wake`], through the kernel.
     Parked,
     /// The time had come.
-    ByTime,
+    TimedOut,
 }
 
 /// How the sleeps of a worker ended, since it moved in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wakes {
+pub struct WakeCounts {
     /// Ended without the kernel, while it spun, slept lightly or had not begun.
     pub awake: u64,
     /// Ended through the kernel.
@@ -69,19 +69,19 @@ impl Default for Sleeper {
 
 impl Sleeper {
     /// The calling thread is the one that sleeps here, from now on.
-    pub fn move_in(&self) {
+    pub fn bind_to_current_thread(&self) {
         *lock(&self.thread) = Some(thread::current());
     }
 
     /// The worker has found nothing. It must look once more before it sleeps: then it sees what was there before any
     /// [`Sleeper::wake`] that came before.
     // An exchange, not a store: it reads what the waker wrote, so what came before that is visible.
-    pub fn lie_down(&self) {
+    pub fn prepare_to_sleep(&self) {
         self.state.swap(IDLE, Ordering::AcqRel);
     }
 
     /// The worker has found something after all.
-    pub fn rise(&self) {
+    pub fn cancel_sleep(&self) {
         self.state.swap(AWAKE, Ordering::AcqRel);
     }
 
@@ -92,14 +92,19 @@ impl Sleeper {
 
     /// Sleeps until somebody wakes the worker (at once if somebody has since it lay down), or until `until_ns` by
     /// `now_ns`; [`u64::MAX`] is never. Afterwards it is awake.
-    pub fn sleep(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+    pub fn sleep(
+        &self,
+        patience: SpinLimits,
+        until_ns: u64,
+        now_ns: impl Fn() -> u64,
+    ) -> WakeReason {
         let woken = self.wait(patience, until_ns, now_ns);
         let ends = &self.ends[woken as usize];
         ends.store(ends.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         woken
     }
 
-    fn wait(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> Woken {
+    fn wait(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> WakeReason {
         if patience.spin_ns > 0 {
             let end_ns = now_ns().saturating_add(patience.spin_ns).min(until_ns);
             while !self.is_woken() && now_ns() < end_ns {
@@ -115,7 +120,7 @@ impl Sleeper {
             self.moves(LIGHT, IDLE);
         }
         if !self.moves(IDLE, PARKED) {
-            return Woken::Awake;
+            return WakeReason::Awake;
         }
         while !self.is_woken() {
             let left_ns = until_ns.saturating_sub(match until_ns {
@@ -123,11 +128,11 @@ impl Sleeper {
                 _ => now_ns(),
             });
             if left_ns == 0 && self.moves(PARKED, AWAKE) {
-                return Woken::ByTime;
+                return WakeReason::TimedOut;
             }
             park(left_ns);
         }
-        Woken::Parked
+        WakeReason::Parked
     }
 
     fn moves(&self, from: u32, to: u32) -> bool {
@@ -137,7 +142,7 @@ impl Sleeper {
         exchange.is_ok()
     }
 
-    /// Wakes the worker, if it lies; whether that took a system call. What the caller wrote before is visible to
+    /// WakeCounts the worker, if it lies; whether that took a system call. What the caller wrote before is visible to
     /// the worker when it is awake.
     pub fn wake(&self) -> bool {
         if self.state.swap(AWAKE, Ordering::AcqRel) != PARKED {
@@ -150,12 +155,12 @@ impl Sleeper {
     }
 
     /// How its sleeps have ended. While it sleeps and wakes the numbers may be of different moments.
-    pub fn wakes(&self) -> Wakes {
+    pub fn wake_counts(&self) -> WakeCounts {
         let [awake, parked, by_time] = [0, 1, 2].map(|end: usize| {
             let count: &AtomicU64 = &self.ends[end];
             count.load(Ordering::Relaxed)
         });
-        Wakes {
+        WakeCounts {
             awake,
             parked,
             by_time,
@@ -190,43 +195,43 @@ mod tests {
     #[test]
     fn time_ends_a_sleep_and_not_too_early() {
         let (sleeper, now_ns) = (Sleeper::default(), clock());
-        sleeper.move_in();
+        sleeper.bind_to_current_thread();
         for patience in [0, 100_000] {
-            sleeper.lie_down();
+            sleeper.prepare_to_sleep();
             let spin_ns = patience;
             let light_ns = patience;
             let until_ns = now_ns() + 2_000_000;
             let woken = sleeper.sleep(SpinLimits { spin_ns, light_ns }, until_ns, now_ns);
-            assert_eq!(woken, Woken::ByTime);
+            assert_eq!(woken, WakeReason::TimedOut);
             assert!(now_ns() >= until_ns && sleeper.is_woken());
         }
-        assert_eq!(sleeper.wakes().by_time, 2);
+        assert_eq!(sleeper.wake_counts().by_time, 2);
     }
 
     #[test]
     fn who_was_woken_before_does_not_sleep() {
         let sleeper = Sleeper::default();
-        sleeper.move_in();
-        sleeper.lie_down();
+        sleeper.bind_to_current_thread();
+        sleeper.prepare_to_sleep();
         assert!(!sleeper.wake());
         let woken = sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
-        assert_eq!(woken, Woken::Awake);
+        assert_eq!(woken, WakeReason::Awake);
     }
 
     /// Two threads that wake each other `rounds` times.
-    fn ping_pong(patience: SpinLimits, rounds: u64) -> [Wakes; 2] {
+    fn ping_pong(patience: SpinLimits, rounds: u64) -> [WakeCounts; 2] {
         let beds: Arc<[Sleeper; 2]> = Arc::default();
         let turn = Arc::new(AtomicU64::new(0));
         let play = |me: usize| {
             let (beds, turn) = (Arc::clone(&beds), Arc::clone(&turn));
             move || {
                 let now_ns = clock();
-                beds[me].move_in();
+                beds[me].bind_to_current_thread();
                 let mut next = me as u64;
                 while next < 2 * rounds {
-                    beds[me].lie_down();
+                    beds[me].prepare_to_sleep();
                     if turn.load(Ordering::Acquire) == next {
-                        beds[me].rise();
+                        beds[me].cancel_sleep();
                         turn.store(next + 1, Ordering::Release);
                         beds[1 - me].wake();
                         next += 2;
@@ -240,7 +245,7 @@ mod tests {
             scope.spawn(play(0));
             scope.spawn(play(1));
         });
-        [beds[0].wakes(), beds[1].wakes()]
+        [beds[0].wake_counts(), beds[1].wake_counts()]
     }
 
     #[test]

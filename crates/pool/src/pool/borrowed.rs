@@ -1,8 +1,10 @@
-//! Jobs that borrow from the stack of whoever waits for them.
+//! Jobs that borrow from the stack of the thread that waits for them.
 //!
-//! `unsafe`: queues hold jobs without a lifetime (`'static`), the callers' jobs borrow. [`lending`] waits, also when it is left by a panic,
-//! until every job it lent has been dropped, so no borrow is used after its end. This is the argument of `std::thread::scope` and of
-//! `rayon::scope`: it holds because the only way to a [`Lender`] is inside a call that does not return before.
+//! `unsafe`: queues contain jobs without a lifetime (`'static`), but the jobs of callers borrow.
+//! [`with_borrowed_jobs`] waits, also when it ends by a panic, until every job whose lifetime was
+//! removed has been dropped, so no borrow is used after its end. This is the argument of
+//! `std::thread::scope` and of `rayon::scope`: a [`BorrowedJobs`] only exists inside a call that does
+//! not return earlier.
 
 #![allow(unsafe_code)]
 
@@ -16,48 +18,49 @@ use super::job::{JobBody, Step};
 /// A job that borrows for `'env`.
 pub(crate) type BorrowingBody<'env> = Box<dyn FnMut() -> Step + Send + 'env>;
 
-/// How many lent jobs are not dropped yet.
+/// The number of jobs that have not been dropped.
 #[derive(Default)]
-struct Lent {
+struct Outstanding {
     count: Mutex<usize>,
-    returned: Condvar,
+    is_zero: Condvar,
 }
 
-/// Lends jobs; see [`lending`].
-pub(crate) struct Lender<'env> {
-    lent: Arc<Lent>,
-    /// Invariant: a lender for a long borrow must not pass for one of a short borrow.
+/// Removes the lifetimes of jobs; see [`with_borrowed_jobs`].
+pub(crate) struct BorrowedJobs<'env> {
+    outstanding: Arc<Outstanding>,
+    /// Invariant: a value for a long borrow must not be usable as one for a short borrow.
     borrow: PhantomData<&'env mut &'env ()>,
 }
 
-/// Given back when the job is dropped.
-struct Token(Arc<Lent>);
+/// Counts one job until it is dropped.
+struct Token(Arc<Outstanding>);
 
 impl Drop for Token {
     fn drop(&mut self) {
-        // Notified under the lock: the waiter must not be able to return, and with it end the borrows, before this is over. (The counter itself
-        // is shared and would survive; what must be over is the drop of the job, which happened before the token's.)
+        // Notified under the lock: the waiting thread must not be able to return, and with it end the
+        // borrows, before this is over. (The counter itself is shared and would survive. The job must
+        // have been dropped, and that happens before the drop of its token.)
         let mut count = lock(&self.0.count);
         *count -= 1;
         if *count == 0 {
-            self.0.returned.notify_all();
+            self.0.is_zero.notify_all();
         }
     }
 }
 
-/// A closure and its token, dropped in this order (fields drop as they are declared).
-struct LentBody {
+/// A closure and its token, dropped in this order (fields are dropped in the order of declaration).
+struct CountedBody {
     body: JobBody,
     _token: Token,
 }
 
-impl LentBody {
+impl CountedBody {
     fn call(&mut self) -> Step {
         (self.body)()
     }
 }
 
-struct WaitOnDrop<'a, 'env>(&'a Lender<'env>);
+struct WaitOnDrop<'a, 'env>(&'a BorrowedJobs<'env>);
 
 impl Drop for WaitOnDrop<'_, '_> {
     fn drop(&mut self) {
@@ -65,41 +68,44 @@ impl Drop for WaitOnDrop<'_, '_> {
     }
 }
 
-/// Runs `body` with a lender, and returns when `body` has and all jobs it lent are gone (run to their end, or dropped unstarted).
-pub(crate) fn lending<'env, R>(body: impl FnOnce(&Lender<'env>) -> R) -> R {
-    let lender = Lender {
-        lent: Arc::default(),
+/// Runs `body`, and returns when `body` has returned and all jobs whose lifetime it removed have been
+/// dropped (after they ran, or unstarted).
+pub(crate) fn with_borrowed_jobs<'env, R>(body: impl FnOnce(&BorrowedJobs<'env>) -> R) -> R {
+    let borrowed = BorrowedJobs {
+        outstanding: Arc::default(),
         borrow: PhantomData,
     };
-    let _waits = WaitOnDrop(&lender);
-    body(&lender)
+    let _wait = WaitOnDrop(&borrowed);
+    body(&borrowed)
 }
 
-impl<'env> Lender<'env> {
-    /// `job` without its lifetime; whoever gets it has to drop it some day, or [`lending`] never returns.
-    pub(crate) fn lend(&self, job: BorrowingBody<'env>) -> JobBody {
-        *lock(&self.lent.count) += 1;
-        let token = Token(Arc::clone(&self.lent));
-        // SAFETY: only the lifetime changes. The closure lives in `LentBody` beside a token that is dropped after it, and `lending`,
-        // which every holder of `&Lender<'env>` is inside of, returns only when all tokens are dropped, so the closure is gone before
-        // `'env` can end.
+impl<'env> BorrowedJobs<'env> {
+    /// Removes the lifetime of `job`. The job has to be dropped some time, or
+    /// [`with_borrowed_jobs`] never returns.
+    pub(crate) fn without_lifetime(&self, job: BorrowingBody<'env>) -> JobBody {
+        *lock(&self.outstanding.count) += 1;
+        let token = Token(Arc::clone(&self.outstanding));
+        // SAFETY: only the lifetime changes. The closure is in a `CountedBody` beside a token that is
+        // dropped after it. Every holder of `&BorrowedJobs<'env>` is inside of `with_borrowed_jobs`,
+        // which returns only when all tokens are dropped, so the closure is gone before `'env` can
+        // end.
         let body: JobBody = unsafe { std::mem::transmute::<BorrowingBody<'env>, JobBody>(job) };
-        let mut lent = LentBody {
+        let mut counted = CountedBody {
             body,
             _token: token,
         };
-        Box::new(move || lent.call())
+        Box::new(move || counted.call())
     }
 
-    /// Jobs that were lent and are not gone.
-    pub(crate) fn count(&self) -> usize {
-        *lock(&self.lent.count)
+    /// The number of jobs that have not been dropped.
+    pub(crate) fn outstanding(&self) -> usize {
+        *lock(&self.outstanding.count)
     }
 
     fn wait(&self) {
-        let mut count = lock(&self.lent.count);
+        let mut count = lock(&self.outstanding.count);
         while *count > 0 {
-            count = wait(&self.lent.returned, count);
+            count = wait(&self.outstanding.is_zero, count);
         }
     }
 }
@@ -111,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_for_jobs_that_run_elsewhere_and_for_dropped_ones() {
+    fn waits_for_running_jobs_and_for_dropped_jobs() {
         for unwinds in [false, true] {
             let sum = AtomicU32::new(0);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                lending(|lender| {
+                with_borrowed_jobs(|borrowed| {
                     for index in 0..8 {
                         let sum = &sum;
-                        let mut job = lender.lend(Box::new(move || {
+                        let mut job = borrowed.without_lifetime(Box::new(move || {
                             std::thread::sleep(std::time::Duration::from_millis(2));
                             sum.fetch_add(1, Ordering::Relaxed);
                             Step::Done

@@ -3,7 +3,7 @@
 
 use refrain_policy::{Entity, Placement, Policy};
 
-use super::borrowed::lending;
+use super::borrowed::with_borrowed_jobs;
 use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
 use super::state::current::with_current;
 use super::state::domain::{Flow, FlowPhase, QueueEntry};
@@ -46,10 +46,10 @@ impl Flow {
         if with_current(|worker| worker.is_some()) {
             return catch(job);
         }
-        lending(|lender| {
+        with_borrowed_jobs(|borrowed| {
             let (promise, handle) = Promise::new();
             let mut job = Some((job, promise));
-            self.submit_body(lender.lend(Box::new(move || {
+            self.submit_body(borrowed.without_lifetime(Box::new(move || {
                 if let Some((job, promise)) = job.take() {
                     promise.complete(catch(job));
                 }

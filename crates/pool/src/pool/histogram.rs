@@ -1,4 +1,4 @@
-//! Times in buckets whose width grows with the time: written by one thread, read by any.
+//! TimeHistogram in buckets whose width grows with the time: written by one thread, read by any.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ impl Histogram {
     }
 
     /// Adds what was counted so far to `times`.
-    pub(crate) fn add_to(&self, times: &mut Times) {
+    pub(crate) fn add_to(&self, times: &mut TimeHistogram) {
         times.counts.resize(BUCKETS, 0);
         for (count, bucket) in times.counts.iter_mut().zip(&self.buckets) {
             *count += bucket.load(Ordering::Relaxed);
@@ -59,11 +59,11 @@ fn bucket_end(bucket: usize) -> u64 {
 
 /// Counted times, added up over workers. Resolution 1/8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeHistogram {
     counts: Vec<u64>,
 }
 
-impl Times {
+impl TimeHistogram {
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -93,7 +93,7 @@ impl Times {
     }
 
     /// Adds the times of `other`.
-    pub fn add(&mut self, other: &Times) {
+    pub fn add(&mut self, other: &TimeHistogram) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
         }
@@ -130,7 +130,7 @@ mod tests {
         for time in 1..=1000 {
             histogram.add(time);
         }
-        let mut times = Times::default();
+        let mut times = TimeHistogram::default();
         assert_eq!(times.quantile_ns(0.5), None);
         histogram.add_to(&mut times);
         let mut twice = times.clone();

@@ -10,7 +10,7 @@ use refrain_policy::SpinLimits;
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::fence;
 
-use super::borrowed::lending;
+use super::borrowed::with_borrowed_jobs;
 use super::future_task::TaskState;
 use super::job::{self, Step};
 use super::state::idle_set::IdleSet;
@@ -62,18 +62,18 @@ impl Small {
     /// Works until `wanted` entries have been taken by all workers together.
     fn work(&self, worker: usize, wanted: usize) {
         let (cpu, sleeper) = (CpuId::new(worker), &self.sleepers[worker]);
-        sleeper.move_in();
+        sleeper.bind_to_current_thread();
         while self.taken.load(Ordering::SeqCst) < wanted {
             let mut found = self.take();
             if !found {
-                sleeper.lie_down();
+                sleeper.prepare_to_sleep();
                 self.idle.insert(cpu);
                 found = self.take();
                 if !found && self.taken.load(Ordering::SeqCst) < wanted {
                     sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
                 }
                 self.idle.claim(cpu);
-                sleeper.rise();
+                sleeper.cancel_sleep();
                 if found && self.waiting.load(Ordering::Relaxed) > 0 {
                     self.wake_one();
                 }
@@ -192,21 +192,21 @@ fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
 
 /// Until the fork is done and the share has run, which nobody else will do.
 fn wait_as_joiner(shares: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
-    sleeper.move_in();
+    sleeper.bind_to_current_thread();
     let is_done = || done.load(Ordering::Acquire) && ran.load(Ordering::Relaxed);
     while !is_done() {
         if let Some(share) = shares.take() {
             share.run();
             continue;
         }
-        sleeper.lie_down();
+        sleeper.prepare_to_sleep();
         shares.add_joiner(CpuId::new(0));
         fence(Ordering::SeqCst);
         if !is_done() && shares.is_empty() {
             sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
         }
         shares.remove_joiner(CpuId::new(0));
-        sleeper.rise();
+        sleeper.cancel_sleep();
     }
 }
 
@@ -260,16 +260,16 @@ fn a_wake_up_of_a_task_leads_to_a_poll_that_sees_its_cause() {
 fn a_scope_ends_after_its_jobs_are_gone() {
     loom::model(|| {
         let ran = Arc::new(AtomicUsize::new(0));
-        lending(|lender| {
+        with_borrowed_jobs(|borrowed| {
             let counts = Arc::clone(&ran);
-            let mut job = lender.lend(Box::new(move || {
+            let mut job = borrowed.without_lifetime(Box::new(move || {
                 counts.fetch_add(1, Ordering::Relaxed);
                 Step::Done
             }));
             thread::spawn(move || {
                 job();
             });
-            drop(lender.lend(Box::new(|| Step::Done)));
+            drop(borrowed.without_lifetime(Box::new(|| Step::Done)));
         });
         // Relaxed: the end of the scope orders it.
         assert_eq!(ran.load(Ordering::Relaxed), 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::histogram::Times;
+use super::histogram::TimeHistogram;
 use super::state::domain::Domain;
 use super::state::worker_status::WorkerStatus;
 
@@ -18,13 +18,13 @@ pub struct WorkerProfile {
     pub nested: u64,
     /// Forks and scope jobs of flows that other workers ran.
     pub helped: u64,
-    /// Times it parked in the kernel.
+    /// TimeHistogram it parked in the kernel.
     pub parks: u64,
     /// Wake-ups it sent.
     pub wakes: u64,
     /// How many of those took a system call.
     pub wake_calls: u64,
-    /// Times it had to wait for a [`Lock`](crate::Lock).
+    /// TimeHistogram it had to wait for a [`Lock`](crate::Lock).
     pub lock_waits: u64,
     /// The time it waited for them.
     pub lock_wait: Duration,
@@ -35,9 +35,9 @@ pub struct WorkerProfile {
     /// The processor time of its thread when it was last idle; zero unless the pool measures gaps.
     pub cpu: Duration,
     /// Gaps between checkpoints; empty unless the pool measures them.
-    pub gaps: Times,
+    pub gaps: TimeHistogram,
     /// The time from a request to the checkpoint that acknowledged it.
-    pub responses: Times,
+    pub responses: TimeHistogram,
 }
 
 impl WorkerProfile {

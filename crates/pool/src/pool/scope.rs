@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_timer::sync::{Mutex, lock};
 
-use super::borrowed::{Lender, lending};
+use super::borrowed::{BorrowedJobs, with_borrowed_jobs};
 use super::job::Step;
 use super::state::context::WorkerContext;
 use super::state::current::with_current;
@@ -16,7 +16,7 @@ type Panic = Box<dyn std::any::Any + Send>;
 
 /// Spawns the jobs of a scope. See [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
-    lender: &'scope Lender<'env>,
+    borrowed: &'scope BorrowedJobs<'env>,
     state: Arc<ScopeState>,
 }
 
@@ -34,7 +34,7 @@ impl<'env> Scope<'_, 'env> {
     pub fn spawn(&self, job: impl FnOnce() + Send + 'env) {
         let state = Arc::clone(&self.state);
         let mut job = Some(job);
-        let body = self.lender.lend(Box::new(move || {
+        let body = self.borrowed.without_lifetime(Box::new(move || {
             let Some(job) = job.take() else {
                 return Step::Done;
             };
@@ -80,9 +80,9 @@ impl<'env> Scope<'_, 'env> {
 /// all jobs that started have ended.
 pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
     let state = Arc::new(ScopeState::default());
-    let result = lending(|lender: &Lender<'env>| {
+    let result = with_borrowed_jobs(|borrowed: &BorrowedJobs<'env>| {
         let scope = Scope {
-            lender,
+            borrowed,
             state: Arc::clone(&state),
         };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
@@ -91,7 +91,7 @@ pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
         }
         with_current(|worker: Option<&WorkerContext>| {
             if let Some((worker, flow)) = worker.and_then(|worker| Some((worker, worker.flow()?))) {
-                worker.wait_for(&flow, || lender.count() == 0);
+                worker.wait_for(&flow, || borrowed.outstanding() == 0);
             }
         });
         result

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 pub use counters::Usage;
 
-use crate::pool::histogram::Times;
+use crate::pool::histogram::TimeHistogram;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// In the order of first use. A dozen of them, and a piece takes longer than a look through a dozen names.
@@ -50,7 +50,7 @@ pub struct StageProfile {
     pub usage: Usage,
     /// How long each piece kept its thread, with what was inside it. A crew's worker looks for more urgent work after each of its jobs, so where
     /// jobs pass no checkpoint this is the gap between two of them.
-    pub gaps: Times,
+    pub gaps: TimeHistogram,
 }
 
 /// Measures stages from now on.
@@ -133,7 +133,7 @@ fn add(name: &'static str, own: &Usage, gap: Duration) {
             name,
             pieces: 0,
             usage: Usage::FULL,
-            gaps: Times::default(),
+            gaps: TimeHistogram::default(),
         });
         stages.len() - 1
     });

@@ -2,7 +2,7 @@
 //!
 //! | a worker that found nothing | a waker |
 //! |---|---|
-//! | 1. prepares to sleep ([`Sleeper::lie_down`](crate::idle::Sleeper::lie_down)) | 1. queues the entry |
+//! | 1. prepares to sleep ([`Sleeper::prepare_to_sleep`](crate::idle::Sleeper::prepare_to_sleep)) | 1. queues the entry |
 //! | 2. enters the set ([`IdleSet::insert`]) | 2. fence |
 //! | 3. fence ([`IdleSet::insert`] ends with it) | 3. claims a worker of the set ([`IdleSet::claim`]) |
 //! | 4. looks at the queues again; takes what it finds | 4. wakes the worker that it claimed |

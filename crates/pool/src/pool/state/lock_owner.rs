@@ -33,7 +33,7 @@ impl LockOwnerId {
         LockOwnerId(number)
     }
 
-    pub(crate) fn number(self) -> u32 {
+    pub(crate) const fn number(self) -> u32 {
         self.0
     }
 

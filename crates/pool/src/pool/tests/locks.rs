@@ -41,7 +41,7 @@ fn nothing_runs_on_top_of_who_holds_something() {
     }));
     assert!(!runs_on_top(|body| {
         let permits = Permits::new(3);
-        let _taken = permits.take(1);
+        let _acquired = permits.acquire(1);
         body();
     }));
     assert!(!runs_on_top(|body| {

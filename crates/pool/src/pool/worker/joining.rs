@@ -36,7 +36,7 @@ impl WorkerContext {
                 self.handle_requests();
             } else if !spin_until(must_look) {
                 // As in `idle_set.rs`, with the flow's list of joiners instead of the idle set.
-                sleeper.lie_down();
+                sleeper.prepare_to_sleep();
                 self.domain.sleeping_joiners.fetch_add(1, Ordering::SeqCst);
                 tasks.add_joiner(self.cpu);
                 fence(Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl WorkerContext {
                 }
                 tasks.remove_joiner(self.cpu);
                 self.domain.sleeping_joiners.fetch_sub(1, Ordering::SeqCst);
-                sleeper.rise();
+                sleeper.cancel_sleep();
             }
         }
     }

@@ -6,7 +6,7 @@ use refrain_policy::SpinLimits;
 use refrain_policy::topology::CpuId;
 use refrain_timer::sync::atomic::Ordering;
 
-use crate::idle::Woken;
+use crate::idle::WakeReason;
 
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current;
@@ -19,7 +19,7 @@ use crate::thread::kernel;
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
     let status = Arc::clone(&domain.workers[cpu.index()]);
     let thread = kernel::this_thread();
-    status.sleeper.move_in();
+    status.sleeper.bind_to_current_thread();
     // 0 means "no thread"; where threads have no numbers any other number will do.
     status
         .kernel_thread
@@ -53,7 +53,7 @@ impl WorkerContext {
         self.count_cpu_time();
         self.charge_all();
         self.handles.clear();
-        sleeper.lie_down();
+        sleeper.prepare_to_sleep();
         domain.idle.insert(self.cpu);
         if domain.is_forking() {
             domain.start_watching();
@@ -62,13 +62,13 @@ impl WorkerContext {
         let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
             let patience = self.patience();
-            if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == Woken::Parked {
+            if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == WakeReason::Parked {
                 self.status.counters.parks.add(1);
             }
             self.habit.borrow_mut().record_wake(self.read_clock());
         }
         domain.idle.claim(self.cpu);
-        sleeper.rise();
+        sleeper.cancel_sleep();
         self.read_clock();
         if let Some(entry) = found {
             domain.pass_on();

@@ -29,7 +29,7 @@ pub(crate) fn decode_block_frame(
     }
     let is_slow = is_slow_to_decode(description.codec);
     let is_whole = wanted >= head.raw_bytes;
-    let _permits = resources.codec_memory.take(codec_bytes);
+    let _permits = resources.codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, is_slow);
     let mut raw = resources.spare();
     resources.workspaces.with(|space| {

@@ -114,7 +114,7 @@ impl BlockReader for WrittenBlocks {
 
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         let (first_page, head, place) = self.find(page)?;
-        let _room = self.opening.take(head.raw_bytes);
+        let _room = self.opening.acquire(head.raw_bytes);
         let frame = self.frame(place)?;
         let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES..)?;
         let description = description(&head.coding, head.raw_bytes).ok()?;

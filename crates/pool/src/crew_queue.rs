@@ -1,0 +1,271 @@
+//! The queue between the coordinator and its workers: under one lock, lanes of jobs in one direction
+//! and their outcomes in the other.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::JobPanicked;
+use crate::lane::Lane;
+use crate::pool::job::Step;
+
+/// The result of a job: its event, or the panic that ended it.
+pub(crate) type Outcome<E> = Result<E, JobPanicked>;
+
+pub(crate) type CrewJob<'env, E> = Box<dyn FnOnce() -> E + Send + 'env>;
+
+/// The lanes that are served by the same threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThreadGroup {
+    Compute,
+    Input,
+    Output,
+}
+
+impl ThreadGroup {
+    pub(crate) const COUNT: usize = 3;
+    /// The order in which a coordinator without threads serves them: output first and input last, so
+    /// that the least data is in flight.
+    pub(crate) const DRAIN_ORDER: [ThreadGroup; ThreadGroup::COUNT] = [
+        ThreadGroup::Output,
+        ThreadGroup::Compute,
+        ThreadGroup::Input,
+    ];
+
+    pub(crate) fn of(lane: Lane) -> ThreadGroup {
+        match lane {
+            Lane::Urgent | Lane::Normal | Lane::Background => ThreadGroup::Compute,
+            Lane::Input => ThreadGroup::Input,
+            Lane::Output => ThreadGroup::Output,
+        }
+    }
+
+    /// The lanes of the group, the most urgent first.
+    fn lanes(self) -> &'static [Lane] {
+        match self {
+            ThreadGroup::Compute => &[Lane::Urgent, Lane::Normal, Lane::Background],
+            ThreadGroup::Input => &[Lane::Input],
+            ThreadGroup::Output => &[Lane::Output],
+        }
+    }
+}
+
+/// Runs one job; a panic becomes an outcome.
+// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the job
+// owned, so nothing sees it half changed except through the job's own shared state.
+pub(crate) fn run<E>(lane: Lane, job: CrewJob<'_, E>) -> Outcome<E> {
+    catch_unwind(AssertUnwindSafe(job)).map_err(|payload| JobPanicked::new(lane, &*payload))
+}
+
+struct QueueState<'env, E> {
+    lanes: [VecDeque<CrewJob<'env, E>>; Lane::COUNT],
+    outcomes: VecDeque<Outcome<E>>,
+    /// Workers that found no job, the most recent one last.
+    idle: Vec<usize>,
+    /// For each group that blocks, the number of sleeping threads that have not been woken. It may be
+    /// too large after a spurious wake-up (a wake-up then wakes nothing), never too small (a wake-up
+    /// would be lost).
+    sleeping: [usize; ThreadGroup::COUNT],
+    /// The number of compute workers.
+    workers: usize,
+    coordinator_waits: bool,
+    is_closed: bool,
+}
+
+/// The coordinator is woken when this many outcomes are queued.
+const OUTCOMES_QUEUED_MAX: usize = 8;
+
+impl<'env, E> QueueState<'env, E> {
+    /// The number of jobs of a group that have not started.
+    fn waiting(&self, group: ThreadGroup) -> usize {
+        let lanes = group.lanes().iter();
+        lanes.map(|&lane| self.lanes[lane as usize].len()).sum()
+    }
+
+    fn take(&mut self, group: ThreadGroup) -> Option<(Lane, CrewJob<'env, E>)> {
+        let lanes = group.lanes().iter();
+        lanes.copied().find_map(|lane| {
+            let job = self.lanes[lane as usize].pop_front()?;
+            Some((lane, job))
+        })
+    }
+}
+
+/// The shared queue. Jobs run and are dropped outside its lock, so they never poison it.
+pub(crate) struct CrewQueue<'env, E> {
+    state: Mutex<QueueState<'env, E>>,
+    work: [Condvar; ThreadGroup::COUNT],
+    outcome: Condvar,
+}
+
+impl<'env, E> CrewQueue<'env, E> {
+    pub(crate) fn new() -> Self {
+        CrewQueue {
+            state: Mutex::new(QueueState {
+                lanes: std::array::from_fn(|_| VecDeque::new()),
+                outcomes: VecDeque::new(),
+                idle: Vec::new(),
+                sleeping: [0; ThreadGroup::COUNT],
+                workers: 0,
+                coordinator_waits: false,
+                is_closed: false,
+            }),
+            work: std::array::from_fn(|_| Condvar::new()),
+            outcome: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState<'env, E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a job and wakes one sleeping thread of its group, if there is one. If the job is for a
+    /// compute worker that is idle, returns the number of the worker, and the caller has to run it.
+    #[must_use]
+    pub(crate) fn push(&self, lane: Lane, job: CrewJob<'env, E>) -> Option<usize> {
+        let group = ThreadGroup::of(lane) as usize;
+        let mut state = self.lock();
+        state.lanes[lane as usize].push_back(job);
+        if group == ThreadGroup::Compute as usize {
+            return state.idle.pop();
+        }
+        let wake = state.sleeping[group] > 0;
+        if wake {
+            state.sleeping[group] -= 1;
+        }
+        drop(state);
+        if wake {
+            self.work[group].notify_one();
+        }
+        None
+    }
+
+    /// Adds a worker, which is not idle, and returns its number.
+    pub(crate) fn add_worker(&self) -> usize {
+        let mut state = self.lock();
+        state.workers += 1;
+        state.workers - 1
+    }
+
+    /// One step of a worker: runs a job, if there is one. Otherwise the worker is idle, and the next
+    /// submission runs it again.
+    pub(crate) fn run_step(&self, worker: usize) -> Step {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Step::Done;
+        }
+        let Some((lane, job)) = state.take(ThreadGroup::Compute) else {
+            state.idle.push(worker);
+            self.wake_coordinator_when_idle(&mut state);
+            return Step::Done;
+        };
+        drop(state);
+        let outcome = run(lane, job);
+        self.deliver(ThreadGroup::Compute, outcome);
+        Step::Again
+    }
+
+    /// Wakes the coordinator if outcomes are queued; called by a worker that finds no job.
+    fn wake_coordinator_when_idle(&self, state: &mut QueueState<'env, E>) {
+        if !state.outcomes.is_empty() && std::mem::take(&mut state.coordinator_waits) {
+            self.outcome.notify_one();
+        }
+    }
+
+    /// The number of jobs that have not started.
+    pub(crate) fn queued(&self) -> usize {
+        self.lock().lanes.iter().map(VecDeque::len).sum()
+    }
+
+    /// The loop of a thread that blocks: serves one group until the queue closes.
+    pub(crate) fn serve(&self, group: ThreadGroup) {
+        while let Some((lane, job)) = self.wait_for_job(group) {
+            let outcome = run(lane, job);
+            self.deliver(group, outcome);
+        }
+    }
+
+    fn wait_for_job(&self, group: ThreadGroup) -> Option<(Lane, CrewJob<'env, E>)> {
+        let mut state = self.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if let Some(found) = state.take(group) {
+                return Some(found);
+            }
+            state.sleeping[group as usize] += 1;
+            self.wake_coordinator_when_idle(&mut state);
+            state = self.work[group as usize]
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Queues an outcome for the coordinator, and wakes the coordinator if necessary.
+    ///
+    /// It is not necessary for a compute outcome while every worker has a next job: each wake-up takes
+    /// a processor from one of the workers, so the coordinator should take several outcomes at once. A
+    /// worker that finds no job wakes it in any case. Blocking jobs take long, and their outcomes are
+    /// delivered at once.
+    fn deliver(&self, group: ThreadGroup, outcome: Outcome<E>) {
+        let mut state = self.lock();
+        state.outcomes.push_back(outcome);
+        let is_busy = group == ThreadGroup::Compute && state.waiting(group) >= state.workers;
+        let wake =
+            state.coordinator_waits && (!is_busy || state.outcomes.len() >= OUTCOMES_QUEUED_MAX);
+        state.coordinator_waits &= !wake;
+        drop(state);
+        if wake {
+            self.outcome.notify_one();
+        }
+    }
+
+    /// Takes the next job of a group without waiting, for a coordinator that serves it itself.
+    pub(crate) fn take(&self, group: ThreadGroup) -> Option<(Lane, CrewJob<'env, E>)> {
+        self.lock().take(group)
+    }
+
+    /// Takes the next outcome, if there is one.
+    pub(crate) fn try_outcome(&self) -> Option<Outcome<E>> {
+        self.lock().outcomes.pop_front()
+    }
+
+    /// Waits for an outcome, for `timeout` at most. The caller makes sure that a job is in flight.
+    pub(crate) fn wait_for_outcome(&self, timeout: Option<Duration>) -> Option<Outcome<E>> {
+        // Called under the lock, before every sleep and after every wake-up.
+        let keep_waiting = |state: &mut QueueState<'env, E>| {
+            state.coordinator_waits = state.outcomes.is_empty();
+            state.coordinator_waits
+        };
+        let state = self.lock();
+        let mut state = match timeout {
+            None => self
+                .outcome
+                .wait_while(state, keep_waiting)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(timeout) => {
+                self.outcome
+                    .wait_timeout_while(state, timeout, keep_waiting)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+        };
+        state.coordinator_waits = false;
+        state.outcomes.pop_front()
+    }
+
+    /// Ends the threads and drops the jobs that have not started.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let unstarted: Vec<_> = state.lanes.iter_mut().map(std::mem::take).collect();
+        drop(state);
+        for condvar in &self.work {
+            condvar.notify_all();
+        }
+        // Outside the lock: dropping a job may drop large buffers or run code of its owner.
+        drop(unstarted);
+    }
+}
