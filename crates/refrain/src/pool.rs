@@ -7,6 +7,6 @@
 pub use refrain_policy::{Class, Entity};
 pub use refrain_pool::pool::{Options, Pool};
 pub use refrain_pool::{
-    Error, SignalDelivery, Threads, enter_background, in_background, install, install_on,
-    share_arenas, start_detached,
+    Error, ExternalThreads, SignalDelivery, enter_background, in_background, install, install_on,
+    limit_allocator_arenas, start_detached,
 };

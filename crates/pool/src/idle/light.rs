@@ -1,19 +1,20 @@
-//! The light sleep: waiting for a write to one cache line, in user space.
+//! The light sleep: waits in user space for a write to one cache line.
 //!
-//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe form in the
-//! standard library, and must only run where CPUID names them; [`LightSleep`] can be made by detection alone. They read
-//! one address and write no memory, and return at a write to its line, at an interrupt, or after a time that we keep
-//! short; so the loop around them is all that decides, and they are as a longer PAUSE. The word stays alive since it
-//! is borrowed.
+//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe form
+//! in the standard library, and must only run where CPUID reports them; a [`LightSleep`] only results
+//! from detection. They read one address and write no memory. They return at a write to its cache
+//! line, at an interrupt, or after a short time limit. The loop around them decides when the wait ends,
+//! so they act as a longer PAUSE. The word is alive because it is borrowed.
 //!
-//! No machine that this was written on has either: they are compiled and detected here, and run in no test there. The
-//! safe twin is [`spin`], which waits for the same by looking.
+//! No machine on which this was written has either of them: they are compiled and detected, but no
+//! test there ran them. The reference implementation is [`spin`], which waits for the same by loading
+//! the word.
 
 #![allow(unsafe_code)]
 
 use refrain_timer::sync::atomic::{AtomicU32, Ordering};
 
-/// A light sleep that this processor has.
+/// The light sleep of this processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LightSleep {
     /// UMWAIT.
@@ -24,7 +25,8 @@ pub(super) enum LightSleep {
     Amd,
 }
 
-/// Waits until `word` is not `while_value` any more or `is_over` says so, by looking again and again.
+/// Waits until `word` differs from `while_value` or `is_over` returns true, by loading the word in a
+/// loop.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(super) fn spin(word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
     while word.load(Ordering::Acquire) == while_value && !is_over() {
@@ -45,13 +47,13 @@ impl LightSleep {
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 impl LightSleep {
-    /// What CPUID names.
+    /// The light sleep that CPUID reports.
     pub(super) fn detect() -> Option<LightSleep> {
-        // 0 is "not asked yet". A race asks twice and stores the same.
+        // 0 means "not detected yet". Threads that race detect and store the same.
         static DETECTED: AtomicU32 = AtomicU32::new(0);
         let mut known = DETECTED.load(Ordering::Relaxed);
         if known == 0 {
-            known = 1 + Self::ask().map_or(0, |sleep| 1 + sleep as u32);
+            known = 1 + Self::read_cpuid().map_or(0, |sleep| 1 + sleep as u32);
             DETECTED.store(known, Ordering::Relaxed);
         }
         match known {
@@ -61,7 +63,7 @@ impl LightSleep {
         }
     }
 
-    fn ask() -> Option<LightSleep> {
+    fn read_cpuid() -> Option<LightSleep> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
 
         // Leaf 7, ECX bit 5 is WAITPKG; leaf 8000_0001, ECX bit 29 is MONITORX.
@@ -72,44 +74,48 @@ impl LightSleep {
         (has_amd && __cpuid(0x8000_0001).ecx & 1 << 29 != 0).then_some(LightSleep::Amd)
     }
 
-    /// Waits until `word` is not `while_value` any more or `is_over` says so; looks at least each [`NAP_CYCLES`].
+    /// Waits until `word` differs from `while_value` or `is_over` returns true. Checks both at least
+    /// every [`WAIT_CYCLES_MAX`].
     pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
         while word.load(Ordering::Acquire) == while_value && !is_over() {
             match self {
-                LightSleep::Intel => nap_intel(word, while_value),
-                LightSleep::Amd => nap_amd(word, while_value),
+                LightSleep::Intel => wait_intel(word, while_value),
+                LightSleep::Amd => wait_amd(word, while_value),
             }
         }
     }
 }
 
-/// The longest nap, in cycles of the time stamp counter: some 30 µs. (Linux allows UMWAIT 100,000 by default.)
+/// The time limit of one instruction, in cycles of the time stamp counter: some 30 µs. (Linux allows
+/// UMWAIT 100,000 by default.)
 #[cfg(all(target_arch = "x86_64", not(loom)))]
-const NAP_CYCLES: u32 = 100_000;
+const WAIT_CYCLES_MAX: u32 = 100_000;
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
-fn nap_intel(word: &AtomicU32, while_value: u32) {
+fn wait_intel(word: &AtomicU32, while_value: u32) {
     use std::arch::{asm, x86_64::_rdtsc};
 
-    // SAFETY: WAITPKG is there, since `self` was made by detection (head of the file). UMONITOR reads the word's line.
+    // SAFETY: the processor has WAITPKG, since `self` results from detection (head of the file).
+    // UMONITOR reads the line of the word.
     unsafe { asm!("umonitor {}", in(reg) word.as_ptr(), options(nostack, preserves_flags)) };
-    // A write before the monitor was armed would not end the nap: look again in between.
+    // A write before the monitor was armed would not end the wait, so the word is checked again.
     if word.load(Ordering::Acquire) != while_value {
         return;
     }
     // SAFETY: reads the time stamp counter; UMWAIT (ECX = 1: C0.1, the quicker state) changes flags only.
     unsafe {
-        let end = _rdtsc().wrapping_add(NAP_CYCLES.into());
+        let end = _rdtsc().wrapping_add(WAIT_CYCLES_MAX.into());
         asm!("umwait {:e}", in(reg) 1, in("eax") end as u32, in("edx") (end >> 32) as u32,
             options(nomem, nostack));
     }
 }
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
-fn nap_amd(word: &AtomicU32, while_value: u32) {
+fn wait_amd(word: &AtomicU32, while_value: u32) {
     use std::arch::asm;
 
-    // SAFETY: MONITORX is there, since `self` was made by detection (head of the file); it reads the word's line.
+    // SAFETY: the processor has MONITORX, since `self` results from detection (head of the file). It
+    // reads the line of the word.
     unsafe {
         asm!("monitorx", in("rax") word.as_ptr(), in("ecx") 0, in("edx") 0,
             options(nostack, preserves_flags));
@@ -118,11 +124,11 @@ fn nap_amd(word: &AtomicU32, while_value: u32) {
     if word.load(Ordering::Acquire) != while_value {
         return;
     }
-    // SAFETY: MWAITX with ECX bit 1 ends after EBX cycles; EAX = F0h is C0. RBX belongs to the compiler, so it is put
-    // back.
+    // SAFETY: MWAITX with ECX bit 1 ends after EBX cycles; EAX = F0h is C0. The compiler reserves RBX,
+    // so it is restored.
     unsafe {
         asm!("xchg {cycles:r}, rbx", "mwaitx", "xchg {cycles:r}, rbx",
-            cycles = inout(reg) u64::from(NAP_CYCLES) => _, in("eax") 0xf0, in("ecx") 2,
+            cycles = inout(reg) u64::from(WAIT_CYCLES_MAX) => _, in("eax") 0xf0, in("ecx") 2,
             options(nomem, nostack, preserves_flags));
     }
 }
@@ -133,9 +139,10 @@ mod tests {
 
     use super::*;
 
-    /// Both ways end at a write and at the end of time; the light sleep is tried where there is one.
+    /// Both implementations end at a write and at the time limit. The light sleep is tested where the
+    /// processor has one.
     #[test]
-    fn a_write_or_the_time_ends_it() {
+    fn a_write_or_the_time_limit_ends_the_wait() {
         type Wait = fn(&AtomicU32, u32, &dyn Fn() -> bool);
         let spin: Wait = |word, value, is_over| spin(word, value, is_over);
         let light: Wait = |word, value, is_over| match LightSleep::detect() {

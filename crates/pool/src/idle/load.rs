@@ -2,24 +2,25 @@
 
 use refrain_timer::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Time between two looks at the count of runnable threads.
-const LOOK_NS: u64 = 10_000_000;
-/// The least of so many looks counts: a thread that was runnable for a moment is no reason to give up.
-const LOOKS_KEPT: usize = 4;
-/// Looks between two at the stolen time; that file is longer.
-const LOOKS_PER_STEAL: u64 = 50;
-/// More stolen than one in so many: the host has no processor to spare either.
+/// The time between two readings of the number of runnable threads.
+const READING_NS: u64 = 10_000_000;
+/// The smallest of this many readings counts: a thread that was runnable for a moment does not stop
+/// the spinning.
+const READINGS: usize = 4;
+/// The number of readings between two of the stolen time, whose file is longer.
+const READINGS_PER_STEAL: u64 = 50;
+/// If more than one in this many ticks is stolen, the host has no processor to spare either.
 const STEAL_SHARE: u64 = 20;
 
-/// What Linux tells about the whole machine. Parsing is apart from reading, for tests.
+/// The load of the whole machine. Parsing is separate from reading, for tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Threads that run or could.
+    /// The number of threads that run or are ready to run.
     pub runnable: u64,
 }
 
 impl Load {
-    /// From the text of `/proc/loadavg`: `0.20 0.18 0.12 2/80 11206`, the fourth field's first number.
+    /// Parses `/proc/loadavg`, such as `0.20 0.18 0.12 2/80 11206`: the first number of the fourth field.
     pub fn parse(loadavg: &str) -> Option<Load> {
         let (runnable, _) = loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?;
         Some(Load {
@@ -28,7 +29,7 @@ impl Load {
     }
 }
 
-/// From `/proc/stat`: how many processors there are, time in all and stolen time, in ticks since the start.
+/// From `/proc/stat`: the number of processors, and their time and stolen time, in ticks since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Times {
     processors: u64,
@@ -37,8 +38,8 @@ struct Times {
 }
 
 impl Times {
-    /// The first line is `cpu user nice system idle iowait irq softirq steal ...`; one `cpuN` for each processor
-    /// follows. `guest` and `guest_nice` at its end are counted in `user` and `nice` already.
+    /// The first line is `cpu user nice system idle iowait irq softirq steal ...`; one line `cpuN` for
+    /// each processor follows. `guest` and `guest_nice` at its end are included in `user` and `nice`.
     fn parse(stat: &str) -> Option<Times> {
         let mut lines = stat.lines();
         let mut fields = lines.next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
@@ -56,16 +57,16 @@ impl Times {
     }
 }
 
-/// Whether there have been more runnable threads than processors lately, or the host steals time; looked up now and
-/// then.
+/// Whether there have been more runnable threads than processors lately, or the host has stolen time.
+/// Read from `/proc` at intervals.
 ///
-/// One for all workers. Where the files are missing the machine counts as free.
+/// One value serves all workers. Where the files are missing, the machine counts as not overcommitted.
 #[derive(Debug, Default)]
 pub struct MachineLoad {
-    next_look_ns: AtomicU64,
-    looks: AtomicU64,
-    /// Runnable threads at the last looks.
-    runnable: [AtomicU64; LOOKS_KEPT],
+    next_reading_ns: AtomicU64,
+    readings: AtomicU64,
+    /// The runnable threads of the last readings.
+    runnable: [AtomicU64; READINGS],
     is_overcommitted: AtomicBool,
     host_steals: AtomicBool,
     processors: AtomicU64,
@@ -74,33 +75,34 @@ pub struct MachineLoad {
 }
 
 impl MachineLoad {
-    /// Whether a spinning thread would take the processor from somebody. Mostly two loads; each 10 ms one caller reads
-    /// a file (some microseconds). To be called by a worker that has nothing to do.
+    /// Whether a spinning thread would take the processor away from another thread. Usually two loads;
+    /// every 10 ms one caller reads a file (some microseconds). Called by workers that have nothing to
+    /// do.
     pub fn is_overcommitted(&self, now_ns: u64) -> bool {
-        let next_ns = self.next_look_ns.load(Ordering::Relaxed);
+        let next_ns = self.next_reading_ns.load(Ordering::Relaxed);
         if now_ns >= next_ns {
-            let after_ns = now_ns.saturating_add(LOOK_NS);
-            let exchange = self.next_look_ns.compare_exchange(
+            let after_ns = now_ns.saturating_add(READING_NS);
+            let exchange = self.next_reading_ns.compare_exchange(
                 next_ns,
                 after_ns,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
             if exchange.is_ok() {
-                self.look();
+                self.read();
             }
         }
         self.is_overcommitted.load(Ordering::Relaxed)
     }
 
-    fn look(&self) {
-        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        if looks.is_multiple_of(LOOKS_PER_STEAL) {
+    fn read(&self) {
+        let reading = self.readings.fetch_add(1, Ordering::Relaxed);
+        if reading.is_multiple_of(READINGS_PER_STEAL) {
             let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
             self.note_times(Times::parse(&stat).unwrap_or_default());
         }
         let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        self.note_load(looks, Load::parse(&loadavg).unwrap_or_default());
+        self.note_load(reading, Load::parse(&loadavg).unwrap_or_default());
     }
 
     fn note_times(&self, times: Times) {
@@ -114,11 +116,13 @@ impl MachineLoad {
         self.processors.store(times.processors, Ordering::Relaxed);
     }
 
-    fn note_load(&self, look: u64, load: Load) {
+    fn note_load(&self, reading: u64, load: Load) {
         let processors = self.processors.load(Ordering::Relaxed);
-        self.runnable[look as usize % LOOKS_KEPT].store(load.runnable, Ordering::Relaxed);
-        let looks = self.runnable.iter();
-        let least = looks.map(|look| look.load(Ordering::Relaxed)).min();
+        self.runnable[reading as usize % READINGS].store(load.runnable, Ordering::Relaxed);
+        let readings = self.runnable.iter();
+        let least = readings
+            .map(|runnable| runnable.load(Ordering::Relaxed))
+            .min();
         // The caller is one of the runnable threads.
         let is_full = processors > 0 && least.is_some_and(|least| least > processors);
         let is_overcommitted = is_full || self.host_steals.load(Ordering::Relaxed);
@@ -134,7 +138,7 @@ mod tests {
     const STAT: &str = "cpu  100 0 50 800 5 1 4 40 7 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
 
     #[test]
-    fn odd_files_say_nothing() {
+    fn malformed_files_are_ignored() {
         assert_eq!(Load::parse("0.2 0.1 0.1 3/80 12\n").unwrap().runnable, 3);
         for text in ["", "0.2 0.1", "a b c d/e", "0 0 0 7 1"] {
             assert_eq!(Load::parse(text), None, "{text}");
@@ -147,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_processors_or_stolen_time_is_too_much() {
+    fn more_threads_than_processors_or_stolen_time_is_overcommitment() {
         let load = MachineLoad::default();
-        for look in 0..4 {
-            load.note_load(look, Load { runnable: 99 });
+        for reading in 0..4 {
+            load.note_load(reading, Load { runnable: 99 });
         }
         assert!(!load.is_overcommitted.load(Ordering::Relaxed), "unknown");
         load.note_times(Times::parse(STAT).unwrap());
@@ -159,11 +163,11 @@ mod tests {
             ([3, 3, 3, 3], true),
             ([9, 9, 9, 1], false),
         ];
-        for (runnable, is_too_much) in rounds {
-            for (look, runnable) in (0..).zip(runnable) {
-                load.note_load(look, Load { runnable });
+        for (runnable, is_expected) in rounds {
+            for (reading, runnable) in (0..).zip(runnable) {
+                load.note_load(reading, Load { runnable });
             }
-            assert_eq!(load.is_overcommitted.load(Ordering::Relaxed), is_too_much);
+            assert_eq!(load.is_overcommitted.load(Ordering::Relaxed), is_expected);
         }
         let mut times = Times::parse(STAT).unwrap();
         times.all += 100;
@@ -174,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_asked() {
+    fn the_files_are_read_at_intervals() {
         let load = MachineLoad::default();
-        for now_ns in [0, 1, LOOK_NS, 10 * LOOK_NS] {
+        for now_ns in [0, 1, READING_NS, 10 * READING_NS] {
             load.is_overcommitted(now_ns);
         }
-        assert_eq!(load.looks.load(Ordering::Relaxed), 3);
+        assert_eq!(load.readings.load(Ordering::Relaxed), 3);
     }
 }

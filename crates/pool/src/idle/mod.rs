@@ -1,4 +1,4 @@
-//! How a worker waits: spinning, in a light sleep, parked.
+//! How a worker waits for work: spinning, in a light sleep, or parked.
 //!
 //! The README beside this file tells states, protocol and why no wake-up is lost. [`Sleeper`] is one worker's bed,
 //! [`SpinPolicy`](refrain_policy::SpinPolicy) says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.

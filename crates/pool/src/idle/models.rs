@@ -1,4 +1,4 @@
-//! Models: loom runs them in every interleaving. A lost wake-up shows as a thread that nobody will wake.
+//! Models: loom runs them in every interleaving. A lost wake-up shows as a thread that sleeps forever.
 
 use loom::model;
 use loom::sync::Arc;
@@ -9,8 +9,8 @@ use refrain_policy::SpinLimits;
 
 use super::Sleeper;
 
-/// Lies down, looks, sleeps, until `wanted` pieces of work were taken.
-fn work_off(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
+/// Prepares to sleep, looks, sleeps, until `wanted` units of work have been taken.
+fn run_worker(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
     sleeper.bind_to_current_thread();
     let mut taken = 0;
     while taken < wanted {
@@ -25,7 +25,7 @@ fn work_off(sleeper: &Sleeper, work: &AtomicUsize, wanted: usize) {
     }
 }
 
-/// The order of memory is by the sleeper's word alone: the work itself is counted relaxed.
+/// Only the state of the sleeper orders memory: the work itself is counted with relaxed operations.
 #[test]
 fn no_wake_up_is_lost() {
     model(|| {
@@ -40,8 +40,8 @@ fn no_wake_up_is_lost() {
                 })
             })
             .collect();
-        // On a thread of its own: to loom, an unpark that comes late would end a join.
-        let worker = thread::spawn(move || work_off(&sleeper, &work, 2));
+        // On a thread of its own: loom would take a late unpark for the end of a join.
+        let worker = thread::spawn(move || run_worker(&sleeper, &work, 2));
         wakers.into_iter().for_each(|waker| waker.join().unwrap());
         worker.join().unwrap();
     });

@@ -1,11 +1,11 @@
-//! How one worker goes to sleep and is woken: the word that decides whether a wake-up needs the kernel.
+//! The sleep of one worker: its state decides whether a wake-up needs a system call.
 //!
 //! ```text
 //!           prepare_to_sleep            sleep                  sleep
 //!   AWAKE ────────────▶ IDLE ◀─────────▶ LIGHT   IDLE ────────▶ PARKED
 //!     ▲                   │                │                      │
 //!     └───────────────────┴────────────────┴──────────────────────┘
-//!        cancel_sleep, or the time has come (the sleeper), or wake (anybody; unparks from PARKED only)
+//!   cancel_sleep or the end of the time (the sleeper), wake (any thread; unparks from PARKED only)
 //! ```
 
 use std::time::Duration;
@@ -21,37 +21,37 @@ const IDLE: u32 = 1;
 const LIGHT: u32 = 2;
 const PARKED: u32 = 3;
 
-/// How a sleep ended.
+/// What ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeReason {
-    /// Somebody called [`Sleeper::wake`] before it parked.
+    /// A call of [`Sleeper::wake`], before it parked.
     Awake,
-    /// Somebody called [`Sleeper::wake`], through the kernel.
+    /// A call of [`Sleeper::wake`], through the kernel.
     Parked,
-    /// The time had come.
+    /// The end of the given time.
     TimedOut,
 }
 
-/// How the sleeps of a worker ended, since it moved in.
+/// How the sleeps of a worker have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WakeCounts {
-    /// Ended without the kernel, while it spun, slept lightly or had not begun.
+    /// Ended without the kernel: before it slept, while it spun, or in the light sleep.
     pub awake: u64,
     /// Ended through the kernel.
     pub parked: u64,
     /// Ended by time.
     pub by_time: u64,
-    /// System calls that others made to wake it.
+    /// System calls of other threads to wake it.
     pub system_calls: u64,
 }
 
-/// One worker's sleep. See the head of the file and the module's README.
+/// The sleep of one worker. See the head of the file and the module's README.
 #[derive(Debug)]
-#[repr(align(128))] // The word is written by others; what lies beside it shall not suffer.
+#[repr(align(128))] // Other threads write the state; its neighbours must not share the cache line.
 pub struct Sleeper {
     state: AtomicU32,
     thread: Mutex<Option<thread::Thread>>,
-    /// Written by the sleeper alone: awake, parked, by time.
+    /// Written by the sleeper alone: awake, parked, timed out.
     ends: [AtomicU64; 3],
     system_calls: AtomicU64,
 }
@@ -68,30 +68,32 @@ impl Default for Sleeper {
 }
 
 impl Sleeper {
-    /// The calling thread is the one that sleeps here, from now on.
+    /// Makes the calling thread the one that sleeps here.
     pub fn bind_to_current_thread(&self) {
         *lock(&self.thread) = Some(thread::current());
     }
 
-    /// The worker has found nothing. It must look once more before it sleeps: then it sees what was there before any
-    /// [`Sleeper::wake`] that came before.
-    // An exchange, not a store: it reads what the waker wrote, so what came before that is visible.
+    /// Called by a worker that has found nothing. It must look again before it sleeps: then it sees
+    /// what was written before any earlier [`Sleeper::wake`].
+    // An exchange, not a store: it reads what the waker wrote, so the waker's earlier writes are
+    // visible.
     pub fn prepare_to_sleep(&self) {
         self.state.swap(IDLE, Ordering::AcqRel);
     }
 
-    /// The worker has found something after all.
+    /// Called by a worker that has found something after all.
     pub fn cancel_sleep(&self) {
         self.state.swap(AWAKE, Ordering::AcqRel);
     }
 
-    /// Whether somebody has woken the worker since it lay down.
+    /// Whether the worker has been woken since [`Sleeper::prepare_to_sleep`].
     pub fn is_woken(&self) -> bool {
         self.state.load(Ordering::Acquire) == AWAKE
     }
 
-    /// Sleeps until somebody wakes the worker (at once if somebody has since it lay down), or until `until_ns` by
-    /// `now_ns`; [`u64::MAX`] is never. Afterwards it is awake.
+    /// Sleeps until the worker is woken (not at all if it has been since
+    /// [`Sleeper::prepare_to_sleep`]), or until `until_ns` by `now_ns`; [`u64::MAX`] means no time
+    /// limit. Afterwards the worker is awake.
     pub fn sleep(
         &self,
         patience: SpinLimits,
@@ -142,11 +144,11 @@ impl Sleeper {
         exchange.is_ok()
     }
 
-    /// WakeCounts the worker, if it lies; whether that took a system call. What the caller wrote before is visible to
-    /// the worker when it is awake.
+    /// Wakes the worker if it sleeps or is about to; returns whether that took a system call. The
+    /// worker then sees what the caller wrote before.
     pub fn wake(&self) -> bool {
         if self.state.swap(AWAKE, Ordering::AcqRel) != PARKED {
-            return false; // A light sleeper was woken by the write itself.
+            return false; // The write itself ends a light sleep.
         }
         self.system_calls.fetch_add(1, Ordering::Relaxed);
         let thread = lock(&self.thread).clone();
@@ -154,7 +156,7 @@ impl Sleeper {
         true
     }
 
-    /// How its sleeps have ended. While it sleeps and wakes the numbers may be of different moments.
+    /// How its sleeps have ended. While it sleeps and wakes, the numbers may be of different moments.
     pub fn wake_counts(&self) -> WakeCounts {
         let [awake, parked, by_time] = [0, 1, 2].map(|end: usize| {
             let count: &AtomicU64 = &self.ends[end];
@@ -169,10 +171,10 @@ impl Sleeper {
     }
 }
 
-/// Parks the thread for at most `left_ns`; may return early.
+/// Parks the thread for `left_ns` at most; may return early.
 fn park(left_ns: u64) {
     if cfg!(loom) || left_ns == u64::MAX {
-        return thread::park(); // Models have no time: only a wake-up ends a sleep.
+        return thread::park(); // Models have no time, so only a wake-up ends a sleep.
     }
     #[cfg(not(loom))]
     thread::park_timeout(Duration::from_nanos(left_ns));
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_a_sleep_and_not_too_early() {
+    fn a_sleep_with_a_time_limit_ends_on_time() {
         let (sleeper, now_ns) = (Sleeper::default(), clock());
         sleeper.bind_to_current_thread();
         for patience in [0, 100_000] {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_before_does_not_sleep() {
+    fn a_worker_that_was_woken_before_does_not_sleep() {
         let sleeper = Sleeper::default();
         sleeper.bind_to_current_thread();
         sleeper.prepare_to_sleep();
@@ -220,23 +222,23 @@ mod tests {
 
     /// Two threads that wake each other `rounds` times.
     fn ping_pong(patience: SpinLimits, rounds: u64) -> [WakeCounts; 2] {
-        let beds: Arc<[Sleeper; 2]> = Arc::default();
+        let sleepers: Arc<[Sleeper; 2]> = Arc::default();
         let turn = Arc::new(AtomicU64::new(0));
         let play = |me: usize| {
-            let (beds, turn) = (Arc::clone(&beds), Arc::clone(&turn));
+            let (sleepers, turn) = (Arc::clone(&sleepers), Arc::clone(&turn));
             move || {
                 let now_ns = clock();
-                beds[me].bind_to_current_thread();
+                sleepers[me].bind_to_current_thread();
                 let mut next = me as u64;
                 while next < 2 * rounds {
-                    beds[me].prepare_to_sleep();
+                    sleepers[me].prepare_to_sleep();
                     if turn.load(Ordering::Acquire) == next {
-                        beds[me].cancel_sleep();
+                        sleepers[me].cancel_sleep();
                         turn.store(next + 1, Ordering::Release);
-                        beds[1 - me].wake();
+                        sleepers[1 - me].wake();
                         next += 2;
                     } else {
-                        beds[me].sleep(patience, u64::MAX, now_ns);
+                        sleepers[me].sleep(patience, u64::MAX, now_ns);
                     }
                 }
             }
@@ -245,12 +247,12 @@ mod tests {
             scope.spawn(play(0));
             scope.spawn(play(1));
         });
-        [beds[0].wake_counts(), beds[1].wake_counts()]
+        [sleepers[0].wake_counts(), sleepers[1].wake_counts()]
     }
 
     #[test]
     fn a_spinning_worker_is_woken_without_the_kernel() {
-        let spin_ns = 60_000_000_000; // None of the rounds takes a minute, however busy the machine is.
+        let spin_ns = 60_000_000_000; // No round takes a minute, however busy the machine is.
         let patience = SpinLimits {
             spin_ns,
             light_ns: 0,

@@ -1,16 +1,19 @@
-//! Forks: the second halves of joins, on the stack of whoever joins, until somebody idle wants one.
+//! Forks: the second halves of joins, on the stack of the joiner, until an idle worker takes one.
 //!
-//! Heartbeat scheduling (Acar, Charguéraud, Guatto, Rainey, Sieczkowski: "Heartbeat Scheduling: Provable Efficiency for Nested
-//! Parallelism", PLDI 2018): a join pushes its second half on a list of the worker's own, runs the first half, and takes the second half
-//! back. That costs a push and a pop of plain memory. Only at a beat, and only while somebody is idle, is the *oldest* fork shared,
-//! which pays for queues and wake-ups once per beat and not once per join.
+//! Heartbeat scheduling (Acar, Charguéraud, Guatto, Rainey, Sieczkowski: "Heartbeat Scheduling:
+//! Provable Efficiency for Nested Parallelism", PLDI 2018): a join pushes its second half on a list of
+//! its worker, runs the first half, and takes the second half back. That costs a push and a pop of
+//! plain memory. Only at a heartbeat, and only while a worker is idle, the *oldest* fork is shared. So
+//! queues and wake-ups cost once per heartbeat and not once per join.
 //!
-//! `unsafe`: a [`Fork`] lies on the joiner's stack and is reached by pointer. Why that is right:
-//! - The list of a worker is touched by its own thread alone (`Local` is not `Sync`), in calls that run nothing foreign.
-//! - A fork leaves the list either back to its joiner ([`Forks::take_back`]) or to be shared ([`Forks::share_oldest`]), never both: the
-//!   joiner looks at `shared` first. Who takes a shared fork out of its flow's list (under that list's lock) is the only one to run it.
-//! - A joiner does not leave its frame, also not by unwinding, before its fork is taken back or its latch is set; setting the latch is the
-//!   last thing that touches the fork.
+//! `unsafe`: a [`Fork`] is on the joiner's stack and is reached by pointer. This is sound because:
+//! - Only its own thread accesses the list of a worker (`WorkerContext` is not `Sync`), in calls that
+//!   run no foreign code.
+//! - A fork leaves the list either back to its joiner ([`Forks::take_back`]) or to be shared
+//!   ([`Forks::share_oldest`]), never both: the joiner checks `shared` first. The worker that takes a
+//!   shared fork out of its flow's list (under that list's lock) is the only one that runs it.
+//! - A joiner does not leave its frame, also not by unwinding, before its fork is taken back or the
+//!   fork's latch is set. Setting the latch is the last access to the fork.
 
 #![allow(unsafe_code)]
 
@@ -32,16 +35,18 @@ pub(crate) struct ForkRef {
     run: unsafe fn(*const ()),
 }
 
-// SAFETY: the body of a fork is `Send` (`Fork::as_ref` demands it), and so is its result; see the head of the file for who touches it when.
+// SAFETY: the body of a fork and its result are `Send` (required by the impl that has `Fork::as_ref`).
+// The head of the file says which thread accesses it when.
 unsafe impl Send for ForkRef {}
 
 impl ForkRef {
     /// Runs the fork and sets its latch.
     ///
-    /// The caller took this reference out of a flow's list of shared forks, and runs it once.
+    /// The caller has taken this reference out of a flow's list of shared tasks, and runs it once.
     pub(crate) fn run(self) {
-        // SAFETY: `run` was made for the type behind `fork`; the fork is alive, because its joiner waits for the latch that only this call sets,
-        // and nobody else runs it, because the reference was in one list only.
+        // SAFETY: `run` was made for the type behind `fork`. The fork is alive, because its joiner
+        // waits for the latch that only this call sets. No other thread runs it, because the
+        // reference was in one list only.
         unsafe { (self.run)(self.fork) }
     }
 }
@@ -66,21 +71,21 @@ where
         }
     }
 
-    /// Whether whoever ran it is done with it.
+    /// Whether another worker has run it.
     pub(crate) fn is_done(&self) -> bool {
         self.latch.load(Ordering::Acquire)
     }
 
-    /// Runs it here: for the joiner that took it back.
+    /// Runs the fork, for the joiner that took it back.
     pub(crate) fn run_here(self) -> R {
         match self.body.into_inner() {
             Some(body) => body(),
-            // The joiner took the fork back, so nobody has run it.
+            // The joiner took the fork back, so it has not run.
             None => unreachable!("a fork that was taken back has its body"),
         }
     }
 
-    /// What it returned, elsewhere; goes on with its panic.
+    /// The result of a fork that another worker ran; continues its panic.
     pub(crate) fn into_result(self) -> R {
         match self.result.into_inner() {
             Some(Ok(result)) => result,
@@ -91,7 +96,7 @@ where
 }
 
 /// # Safety
-/// `fork` points to a live `Fork<B, R>` that nobody else touches but for its latch.
+/// `fork` points to a live `Fork<B, R>` of which other threads access only the latch.
 unsafe fn run_shared<B, R>(fork: *const ())
 where
     B: FnOnce() -> R + Send,
@@ -99,21 +104,23 @@ where
 {
     // SAFETY: by contract.
     let fork = unsafe { &*fork.cast::<Fork<B, R>>() };
-    // SAFETY: nobody else touches body and result before the latch is set; the borrow ends in this statement.
+    // SAFETY: no other thread accesses body and result before the latch is set; the borrow ends in
+    // this statement.
     let body = unsafe { (*fork.body.get()).take() };
-    // AssertUnwindSafe: the panic goes on in the joiner, which sees nothing of what the fork left half done but through its own borrows.
+    // AssertUnwindSafe: the panic continues in the joiner, which sees half-changed data of the fork
+    // only through its own borrows.
     let result = body.map(|body| catch_unwind(AssertUnwindSafe(body)));
     // SAFETY: as above.
     unsafe { *fork.result.get() = result };
-    // From here on the joiner may return and the fork be gone.
+    // From here on the joiner may return and end the life of the fork.
     fork.latch.store(true, Ordering::Release);
 }
 
-/// The forks of one worker that were not shared, oldest first.
+/// The forks of one worker, the oldest first.
 #[derive(Default)]
 pub(crate) struct Forks {
     entries: UnsafeCell<Vec<ForkRef>>,
-    /// So many, from the front, were shared.
+    /// The number of forks at the front that were shared.
     shared: Cell<usize>,
 }
 
@@ -121,14 +128,14 @@ impl Forks {
     /// Adds a fork; returns its position, for [`Forks::take_back`].
     #[inline(always)]
     pub(crate) fn push(&self, fork: ForkRef) -> usize {
-        // SAFETY: this thread alone has the list (`Forks` is not `Sync`) and no reference to it outlives the methods here, which call nothing
-        // that could come back.
+        // SAFETY: only this thread has the list (`Forks` is not `Sync`). No reference to it outlives
+        // the methods here, and they call nothing that could call them again.
         let entries = unsafe { &mut *self.entries.get() };
         entries.push(fork);
         entries.len() - 1
     }
 
-    /// Takes the newest fork back, which stands at `position`; false if it was shared.
+    /// Takes the newest fork back, which is at `position`. Returns false if it was shared.
     #[inline(always)]
     pub(crate) fn take_back(&self, position: usize) -> bool {
         // SAFETY: as in `push`.
@@ -142,7 +149,7 @@ impl Forks {
         false
     }
 
-    /// The oldest fork, to be shared.
+    /// The oldest fork that was not shared, to be shared now.
     pub(crate) fn share_oldest(&self) -> Option<ForkRef> {
         // SAFETY: as in `push`.
         let entries = unsafe { &*self.entries.get() };
@@ -151,7 +158,8 @@ impl Forks {
         Some(oldest)
     }
 
-    /// Empties the list for a job that runs on top, whose forks are not to be mixed with those below; returns what was in it.
+    /// Empties the list for a job that runs on top, whose forks must not be mixed with those below.
+    /// Returns the forks.
     pub(crate) fn set_aside(&self) -> Forks {
         // SAFETY: as in `push`.
         let entries = unsafe { std::mem::take(&mut *self.entries.get()) };
@@ -161,7 +169,7 @@ impl Forks {
         }
     }
 
-    /// Undoes [`Forks::set_aside`].
+    /// Reverses [`Forks::set_aside`].
     pub(crate) fn bring_back(&self, forks: Forks) {
         // SAFETY: as in `push`.
         unsafe { *self.entries.get() = forks.entries.into_inner() };
@@ -174,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fork_is_taken_back_or_shared_and_never_both() {
+    fn a_fork_is_either_taken_back_or_shared() {
         let forks = Forks::default();
         let values: Vec<_> = (0..4u8).map(|value| Fork::new(move || value)).collect();
         let positions: Vec<_> = values
@@ -190,9 +198,9 @@ mod tests {
         forks.bring_back(below);
         let mut results = Vec::new();
         for (fork, position) in values.into_iter().zip(positions).rev() {
-            let is_mine = forks.take_back(position);
-            assert_eq!(is_mine, position >= 2);
-            results.push(if is_mine {
+            let is_back = forks.take_back(position);
+            assert_eq!(is_back, position >= 2);
+            results.push(if is_back {
                 fork.run_here()
             } else {
                 fork.into_result()
@@ -203,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_shared_fork_goes_on_in_the_joiner() {
+    fn a_panic_of_a_shared_fork_continues_in_the_joiner() {
         let fork = Fork::new(|| -> u8 { panic!("in a fork") });
         fork.as_ref().run();
         assert!(fork.is_done());

@@ -1,4 +1,5 @@
-//! TimeHistogram in buckets whose width grows with the time: written by one thread, read by any.
+//! Histograms of times, with buckets whose width grows with the time: written by one thread, read by
+//! any.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +9,8 @@ const STEP_BITS: u32 = STEPS.ilog2();
 /// Every `u64` has a bucket.
 const BUCKETS: usize = ((64 - STEP_BITS + 1) * STEPS) as usize;
 
-/// How often times fell where. Log-linear as in HdrHistogram (Gil Tene): 8 buckets per doubling.
+/// The number of times in each bucket. Log-linear as in HdrHistogram (Gil Tene): 8 buckets per
+/// doubling.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
@@ -29,7 +31,7 @@ impl Histogram {
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Adds what was counted so far to `times`.
+    /// Adds the counts so far to `times`.
     pub(crate) fn add_to(&self, times: &mut TimeHistogram) {
         times.counts.resize(BUCKETS, 0);
         for (count, bucket) in times.counts.iter_mut().zip(&self.buckets) {
@@ -57,20 +59,20 @@ fn bucket_end(bucket: usize) -> u64 {
     first + ((1u64 << (doublings - 1)) - 1)
 }
 
-/// Counted times, added up over workers. Resolution 1/8.
+/// The counts of a histogram, added up over workers. The resolution is 1/8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeHistogram {
     counts: Vec<u64>,
 }
 
 impl TimeHistogram {
-    /// How many were counted.
+    /// The number of counted times.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// A time that `share` (0 to 1) of the counted ones do not exceed, in nanoseconds, rounded up by at most 1/8; `None` when nothing was
-    /// counted. `quantile(1.0)` is the longest.
+    /// The time that a `share` (0 to 1) of the counted times does not exceed, in nanoseconds, rounded up
+    /// by at most 1/8; `None` when nothing was counted. `quantile_ns(1.0)` is the longest time.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.count();
         if total == 0 {
@@ -78,10 +80,10 @@ impl TimeHistogram {
         }
         // At least one, at most all.
         let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total);
-        let mut seen = 0;
+        let mut counted = 0;
         let bucket = self.counts.iter().position(|count| {
-            seen += count;
-            seen >= wanted
+            counted += count;
+            counted >= wanted
         })?;
         Some(bucket_end(bucket))
     }
@@ -92,7 +94,7 @@ impl TimeHistogram {
         self.counts[bucket_of(time_ns)] += 1;
     }
 
-    /// Adds the times of `other`.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &TimeHistogram) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_in_its_bucket() {
+    fn every_time_is_within_its_bucket() {
         let mut times: Vec<u64> = (0..200).collect();
         times.extend((7..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1u64 << bit) + 1]));
         times.push(u64::MAX);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_times() {
+    fn quantiles_match_those_of_the_sorted_times() {
         let histogram = Histogram::default();
         for time in 1..=1000 {
             histogram.add(time);

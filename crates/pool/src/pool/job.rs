@@ -1,4 +1,4 @@
-//! Jobs, and the handle by which their owner learns how they ended.
+//! Jobs, and the handles for their results.
 
 use std::any::Any;
 use std::fmt;
@@ -10,25 +10,26 @@ use std::task::{Context, Poll, Waker};
 
 use refrain_timer::sync::{Condvar, Mutex, lock, wait};
 
-/// What a job that is done in pieces says after each.
+/// The result of one step of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// There is more: call again when it is this flow's turn.
+    /// The job has more steps. It is called again in the next turn of its flow, or in this one.
     Again,
-    /// That was all.
+    /// The job has ended.
     Done,
 }
 
-/// A job without a lifetime, as flows hold them. Called until it says [`Step::Done`].
+/// A job without a lifetime, as flows store it. Called until it returns [`Step::Done`].
 pub(crate) type JobBody = Box<dyn FnMut() -> Step + Send + 'static>;
 
 /// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobError {
-    /// It panicked, with this message. Its worker survived; what the job owned was dropped while unwinding.
+    /// It panicked with this message. Its worker continues; what the job owned was dropped during
+    /// unwinding.
     Panicked(String),
-    /// It was dropped before its end: cancelled, or its pool has gone.
+    /// It was dropped before its end: it was cancelled, or its pool was dropped.
     Cancelled,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for JobError {
 
 impl std::error::Error for JobError {}
 
-/// The message of a panic, or a stand-in when the payload was not a string.
+/// The message of a panic, or a placeholder when the payload was not a string.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&'static str>()
@@ -52,7 +53,7 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "(panic payload is not a string)".to_owned())
 }
 
-/// Runs `body`; a panic becomes an error.
+/// Runs `body`; turns a panic into an error.
 // AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the job
 // owned, so nothing sees it half changed except through the job's own shared state.
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
@@ -60,10 +61,10 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
         .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
 }
 
-/// How far a job is.
+/// The progress of a job.
 enum Progress<T> {
-    /// It has not ended. Who wants to know when it does.
-    Open(Option<Waker>),
+    /// It has not ended. The waker is for the future that waits for it.
+    Pending(Option<Waker>),
     Ended(Result<T, JobError>),
     /// The result was taken.
     Taken,
@@ -74,17 +75,17 @@ struct Completion<T> {
     ended: Condvar,
 }
 
-/// The job's side: what becomes of it is said once, at the latest when this is dropped.
+/// The job's side of a result: stores the result once, at the latest when it is dropped.
 pub(crate) struct Promise<T> {
     completion: Arc<Completion<T>>,
     is_complete: bool,
 }
 
 impl<T> Promise<T> {
-    /// Both sides of a job.
+    /// The two sides of a new result.
     pub(crate) fn new() -> (Promise<T>, JobHandle<T>) {
         let completion = Arc::new(Completion {
-            progress: Mutex::new(Progress::Open(None)),
+            progress: Mutex::new(Progress::Pending(None)),
             ended: Condvar::new(),
         });
         let handle = JobHandle {
@@ -97,7 +98,7 @@ impl<T> Promise<T> {
         (promise, handle)
     }
 
-    /// Says how the job ended.
+    /// Stores the result and wakes the waiting thread or future.
     pub(crate) fn complete(mut self, result: Result<T, JobError>) {
         self.end(result);
     }
@@ -109,7 +110,7 @@ impl<T> Promise<T> {
             Progress::Ended(result),
         );
         self.completion.ended.notify_all();
-        if let Progress::Open(Some(waker)) = before {
+        if let Progress::Pending(Some(waker)) = before {
             waker.wake();
         }
     }
@@ -123,20 +124,20 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// The owner's side of a job. Dropping it lets the job run on unwatched.
+/// The owner's side of a job's result. Dropping it does not cancel the job.
 ///
-/// It is a future: other jobs await it. Threads outside of the pool may [`JobHandle::wait`].
-#[must_use = "a job's panic reaches nobody but its handle"]
+/// It is a future that other jobs can await. Threads outside of the pool call [`JobHandle::wait`].
+#[must_use = "only the handle reports a panic of the job"]
 pub struct JobHandle<T> {
     completion: Arc<Completion<T>>,
 }
 
 impl<T> JobHandle<T> {
-    /// Waits until the job has ended. For threads outside of the pool: a job that waits so for another keeps its worker from all other
-    /// flows, and for ever if the other job needs that worker.
+    /// Waits until the job has ended. For threads outside of the pool: a job that waits for another one
+    /// this way blocks its worker, and blocks it forever if the other job needs that worker.
     ///
     /// # Errors
-    /// The job's panic; [`JobError::Cancelled`] when it was dropped before its end.
+    /// The job's panic; [`JobError::Cancelled`] if it was dropped before its end.
     pub fn wait(self) -> Result<T, JobError> {
         let mut progress = lock(&self.completion.progress);
         loop {
@@ -149,17 +150,18 @@ impl<T> JobHandle<T> {
 
     /// Whether the job has ended.
     pub fn is_done(&self) -> bool {
-        !matches!(*lock(&self.completion.progress), Progress::Open(_))
+        !matches!(*lock(&self.completion.progress), Progress::Pending(_))
     }
 }
 
-/// The result, once it is there.
+/// Takes the result if the job has ended.
 fn take<T>(progress: &mut Progress<T>) -> Option<Result<T, JobError>> {
     match progress {
-        Progress::Open(_) => None,
+        Progress::Pending(_) => None,
         _ => match std::mem::replace(progress, Progress::Taken) {
             Progress::Ended(result) => Some(result),
-            // A handle is consumed by `wait`; a future that is polled after its end gets an error instead of a hang.
+            // `wait` consumes the handle. A future that is polled after its end gets an error instead
+            // of waiting forever.
             _ => Some(Err(JobError::Cancelled)),
         },
     }
@@ -173,7 +175,7 @@ impl<T> Future for JobHandle<T> {
         match take(&mut progress) {
             Some(result) => Poll::Ready(result),
             None => {
-                *progress = Progress::Open(Some(context.waker().clone()));
+                *progress = Progress::Pending(Some(context.waker().clone()));
                 Poll::Pending
             }
         }
@@ -220,11 +222,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_end_reaches_the_owner() {
+    fn every_kind_of_end_reaches_the_handle() {
         let (mut body, handle) = once(|| 3);
         assert!(!handle.is_done());
         assert_eq!(body(), Step::Done);
-        assert_eq!(body(), Step::Done, "once more does nothing");
+        assert_eq!(body(), Step::Done, "another call does nothing");
         assert_eq!(handle.wait(), Ok(3));
 
         let (mut body, handle) = once(|| -> u8 { panic!("number {}", 7) });
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_ends_once() {
+    fn a_future_that_is_polled_after_its_end_returns_an_error() {
         let (mut body, mut handle) = once(|| 5);
         let mut context = Context::from_waker(Waker::noop());
         assert_eq!(Pin::new(&mut handle).poll(&mut context), Poll::Pending);

@@ -18,13 +18,13 @@ pub struct WorkerProfile {
     pub nested: u64,
     /// Forks and scope jobs of flows that other workers ran.
     pub helped: u64,
-    /// TimeHistogram it parked in the kernel.
+    /// The number of times that it parked in the kernel.
     pub parks: u64,
     /// Wake-ups it sent.
     pub wakes: u64,
     /// How many of those took a system call.
     pub wake_calls: u64,
-    /// TimeHistogram it had to wait for a [`Lock`](crate::Lock).
+    /// The number of times that it had to wait for a [`Lock`](crate::Lock).
     pub lock_waits: u64,
     /// The time it waited for them.
     pub lock_wait: Duration,

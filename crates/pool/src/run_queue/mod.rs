@@ -1,9 +1,11 @@
-//! A run queue: entries that wait, the most urgent first, with the first key readable without the lock.
+//! A run queue: queued entries, the most urgent first. Its first key can be read without the lock.
 //!
-//! Entries of one class and tenant lie in one heap, where the key alone decides; between heaps decides the [`Rank`] that the caller gives a
-//! key, which may change from call to call (what a tenant has had). One lock guards all of it. Its first key lies in a word beside it, so that
-//! who compares queues, or asks whether something goes before what it runs, takes no lock (MuQSS's `best_key`). The other candidate, a skip
-//! list without locks, costs four to six times as much here (crossbeam's: see `refrain-bench runtime --only queue`).
+//! The entries of one class and tenant are in one heap, ordered by key. Between heaps decides the
+//! [`Rank`] that the caller computes for a key; it may change from call to call, with the time that
+//! tenants have used. One lock guards all heaps. The first key is also in a word beside the lock, so
+//! that comparing queues, and checking whether an entry precedes a running flow, takes no lock (MuQSS's
+//! `best_key`). The alternative, a lock-free skip list, costs four to six times as much here
+//! (crossbeam's: see `refrain-bench runtime --only queue`).
 
 use std::cmp::Ordering as Compared;
 use std::collections::BinaryHeap;
@@ -12,57 +14,58 @@ use refrain_policy::{Key, Rank};
 use refrain_timer::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use refrain_timer::sync::{Padded, ShortGuard, ShortLock};
 
-/// Spins of some 12 ns between attempts at the lock. Under loom none: it counts a spin as no progress.
+/// The number of spins, of some 12 ns each, between attempts to take the lock. None under loom, to
+/// which a spin is no progress.
 const WAITS_SPINS: &[u32] = if cfg!(loom) {
     &[]
 } else {
     &[256, 512, 1024, 2048, 4096, 8192]
 };
 
-/// A waiting entry and its place in the order: by key, and first come first among equals.
-struct Waiting<T> {
+/// A queued entry and its position in the order: by key, and in the order of arrival among equal keys.
+struct QueuedEntry<T> {
     key: Key,
     sequence: u64,
     entry: T,
 }
 
-impl<T> Waiting<T> {
-    /// Both in one number: the heap compares without a branch, which nothing could foresee.
-    fn place(&self) -> u128 {
+impl<T> QueuedEntry<T> {
+    /// Both in one number: the heap compares without a branch, which would be unpredictable.
+    fn order(&self) -> u128 {
         u128::from(self.key.bits()) << 64 | u128::from(self.sequence)
     }
 }
 
-impl<T> PartialEq for Waiting<T> {
+impl<T> PartialEq for QueuedEntry<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.place() == other.place()
+        self.order() == other.order()
     }
 }
 
-impl<T> Eq for Waiting<T> {}
+impl<T> Eq for QueuedEntry<T> {}
 
-impl<T> PartialOrd for Waiting<T> {
+impl<T> PartialOrd for QueuedEntry<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Compared> {
         Some(self.cmp(other))
     }
 }
 
-/// Reversed: the heap's greatest is the first to run.
-impl<T> Ord for Waiting<T> {
+/// Reversed: the greatest element of the heap runs first.
+impl<T> Ord for QueuedEntry<T> {
     fn cmp(&self, other: &Self) -> Compared {
-        other.place().cmp(&self.place())
+        other.order().cmp(&self.order())
     }
 }
 
-/// Entries of one class and tenant.
+/// The entries of one class and tenant.
 struct Lane<T> {
-    /// [`Key::lane`] of all that are in it.
+    /// The [`Key::lane`] of all its entries.
     number: usize,
-    heap: BinaryHeap<Waiting<T>>,
+    heap: BinaryHeap<QueuedEntry<T>>,
 }
 
 struct Lanes<T> {
-    /// Lanes that were used once. There are as many as pairs of class and tenant, one in most pools.
+    /// The lanes that were ever used: as many as pairs of class and tenant, one in most pools.
     lanes: Vec<Lane<T>>,
     next_sequence: u64,
     length: usize,
@@ -81,28 +84,29 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// The lane whose head comes first, with that head's rank.
+    /// The lane whose first entry has the lowest rank, and that rank.
     fn first(&self, rank: &impl Fn(Key) -> Rank) -> Option<(usize, Rank)> {
         if let [lane] = &self.lanes[..] {
             return Some((0, rank(lane.heap.peek()?.key)));
         }
-        let heads = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
+        let ranks = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let key = lane.heap.peek()?.key;
             Some((index, rank(key)))
         });
-        heads.min_by_key(|&(_, rank)| rank)
+        ranks.min_by_key(|&(_, rank)| rank)
     }
 
-    /// The key to publish. Of several lanes' heads the one with the least key: a hint, as all that is read without the lock.
+    /// The key to publish: the smallest of the lanes' first keys. It is a hint, as everything that is
+    /// read without the lock.
     fn best_key(&self) -> Key {
         if let [lane] = &self.lanes[..] {
-            return lane.heap.peek().map_or(Key::NONE, |head| head.key);
+            return lane.heap.peek().map_or(Key::NONE, |first| first.key);
         }
-        let heads = self.lanes.iter().filter_map(|lane| lane.heap.peek());
-        heads.map(|head| head.key).min().unwrap_or(Key::NONE)
+        let firsts = self.lanes.iter().filter_map(|lane| lane.heap.peek());
+        firsts.map(|first| first.key).min().unwrap_or(Key::NONE)
     }
 
-    fn put(&mut self, waiting: Waiting<T>) {
+    fn push(&mut self, waiting: QueuedEntry<T>) {
         let number = waiting.key.lane().unwrap_or(0);
         self.length += 1;
         match self.lanes.iter_mut().find(|lane| lane.number == number) {
@@ -114,7 +118,7 @@ impl<T> Lanes<T> {
         }
     }
 
-    fn pop(&mut self, lane: usize) -> Option<Waiting<T>> {
+    fn pop(&mut self, lane: usize) -> Option<QueuedEntry<T>> {
         let waiting = self.lanes.get_mut(lane)?.heap.pop()?;
         self.length -= 1;
         Some(waiting)
@@ -124,7 +128,7 @@ impl<T> Lanes<T> {
 /// See the head of the module.
 pub struct RunQueue<T> {
     lanes: Padded<ShortLock<Lanes<T>>>,
-    /// Written under the lock, on lines of their own: readers do not slow the lock down.
+    /// Written under the lock, on cache lines of their own: readers do not slow the lock down.
     published: Padded<Published>,
 }
 
@@ -147,20 +151,21 @@ impl<T> Default for RunQueue<T> {
 }
 
 impl<T> RunQueue<T> {
-    /// The key of an entry that waits here, the first unless tenants differ; [`Key::NONE`] when none does. One load; it may be of a moment ago.
+    /// The key of a queued entry: the first one, unless tenants differ. [`Key::NONE`] when the queue is
+    /// empty. One load, which may return an old value.
     pub fn best_key(&self) -> Key {
         Key::from_bits(self.published.best_key.load(Ordering::Acquire))
     }
 
-    /// How many entries wait. One load; it may be of a moment ago.
+    /// The number of entries. One load, which may return an old value.
     pub fn length(&self) -> usize {
         self.published.length.load(Ordering::Relaxed)
     }
 
-    /// Adds an entry; gives it back when the queue is closed.
+    /// Adds an entry. If the queue is closed, returns the entry.
     ///
     /// # Errors
-    /// The entry.
+    /// The entry, if the queue is closed.
     pub fn push(&self, key: Key, entry: T) -> Result<(), T> {
         let mut lanes = self.lock();
         if lanes.is_closed {
@@ -168,7 +173,7 @@ impl<T> RunQueue<T> {
         }
         let sequence = lanes.next_sequence;
         lanes.next_sequence += 1;
-        lanes.put(Waiting {
+        lanes.push(QueuedEntry {
             key,
             sequence,
             entry,
@@ -177,7 +182,8 @@ impl<T> RunQueue<T> {
         Ok(())
     }
 
-    /// Takes the first entry with a rank below `limit` that `is_wanted` takes. Those that it passes over keep their places.
+    /// Takes the first entry with a rank below `limit` that `is_wanted` accepts. Entries that it rejects
+    /// keep their positions.
     pub fn take(
         &self,
         rank: impl Fn(Key) -> Rank,
@@ -188,8 +194,9 @@ impl<T> RunQueue<T> {
             return None;
         }
         let mut lanes = self.lock();
-        // Entries that others may take and the caller may not: few, and back in their places before anybody looks.
-        let mut passed_over = Vec::new();
+        // Entries that other workers may take and the caller may not. There are few, and they are back
+        // in their positions before the lock is released.
+        let mut rejected = Vec::new();
         let mut found = None;
         while let Some((lane, rank)) = lanes.first(&rank) {
             if rank >= limit {
@@ -202,16 +209,14 @@ impl<T> RunQueue<T> {
                 found = Some(waiting.entry);
                 break;
             }
-            passed_over.push(waiting);
+            rejected.push(waiting);
         }
-        passed_over
-            .into_iter()
-            .for_each(|waiting| lanes.put(waiting));
+        rejected.into_iter().for_each(|waiting| lanes.push(waiting));
         self.publish(&lanes);
         found
     }
 
-    /// Takes no more entries, and gives up those that wait.
+    /// Closes the queue: it accepts no more entries. Returns the queued ones.
     pub fn close(&self) -> Vec<T> {
         let mut queue = self.lock();
         queue.is_closed = true;
@@ -223,11 +228,14 @@ impl<T> RunQueue<T> {
         waiting.map(|waiting| waiting.entry).collect()
     }
 
-    /// Waits away from the lock, twice as long each time, before it asks the kernel: so its holder, who has the heap's
-    /// lines in its cache, may come again without their travelling to and fro. Two threads that do nothing else need
-    /// 88 ns per take and push with 256 spins at first, 100 with 128, 120 with 64, 101 to 120 with 8 before the 256 (for those who meet by
-    /// chance, whom the long wait costs 3 µs), 125 when it goes to the kernel after four waits; with an earlier heap 154 with 64, 234 with the mutex's own way to wait, and 300 to 500
-    /// when they tried again and again.
+    /// Takes the lock. If it is held, backs off, twice as long each time, before it uses the lock's own
+    /// wait. So the holder, whose cache has the lines of the heap, can take the lock again without
+    /// moving them between processors.
+    ///
+    /// Two threads that do nothing else need, for a take and a push: 88 ns with 256 spins at first, 100
+    /// with 128, 120 with 64; 101 to 120 with 8 spins before the 256 (for threads that meet by chance,
+    /// to which the long wait costs 3 µs); 125 with the lock's own wait after four rounds. With an
+    /// earlier heap: 154 with 64 spins, 234 with a mutex, 300 to 500 with attempts in a loop.
     fn lock(&self) -> ShortGuard<'_, Lanes<T>> {
         for &spins in WAITS_SPINS {
             if let Some(lanes) = self.lanes.try_lock() {
@@ -238,7 +246,7 @@ impl<T> RunQueue<T> {
         self.lanes.lock()
     }
 
-    /// Writes only what changed: the first key mostly does not when something is pushed.
+    /// Writes only what has changed: most pushes do not change the first key.
     fn publish(&self, lanes: &Lanes<T>) {
         let best_key = lanes.best_key().bits();
         if self.published.best_key.load(Ordering::Relaxed) != best_key {

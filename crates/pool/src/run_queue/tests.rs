@@ -11,66 +11,66 @@ fn key(class: usize, tenant: usize, deadline: u64) -> Key {
     Key::new(CLASSES[class], TenantId::new(tenant), deadline * 64)
 }
 
-/// Class, then what the tenant has had, then the key: as the policies rank.
-fn ranked(key: Key, had_ns: &[u64]) -> Rank {
+/// The rank as the policies compute it: by class, then by the time the tenant has used, then by key.
+fn ranked(key: Key, used_ns: &[u64]) -> Rank {
     Rank {
         class: key.class().map_or(u8::MAX, |class| class as u8),
-        tenant_time_ns: had_ns.get(key.tenant().index()).copied().unwrap_or(0),
+        tenant_time_ns: used_ns.get(key.tenant().index()).copied().unwrap_or(0),
         order: key.bits(),
     }
 }
 
-/// The slow twin: a list, looked through from end to end.
+/// The reference implementation: a list that is searched from end to end.
 #[derive(Default)]
-struct Naive {
+struct ReferenceQueue {
     entries: Vec<(Key, u64)>,
 }
 
-impl Naive {
+impl ReferenceQueue {
     fn take(
         &mut self,
-        had_ns: &[u64],
+        used_ns: &[u64],
         limit: Rank,
         is_wanted: impl Fn(u64) -> bool,
     ) -> Option<u64> {
         let wanted = self.entries.iter().enumerate();
         let wanted =
-            wanted.filter(|(_, (key, value))| ranked(*key, had_ns) < limit && is_wanted(*value));
-        let (index, _) = wanted.min_by_key(|(index, (key, _))| (ranked(*key, had_ns), *index))?;
+            wanted.filter(|(_, (key, value))| ranked(*key, used_ns) < limit && is_wanted(*value));
+        let (index, _) = wanted.min_by_key(|(index, (key, _))| (ranked(*key, used_ns), *index))?;
         Some(self.entries.remove(index).1)
     }
 }
 
 proptest! {
-    /// Few keys, so that many are equal; ranks change with what tenants have had.
+    /// Few keys, so that many are equal. Ranks change with the time that tenants have used.
     #[test]
-    fn any_sequence_of_calls_does_what_the_twin_does(
+    fn any_sequence_of_calls_matches_reference(
         operations in proptest::collection::vec((0u8..8, 0usize..3, 0usize..3, 0u64..6, 0u64..4), 0..300)
     ) {
-        let (queue, mut naive) = (RunQueue::default(), Naive::default());
-        let mut had_ns = [0; 3];
+        let (queue, mut reference) = (RunQueue::default(), ReferenceQueue::default());
+        let mut used_ns = [0; 3];
         for (value, (kind, class, tenant, deadline, modulus)) in (0u64..).zip(operations) {
             let key = key(class, tenant, deadline);
             match kind {
                 0..4 => {
                     prop_assert_eq!(queue.push(key, value), Ok(()));
-                    naive.entries.push((key, value));
+                    reference.entries.push((key, value));
                 }
-                4 => had_ns[tenant] += deadline,
+                4 => used_ns[tenant] += deadline,
                 _ => {
-                    let limit = if kind == 5 { ranked(key, &had_ns) } else { Rank::LAST };
+                    let limit = if kind == 5 { ranked(key, &used_ns) } else { Rank::LAST };
                     let is_wanted = |value: u64| modulus == 0 || value % 4 == modulus;
-                    let found = queue.take(|key| ranked(key, &had_ns), limit, |value| is_wanted(*value));
-                    prop_assert_eq!(found, naive.take(&had_ns, limit, is_wanted));
+                    let found = queue.take(|key| ranked(key, &used_ns), limit, |value| is_wanted(*value));
+                    prop_assert_eq!(found, reference.take(&used_ns, limit, is_wanted));
                 }
             }
-            let best = naive.entries.iter().map(|entry| entry.0).min();
+            let best = reference.entries.iter().map(|entry| entry.0).min();
             prop_assert_eq!(queue.best_key(), best.unwrap_or(Key::NONE));
-            prop_assert_eq!(queue.length(), naive.entries.len());
+            prop_assert_eq!(queue.length(), reference.entries.len());
         }
         let mut left = queue.close();
         left.sort_unstable();
-        prop_assert!(left.into_iter().eq(naive.entries.iter().map(|entry| entry.1)));
+        prop_assert!(left.into_iter().eq(reference.entries.iter().map(|entry| entry.1)));
         prop_assert_eq!(queue.push(key(0, 0, 0), 7), Err(7));
         prop_assert_eq!(queue.take(Rank::of, Rank::LAST, |_| true), None);
     }

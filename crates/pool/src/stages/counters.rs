@@ -1,42 +1,45 @@
-//! What a thread has used up: clocks, the kernel's software counters, and the processor's own where they can be had.
+//! The resources that a thread has used: time, the kernel's software counters, and the processor's
+//! counters where they are available.
 //!
-//! `unsafe`: `libc` has no safe face for these calls. `getrusage` writes one structure that is ours; `perf_event_open` reads one and returns
-//! a file; nothing is kept by the kernel. Elsewhere than on Linux only time is known.
+//! `unsafe`: `libc` has no safe functions for these calls. `getrusage` writes one structure of ours;
+//! `perf_event_open` reads one and returns a file; the kernel keeps no pointer. On other systems than
+//! Linux only the time is known.
 //!
-//! Source: `perf_event_open(2)`, `getrusage(2)`. Page faults and switches are taken from `getrusage`, since as perf events they need a privilege
-//! that most users do not have (`perf_event_paranoid`). Cycles and instructions count the program's own code, not the kernel's. Virtual machines
-//! mostly have none: then they are `None`.
+//! Source: `perf_event_open(2)`, `getrusage(2)`. Page faults and context switches come from
+//! `getrusage`, since as perf events they need a privilege that most users do not have
+//! (`perf_event_paranoid`). Cycles and instructions count the program's code, not the kernel's. Most
+//! virtual machines have no such counters: then they are `None`.
 
 #![allow(unsafe_code)]
 
 use std::time::Duration;
 
-/// What a piece of work took.
+/// The resources that some work used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// By the clock on the wall.
+    /// Elapsed time.
     pub time: Duration,
-    /// Of a processor.
+    /// Processor time.
     pub cpu: Duration,
-    /// Bytes it worked on, if whoever did it said so.
+    /// The number of processed bytes, as the code of the stage reports it.
     pub bytes: u64,
-    /// Page faults that needed no reading.
+    /// Page faults without input.
     pub minor_faults: u64,
-    /// Page faults that did.
+    /// Page faults that read from a disk.
     pub major_faults: u64,
-    /// Times the thread waited, and gave the processor away.
+    /// Voluntary context switches: the thread waited.
     pub waits: u64,
-    /// Times the kernel took the processor away.
+    /// Involuntary context switches.
     pub preemptions: u64,
-    /// Cycles of the processor; `None` where it has no counter for us.
+    /// Processor cycles; `None` without a counter.
     pub cycles: Option<u64>,
-    /// Instructions of the processor; `None` where it has no counter for us.
+    /// Processor instructions; `None` without a counter.
     pub instructions: Option<u64>,
 }
 
 impl Usage {
-    /// Nothing, with no hardware counters.
-    pub(super) const NONE: Usage = Usage {
+    /// Zero, with unknown hardware counters.
+    pub(super) const UNKNOWN: Usage = Usage {
         time: Duration::ZERO,
         cpu: Duration::ZERO,
         bytes: 0,
@@ -48,11 +51,11 @@ impl Usage {
         instructions: None,
     };
 
-    /// The beginning of a sum: nothing, whose hardware counters are known.
-    pub(super) const FULL: Usage = Usage {
+    /// Zero, with known hardware counters: the beginning of a sum.
+    pub(super) const ZERO: Usage = Usage {
         cycles: Some(0),
         instructions: Some(0),
-        ..Usage::NONE
+        ..Usage::UNKNOWN
     };
 
     fn joined(
@@ -75,7 +78,7 @@ impl Usage {
         }
     }
 
-    /// The sum; of what one of the two does not know, nothing is known.
+    /// The sum; a counter that is unknown in one of the two is unknown in the sum.
     pub(super) fn plus(&self, other: &Usage) -> Usage {
         self.joined(
             other,
@@ -85,7 +88,7 @@ impl Usage {
         )
     }
 
-    /// The difference to an earlier or smaller one; what that does not know counts as nothing.
+    /// The difference to an earlier or smaller one, whose unknown counters count as zero.
     pub(super) fn since(&self, before: &Usage) -> Usage {
         self.joined(
             before,
@@ -96,12 +99,13 @@ impl Usage {
     }
 }
 
-/// What the calling thread has used up so far.
+/// The resources that the calling thread has used so far.
 pub(super) fn of_thread() -> Usage {
     system::of_thread()
 }
 
-/// What all threads of the process have used up so far, those that are gone included; without time and hardware counters.
+/// The resources that all threads of the process have used so far, including threads that have ended;
+/// without time and hardware counters.
 pub(super) fn of_process() -> Usage {
     system::of_process()
 }
@@ -116,7 +120,7 @@ mod system {
 
     use super::Usage;
 
-    static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     thread_local! {
         static CYCLES: Option<File> = open(HARDWARE, CYCLES_NUMBER);
@@ -148,7 +152,7 @@ mod system {
 
     const _: () = assert!(size_of::<EventAttr>() == 64);
 
-    /// A counter of the calling thread; `None` where the system has none for us.
+    /// A counter of the calling thread; `None` where the system refuses it.
     pub(super) fn open(kind: u32, config: u64) -> Option<File> {
         let attr = EventAttr {
             kind,
@@ -172,7 +176,7 @@ mod system {
             )
         };
         let file = i32::try_from(file).ok().filter(|&file| file >= 0)?;
-        // SAFETY: the kernel has just opened this file for us, and nobody else has it.
+        // SAFETY: the kernel has just opened this file for this call; no other code uses it.
         Some(unsafe { File::from_raw_fd(file) })
     }
 
@@ -187,7 +191,7 @@ mod system {
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes one `rusage`, which is ours.
         if unsafe { libc::getrusage(who, std::ptr::from_mut(&mut usage)) } != 0 {
-            return Usage::NONE;
+            return Usage::UNKNOWN;
         }
         let number = |count: libc::c_long| u64::try_from(count).unwrap_or(0);
         let time = |time: libc::timeval| {
@@ -201,13 +205,13 @@ mod system {
             major_faults: number(usage.ru_majflt),
             waits: number(usage.ru_nvcsw),
             preemptions: number(usage.ru_nivcsw),
-            ..Usage::NONE
+            ..Usage::UNKNOWN
         }
     }
 
     pub(super) fn of_thread() -> Usage {
         Usage {
-            time: BEGINNING.elapsed(),
+            time: START.elapsed(),
             cycles: CYCLES.with(|counter| count(counter.as_ref())),
             instructions: INSTRUCTIONS.with(|counter| count(counter.as_ref())),
             ..resources(libc::RUSAGE_THREAD)
@@ -226,17 +230,17 @@ mod system {
 
     use super::Usage;
 
-    static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     pub(super) fn of_thread() -> Usage {
         Usage {
-            time: BEGINNING.elapsed(),
-            ..Usage::NONE
+            time: START.elapsed(),
+            ..Usage::UNKNOWN
         }
     }
 
     pub(super) fn of_process() -> Usage {
-        Usage::NONE
+        Usage::UNKNOWN
     }
 }
 
@@ -245,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_counted() {
+    fn page_faults_are_counted() {
         let before = of_thread();
         let pages = std::hint::black_box(vec![1u8; 64 << 20]);
         let used = of_thread().since(&before);
@@ -253,12 +257,12 @@ mod tests {
         assert_eq!(pages.len(), 64 << 20);
     }
 
-    /// Cycles cannot be had on every machine; the same calls count something that can.
+    /// Not every machine has a counter for cycles. The same calls can count something that all have.
     #[test]
     fn a_perf_event_is_read() {
         let (software, task_clock) = (1, 1);
         let Some(counter) = system::open(software, task_clock) else {
-            return; // Forbidden here (perf_event_paranoid, a container).
+            return; // Not permitted here (perf_event_paranoid, a container).
         };
         let before = system::count(Some(&counter)).unwrap();
         let start = of_thread();
@@ -270,10 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_stays_so_in_a_sum() {
-        let known = Usage::FULL;
+    fn an_unknown_counter_is_unknown_in_the_sum() {
+        let known = Usage::ZERO;
         assert_eq!(known.plus(&known).cycles, Some(0));
-        assert_eq!(known.plus(&Usage::NONE).cycles, None);
-        assert_eq!(known.since(&Usage::NONE).cycles, Some(0));
+        assert_eq!(known.plus(&Usage::UNKNOWN).cycles, None);
+        assert_eq!(known.since(&Usage::UNKNOWN).cycles, Some(0));
     }
 }

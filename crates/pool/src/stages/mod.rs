@@ -1,7 +1,8 @@
-//! What the stages of a program's work take: time, processor time, bytes, faults, switches, cycles, and how long a worker is not to be had.
+//! The resources that the stages of a program use: time, processor time, bytes, page faults, context
+//! switches, cycles, and for how long each part of the work occupies its thread.
 //!
-//! [`measure`] turns it on, once, for the whole process; until then a [`stage`] costs one relaxed load. Whoever does a piece of work says
-//! so where it is done:
+//! [`measure`] enables the measurement, once, for the whole process. Before, a [`stage`] costs one
+//! relaxed load. The code that does some work marks it:
 //!
 //! ```
 //! use refrain_pool::stages;
@@ -15,8 +16,8 @@
 //! assert_eq!((copy.name, copy.pieces, copy.usage.bytes), ("copy", 1, 5));
 //! ```
 //!
-//! A stage inside another counts for itself alone: what the inner one takes is not the outer one's, so the stages of a thread add up to what
-//! the thread did in stages.
+//! The resources of a stage inside another one are not counted for the outer stage. So the sum over the
+//! stages of a thread is what the thread used in stages.
 
 mod counters;
 
@@ -31,39 +32,41 @@ pub use counters::Usage;
 use crate::pool::histogram::TimeHistogram;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// In the order of first use. A dozen of them, and a piece takes longer than a look through a dozen names.
+/// In the order of first use. There are a dozen of them: searching them takes no longer than a small
+/// part of the work that is measured.
 static STAGES: Mutex<Vec<StageProfile>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// What stages took that ended inside of the one that runs.
-    static INNER: Cell<Usage> = const { Cell::new(Usage::FULL) };
+    /// The resources of the stages that ended inside of the current one.
+    static INNER: Cell<Usage> = const { Cell::new(Usage::ZERO) };
 }
 
-/// What one stage took so far, on all threads.
+/// The resources that one stage has used so far, on all threads.
 #[derive(Debug, Clone)]
 pub struct StageProfile {
     /// Its name.
     pub name: &'static str,
-    /// How many pieces of work were done.
+    /// How often the stage ran.
     pub pieces: u64,
-    /// What they took together, without the stages inside them.
+    /// The resources of all its runs, without the stages inside them.
     pub usage: Usage,
-    /// How long each piece kept its thread, with what was inside it. A crew's worker looks for more urgent work after each of its jobs, so where
-    /// jobs pass no checkpoint this is the gap between two of them.
+    /// How long each run occupied its thread, including the stages inside it. A crew's worker looks for
+    /// more urgent work after each job. Where jobs pass no checkpoint, this is the gap between two of
+    /// them.
     pub gaps: TimeHistogram,
 }
 
-/// Measures stages from now on.
+/// Enables the measurement.
 pub fn measure() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
-/// The stages so far.
+/// The stages measured so far.
 pub fn report() -> Vec<StageProfile> {
     lock().clone()
 }
 
-/// What the process took since it began; the time is not known here and zero.
+/// The resources that the process has used since it began. The elapsed time is unknown and zero.
 pub fn whole_process() -> Usage {
     counters::of_process()
 }
@@ -73,39 +76,39 @@ fn lock() -> MutexGuard<'static, Vec<StageProfile>> {
     STAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The calling thread works on stage `name` until the guard is dropped, on so many bytes.
+/// Marks that the calling thread works on stage `name`, on `bytes` bytes, until the guard is dropped.
 #[inline]
 pub fn stage(name: &'static str, bytes: u64) -> Stage {
-    let began = IS_ON.load(Ordering::Relaxed).then(|| Began {
+    let start = IS_ON.load(Ordering::Relaxed).then(|| StageStart {
         at: counters::of_thread(),
-        outer: INNER.replace(Usage::FULL),
+        outer: INNER.replace(Usage::ZERO),
     });
     Stage {
         name,
         bytes,
-        began,
-        stays: PhantomData,
+        start,
+        not_send: PhantomData,
     }
 }
 
-struct Began {
+struct StageStart {
     at: Usage,
-    /// What had ended inside of the stage around this one.
+    /// The resources of the stages that had ended inside of the surrounding stage.
     outer: Usage,
 }
 
-/// A piece of work. See [`stage`].
-#[must_use = "the piece of work ends when this is dropped"]
+/// A running stage. See [`stage`].
+#[must_use = "the stage ends when this is dropped"]
 pub struct Stage {
     name: &'static str,
     bytes: u64,
-    began: Option<Began>,
-    /// It ends on the thread where it began.
-    stays: PhantomData<*const ()>,
+    start: Option<StageStart>,
+    /// It ends on the thread on which it began.
+    not_send: PhantomData<*const ()>,
 }
 
 impl Stage {
-    /// There were more bytes than was known at the beginning.
+    /// Adds bytes that were not known at the beginning.
     pub fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
@@ -113,7 +116,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let Some(Began { at, outer }) = self.began.take() else {
+        let Some(StageStart { at, outer }) = self.start.take() else {
             return;
         };
         let whole = counters::of_thread().since(&at);
@@ -132,7 +135,7 @@ fn add(name: &'static str, own: &Usage, gap: Duration) {
         stages.push(StageProfile {
             name,
             pieces: 0,
-            usage: Usage::FULL,
+            usage: Usage::ZERO,
             gaps: TimeHistogram::default(),
         });
         stages.len() - 1
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_counts_for_itself() {
+    fn inner_stages_are_not_counted_for_the_outer_one() {
         measure();
         {
             let mut outer = stage("test outer", 10);
