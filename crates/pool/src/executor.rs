@@ -110,7 +110,7 @@ fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use refrain_pool::policy::{Class, Entity};
+/// use refrain_policy::{Class, Entity};
 /// use refrain_pool::pool::{Options, Pool, current_worker};
 /// use refrain_pool::{Lane, crew, install};
 ///

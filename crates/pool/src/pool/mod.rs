@@ -7,7 +7,7 @@
 //! lost.
 //!
 //! ```
-//! use refrain_pool::policy::{Class, Entity};
+//! use refrain_policy::{Class, Entity};
 //! use refrain_pool::pool::{Options, Pool, checkpoint, join};
 //!
 //! let pool = Pool::start(Options::with_workers(2))?;
