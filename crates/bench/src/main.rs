@@ -1,6 +1,7 @@
-//! Measurements that are no part of the product: `cargo run --release -p refrain-bench -- --help`.
+//! Benchmarks and predictions, for development only: `cargo run --release -p refrain-bench --
+//! --help`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // It is a program for people.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A command-line program.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ mod predict;
 mod runtime;
 mod sim;
 
-/// Measures Refrain's parts beside others.
+/// Compares parts of Refrain with alternatives.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -21,13 +22,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// The runtime beside rayon, tokio, crossbeam and others, row by row
+    /// Compare the pool, timers and queues with rayon, tokio, crossbeam and others
     Runtime(runtime::Arguments),
-    /// A policy on a simulated machine
+    /// Simulate a workload under a scheduling policy
     Sim(sim::Arguments),
-    /// What things cost on this machine, as a line for sim
+    /// Measure the scheduling costs of this machine and print them as a line for sim
     Calibrate(predict::CalibrateArguments),
-    /// The same experiments simulated and on the pool: how well they agree
+    /// Compare simulated experiments with the same experiments on the pool
     Predict(predict::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! `refrain-bench sim`: an experiment on a simulated machine.
+//! `refrain-bench sim`: simulates an experiment.
 
 use std::path::Path;
 
@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file, or the specification itself: "machine 2c4t; flows hogs 8 always; flows user 1 after=50ms work=1ms"
+    /// A file, or the specification itself: "machine 2c4t; flows hogs 8 always; flows user 1
+    /// after=50ms work=1ms"
     ///
     /// The language is described in crates/simulator/src/spec/mod.rs.
     spec: String,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Another seed than the specification's
+    /// Use this seed instead of the specification's
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -34,9 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// A specification given as text or as the name of a file.
+/// Returns the specification, given as text or as the name of a file.
 pub fn text_of(spec: &str) -> Result<String, String> {
-    // What has spaces or semicolons and is no file is meant as text.
+    // An argument with spaces or semicolons that is not the name of a file is the text itself.
     if Path::new(spec).is_file() || !spec.contains([' ', ';', '\n']) {
         return std::fs::read_to_string(spec).map_err(|error| format!("{spec}: {error}"));
     }

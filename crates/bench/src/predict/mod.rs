@@ -1,7 +1,7 @@
-//! `refrain-bench calibrate` and `predict`: is the simulator right about this machine?
+//! `refrain-bench calibrate` and `predict`: how accurate the simulator is on this machine.
 //!
-//! Costs are measured with five experiments that show one each; then others, which had no part in that, are both simulated and
-//! run on the pool, and the waiting times compared.
+//! Five experiments measure one cost each. Then other experiments, which did not contribute to the
+//! costs, are both simulated and run on the pool, and the waiting times are compared.
 
 mod reality;
 
@@ -9,8 +9,8 @@ use refrain_simulator::{Costs, Distribution, Experiment, QUANTILES_PERMILLE, Rep
 
 use reality::measure;
 
-/// Experiments that the costs were not calibrated on: few jobs on an idle worker; urgent jobs beside busy flows; a queue at
-/// 70 % load.
+/// The experiments for predictions, which differ from those for calibration: few jobs on an idle
+/// worker; urgent jobs beside busy flows; a queue at 70 % load.
 const WORKLOADS: [(&str, &str); 3] = [
     (
         "sparse",
@@ -26,30 +26,30 @@ const WORKLOADS: [(&str, &str); 3] = [
     ),
 ];
 
-/// How far off a prediction may be.
+/// The largest acceptable relative error of a prediction.
 const TOLERANCE: f64 = 0.3;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Experiments to try, files or specifications as for sim; three of its own when none is given
+    /// Experiments, as files or specifications for sim [default: three built-in ones]
     spec: Vec<String>,
-    /// Seconds that each runs in a round
+    /// Seconds per experiment and round
     #[arg(long, default_value_t = 1)]
     seconds: u16,
-    /// Rounds; of their quantiles the medians count, since other programs disturb some
+    /// Rounds; the medians of their quantiles are used, because other programs disturb some rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Costs to use instead of calibrating, as calibrate prints them
+    /// Use these costs, as printed by calibrate, instead of calibrating
     #[arg(long, value_name = "LINE")]
     costs: Option<String>,
 }
 
 #[derive(clap::Args)]
 pub struct CalibrateArguments {
-    /// Seconds that each of five experiments runs in a round
+    /// Seconds per experiment and round
     #[arg(long, default_value_t = 1)]
     seconds: u16,
-    /// Rounds; of their quantiles the medians count
+    /// Rounds; the medians of their quantiles are used
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
 }
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             experiment.simulation.seed += u64::from(round);
             measured.push(measure(&experiment)?);
         }
-        // The simulator has time for all rounds in one.
+        // Simulated time is cheap: one run covers all rounds.
         experiment.simulation.span_ns *= u64::from(arguments.rounds);
         let simulated = experiment.run().map_err(|error| error.to_string())?;
         compare(name, &measured, &simulated);
@@ -147,7 +147,7 @@ fn experiment(spec: &str, seconds: u16) -> Result<Experiment, String> {
     Ok(experiment)
 }
 
-/// Costs of this machine: what five experiments show, and the defaults for what cannot be seen on it.
+/// The costs of this machine: measured by five experiments where possible, else the defaults.
 fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
     let spin_ns = reality::spin_ns();
     let waits = |spec: &str, spin_ns: u64| -> Result<Distribution, String> {
@@ -160,7 +160,8 @@ fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
             QUANTILES_PERMILLE.map(|permille| quantile_ns(&rounds, 0, permille)),
         ))
     };
-    // What sleeps is measured where nothing spins, so that each shows one kind of wake-up.
+    // Sleeping workers are measured without spinning, so that each experiment shows one kind of
+    // wake-up.
     Ok(Costs {
         wake_parked: waits(
             "machine 1c; flows seldom 1 every=1100us..1900us work=1us checkpoint=none",
@@ -178,14 +179,14 @@ fn calibrated(seconds: u16, rounds: u16) -> Result<Costs, String> {
             "machine 1c; flows often 1 after=4us..8us work=1us checkpoint=none",
             spin_ns,
         )?,
-        // Always another flow, on the same worker.
+        // Each job runs another flow on the same worker.
         switch: waits(
             "machine 1c; flows round 8 ring=1 work=1us checkpoint=none",
             spin_ns,
         )?,
         spin_ns,
         nap_ns: 150_000,
-        // Part of what the ring shows.
+        // Included in the measured switch.
         queue_ns: 0,
         ..Costs::default()
     })

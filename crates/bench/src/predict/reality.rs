@@ -1,4 +1,4 @@
-//! An experiment on the real pool instead of a simulated machine.
+//! Runs an experiment on the pool instead of the simulator.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use refrain_pool::pool::{Flow, Options, Pool, checkpoint};
 use refrain_simulator::{Arrivals, Experiment, Group, Random, Times};
 
-/// Shorter than this a thread does not sleep; the timer would be later than that.
+/// The shortest sleep of the arrival thread; a timer is less accurate than that.
 const SLEEP_LEAST: Duration = Duration::from_micros(60);
-/// "Anywhere" on a real machine.
+/// The smallest distance between checkpoints, for "anywhere".
 const CHECKPOINT_LEAST_NS: u64 = 1_000;
 
-/// A flow with what it does.
+/// A flow of a group.
 struct Member {
     flow: Flow,
     group: usize,
-    /// Next in its ring.
+    /// The index of the next flow in the ring.
     next: usize,
 }
 
-/// What jobs share with the thread that lets work arrive.
-struct Shared {
+/// What the jobs and the arrival thread share.
+struct PoolRun {
     groups: Vec<Group>,
     members: Vec<Member>,
     random: Mutex<Random>,
     waits_ns: Vec<Mutex<Vec<u64>>>,
-    /// Jobs done whose flow thinks before the next one.
+    /// Finished jobs whose flows think before the next one.
     thinking: Sender<usize>,
     has_ended: AtomicBool,
 }
@@ -38,12 +38,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a worker of the pool spins before it parks.
+/// The spin of the pool's workers before they park.
 pub fn spin_ns() -> u64 {
     Options::with_workers(1).spin.as_nanos() as u64
 }
 
-/// Runs the experiment on a pool with as many workers as its machine has CPUs: waiting times by group.
+/// Runs the experiment on a pool with as many workers as the machine has CPUs. Returns the waiting
+/// times by group.
 pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
     let simulation = &experiment.simulation;
     let options = Options {
@@ -63,8 +64,8 @@ pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
             next: first + (member + 1) % group.count,
         }));
     }
-    let (thinking, thought) = channel();
-    let shared = Arc::new(Shared {
+    let (thinking, finished) = channel();
+    let run = Arc::new(PoolRun {
         waits_ns: simulation.groups.iter().map(|_| Mutex::default()).collect(),
         groups: simulation.groups.clone(),
         members,
@@ -74,32 +75,33 @@ pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
     });
     let has_processor = std::thread::available_parallelism().map_or(1, usize::from) > workers;
     arrive(
-        &shared,
-        &thought,
+        &run,
+        &finished,
         Duration::from_nanos(simulation.span_ns),
         has_processor,
     );
-    shared.has_ended.store(true, Ordering::Relaxed);
-    shared.members.iter().for_each(|member| {
+    run.has_ended.store(true, Ordering::Relaxed);
+    run.members.iter().for_each(|member| {
         member.flow.cancel();
     });
     drop(pool);
-    Ok(shared
+    Ok(run
         .waits_ns
         .iter()
         .map(|waits| Times::new(std::mem::take(&mut *lock(waits))))
         .collect())
 }
 
-/// Lets work arrive until `span` is over. With a processor of its own the thread spins between arrivals, else it sleeps.
-fn arrive(shared: &Arc<Shared>, thought: &Receiver<usize>, span: Duration, has_processor: bool) {
+/// Submits jobs as they arrive until `span` is over. Between arrivals the thread spins if it has a
+/// processor of its own, else it sleeps.
+fn arrive(run: &Arc<PoolRun>, finished: &Receiver<usize>, span: Duration, has_processor: bool) {
     let begin = Instant::now();
     let mut due: BinaryHeap<Reverse<(Duration, usize)>> = BinaryHeap::new();
-    for (index, member) in shared.members.iter().enumerate() {
-        let mut random = lock(&shared.random);
-        let first_ns = match shared.groups[member.group].arrivals {
+    for (index, member) in run.members.iter().enumerate() {
+        let mut random = lock(&run.random);
+        let first_ns = match run.groups[member.group].arrivals {
             Arrivals::Always => Some(0),
-            Arrivals::Ring(tokens) => (shared.is_among_first(index, tokens)).then_some(0),
+            Arrivals::Ring(tokens) => (run.is_among_first(index, tokens)).then_some(0),
             Arrivals::After(think) => Some(think.draw(&mut random)),
             Arrivals::Every(gap) => Some(gap.draw_residual(&mut random)),
         };
@@ -110,18 +112,18 @@ fn arrive(shared: &Arc<Shared>, thought: &Receiver<usize>, span: Duration, has_p
         if now >= span {
             return;
         }
-        for index in thought.try_iter() {
-            if let Arrivals::After(think) = shared.groups[shared.members[index].group].arrivals {
-                let think_ns = think.draw(&mut lock(&shared.random));
+        for index in finished.try_iter() {
+            if let Arrivals::After(think) = run.groups[run.members[index].group].arrivals {
+                let think_ns = think.draw(&mut lock(&run.random));
                 due.push(Reverse((now + Duration::from_nanos(think_ns), index)));
             }
         }
         match due.peek().copied() {
             Some(Reverse((at, index))) if at <= now => {
                 due.pop();
-                submit(shared, index);
-                if let Arrivals::Every(gap) = shared.groups[shared.members[index].group].arrivals {
-                    let gap_ns = gap.draw(&mut lock(&shared.random)).max(1);
+                submit(run, index);
+                if let Arrivals::Every(gap) = run.groups[run.members[index].group].arrivals {
+                    let gap_ns = gap.draw(&mut lock(&run.random)).max(1);
                     due.push(Reverse((at + Duration::from_nanos(gap_ns), index)));
                 }
             }
@@ -134,7 +136,7 @@ fn arrive(shared: &Arc<Shared>, thought: &Receiver<usize>, span: Duration, has_p
     }
 }
 
-impl Shared {
+impl PoolRun {
     fn is_among_first(&self, index: usize, tokens: usize) -> bool {
         let group = self.members[index].group;
         let before = self.members[..index]
@@ -145,14 +147,14 @@ impl Shared {
     }
 }
 
-fn submit(shared: &Arc<Shared>, index: usize) {
-    let job = Arc::clone(shared);
+fn submit(run: &Arc<PoolRun>, index: usize) {
+    let job = Arc::clone(run);
     let work_ns = {
-        let group = &shared.groups[shared.members[index].group];
-        group.work.draw(&mut lock(&shared.random)).max(1)
+        let group = &run.groups[run.members[index].group];
+        group.work.draw(&mut lock(&run.random)).max(1)
     };
     let arrived = Instant::now();
-    shared.members[index].flow.submit(move || {
+    run.members[index].flow.submit(move || {
         let waited = arrived.elapsed();
         let member = &job.members[index];
         work(work_ns, job.groups[member.group].checkpoint_ns);
@@ -164,19 +166,19 @@ fn submit(shared: &Arc<Shared>, index: usize) {
             Arrivals::Every(_) => {}
             Arrivals::Always => submit(&job, index),
             Arrivals::Ring(_) => submit(&job, member.next),
-            // Nobody listens any more: the experiment is over.
+            // The send fails if the experiment is over.
             Arrivals::After(_) => drop(job.thinking.send(index)),
         }
     });
 }
 
-/// Keeps the processor busy for so long, with a checkpoint at every `checkpoint_ns` of it.
+/// Occupies the processor for `work_ns`, with a checkpoint after every `checkpoint_ns` of it.
 fn work(work_ns: u64, checkpoint_ns: u64) {
     let piece_ns = checkpoint_ns.max(CHECKPOINT_LEAST_NS);
     let mut left_ns = work_ns;
     while left_ns > 0 {
         let now_ns = left_ns.min(piece_ns);
-        // What runs on top of this at a checkpoint does not count as its work.
+        // Time of other jobs that run on top of this one at a checkpoint does not count.
         let (begin, length) = (Instant::now(), Duration::from_nanos(now_ns));
         while begin.elapsed() < length {
             std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! Rows about what the runtime is for: urgent reads while something is compressed in the background.
+//! Rows about urgent reads during compression in the background.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,48 +16,57 @@ use super::engine::{Stop, compress_content, source};
 use super::load::WORKERS;
 use super::pool::{p99_us, pause};
 use super::random::Random;
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
-/// Reads behind each percentile.
+/// The number of reads behind each percentile.
 const READS: u64 = 1000;
 const READ_BYTES: usize = 4096;
-/// What the reader may keep in memory: little, so that reads open blocks.
+/// The reader's memory: little, so that reads decode blocks.
 const READER_BYTES: u64 = 64 << 20;
 
-/// `content`: what is compressed and read; without it some text is made.
+/// `content` is the file to compress and read; without it text is generated.
 pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
-    // Made by the first measurement that needs it.
-    let rig = Rc::new(std::cell::LazyCell::new(move || {
-        Rig::new(content.as_deref())
+    // Created by the first measurement that needs it.
+    let benchmark = Rc::new(std::cell::LazyCell::new(move || {
+        ReadBenchmark::new(content.as_deref())
             .inspect_err(|error| eprintln!("refrain-bench: {error}"))
             .ok()
     }));
-    let measured = |with: fn(&Rig) -> Option<f64>| {
-        let rig = Rc::clone(&rig);
-        move || rig.as_ref().as_ref().and_then(with).unwrap_or(f64::NAN)
+    let measured = |with: fn(&ReadBenchmark) -> Option<f64>| {
+        let benchmark = Rc::clone(&benchmark);
+        move || {
+            benchmark
+                .as_ref()
+                .as_ref()
+                .and_then(with)
+                .unwrap_or(f64::NAN)
+        }
     };
     let reads = "p99 of 4 KiB read anywhere in an archive while another is made at idle class on all processors";
     let lost = "processor time that neither the reads nor that compression used";
     vec![
-        Row::new("reads", reads, "us", Bar::OfSecond(1.2))
-            .with("while compressing", measured(|rig| rig.loaded(Rig::reads)))
-            .with("alone", measured(Rig::reads)),
-        Row::new("reads-lost", lost, "%", Bar::AtMost(10.0)).with(
+        Row::new("reads", reads, "us", Target::OfSecond(1.2))
+            .with(
+                "while compressing",
+                measured(|benchmark| benchmark.loaded(ReadBenchmark::reads)),
+            )
+            .with("alone", measured(ReadBenchmark::reads)),
+        Row::new("reads-lost", lost, "%", Target::AtMost(10.0)).with(
             "while compressing",
-            measured(|rig| rig.loaded(Rig::lost_percent)),
+            measured(|benchmark| benchmark.loaded(ReadBenchmark::lost_percent)),
         ),
     ]
 }
 
-/// An archive to read, and the content to compress meanwhile.
-struct Rig {
+/// An archive to read, and the content to compress at the same time.
+struct ReadBenchmark {
     content: Arc<dyn Source>,
     archive: Archive,
     length_bytes: u64,
 }
 
-impl Rig {
-    fn new(content: Option<&Path>) -> Result<Rig, Box<dyn std::error::Error>> {
+impl ReadBenchmark {
+    fn new(content: Option<&Path>) -> Result<ReadBenchmark, Box<dyn std::error::Error>> {
         let content = source(content)?;
         let mut sink = MemorySink::new();
         let output = sink.output();
@@ -67,15 +76,16 @@ impl Rig {
             memory_bytes: READER_BYTES,
             ..ReadOptions::default()
         };
-        Ok(Rig {
+        Ok(ReadBenchmark {
             length_bytes: content.size_bytes()?,
             archive: Archive::open(archive, &options)?,
             content,
         })
     }
 
-    /// Measures while the content is compressed again and again, at idle class, on a pool with a worker for each processor.
-    fn loaded(&self, measure: impl Fn(&Rig) -> Option<f64>) -> Option<f64> {
+    /// Measures while the content is compressed repeatedly in the idle class on a pool with a
+    /// worker per processor.
+    fn loaded(&self, measure: impl Fn(&ReadBenchmark) -> Option<f64>) -> Option<f64> {
         let pool = Arc::new(Pool::start(Options::with_workers(WORKERS)).ok()?);
         let stop = Stop::default();
         std::thread::scope(|scope| {
@@ -88,7 +98,7 @@ impl Rig {
                     while once().is_ok() {}
                 });
             });
-            // Until all its stages are under way.
+            // Wait until all its stages are busy.
             std::thread::sleep(Duration::from_millis(300));
             let measured = measure(self);
             stop.0.store(true, Ordering::Relaxed);
@@ -114,7 +124,7 @@ impl Rig {
         times.map(p99_us)
     }
 
-    /// Of the processor time that the reads left, how much nobody used, in percent.
+    /// The part of the processor time left by the reads that nothing used, in percent.
     fn lost_percent(&self) -> Option<f64> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let (start, used_before) = (Instant::now(), stages::whole_process().cpu);
@@ -128,7 +138,7 @@ impl Rig {
     }
 }
 
-/// Processor time of the calling thread; `None` where the system does not say.
+/// The processor time of the calling thread; `None` if the system does not report it.
 fn this_thread_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let ns = text.split(' ').next()?.parse().ok()?;

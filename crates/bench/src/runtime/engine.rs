@@ -1,4 +1,4 @@
-//! Rows about the engine on the runtime, and what it compresses there.
+//! Rows about the engine on different thread pools.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use refrain_pool::{ExternalThreads, install, install_on};
 
 use super::load::WORKERS;
 use super::random::Random;
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
-/// How much text is made where no content is given.
-const MADE_BYTES: usize = 256 << 20;
-/// Light on the codec, so that what is between the jobs shows.
+/// The amount of generated text if no content is given.
+const GENERATED_BYTES: usize = 256 << 20;
+/// A level with little codec work, so that the overhead between jobs shows.
 const LEVEL: u8 = 1;
 
-/// `content`: what is compressed; without it some text is made.
+/// `content` is the file to compress; without it text is generated.
 pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
     let source = Rc::new(std::cell::LazyCell::new(move || {
         source(content.as_deref())
@@ -34,7 +34,7 @@ pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
     };
     let what = "the engine compresses at level 1, two workers";
     vec![
-        Row::new("compress", what, "ms", Bar::OfSecond(1.0))
+        Row::new("compress", what, "ms", Target::OfSecond(1.0))
             .with("refrain", measured(on_our_pool))
             .with("rayon", measured(on_rayon)),
     ]
@@ -77,11 +77,11 @@ fn compress_ms(content: &Arc<dyn Source>) -> Option<f64> {
     Some(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The file, or some text.
+/// The file, or generated text.
 pub fn source(content: Option<&Path>) -> Result<Arc<dyn Source>, Box<dyn std::error::Error>> {
     Ok(match content {
         Some(path) => Arc::new(FileSource::open(path)?),
-        None => Arc::new(MemorySource::new(made_text(MADE_BYTES))),
+        None => Arc::new(MemorySource::new(generated_text(GENERATED_BYTES))),
     })
 }
 
@@ -116,8 +116,8 @@ impl Watch for Stop {
     }
 }
 
-/// Words of a made-up language, some more frequent than others.
-fn made_text(length_bytes: usize) -> Vec<u8> {
+/// Words of an invented language, some more frequent than others.
+fn generated_text(length_bytes: usize) -> Vec<u8> {
     let mut random = Random(11);
     let word = |random: &mut Random| -> Vec<u8> {
         let length = 2 + random.next() % 9;
@@ -128,7 +128,8 @@ fn made_text(length_bytes: usize) -> Vec<u8> {
     let words: Vec<Vec<u8>> = (0..1 << 14).map(|_| word(&mut random)).collect();
     let mut text = Vec::with_capacity(length_bytes + 16);
     while text.len() < length_bytes {
-        // A power of two at random first, so that half of all words are among the first hundred.
+        // The range is a random power of two, so that half of all words are among the first
+        // hundred.
         let range = 1 << (1 + random.next() % 14);
         text.extend_from_slice(&words[(random.next() % range) as usize]);
         text.push(b' ');

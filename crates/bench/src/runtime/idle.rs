@@ -1,4 +1,5 @@
-//! Rows about waiting: a token that goes round, and what a worker costs that is poked now and then.
+//! Rows about waiting: a token between two workers, and the cost of a worker that is woken
+//! regularly.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -6,13 +7,13 @@ use std::time::{Duration, Instant};
 use refrain_policy::{SpinLimits, SpinPolicy};
 use refrain_pool::idle::{MachineLoad, Sleeper};
 
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
 const HOPS: u64 = 20_000;
-const POKES: u64 = 300;
+const WAKE_UPS: u64 = 300;
 
 pub fn rows() -> Vec<Row> {
-    vec![ring(), pokes()]
+    vec![ring(), wake_ups()]
 }
 
 fn ring() -> Row {
@@ -20,7 +21,7 @@ fn ring() -> Row {
         "ring-2-workers",
         "token between two workers that wait for it, per hop",
         "ns",
-        Bar::OfSecond(0.8),
+        Target::OfSecond(0.8),
     )
     .with("refrain, adaptive", || hop_ns(true))
     .with("refrain, always parking", || hop_ns(false))
@@ -28,24 +29,25 @@ fn ring() -> Row {
     .with("tokio, two tasks on two workers", tokio_hop_ns)
 }
 
-/// One worker's way to wait.
+/// How a worker waits.
 struct Waiting<'a> {
-    habit: SpinPolicy,
+    spin_policy: SpinPolicy,
     load: &'a MachineLoad,
     is_adaptive: bool,
 }
 
 impl Waiting<'_> {
-    /// Waits on `bed` until woken.
-    fn wait(&mut self, bed: &Sleeper, now_ns: impl Fn() -> u64 + Copy) {
+    /// Waits on `sleeper` until it is woken.
+    fn wait(&mut self, sleeper: &Sleeper, now_ns: impl Fn() -> u64 + Copy) {
         let now = now_ns();
-        let patience = if self.is_adaptive {
-            self.habit.limits(now, !self.load.is_overcommitted(now))
+        let limits = if self.is_adaptive {
+            self.spin_policy
+                .limits(now, !self.load.is_overcommitted(now))
         } else {
             SpinLimits::default()
         };
-        bed.sleep(patience, u64::MAX, now_ns);
-        self.habit.record_wake(now_ns());
+        sleeper.sleep(limits, u64::MAX, now_ns);
+        self.spin_policy.record_wake(now_ns());
     }
 }
 
@@ -55,33 +57,33 @@ fn clock() -> impl Fn() -> u64 + Copy {
 }
 
 fn hop_ns(is_adaptive: bool) -> f64 {
-    let beds = [Sleeper::default(), Sleeper::default()];
+    let sleepers = [Sleeper::default(), Sleeper::default()];
     let (turn, load) = (AtomicU64::new(0), MachineLoad::default());
     let play = |me: usize| {
         let now_ns = clock();
         let mut waiting = Waiting {
-            habit: SpinPolicy::default(),
+            spin_policy: SpinPolicy::default(),
             load: &load,
             is_adaptive,
         };
-        beds[me].bind_to_current_thread();
+        sleepers[me].bind_to_current_thread();
         let mut next = me as u64;
         while next < HOPS {
-            beds[me].prepare_to_sleep();
+            sleepers[me].prepare_to_sleep();
             if turn.load(Ordering::Acquire) == next {
-                beds[me].cancel_sleep();
+                sleepers[me].cancel_sleep();
                 turn.store(next + 1, Ordering::Release);
-                beds[1 - me].wake();
+                sleepers[1 - me].wake();
                 next += 2;
             } else {
-                waiting.wait(&beds[me], now_ns);
+                waiting.wait(&sleepers[me], now_ns);
             }
         }
     };
     time_two(play)
 }
 
-/// Nanoseconds per hop, while 0 and 1 play on two threads.
+/// The time per hop in nanoseconds, while 0 and 1 play on two threads.
 fn time_two(play: impl Fn(usize) + Sync) -> f64 {
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -151,49 +153,49 @@ fn tokio_hop_ns() -> f64 {
     }
 }
 
-fn pokes() -> Row {
+fn wake_ups() -> Row {
     Row::new(
-        "poke-1khz",
-        "processor time of a worker that is poked 1,000 times per second",
+        "wake-1khz",
+        "processor time of a worker that is woken 1,000 times per second",
         "%",
-        Bar::AtMost(5.0),
+        Target::AtMost(5.0),
     )
-    .with("refrain, adaptive", poked_share)
+    .with("refrain, adaptive", woken_share)
 }
 
-fn poked_share() -> f64 {
-    let (bed, is_over) = (Sleeper::default(), AtomicBool::new(false));
+fn woken_share() -> f64 {
+    let (sleeper, is_over) = (Sleeper::default(), AtomicBool::new(false));
     let (load, start) = (MachineLoad::default(), Instant::now());
     let used_ns = std::thread::scope(|scope| {
-        let sleeper = scope.spawn(|| {
+        let thread = scope.spawn(|| {
             let now_ns = clock();
             let mut waiting = Waiting {
-                habit: SpinPolicy::default(),
+                spin_policy: SpinPolicy::default(),
                 load: &load,
                 is_adaptive: true,
             };
-            bed.bind_to_current_thread();
+            sleeper.bind_to_current_thread();
             let before_ns = thread_cpu_ns();
             loop {
-                bed.prepare_to_sleep();
+                sleeper.prepare_to_sleep();
                 if is_over.load(Ordering::Acquire) {
                     return thread_cpu_ns() - before_ns;
                 }
-                waiting.wait(&bed, now_ns);
+                waiting.wait(&sleeper, now_ns);
             }
         });
-        for _ in 0..POKES {
+        for _ in 0..WAKE_UPS {
             std::thread::sleep(Duration::from_millis(1));
-            bed.wake();
+            sleeper.wake();
         }
         is_over.store(true, Ordering::Release);
-        bed.wake();
-        sleeper.join().unwrap_or(f64::NAN)
+        sleeper.wake();
+        thread.join().unwrap_or(f64::NAN)
     });
     100.0 * used_ns / start.elapsed().as_nanos() as f64
 }
 
-/// What the calling thread has used so far; not a number where the kernel does not tell.
+/// The processor time of the calling thread so far; not a number if the kernel does not report it.
 fn thread_cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().unwrap_or_default();

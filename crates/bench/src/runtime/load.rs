@@ -1,4 +1,5 @@
-//! A machine full of work, for rows that ask what others feel of it: for each worker 8 jobs of 1 ms that never end.
+//! Full load for rows that measure others beside it: 8 endless jobs per worker, which yield after
+//! each 1 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use refrain_pool::pool::{Options, Pool, Step, checkpoint};
 pub const WORKERS: usize = 2;
 const JOBS_PER_WORKER: usize = 8;
 const JOB: Duration = Duration::from_millis(1);
-/// Between two checkpoints at most.
+/// The distance between checkpoints.
 const CHECK: Duration = Duration::from_micros(50);
 
 pub fn spin(time: Duration) {
@@ -21,7 +22,7 @@ pub fn spin(time: Duration) {
     }
 }
 
-/// One job, with a checkpoint of whatever kind every 50 µs.
+/// Runs one job, with a checkpoint (of the given kind) every 50 µs.
 pub fn job(check: impl Fn()) {
     for _ in 0..JOB.as_micros() / CHECK.as_micros() {
         spin(CHECK);
@@ -29,14 +30,14 @@ pub fn job(check: impl Fn()) {
     }
 }
 
-/// A pool under that load; it ends when this is dropped.
+/// A pool under that load, which ends when this is dropped.
 pub struct Loaded {
     pub pool: Pool,
     stop: Arc<AtomicBool>,
 }
 
 impl Loaded {
-    /// `has_checkpoints`: or else the load is of the idle class and passes none.
+    /// Starts the load. Without checkpoints it is of the idle class.
     pub fn new(has_checkpoints: bool) -> Result<Loaded, refrain_pool::Error> {
         let pool = Pool::start(Options::with_workers(WORKERS))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -60,7 +61,7 @@ impl Loaded {
                 }
             });
         }
-        // Until deadlines have spread as they do under load.
+        // Wait until deadlines have spread as they do under load.
         std::thread::sleep(Duration::from_millis(50));
         Ok(Loaded { pool, stop })
     }
@@ -72,7 +73,7 @@ impl Drop for Loaded {
     }
 }
 
-/// The same load on tokio: each job yields every 50 µs, which is what it has for a checkpoint.
+/// The same load on tokio: each job yields every 50 µs, which is tokio's form of a checkpoint.
 pub fn load_tokio(runtime: &tokio::runtime::Runtime) {
     for _ in 0..JOBS_PER_WORKER * WORKERS {
         runtime.spawn(async {

@@ -1,6 +1,6 @@
-//! `refrain-bench runtime`: what the runtime promises, measured beside others in one run.
+//! `refrain-bench runtime`: compares the pool, timers and queues with alternatives in one run.
 //!
-//! Each row names its bar. A row that cannot be measured is absent.
+//! Each row states its target. Rows that cannot be measured are absent.
 
 mod background;
 mod engine;
@@ -20,13 +20,13 @@ pub struct Arguments {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Times each contender is measured
+    /// Measurements of each contender
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Only the row of this name, or else the rows whose name starts so
+    /// Only the row of this name, or else the rows whose names begin with it
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// What is compressed and read in the rows `compress` and `reads`; without it some text is made
+    /// The file to compress and read in the rows `compress` and `reads` [default: generated text]
     #[arg(long, value_name = "FILE")]
     content: Option<std::path::PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Rows about the pool: urgent work under load, timers under load, rings of tokens, joins.
+//! Rows about the pool: urgent work and timers under load, rings of tokens, joins.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use refrain_policy::{Class, Entity};
 use refrain_pool::pool::{Flow, Options, Pool, checkpoint, join};
 
 use super::load::{Loaded, WORKERS, load_tokio, spin, tokio_runtime};
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
-/// Samples behind each 99th percentile.
+/// The number of samples behind each 99th percentile.
 const SAMPLES: u64 = 300;
 const HOPS: u64 = 1_000_000;
 
@@ -35,7 +35,7 @@ pub fn p99_us(mut times: Vec<Duration>) -> f64 {
         .map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
 }
 
-/// Pauses of 0.5 to 2.5 ms, so that samples fall on any part of a job.
+/// Pauses from 0.5 to 2.5 ms, so that samples hit any part of a job.
 pub fn pause(sample: u64) -> Duration {
     Duration::from_micros(500 + sample * 7919 % 2000)
 }
@@ -44,17 +44,17 @@ fn urgent(has_checkpoints: bool) -> Row {
     let (id, what, bar) = if has_checkpoints {
         (
             "urgent",
-            "p99 from submission of an urgent job to its start, 16 busy jobs of 1 ms, checkpoints each 50 us",
+            "p99 from submission of an urgent job to its start, 16 busy jobs of 1 ms, checkpoints every 50 us",
             100.0,
         )
     } else {
         (
             "urgent-no-checkpoints",
-            "the same, the busy jobs of the idle class and without checkpoints",
+            "the same with busy jobs of the idle class and without checkpoints",
             1000.0,
         )
     };
-    let row = Row::new(id, what, "us", Bar::AtMost(bar));
+    let row = Row::new(id, what, "us", Target::AtMost(bar));
     let row = row.with("refrain", move || {
         let Ok(loaded) = Loaded::new(has_checkpoints) else {
             return f64::NAN;
@@ -89,7 +89,7 @@ fn urgent(has_checkpoints: bool) -> Row {
 
 fn late() -> Row {
     let what = "p99 of how late a timer of 5 ms fires under that load";
-    Row::new("timer-late", what, "us", Bar::AtMost(250.0))
+    Row::new("timer-late", what, "us", Target::AtMost(250.0))
         .with("refrain", || {
             let Ok(loaded) = Loaded::new(true) else {
                 return f64::NAN;
@@ -97,13 +97,13 @@ fn late() -> Row {
             let flow = loaded.pool.flow(Entity::new(Class::Iso));
             let delay = Duration::from_millis(5);
             let sample = |_| {
-                let (tell, told) = mpsc::channel();
+                let (sender, receiver) = mpsc::channel();
                 let start = Instant::now();
                 loaded.pool.after(delay, &flow, move || {
-                    // The receiver waits for it.
-                    let _ = tell.send(start.elapsed());
+                    // The receiver waits, so the send succeeds.
+                    let _ = sender.send(start.elapsed());
                 });
-                told.recv().ok()?.checked_sub(delay)
+                receiver.recv().ok()?.checked_sub(delay)
             };
             p99_us((0..SAMPLES).filter_map(sample).collect())
         })
@@ -127,19 +127,22 @@ fn late() -> Row {
         })
 }
 
-/// Hands the token on until `left` is used up. A task of tokio's ring owns the channel to the next one; so that a flow needs no more,
-/// namely no reference count of this benchmark's per hop (16 ns), the ring is never freed.
-fn hop(ring: &'static [Flow], at: usize, left: u64, tell: mpsc::Sender<()>) {
+/// Passes the token on until `left` is used up.
+///
+/// A task of tokio's ring owns the channel to the next one. For flows the ring is leaked instead,
+/// because a reference count per hop (16 ns) would be a cost of this benchmark.
+fn hop(ring: &'static [Flow], at: usize, left: u64, sender: mpsc::Sender<()>) {
     if left == 0 {
-        // The receiver waits for it.
-        let _ = tell.send(());
+        // The receiver waits, so the send succeeds.
+        let _ = sender.send(());
         return;
     }
     let next = (at + 1) % ring.len();
-    ring[next].hand_over(move || hop(ring, next, left - 1, tell));
+    ring[next].hand_over(move || hop(ring, next, left - 1, sender));
 }
 
-/// Nanoseconds per hop of a token around 8 flows on `workers` workers in turn.
+/// The time per hop in nanoseconds of a token around 8 flows that alternate between `workers`
+/// workers.
 fn ring_of_flows(workers: usize, spin: Duration, hops: u64) -> f64 {
     let mut options = Options::with_workers(workers);
     options.spin = spin;
@@ -151,10 +154,10 @@ fn ring_of_flows(workers: usize, spin: Duration, hops: u64) -> f64 {
         pool.flow(Entity::new(Class::Normal).with_allowed(only))
     };
     let ring: &[Flow] = Vec::leak((0..8).map(flow).collect());
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let start = Instant::now();
-    hop(ring, 0, hops, tell);
-    match told.recv() {
+    hop(ring, 0, hops, sender);
+    match receiver.recv() {
         Ok(()) => start.elapsed().as_nanos() as f64 / hops as f64,
         Err(_) => f64::NAN,
     }
@@ -163,13 +166,13 @@ fn ring_of_flows(workers: usize, spin: Duration, hops: u64) -> f64 {
 fn ring(workers: usize) -> Row {
     let spin = Options::with_workers(1).spin;
     if workers == 1 {
-        let what = "a token handed from flow to flow, per hop, one worker";
-        return Row::new("ring", what, "ns", Bar::AtMost(100.0))
+        let what = "a token passed from flow to flow, per hop, one worker";
+        return Row::new("ring", what, "ns", Target::AtMost(100.0))
             .with("refrain", move || ring_of_flows(1, spin, HOPS))
             .with("tokio", || ring_of_tasks(1, HOPS));
     }
     let what = "the same, each hop to the other worker";
-    Row::new("ring-across", what, "ns", Bar::OfSecond(0.8))
+    Row::new("ring-across", what, "ns", Target::OfSecond(0.8))
         .with("refrain", move || ring_of_flows(workers, spin, HOPS / 50))
         .with("refrain, parking at once", move || {
             ring_of_flows(workers, Duration::ZERO, HOPS / 50)
@@ -185,14 +188,14 @@ fn ring_of_tasks(workers: usize, hops: u64) -> f64 {
     let (ends, mut inbox): (Vec<_>, Vec<_>) = (0..TASKS)
         .map(|_| tokio::sync::mpsc::unbounded_channel::<u64>())
         .unzip();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for (index, mut from) in inbox.drain(..).enumerate() {
-        let (to, tell) = (ends[(index + 1) % TASKS].clone(), tell.clone());
+        let (to, sender) = (ends[(index + 1) % TASKS].clone(), sender.clone());
         runtime.spawn(async move {
             while let Some(left) = from.recv().await {
                 if left == 0 {
-                    // The receiver waits for it.
-                    let _ = tell.send(());
+                    // The receiver waits, so the send succeeds.
+                    let _ = sender.send(());
                 } else if to.send(left - 1).is_err() {
                     return;
                 }
@@ -201,12 +204,12 @@ fn ring_of_tasks(workers: usize, hops: u64) -> f64 {
     }
     let start = Instant::now();
     let is_sent = ends[0].send(hops).is_ok();
-    let took = (is_sent && told.recv().is_ok()).then(|| start.elapsed());
+    let took = (is_sent && receiver.recv().is_ok()).then(|| start.elapsed());
     runtime.shutdown_background();
     took.map_or(f64::NAN, |time| time.as_nanos() as f64 / hops as f64)
 }
 
-/// As many joins as calls that are not leaves: little work each, so that the join shows.
+/// One join per call that is not a leaf, with little work, so that the cost of the join shows.
 fn fibonacci(n: u32, join: &(impl Fn(u32) -> u64 + Sync)) -> u64 {
     if n < 2 { u64::from(n) } else { join(n) }
 }
@@ -246,8 +249,8 @@ fn ns_per_join(run: impl FnOnce() -> u64) -> f64 {
 }
 
 fn join_cost() -> Row {
-    let what = "what a join costs over two calls, one worker, nobody idle";
-    Row::new("join", what, "ns", Bar::AtMost(10.0))
+    let what = "the cost of a join over two calls, one worker, nothing idle";
+    Row::new("join", what, "ns", Target::AtMost(10.0))
         .with("refrain", || {
             let Ok(pool) = Pool::start(Options::with_workers(1)) else {
                 return f64::NAN;
@@ -293,7 +296,7 @@ fn coarse_rayons(jobs: usize) {
 fn join_coarse() -> Row {
     const JOBS: usize = 2000;
     let what = "2000 joins of jobs of 100 us, two workers";
-    Row::new("join-coarse", what, "ms", Bar::OfSecond(1.0 / 0.95))
+    Row::new("join-coarse", what, "ms", Target::OfSecond(1.0 / 0.95))
         .with("refrain", || {
             let Ok(pool) = Pool::start(Options::with_workers(WORKERS)) else {
                 return f64::NAN;

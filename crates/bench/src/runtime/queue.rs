@@ -1,4 +1,4 @@
-//! Rows about the run queue: take the first entry, put one back.
+//! Rows about the run queue: remove the first entry and insert one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,9 +12,9 @@ use refrain_policy::{Class, Key, Rank, TenantId};
 use refrain_pool::run_queue::RunQueue;
 
 use super::random::Random;
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
-/// A heap that counts what is pushed.
+/// A heap with a counter of insertions.
 type Counted = (BinaryHeap<Reverse<(u64, u64, u64)>>, u64);
 
 const DEPTH: u64 = 1000;
@@ -36,7 +36,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
-    Row::new(id, what, "ns", Bar::AtMost(90.0))
+    Row::new(id, what, "ns", Target::AtMost(90.0))
         .with("refrain", move || {
             let queue = Arc::new(RunQueue::default());
             fill(|deadline, _| _ = queue.push(key_at(deadline), deadline));
@@ -50,7 +50,7 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
         })
         .with("binary heap + parking_lot, two calls", move || {
             let queue = Arc::new(Mutex::new((BinaryHeap::new(), 0u64)));
-            // First come first among equals, as ours.
+            // Equal keys leave in the order of arrival, as in Refrain's queue.
             let push = |queue: &Mutex<Counted>, key, value| {
                 let mut held = queue.lock();
                 held.1 += 1;
@@ -79,7 +79,7 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
         })
 }
 
-/// The key of a flow that is due then.
+/// The key of a flow with this deadline.
 fn key_at(deadline: u64) -> Key {
     Key::new(Class::Normal, TenantId::default(), deadline << 6)
 }
@@ -89,10 +89,11 @@ fn fill(push: impl Fn(u64, u64)) {
     (0..DEPTH).for_each(|value| push(random.next() % SPREAD, value));
 }
 
-/// Deadlines of entries that wait differ by up to this.
+/// The largest difference between deadlines of waiting entries.
 const SPREAD: u64 = 1 << 20;
 
-/// Each thread takes the first entry and puts it back with a later deadline. Nanoseconds per pair, over all threads.
+/// Each thread repeatedly removes the first entry and inserts it with a later deadline. Nanoseconds
+/// per pair over all threads.
 fn pairs(threads: u64, pair: impl Fn(&mut dyn FnMut(u64) -> u64) + Send + Sync) -> f64 {
     let start_line = Barrier::new(threads as usize);
     let work = |seed: u64| {
@@ -114,7 +115,8 @@ fn pairs(threads: u64, pair: impl Fn(&mut dyn FnMut(u64) -> u64) + Send + Sync) 
             .filter_map(|thread| thread.join().ok())
             .collect()
     });
-    // From the first to begin to the last to end: the thread that waits for them may not run in between.
+    // From the first start to the last end: the thread that waits for them may not be scheduled in
+    // between.
     let begin = spans.iter().map(|span| span.0).min();
     let end = spans.iter().map(|span| span.1).max();
     let all = end.zip(begin).map(|(end, begin)| end - begin);

@@ -1,4 +1,4 @@
-//! Numbers that are the same in every run: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! A deterministic random number generator: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 
 pub struct Random(pub u64);
 

@@ -1,13 +1,13 @@
-//! Runs rows A B A B and says what came out: a table for people, JSON for programs.
+//! Measures rows with interleaved contenders and prints the results as a table or as JSON.
 
 use serde::Serialize;
 
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
 #[derive(Serialize)]
 pub struct Report {
     processors: usize,
-    /// One-minute load average before and after, if the machine tells.
+    /// The one-minute load average before and after, if known.
     load_before: Option<f64>,
     load_after: Option<f64>,
     rounds: usize,
@@ -19,7 +19,7 @@ struct Measured {
     id: &'static str,
     what: &'static str,
     unit: &'static str,
-    bar: Option<String>,
+    target: Option<String>,
     reached: Option<bool>,
     results: Vec<Summary>,
 }
@@ -29,8 +29,8 @@ struct Measured {
 struct Summary {
     name: &'static str,
     median: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 }
 
 pub fn measure(rows: Vec<Row>, rounds: usize) -> Report {
@@ -48,7 +48,7 @@ pub fn measure(rows: Vec<Row>, rounds: usize) -> Report {
     }
 }
 
-/// Interleaved, so that what else the machine does falls on all alike.
+/// Interleaves the contenders, so that other load on the machine affects all of them alike.
 fn measure_row(mut row: Row, rounds: usize) -> Measured {
     let mut samples = vec![Vec::with_capacity(rounds); row.contenders.len()];
     for _ in 0..rounds {
@@ -62,26 +62,23 @@ fn measure_row(mut row: Row, rounds: usize) -> Measured {
         .zip(samples)
         .map(|(contender, samples)| Summary::of(contender.name, samples))
         .collect();
-    let (bar, reached) = judge(row.bar, &results);
+    let (target, reached) = judge(row.target, &results);
     Measured {
         id: row.id,
         what: row.what,
         unit: row.unit,
-        bar,
+        target,
         reached,
         results,
     }
 }
 
-fn judge(bar: Bar, results: &[Summary]) -> (Option<String>, Option<bool>) {
+fn judge(target: Target, results: &[Summary]) -> (Option<String>, Option<bool>) {
     let median = |index: usize| results.get(index).map(|summary| summary.median);
-    match bar {
-        Bar::None => (None, None),
-        Bar::AtMost(most) => (
-            Some(format!("<= {most}")),
-            median(0).map(|ours| ours <= most),
-        ),
-        Bar::OfSecond(factor) => (
+    match target {
+        Target::None => (None, None),
+        Target::AtMost(max) => (Some(format!("<= {max}")), median(0).map(|ours| ours <= max)),
+        Target::OfSecond(factor) => (
             Some(format!("<= {factor} x second")),
             median(0)
                 .zip(median(1))
@@ -97,8 +94,8 @@ impl Summary {
         Summary {
             name,
             median: at(samples.len() / 2),
-            least: at(0),
-            most: at(samples.len().saturating_sub(1)),
+            min: at(0),
+            max: at(samples.len().saturating_sub(1)),
         }
     }
 }
@@ -112,7 +109,7 @@ impl Report {
     pub fn print_table(&self) {
         let known = |load: Option<f64>| load.map_or("?".into(), |load| format!("{load:.1}"));
         println!(
-            "{} processors, load {} before and {} after, {} rounds each, interleaved; median (least to most)",
+            "{} processors, load {} before and {} after, {} interleaved rounds; median (min to max)",
             self.processors,
             known(self.load_before),
             known(self.load_after),
@@ -124,14 +121,14 @@ impl Report {
                 let Summary {
                     name,
                     median,
-                    least,
-                    most,
+                    min,
+                    max,
                 } = result;
-                println!("  {name:<44} {median:>10.1}  ({least:.1} to {most:.1})");
+                println!("  {name:<44} {median:>10.1}  ({min:.1} to {max:.1})");
             }
-            if let (Some(bar), Some(reached)) = (&row.bar, row.reached) {
+            if let (Some(target), Some(reached)) = (&row.target, row.reached) {
                 let verdict = if reached { "reached" } else { "NOT REACHED" };
-                println!("  bar: {bar}: {verdict}");
+                println!("  target: {target}: {verdict}");
             }
         }
     }

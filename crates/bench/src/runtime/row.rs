@@ -1,42 +1,42 @@
-//! A row of the table: one thing to do, some who do it, and what is demanded.
+//! A row of the table: an operation, the contenders, and the target.
 
-/// One measurement of one contender: sets up, does the thing, returns the cost in the row's unit.
+/// One measurement of one contender: sets up, runs, and returns the cost in the row's unit.
 type Measure = Box<dyn FnMut() -> f64>;
 
-/// Somebody who can do what the row asks.
+/// An implementation of the row's operation.
 pub struct Contender {
     pub name: &'static str,
     pub measure: Measure,
 }
 
-/// What is demanded of the first contender.
+/// The target of the first contender.
 #[derive(Clone, Copy)]
-pub enum Bar {
-    /// At most so much, in the row's unit.
+pub enum Target {
+    /// At most this cost, in the row's unit.
     AtMost(f64),
-    /// At most so many times what the second contender took.
+    /// At most this multiple of the second contender's cost.
     OfSecond(f64),
-    /// Nothing: the row is for comparison.
+    /// None: the row is for comparison.
     None,
 }
 
 pub struct Row {
-    /// Short name, for `--only`.
+    /// The short name, for `--only`.
     pub id: &'static str,
     pub what: &'static str,
     pub unit: &'static str,
-    pub bar: Bar,
-    /// Ours first.
+    pub target: Target,
+    /// The contenders; Refrain is the first.
     pub contenders: Vec<Contender>,
 }
 
 impl Row {
-    pub fn new(id: &'static str, what: &'static str, unit: &'static str, bar: Bar) -> Row {
+    pub fn new(id: &'static str, what: &'static str, unit: &'static str, target: Target) -> Row {
         Row {
             id,
             what,
             unit,
-            bar,
+            target,
             contenders: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! Rows about timers: the cost of adding, cancelling and firing, with many pending.
+//! Rows about timers: the cost of adding, cancelling and firing with many pending timers.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -10,13 +10,13 @@ use refrain_timer::{Expired, TimerId, TimerSystem};
 use tokio::time::Sleep;
 
 use super::random::Random;
-use super::row::{Bar, Row};
+use super::row::{Row, Target};
 
-/// Pending while additions and cancellations are measured.
+/// The number of pending timers while additions and cancellations are measured.
 const PENDING: usize = 1_000_000;
-/// Added and cancelled on top of them.
+/// The number of timers that are added and cancelled in addition.
 const MEASURED: usize = 100_000;
-/// Deadlines lie up to here: from a lost packet to an idle connection.
+/// The latest deadline; the range covers a lost packet as well as an idle connection.
 const LATEST_NS: u64 = 60_000_000_000;
 
 pub fn rows() -> Vec<Row> {
@@ -50,7 +50,7 @@ fn insert() -> Row {
         "timer-insert",
         "add a timer, 1 M pending (tokio: 100,000)",
         "ns",
-        Bar::AtMost(40.0),
+        Target::AtMost(40.0),
     )
     .with("refrain", || {
         let (system, _) = filled();
@@ -74,7 +74,7 @@ fn cancel(order: Order) -> Row {
     let (id, what) = if is_random {
         (
             "timer-cancel-random",
-            "cancel a timer, 1 M pending, any of them, one by one",
+            "cancel a timer, 1 M pending, in random order, one by one",
         )
     } else {
         (
@@ -87,9 +87,9 @@ fn cancel(order: Order) -> Row {
         what,
         "ns",
         if is_random {
-            Bar::None
+            Target::None
         } else {
-            Bar::AtMost(30.0)
+            Target::AtMost(30.0)
         },
     );
     let row = row.with("refrain", move || {
@@ -126,7 +126,7 @@ fn batch() -> Row {
         "timer-batch",
         "100,000 timers added and cancelled",
         "ms",
-        Bar::AtMost(20.0),
+        Target::AtMost(20.0),
     )
     .with("refrain", || {
         let system = TimerSystem::new(1, ());
@@ -163,13 +163,13 @@ fn fire() -> Row {
         "timer-fire",
         "100,000 timers added and fired",
         "ms",
-        Bar::AtMost(20.0),
+        Target::AtMost(20.0),
     )
     .with("refrain, all due at once", || added_and_fired(1))
-    .with("refrain, in 1,000 looks", || added_and_fired(1000))
+    .with("refrain, in 1,000 calls", || added_and_fired(1000))
 }
 
-fn added_and_fired(looks: u64) -> f64 {
+fn added_and_fired(calls: u64) -> f64 {
     let system = TimerSystem::new(1, ());
     let deadlines = deadlines(MEASURED);
     let fired = std::cell::Cell::new(0u64);
@@ -180,15 +180,16 @@ fn added_and_fired(looks: u64) -> f64 {
     let sink = |_: usize, event: Expired<u64>| {
         fired.set(fired.get() + black_box(event.payload) / u64::MAX + 1)
     };
-    for look in 1..=looks {
-        system.expire(0, LATEST_NS / looks * look, &sink);
+    for call in 1..=calls {
+        system.expire(0, LATEST_NS / calls * call, &sink);
     }
     let elapsed = start.elapsed();
     assert_eq!(fired.get(), MEASURED as u64);
     elapsed.as_secs_f64() * 1e3
 }
 
-/// Registers and drops 100,000 sleeps; gives the whole time, and both parts per timer, in nanoseconds.
+/// Registers and drops 100,000 sleeps. Passes the whole time and both parts per timer to `choose`,
+/// in nanoseconds.
 fn tokio_timers(choose: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -201,7 +202,7 @@ fn tokio_timers(choose: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let deadlines = deadlines(MEASURED);
     let mut context = Context::from_waker(Waker::noop());
     let start = Instant::now();
-    // A sleep is registered when it is polled first.
+    // A sleep is registered when it is first polled.
     let register = |&deadline_ns: &u64| {
         let mut sleep = Box::pin(tokio::time::sleep(Duration::from_nanos(
             LATEST_NS + deadline_ns,
