@@ -7,7 +7,7 @@ use refrain_format::lrzip::property::{
 };
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
-    let (width, piece, data) = input;
+    let (width, part, data) = input;
     any_bytes_parse_as_a_header(data);
-    records_do_not_depend_on_parts(data, width, usize::from(piece));
+    records_do_not_depend_on_parts(data, width, usize::from(part));
 });

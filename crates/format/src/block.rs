@@ -7,14 +7,14 @@ use crate::bytes::Reader;
 use crate::check::{check_checksum, check_limit, check_positive, check_range, check_raw_length};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::Result;
-use crate::frame::{CHECKSUM_HEAD_BYTES, FrameBuilder};
+use crate::frame::{CHECKSUM_DIRECT_BYTES, FrameBuilder};
 use crate::layout::{BLOCK_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use refrain_protect::chunked_checksum64;
 
 const _: () = assert!(BLOCK_HEADER_BYTES == 4 * 8 + CODING_BYTES);
 // The checksums of an uncoded block's pieces are also those of its payload's pieces.
-const _: () = assert!(BLOCK_HEADER_BYTES == CHECKSUM_HEAD_BYTES);
+const _: () = assert!(BLOCK_HEADER_BYTES == CHECKSUM_DIRECT_BYTES);
 
 /// The header of a Block frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

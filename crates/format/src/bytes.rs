@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let Some((head, rest)) = self.rest.split_at_checked(count) else {
+        let Some((taken, rest)) = self.rest.split_at_checked(count) else {
             return Err(FormatError::Truncated {
                 what: self.what,
                 needed_bytes: count as u64,
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
             });
         };
         self.rest = rest;
-        Ok(head)
+        Ok(taken)
     }
 
     /// Reads the next `N` bytes as an array.

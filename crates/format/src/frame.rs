@@ -257,7 +257,7 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
 
 /// The number of bytes at the start of a payload that its checksum covers directly; the rest enters
 /// as the checksums of its pieces.
-pub(crate) const CHECKSUM_HEAD_BYTES: usize = 64;
+pub(crate) const CHECKSUM_DIRECT_BYTES: usize = 64;
 
 /// Returns the checksum of a payload: the XXH3-64 of its first 64 bytes and of the XXH3-64s (little
 /// endian) of every [`CHECKSUM_CHUNK_BYTES`] of the rest.
@@ -266,14 +266,14 @@ pub(crate) const CHECKSUM_HEAD_BYTES: usize = 64;
 /// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
-    let (head, rest) = payload.split_at(payload.len().min(CHECKSUM_HEAD_BYTES));
+    let (direct, rest) = payload.split_at(payload.len().min(CHECKSUM_DIRECT_BYTES));
     let sums: Vec<u64> = rest.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
-    checksum_of_pieces(head, &sums)
+    checksum_of_pieces(direct, &sums)
 }
 
-fn checksum_of_pieces(head: &[u8], sums: &[u64]) -> u64 {
+fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
     let mut checksum = Checksum64::new();
-    checksum.update(head);
+    checksum.update(direct);
     sums.iter()
         .for_each(|sum| checksum.update(&sum.to_le_bytes()));
     checksum.value()

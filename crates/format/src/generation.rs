@@ -1,5 +1,5 @@
 //! Appended generations: the seam for archives that grow. Nothing is behind it yet: version 1
-//! writes generation 0 only, and refuses every other number as unsupported.
+//! writes generation 0 only, and rejects every other number as unsupported.
 //!
 //! A writer appends to an archive by writing, after its End frame, a Generation frame, the new
 //! frames, and an Index and an End frame of their own. No earlier byte changes, so the archive

@@ -266,7 +266,7 @@ impl<'a> Writer<'a> {
             };
             let mut builder = BlockHeader::builder(Vec::new());
             builder.payload().extend_from_slice(raw);
-            let mut frame = header.finish(builder).expect("a valid head");
+            let mut frame = header.finish(builder).expect("a valid header");
             self.assembler
                 .block(&header, &mut frame, 0)
                 .expect("in order");
@@ -292,7 +292,7 @@ impl<'a> Writer<'a> {
         };
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
-        let mut frame = header.finish(builder).expect("a valid head");
+        let mut frame = header.finish(builder).expect("a valid header");
         let sums = EpochSums::of(&epoch.extents);
         self.assembler
             .extents(&header, &sums, &mut frame)
@@ -316,7 +316,7 @@ impl<'a> Writer<'a> {
             };
             let mut builder = EntriesHeader::builder(Vec::new());
             builder.payload().extend_from_slice(&packed.raw);
-            let mut frame = header.finish(builder).expect("a valid head");
+            let mut frame = header.finish(builder).expect("a valid header");
             self.assembler
                 .entries(&header, &mut frame)
                 .expect("in order");

@@ -56,16 +56,22 @@ fn step(
     let (header, payload) = read_frame(archive, offset, limits)?;
     checker.feed(&header, &payload)?;
     match payload {
-        Payload::Block { header: head, data } => {
-            uncoded(&head.coding)?;
-            head.check_raw(data)?;
+        Payload::Block {
+            header: block,
+            data,
+        } => {
+            uncoded(&block.coding)?;
+            block.check_raw(data)?;
             state.store.extend_from_slice(data);
         }
-        Payload::Extents { header: head, data } => {
-            uncoded(&head.coding)?;
-            let extents = unpack_extents(&head, data, limits)?;
+        Payload::Extents {
+            header: epoch,
+            data,
+        } => {
+            uncoded(&epoch.coding)?;
+            let extents = unpack_extents(&epoch, data, limits)?;
             checker.observe_epoch(&EpochSums::of(&extents))?;
-            if head.content_end() > CONTENT_BYTES_MAX {
+            if epoch.content_end() > CONTENT_BYTES_MAX {
                 return Err("more content than the reference decoder supports".into());
             }
             extents.iter().for_each(|extent| replay(extent, state));
@@ -74,9 +80,13 @@ fn step(
             state.starts.push((start.name, start.content_start));
             state.entries.push(Vec::new());
         }
-        Payload::Entries { header: head, data } => {
-            uncoded(&head.coding)?;
-            state.entries[head.member_id as usize].extend(unpack_entries(&head, data)?);
+        Payload::Entries {
+            header: batch_header,
+            data,
+        } => {
+            uncoded(&batch_header.coding)?;
+            state.entries[batch_header.member_id as usize]
+                .extend(unpack_entries(&batch_header, data)?);
         }
         Payload::MemberEnd(end) => {
             let id = end.member_id as usize;
@@ -166,22 +176,30 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
     let mut state = DecodedState::default();
     for (id, row) in index.blocks.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
-        let Payload::Block { header: head, data } = payload else {
+        let Payload::Block {
+            header: block,
+            data,
+        } = payload
+        else {
             return Err("the frame of a block is not Block".into());
         };
-        index.check_block(id, &header, &head)?;
-        uncoded(&head.coding)?;
-        head.check_raw(data)?;
+        index.check_block(id, &header, &block)?;
+        uncoded(&block.coding)?;
+        block.check_raw(data)?;
         state.store.extend_from_slice(data);
     }
     for (id, row) in index.epochs.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
-        let Payload::Extents { header: head, data } = payload else {
+        let Payload::Extents {
+            header: epoch,
+            data,
+        } = payload
+        else {
             return Err("the frame of an epoch is not Extents".into());
         };
-        index.check_epoch(id, &header, &head)?;
-        uncoded(&head.coding)?;
-        let extents = unpack_extents(&head, data, &limits)?;
+        index.check_epoch(id, &header, &epoch)?;
+        uncoded(&epoch.coding)?;
+        let extents = unpack_extents(&epoch, data, &limits)?;
         extents.iter().for_each(|extent| replay(extent, &mut state));
     }
     (0..index.members.len())
@@ -204,12 +222,16 @@ fn member_by_index(
     let mut entries = Vec::new();
     for (batch, row) in member.entries.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
-        let Payload::Entries { header: head, data } = payload else {
+        let Payload::Entries {
+            header: batch_header,
+            data,
+        } = payload
+        else {
             return Err("the frame of a batch of entries is not Entries".into());
         };
-        index.check_entries(id, batch, &header, &head)?;
-        uncoded(&head.coding)?;
-        entries.extend(unpack_entries(&head, data)?);
+        index.check_entries(id, batch, &header, &batch_header)?;
+        uncoded(&batch_header.coding)?;
+        entries.extend(unpack_entries(&batch_header, data)?);
     }
     Ok(DecodedMember {
         name: member.start.name.clone(),

@@ -1,7 +1,7 @@
 //! Archives of lrzip made of random records, and a reference decoder that replays every record on
 //! the output.
 //!
-//! Blocks are stored uncompressed, in pieces of random size, with both streams interleaved. The
+//! The blocks are uncompressed and of random size, and those of both streams are interleaved. The
 //! archives contain everything that a writer may produce and a reader must accept: runs and
 //! periods, matches of matches, matches into earlier chunks, records that cross block borders.
 

@@ -303,13 +303,13 @@ mod tests {
     fn a_frame_parses_as_written() {
         let entries = entries_from_seed(5, 300);
         let packed = pack_entries(&entries).unwrap();
-        let head = header_for(&packed);
+        let header = header_for(&packed);
         let mut builder = EntriesHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
-        let frame = head.finish(builder).unwrap();
+        let frame = header.finish(builder).unwrap();
         let payload = &frame[crate::layout::FRAME_HEADER_BYTES..];
         let (parsed, data) = EntriesHeader::parse(payload, &Limits::default()).unwrap();
-        assert_eq!(parsed, head);
+        assert_eq!(parsed, header);
         assert_eq!(unpack_entries(&parsed, data), Ok(entries));
     }
 
@@ -371,9 +371,9 @@ mod tests {
             for value in [0, 1, 5, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
                 raw[at] = value;
-                let mut head = header_for(&packed);
-                head.packed_checksum = checksum64(&raw);
-                if let Ok(entries) = unpack_entries(&head, &raw) {
+                let mut header = header_for(&packed);
+                header.packed_checksum = checksum64(&raw);
+                if let Ok(entries) = unpack_entries(&header, &raw) {
                     assert_eq!(pack_entries(&entries).unwrap().raw, raw);
                 }
             }

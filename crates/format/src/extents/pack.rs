@@ -372,9 +372,9 @@ mod tests {
         let packed = pack_extents(0, &sample()).unwrap();
         assert_eq!(packed.fresh_bytes, 1010);
         assert_eq!(packed.content_bytes, 1000 + 100 + 10 + 50 + (1 << 40) + 7);
-        let head = header_for(0, &packed);
+        let header = header_for(0, &packed);
         assert_eq!(
-            unpack_extents(&head, &packed.raw, &Limits::default()),
+            unpack_extents(&header, &packed.raw, &Limits::default()),
             Ok(sample())
         );
         let expected = [
@@ -401,7 +401,7 @@ mod tests {
             },
         ];
         assert!(pack_extents(0, &beyond).is_err());
-        // The same source is fine when an earlier epoch has shown it.
+        // The same source is fine when an earlier epoch has introduced it.
         assert!(pack_extents(1, &beyond).is_ok());
         let packed = pack_extents(1, &beyond).unwrap();
         let forged = header_for(0, &packed);
@@ -411,23 +411,23 @@ mod tests {
     #[test]
     fn rejects_wrong_sums_and_counts() {
         let packed = pack_extents(0, &sample()).unwrap();
-        let head = header_for(0, &packed);
+        let header = header_for(0, &packed);
         let is_rejected = |change: fn(&mut ExtentsHeader)| {
-            let mut forged = head;
+            let mut forged = header;
             change(&mut forged);
             unpack_extents(&forged, &packed.raw, &Limits::default()).is_err()
         };
-        assert!(is_rejected(|head| head.content_bytes += 1));
-        assert!(is_rejected(|head| head.fresh_bytes -= 1));
-        assert!(is_rejected(|head| head.extent_count -= 1));
-        assert!(is_rejected(|head| head.packed_raw_bytes += 1));
-        assert!(is_rejected(|head| head.packed_checksum ^= 1));
+        assert!(is_rejected(|header| header.content_bytes += 1));
+        assert!(is_rejected(|header| header.fresh_bytes -= 1));
+        assert!(is_rejected(|header| header.extent_count -= 1));
+        assert!(is_rejected(|header| header.packed_raw_bytes += 1));
+        assert!(is_rejected(|header| header.packed_checksum ^= 1));
         let few = Limits {
             extents_per_frame_max: 5,
             ..Limits::default()
         };
         assert!(matches!(
-            unpack_extents(&head, &packed.raw, &few),
+            unpack_extents(&header, &packed.raw, &few),
             Err(FormatError::OverLimit { .. })
         ));
     }
@@ -452,9 +452,9 @@ mod tests {
             for value in [0, 1, 2, 3, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
                 raw[at] = value;
-                let mut head = header_for(5000, &packed);
-                head.packed_checksum = checksum64(&raw);
-                if let Ok(extents) = unpack_extents(&head, &raw, &Limits::default()) {
+                let mut header = header_for(5000, &packed);
+                header.packed_checksum = checksum64(&raw);
+                if let Ok(extents) = unpack_extents(&header, &raw, &Limits::default()) {
                     assert_eq!(pack_extents(5000, &extents).unwrap().raw, raw);
                 }
             }
