@@ -14,12 +14,12 @@ use crate::read::opened_archive::OpenedArchive;
 
 /// An archive opened for random access. Many threads may share it.
 ///
-/// Opening reads the archive's two ends only. A read opens the blocks that hold what is asked for, as far as is
-/// needed, and keeps them within the options' memory. Frames are checked by their checksums; the hash of a whole
+/// Opening reads only the first and the last frames of the archive. A read decodes the blocks that hold the range, as far as is
+/// needed, and retains them within the options' memory. Frames are checked by their checksums; the hash of a whole
 /// member is compared by [`verify`](crate::verify) and [`extract`](crate::extract()) only.
 ///
-/// An archive of lrzip has no index: opening it reads the records of all of its chunks, and a range is opened from the
-/// front of the blocks that hold it.
+/// An archive of lrzip has no index: opening it reads the records of all of its chunks, and a range is decoded from the
+/// beginning of the blocks that hold it.
 pub struct Archive {
     opened: Box<dyn OpenedArchive>,
 }
@@ -28,26 +28,26 @@ impl Archive {
     /// Opens an archive by the index at its end.
     ///
     /// # Errors
-    /// `Damaged` if it is no archive, was cut off, or its ends contradict each other; `Unsupported` for a later version;
+    /// `Damaged` if it is no archive, is truncated, or its first and last frames contradict each other; `Unsupported` for a later version;
     /// `Limit` if its index takes more memory than allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let opened = (reader_of(&*source)?.open)(source, options)?;
         Ok(Archive { opened })
     }
 
-    /// Opens what is left of a damaged archive, without its index: reads all of it once, and takes every frame that is whole.
-    /// Ranges whose blocks and extents are there can be read; others fail as `Damaged`. A member whose end is lost has a
-    /// hash of zeros, content whose member is lost belongs to one without a name.
+    /// Opens what remains of a damaged archive without its index: reads all of it once and uses every intact frame.
+    /// Ranges whose blocks and extents are intact can be read; others fail as `Damaged`. A member whose end is lost has a
+    /// hash of zeros. Content whose member is lost belongs to a member without a name.
     ///
     /// # Errors
-    /// `Damaged` if not one frame with content is found; `Io`.
+    /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let opened = Box::new(IndexedArchive::open_by_scan(source, options)?);
         Ok(Archive { opened })
     }
 
-    /// Bytes that belong to no whole frame; known, and possibly not 0, only after [`Archive::open_by_scan`]. Of an
-    /// archive of lrzip: bytes behind its end.
+    /// The number of bytes that belong to no intact frame. Always 0 except after [`Archive::open_by_scan`]. For an
+    /// archive of lrzip: the number of bytes after its end.
     pub fn skipped_bytes(&self) -> u64 {
         self.opened.skipped_bytes()
     }
@@ -57,11 +57,11 @@ impl Archive {
         self.opened.members()
     }
 
-    /// Reads content of a member from `offset` on into `buffer`. Returns the bytes read: fewer than asked for only at the
-    /// member's end.
+    /// Reads content of a member from `offset` on into `buffer`. Returns the number of bytes read, which is less than the length of `buffer`
+    /// only at the member's end.
     ///
     /// # Errors
-    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for what lies behind the range.
+    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the frames that the range needs.
     pub fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         if member >= self.members().len() {
             let message = format!(
@@ -81,12 +81,12 @@ impl Archive {
         self.opened.entries(member)
     }
 
-    /// What the archive is made of, without opening its blocks.
+    /// Describes the archive without decoding its blocks.
     pub fn info(&self) -> ArchiveInfo {
         self.opened.info()
     }
 
-    /// Every block of the store, by their heads.
+    /// Every block of the store, from their headers.
     ///
     /// # Errors
     /// As [`Archive::read_at`].

@@ -1,4 +1,4 @@
-//! What an archive is made of, for those who ask.
+//! Descriptions of archives, members and blocks.
 
 use refrain_codec::{CodecId, FilterStep};
 use refrain_format::{
@@ -15,18 +15,18 @@ use crate::store::coding::description;
 pub enum MemberKind {
     /// A file.
     File,
-    /// What came through a pipe.
+    /// A non-seekable stream.
     Stream,
     /// A directory as a tar stream, with an entry list.
     Tree,
 }
 
-/// A member that has begun; its length and hash come at its end.
+/// A member that begins. Its length and hash are known at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberStart {
     /// 0, 1, 2 … in the archive's order.
     pub index: usize,
-    /// As given by whoever made the archive: not a path to trust. Bytes that are no UTF-8 are replaced.
+    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8 are replaced.
     pub name: String,
     /// What its content is.
     pub kind: MemberKind,
@@ -34,14 +34,14 @@ pub struct MemberStart {
     pub mode: Option<u32>,
     /// When the content was last modified.
     pub modified: Option<Timestamp>,
-    /// The expected length in bytes, if it was known beforehand.
+    /// The expected length in bytes, if it was known when the member was written.
     pub content_bytes: Option<u64>,
 }
 
 /// One named byte sequence in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// As given by whoever made the archive: not a path to trust. Bytes that are no UTF-8 are replaced.
+    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8 are replaced.
     pub name: String,
     /// What its content is.
     pub kind: MemberKind,
@@ -51,18 +51,18 @@ pub struct Member {
     pub modified: Option<Timestamp>,
     /// Length in bytes.
     pub content_bytes: u64,
-    /// BLAKE3 of the content; zeros where the archive does not have it.
+    /// BLAKE3 of the content; zeros if the archive does not have it.
     pub blake3: [u8; 32],
-    /// Further digests of the content, where whoever made the archive asked for them.
+    /// Further digests of the content that were stored on request.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
 }
 
-/// Everything that can be told of an archive without opening its blocks.
+/// Everything that is known of an archive without decoding its blocks.
 #[derive(Debug, Clone)]
 pub struct ArchiveInfo {
     /// Major and minor version of the format.
     pub format_version: (u16, u16),
-    /// The level that was asked for.
+    /// The level that it was compressed with.
     pub level: u8,
     /// The memory budget of the run that wrote it, in bytes.
     pub memory_bytes: u64,
@@ -70,42 +70,42 @@ pub struct ArchiveInfo {
     pub archive_bytes: u64,
     /// Bytes of all members' contents.
     pub content_bytes: u64,
-    /// Unique bytes: what was left for the codec.
+    /// Bytes of the store: the unique bytes that the codecs compressed.
     pub store_bytes: u64,
     /// Number of extents.
     pub extents: u64,
     /// Bytes of the frames that hold the extents.
     pub extents_frame_bytes: u64,
-    /// Content bytes that were found again in the store.
+    /// Content bytes that repeat bytes of the store.
     pub matched_bytes: u64,
     /// Content bytes in runs and short periods.
     pub run_bytes: u64,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
     pub reach_bytes: u64,
     /// All members.
     pub members: Vec<Member>,
     /// Which codecs the blocks use.
     pub codecs: Vec<CodecUse>,
-    /// Blocks that were not coded as planned.
+    /// Blocks that were not encoded as planned.
     pub fallbacks: u64,
-    /// Bytes of the largest block, opened: what a random read has to open at most for each extent.
+    /// Raw bytes of the largest block: the most that a random read has to decode for one extent.
     pub block_bytes_max: u64,
-    /// What only archives of lrzip have.
+    /// Properties that only archives of lrzip have.
     pub lrzip: Option<LrzipInfo>,
 }
 
-/// What only archives of lrzip have.
+/// Properties that only archives of lrzip have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrzipInfo {
-    /// Which lrzip wrote it.
+    /// The version of lrzip that wrote it.
     pub version: &'static str,
-    /// Windows of content on their own.
+    /// The number of independent windows of content.
     pub chunks: u64,
-    /// How it is encrypted.
+    /// The cipher, if it is encrypted.
     pub cipher: Option<&'static str>,
 }
 
-/// Sums up which codecs hold how much.
+/// Sums up how many bytes each codec encoded.
 pub(crate) struct CodecUses<K> {
     uses: Vec<(K, CodecUse)>,
 }
@@ -125,8 +125,8 @@ impl<K: Ord> CodecUses<K> {
         stored_bytes: u64,
         names: impl FnOnce() -> (String, String),
     ) {
-        let place = self.uses.iter().position(|(other, _)| *other == key);
-        let place = place.unwrap_or_else(|| {
+        let index = self.uses.iter().position(|(other, _)| *other == key);
+        let index = index.unwrap_or_else(|| {
             let (codec, filters) = names();
             let (blocks, raw_bytes, stored_bytes) = (0, 0, 0);
             let fresh = CodecUse {
@@ -139,7 +139,7 @@ impl<K: Ord> CodecUses<K> {
             self.uses.push((key, fresh));
             self.uses.len() - 1
         });
-        let codec_use = &mut self.uses[place].1;
+        let codec_use = &mut self.uses[index].1;
         codec_use.blocks += 1;
         codec_use.raw_bytes += raw_bytes;
         codec_use.stored_bytes += stored_bytes;
@@ -155,7 +155,7 @@ impl<K: Ord> CodecUses<K> {
     }
 }
 
-/// How much of the store one codec holds.
+/// How much of the store one codec encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecUse {
     /// Its name.
@@ -187,34 +187,37 @@ pub struct BlockInfo {
     pub codec: String,
     /// Filters before it, joined by `+`; empty for none.
     pub filters: String,
-    /// Why it was not coded as planned.
+    /// The reason why it was not encoded as planned.
     pub fallback: Option<String>,
 }
 
 impl BlockInfo {
-    /// Of a block whose frame is at `place.0`, `place.1` bytes long.
-    pub(crate) fn new(head: &BlockHeader, place: (u64, u64)) -> BlockInfo {
-        let description = description(&head.coding, head.raw_bytes).ok();
+    /// Describes a block by its header, the offset of its frame and the length of the frame.
+    pub(crate) fn new(
+        header: &BlockHeader,
+        (archive_offset, stored_bytes): (u64, u64),
+    ) -> BlockInfo {
+        let description = description(&header.coding, header.raw_bytes).ok();
         let fallback = description.and_then(|description| description.fallback);
         BlockInfo {
-            block: head.block_id,
-            archive_offset: place.0,
-            offset_in_store: head.store_start,
-            raw_bytes: head.raw_bytes,
-            stored_bytes: place.1,
-            codec: codec_name(head.coding.codec()),
-            filters: filters_text(head.coding.filter_ids()),
+            block: header.block_id,
+            archive_offset,
+            offset_in_store: header.store_start,
+            raw_bytes: header.raw_bytes,
+            stored_bytes,
+            codec: codec_name(header.coding.codec()),
+            filters: filters_text(header.coding.filter_ids()),
             fallback: fallback.map(|reason| reason.text().to_owned()),
         }
     }
 }
 
-/// A codec's name, for people.
+/// The name of a codec, for display.
 pub(crate) fn codec_name(id: u16) -> String {
     CodecId(id).to_string()
 }
 
-/// Names of filters, for people. The index keeps no parameters, so none is shown.
+/// The names of filters, for display. The index holds no parameters, so none are shown.
 pub(crate) fn filters_text(ids: [u8; 2]) -> String {
     let name = |id| {
         let step = (0..=u8::MAX).find_map(|parameter| FilterStep::new(id, parameter).ok());

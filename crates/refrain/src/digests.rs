@@ -1,13 +1,13 @@
-//! Further digests of members (MD5, SHA-256), made on request and kept beside the BLAKE3 hash that every member has.
+//! Further digests of members (MD5, SHA-256), computed on request and stored in addition to the BLAKE3 hash that every member has.
 //!
-//! What a member's end states is known in advance only from the index, so an archive that comes through a pipe is checked by
-//! its BLAKE3 hashes alone.
+//! Which digests a member has is known before its content only from the index, so an archive that comes from a non-seekable stream is
+//! checked by its BLAKE3 hashes alone.
 
 use refrain_format::member::{DIGEST_MD5, DIGEST_SHA256};
 use refrain_format::{Digest, MemberEnd};
 use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
-/// The format's number of a function; `None` for BLAKE3, which has a place of its own.
+/// The format's id of a function; `None` for BLAKE3, which has a field of its own.
 fn id(algorithm: DigestAlgorithm) -> Option<u8> {
     match algorithm {
         DigestAlgorithm::Md5 => Some(DIGEST_MD5),
@@ -16,7 +16,7 @@ fn id(algorithm: DigestAlgorithm) -> Option<u8> {
     }
 }
 
-/// Hashers for those of `algorithms` that are stored as further digests: each once, in the format's order.
+/// Hashers for those `algorithms` that are stored as further digests, each once, in the order of their ids.
 pub(crate) fn hashers(algorithms: &[DigestAlgorithm]) -> Vec<DigestHasher> {
     let mut stored: Vec<DigestAlgorithm> = algorithms.to_vec();
     stored.retain(|&algorithm| id(algorithm).is_some());
@@ -25,7 +25,7 @@ pub(crate) fn hashers(algorithms: &[DigestAlgorithm]) -> Vec<DigestHasher> {
     stored.into_iter().map(DigestHasher::new).collect()
 }
 
-/// What [`hashers`] made, for a member's end.
+/// The digests of `hashers`, for a member's end.
 pub(crate) fn finish(hashers: Vec<DigestHasher>) -> Vec<Digest> {
     let digest = |hasher: DigestHasher| {
         Some(Digest {
@@ -36,7 +36,7 @@ pub(crate) fn finish(hashers: Vec<DigestHasher>) -> Vec<Digest> {
     hashers.into_iter().filter_map(digest).collect()
 }
 
-/// The digests of a member whose functions are known here.
+/// The digests that a member's end states, except for those of unknown functions.
 pub(crate) fn stated(end: &MemberEnd) -> Vec<(DigestAlgorithm, DigestValue)> {
     let known = |digest: &Digest| {
         let algorithm = DigestAlgorithm::ALL
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_function_is_stored_once_in_the_order_of_ids() {
+    fn stores_each_function_once_in_the_order_of_ids() {
         use DigestAlgorithm::{Blake3, Md5, Sha256};
         let stored = finish(hashers(&[Sha256, Blake3, Md5, Sha256]));
         let ids: Vec<u8> = stored.iter().map(|digest| digest.id).collect();

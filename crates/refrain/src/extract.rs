@@ -1,4 +1,4 @@
-//! Extract and verify: every byte of an archive, checked.
+//! The verbs extract and verify: every byte of an archive is read and checked.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -14,41 +14,41 @@ use crate::progress::Watch;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::store::frames::ArchiveFeed;
 
-/// What a walk over an archive checked.
+/// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractSummary {
     /// Bytes of all members' contents.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
-    /// Number of members; the BLAKE3 hash of each was compared.
+    /// Number of members. The BLAKE3 hash of each was compared.
     pub members: usize,
     /// Number of entries in the lists of tree members.
     pub entries: u64,
 }
 
-/// Where an extraction puts members. Called in the archive's order, one member after the other.
+/// Receives the members of an extraction, one after the other in the archive's order.
 pub trait Targets {
-    /// A sink for a member; `None` checks its bytes and puts them nowhere.
+    /// Returns a sink for a member; `None` checks its bytes without writing them.
     ///
     /// # Errors
-    /// Whatever keeps the member from being written; the extraction ends with it.
+    /// Any error ends the extraction.
     fn open(&mut self, member: &MemberStart) -> Result<Option<Box<dyn Sink>>>;
 
-    /// All bytes of the member were written and its hash is right: publish it.
+    /// All bytes of the member were written and its hash is correct: publish it.
     ///
     /// # Errors
-    /// Whatever keeps the member from being published; the extraction ends with it.
+    /// Any error ends the extraction.
     fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()>;
 }
 
 /// Extracts all members of an archive that can be read at any offset.
 ///
-/// Every frame is read and checked, every content hash and further digest compared, before a member is published.
+/// Every frame is read and checked, and the content hash and further digests of a member are compared before it is published.
 ///
 /// # Errors
-/// `Damaged`, `Unsupported` and `Limit` for the archive, with the place; `Io` for reads and writes; what `targets` returns.
-/// Members that were closed before stay published, the one that was open is dropped.
+/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location; `Io` for reads and writes; any error of `targets`.
+/// Members that were closed before remain published; the one that is open is dropped.
 pub fn extract(
     source: Arc<dyn Source>,
     targets: &mut dyn Targets,
@@ -66,11 +66,11 @@ pub fn extract(
     )
 }
 
-/// As [`extract`], for an archive that comes through a pipe. It keeps as many of the archive's latest bytes in memory as the
-/// archive says it needs (its reach), at most half of the options' memory.
+/// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's latest bytes in memory as the
+/// archive states (its reach), at most half of the options' memory.
 ///
 /// # Errors
-/// As [`extract`]; `Limit` if the archive needs more of its past than may be kept.
+/// As [`extract`]; `Limit` if the reach is larger than what may be retained.
 pub fn extract_stream(
     stream: Box<dyn Read + Send>,
     targets: &mut dyn Targets,
@@ -88,7 +88,7 @@ pub fn extract_stream(
     )
 }
 
-/// Checks every frame, every block and every content hash of an archive, and writes nothing.
+/// Checks every frame, every block and every content hash of an archive without writing anything.
 ///
 /// # Errors
 /// As [`extract`].
@@ -105,7 +105,7 @@ pub fn verify(
     )
 }
 
-/// As [`verify`], for an archive that comes through a pipe.
+/// Like [`verify`], for an archive from a non-seekable stream.
 ///
 /// # Errors
 /// As [`extract_stream`].

@@ -8,9 +8,9 @@
 //!     Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress, verify,
 //! };
 //!
-//! // Something in which a long passage comes back.
+//! // Content in which a long passage repeats.
 //! let passage: Vec<u8> = (0..100_000_u64).flat_map(|i| (i * i * i).to_le_bytes()).collect();
-//! let content = [passage.as_slice(), b" and once more: ", passage.as_slice()].concat();
+//! let content = [passage.as_slice(), b" and again: ", passage.as_slice()].concat();
 //!
 //! let member = MemberInput {
 //!     name: "song".into(),
@@ -23,12 +23,12 @@
 //! let summary = compress(vec![member], &mut sink, &CompressOptions::default(), &Unwatched)?;
 //! assert!(summary.store_bytes < 900_000, "the passage is stored once");
 //!
-//! // Any range of it, without opening the rest.
+//! // Any range of it, without decoding the rest.
 //! let source = Arc::new(MemorySource::new(output.published().unwrap_or_default()));
 //! let archive = Archive::open(source.clone(), &ReadOptions::default())?;
 //! let mut range = [0; 10];
 //! archive.read_at(0, 800_000, &mut range)?;
-//! assert_eq!(&range, b" and once ");
+//! assert_eq!(&range, b" and again");
 //!
 //! // Every frame, every block, and the hash of the content.
 //! let checked = verify(source, &ReadOptions::default(), &Unwatched)?;
@@ -37,17 +37,19 @@
 //! ```
 //!
 //! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]; [`Archive`] reads any range, from many
-//! threads at once, and tells what an archive is made of. Bytes come from a [`storage::Source`] or any [`std::io::Read`] and go to a
-//! [`storage::Sink`]: files, pipes, memory, or your own. A [`Watch`] sees progress and can stop a run. An [`Error`] says what
-//! kind of failure it is and where.
-//! [`stages`] measures what each part of the work takes.
+//! threads at once, and describes what an archive consists of. Bytes come from a [`storage::Source`] or any [`std::io::Read`] and go to a
+//! [`storage::Sink`]: files, pipes, memory, or an implementation of the caller. A [`Watch`] receives progress and can cancel a run. An
+//! [`Error`] has a kind and a location. [`stages`] measures the stages of the work.
 //!
-//! A verb works on threads of its own. Called inside of [`pool::install`] it shares a [`pool`](pool::pool) with others, in whatever
-//! class; inside of [`pool::install_on`] another pool's threads, as rayon's; inside of [`pool::in_background`] it uses what processor time others leave, so a program can compress while it answers urgent
-//! reads.
+//! A verb starts threads of its own. Called inside [`pool::install`] it shares a [`pool::Pool`] with other work, in any scheduling class;
+//! inside [`pool::install_on`] it uses the threads of another pool, such as rayon's; inside [`pool::in_background`] it uses only the processor
+//! time that others leave, so that a program can compress while it answers urgent reads.
 //!
-//! The same input and options give the same bytes, whatever the number of threads. Memory stays within the options' budget for
-//! any size of input. The directory `examples` has a program for each of the above.
+//! The same input and options give the same bytes, for any number of threads. Memory remains within the options' budget for
+//! any size of input. The directory `examples` has a program for each of these uses.
+//!
+//! This crate depends on all crates of the bytes layer (`longmatch`, `codec`, `protect`, `format`, `tree`), on `storage` and on `pool`. Inside,
+//! `write` and `read` never import each other; `store` is below both.
 
 #![forbid(unsafe_code)]
 
