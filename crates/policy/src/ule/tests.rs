@@ -49,10 +49,10 @@ fn interactive_flows_come_first_and_preempt_others() {
     let policy = Ule::default();
     let mut view = FixedView::new(&policy, Topology::flat(2));
     view.now_ns = 10 * S;
-    let (mut hog, mut editor) = (flow(4 * S, 0), flow(S / 10, 4 * S));
-    policy.set_priority(&mut hog, &view);
+    let (mut busy, mut editor) = (flow(4 * S, 0), flow(S / 10, 4 * S));
+    policy.set_priority(&mut busy, &view);
     view.idle = CpuMask::EMPTY;
-    view.running = vec![policy.key(&hog, &view); 2];
+    view.running = vec![policy.key(&busy, &view); 2];
     assert_eq!(
         policy.wake(&mut editor, None, false, &view),
         Placement::Preempt(CpuId::FIRST)
@@ -67,7 +67,7 @@ fn interactive_flows_come_first_and_preempt_others() {
     ));
     view.running = vec![Key::new(Class::Normal, TenantId::default(), u64::MAX); 2];
     assert!(matches!(
-        policy.wake(&mut hog, None, false, &view),
+        policy.wake(&mut busy, None, false, &view),
         Placement::Queue(_)
     ));
 }
@@ -109,10 +109,10 @@ fn cpus_are_searched_by_load_and_cache() {
     assert_eq!(wake(&view, 5, 0), Placement::Idle(CpuId::new(5)));
     // Its sibling is busy: another core of the cache while the cache is warm, afterwards the least
     // loaded CPU.
-    let hog = Key::new(Class::Normal, TenantId::default(), 0);
+    let busy = Key::new(Class::Normal, TenantId::default(), 0);
     let make_busy = |view: &mut FixedView, cpu: usize| {
         view.idle.remove(CpuId::new(cpu));
-        view.running[cpu] = hog;
+        view.running[cpu] = busy;
     };
     make_busy(&mut view, 4);
     make_busy(&mut view, 5);
@@ -120,7 +120,7 @@ fn cpus_are_searched_by_load_and_cache() {
     assert_eq!(wake(&view, 5, S / 2), Placement::Idle(CpuId::new(0)));
     for cpu in 0..16 {
         make_busy(&mut view, cpu);
-        view.queues[cpu] = (hog, if cpu == 11 { 0 } else { 1 });
+        view.queues[cpu] = (busy, if cpu == 11 { 0 } else { 1 });
     }
     assert_eq!(wake(&view, 5, S / 2), Placement::Queue(StripeId::new(11)));
 }
