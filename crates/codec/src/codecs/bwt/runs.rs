@@ -118,20 +118,20 @@ impl RunModel {
         if self.repeat.code(coder, &contexts, REPEAT_STEPS, is_repeat) {
             return candidate;
         }
-        let mut position = NodeContext::root(history);
+        let mut node_context = NodeContext::root(history);
         let mut code = history.tree.code(symbol);
         // A tree of 256 leaves is at most 255 deep, so the loop ends.
         loop {
-            let decisions = &mut self.node_decisions[usize::from(position.node)];
-            let contexts = position.contexts(*decisions);
+            let decisions = &mut self.node_decisions[usize::from(node_context.node)];
+            let contexts = node_context.contexts(*decisions);
             let bit = self
                 .symbol
                 .code(coder, &contexts, SYMBOL_STEPS, code >> 31 != 0);
             *decisions = *decisions << 1 | u8::from(bit);
             code <<= 1;
-            match history.tree.step(position.node, bit) {
+            match history.tree.step(node_context.node, bit) {
                 Ok(symbol) => return symbol,
-                Err(node) => position.descend(node, bit),
+                Err(node) => node_context.descend(node, bit),
             }
         }
     }
