@@ -92,6 +92,8 @@ impl Failure {
             Failure::Storage(error) if error.kind() == io::ErrorKind::InvalidData => Exit::Damaged,
             Failure::Usage { .. } => Exit::Usage,
             Failure::Refused { .. } | Failure::NotAnArchive { .. } => Exit::Damaged,
+            // The sink refuses the content: a path that leaves the root, a malformed tar stream.
+            Failure::Storage(error) if error.kind() == io::ErrorKind::InvalidData => Exit::Damaged,
             Failure::Io { .. } | Failure::Storage(_) | Failure::Exists { .. } => Exit::Io,
         }
     }

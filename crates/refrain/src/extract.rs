@@ -1,6 +1,6 @@
 //! The verbs extract and verify: every byte of an archive is read and checked.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use refrain_format::{MemberEnd, MemberStart as FormatStart};
@@ -8,7 +8,7 @@ use refrain_storage::{Sink, Source};
 
 use crate::archive_info::{Member, MemberStart, member, member_start};
 use crate::dialect::reader_of_feed;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
@@ -160,6 +160,15 @@ impl ContentVisitor for Verification {
     }
 }
 
+/// The error of a sink. `InvalidData` means that the sink refuses the content itself, as a
+/// directory's sink refuses a path that leaves its root.
+fn sink_error(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Error::new(ErrorKind::Damaged, error),
+        _ => Error::from(error),
+    }
+}
+
 struct Extraction<'a> {
     targets: &'a mut dyn Targets,
     sink: Option<Box<dyn Sink>>,
@@ -173,14 +182,14 @@ impl ContentVisitor for Extraction<'_> {
 
     fn content(&mut self, bytes: &[u8]) -> Result<()> {
         match &mut self.sink {
-            Some(sink) => Ok(sink.write_all(bytes)?),
+            Some(sink) => sink.write_all(bytes).map_err(sink_error),
             None => Ok(()),
         }
     }
 
     fn zeros(&mut self, length_bytes: u64) -> Result<()> {
         match &mut self.sink {
-            Some(sink) => Ok(sink.write_zeros(length_bytes)?),
+            Some(sink) => sink.write_zeros(length_bytes).map_err(sink_error),
             None => Ok(()),
         }
     }

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::*;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{
-    CompressOptions, Content, ErrorKind, Member, MemberStart, Result, Targets, Unwatched,
+    CompressOptions, Content, EntryKind, ErrorKind, Member, MemberStart, Result, Targets,
+    Timestamp, TreeSink, Unwatched, extract,
 };
 use refrain_storage::faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 use refrain_testkit::data;
@@ -322,5 +323,53 @@ fn a_source_that_shrinks_or_grows_gives_what_was_read_and_a_notice() {
         assert_reads(&archive, &expected, &what);
         let told = notices.iter().any(|notice| notice.contains("size changed"));
         assert!(told, "{what}: {notices:?}");
+    }
+}
+
+struct TreeTarget(std::path::PathBuf);
+
+impl Targets for TreeTarget {
+    fn open(&mut self, _member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
+        Ok(Some(Box::new(TreeSink::create(&self.0, false)?)))
+    }
+
+    fn close(&mut self, _: &Member, _: Option<Box<dyn Sink>>) -> refrain::Result<()> {
+        Ok(())
+    }
+}
+
+/// A tar stream with one empty file, without its end mark.
+fn tar_of(path: &[u8]) -> Vec<u8> {
+    let header = refrain_tree::TarHeader {
+        path: path.to_vec(),
+        kind: EntryKind::File,
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+        size_bytes: 0,
+        modified: Timestamp::default(),
+        link: Vec::new(),
+        device: (0, 0),
+    };
+    header.encode()
+}
+
+#[test]
+fn a_path_that_leaves_the_root_is_damaged_input() {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, is_refused) in [
+        (&b"inside"[..], false),
+        (b"../evil", true),
+        (b"/evil", true),
+    ] {
+        let (result, archive) =
+            compressed(Content::Source(source(&tar_of(path))), FaultPlan::new(1));
+        result.unwrap();
+        let mut target = TreeTarget(directory.path().join("root"));
+        let archive = source(&archive.unwrap());
+        let result = extract(archive, &mut target, &read_options(1), &Unwatched);
+        let kind = result.err().map(|error| error.kind);
+        assert_eq!(kind, is_refused.then_some(ErrorKind::Damaged), "{path:?}");
+        assert!(!directory.path().join("evil").exists());
     }
 }
