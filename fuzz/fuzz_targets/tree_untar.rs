@@ -1,7 +1,7 @@
-//! Parses any bytes as the tar stream of a tree member, in any parts.
+//! Any bytes parsed as the tar stream of a directory member, in pieces of any length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_tree::property::cuts_do_not_matter;
+use refrain_tree::property::piece_length_does_not_matter;
 
-fuzz_target!(|input: (u16, &[u8])| cuts_do_not_matter(input.1, usize::from(input.0)));
+fuzz_target!(|input: (u16, &[u8])| piece_length_does_not_matter(input.1, usize::from(input.0)));

@@ -1,7 +1,8 @@
-//! A directory's tar stream, read a second time at any place: what the match stage looks up in content that went by.
+//! Reads any range of a directory's tar stream a second time, for the match stage.
 //!
-//! While the stream is read, a log keeps where each entry stood, its header and its path. Data comes from the files themselves, which may
-//! have changed since: who reads again must compare, as the match stage does with a checksum for each page.
+//! While the stream is read, a log records the offset, the header and the path of each entry. Data
+//! is read from the files again. They may have changed meanwhile, so the caller must compare, as
+//! the match stage does with a checksum for each page.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,23 +20,23 @@ use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes}
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::PAGE_BYTES;
 
-/// Records to begin with.
+/// The initial capacity for records.
 const RECORDS_MIN: usize = 1024;
 
-/// Where an entry stands, in the stream and in the log.
+/// The location of an entry in the stream and in the log.
 #[derive(Debug, Clone, Copy)]
-struct Record {
-    /// Of its header, in the stream.
+struct EntryRecord {
+    /// The offset of its header in the stream.
     start: u64,
-    /// Of its header, in the log's text; its path follows.
+    /// The offset of its header in the log's text; the path follows.
     log_start: u64,
-    /// Of its data.
+    /// The number of bytes of its data.
     size_bytes: u64,
     header_bytes: u32,
     path_bytes: u32,
 }
 
-/// Memory that all logs of a run share, in bytes.
+/// The memory limit of all logs of a run, in bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct LogMemory {
     left: Arc<Lock<u64>>,
@@ -48,8 +49,8 @@ impl LogMemory {
         }
     }
 
-    /// Whether there was so much left.
-    fn take(&self, bytes: u64) -> bool {
+    /// Reserves `bytes`; returns whether they were available.
+    fn reserve(&self, bytes: u64) -> bool {
         let mut left = self.left.lock();
         let rest = left.checked_sub(bytes);
         *left = rest.unwrap_or(*left);
@@ -57,19 +58,20 @@ impl LogMemory {
     }
 }
 
-/// What is known of the entries that went by, in the order of the stream.
+/// The entries of the stream so far, in order.
 ///
-/// Headers and paths are one text, packed page by page: the 167,509 entries of two kernel trees take 9.3 MB, records included, 55 bytes each.
+/// Headers and paths form one text, which is compressed page by page: the 167,509 entries of two
+/// kernel trees take 9.3 MB including the records, 55 bytes each.
 pub(crate) struct Log {
-    records: Vec<Record>,
+    records: Vec<EntryRecord>,
     packed: Vec<CompressedCopy>,
-    /// The text's end, less than a page.
-    open: Vec<u8>,
-    /// The page that was read last, and its number.
-    opened: Option<(usize, Vec<u8>)>,
+    /// The end of the text, shorter than a page and not compressed.
+    last_page: Vec<u8>,
+    /// The number and the bytes of the page that was decompressed last.
+    decompressed: Option<(usize, Vec<u8>)>,
     workspace: Workspace,
     memory: LogMemory,
-    /// Where the stream went on without the log, for it was full.
+    /// The offset from which on the log has no entries, because its memory was exhausted.
     end: Option<u64>,
 }
 
@@ -82,8 +84,8 @@ impl fmt::Debug for Log {
     }
 }
 
-/// What the stream holds at some place.
-enum Piece {
+/// The part of the stream at an offset.
+enum StreamPart {
     Header(Vec<u8>),
     Data { path: PathBuf, offset_in_file: u64 },
     Padding,
@@ -94,8 +96,8 @@ impl Log {
         Log {
             records: Vec::new(),
             packed: Vec::new(),
-            open: Vec::new(),
-            opened: None,
+            last_page: Vec::new(),
+            decompressed: None,
             workspace: Workspace::new(),
             memory,
             end: None,
@@ -109,41 +111,43 @@ impl Log {
         }
     }
 
-    /// `None` when there is no more memory for it.
+    /// Returns `None` if no memory is left for it.
     fn try_add(&mut self, added: &StreamedHeader<'_>) -> Option<()> {
         if self.records.len() == self.records.capacity() {
             self.grow()?;
         }
         let (header, path) = (added.header, added.path.as_os_str().as_bytes());
-        self.records.push(Record {
+        self.records.push(EntryRecord {
             start: added.offset,
-            log_start: (self.packed.len() * PAGE_BYTES + self.open.len()) as u64,
+            log_start: (self.packed.len() * PAGE_BYTES + self.last_page.len()) as u64,
             size_bytes: added.size_bytes,
             header_bytes: u32::try_from(header.len()).ok()?,
             path_bytes: u32::try_from(path.len()).ok()?,
         });
-        self.open.extend_from_slice(header);
-        self.open.extend_from_slice(path);
-        while self.open.len() >= PAGE_BYTES {
-            let page = CompressedCopy::new(&mut self.workspace, &self.open[..PAGE_BYTES]).ok()?;
-            // The list of pages may have room for twice as many.
+        self.last_page.extend_from_slice(header);
+        self.last_page.extend_from_slice(path);
+        while self.last_page.len() >= PAGE_BYTES {
+            let page =
+                CompressedCopy::new(&mut self.workspace, &self.last_page[..PAGE_BYTES]).ok()?;
+            // The capacity of the list of pages may be twice its length.
             let bytes = page.memory_bytes() + 2 * size_of::<CompressedCopy>() as u64;
-            self.memory.take(bytes).then_some(())?;
+            self.memory.reserve(bytes).then_some(())?;
             self.packed.push(page);
-            self.open.drain(..PAGE_BYTES);
+            self.last_page.drain(..PAGE_BYTES);
         }
         Some(())
     }
 
-    /// Makes room for half as many records again; those that are there are in memory twice for a moment.
+    /// Grows the capacity for records by half. The existing records are in memory twice for a
+    /// moment.
     fn grow(&mut self) -> Option<()> {
         let more = (self.records.len() / 2).max(RECORDS_MIN);
-        let bytes = (more * size_of::<Record>()) as u64;
-        self.memory.take(bytes).then_some(())?;
+        let bytes = (more * size_of::<EntryRecord>()) as u64;
+        self.memory.reserve(bytes).then_some(())?;
         self.records.try_reserve_exact(more).ok()
     }
 
-    /// The text from `start` on.
+    /// Reads the text from `start`.
     fn text(&mut self, start: u64, length_bytes: u32) -> Option<Vec<u8>> {
         let mut text = Vec::with_capacity(length_bytes as usize);
         while text.len() < length_bytes as usize {
@@ -160,23 +164,24 @@ impl Log {
 
     fn page(&mut self, number: usize) -> Option<&[u8]> {
         let Some(packed) = self.packed.get(number) else {
-            return (number == self.packed.len()).then_some(&self.open[..]);
+            return (number == self.packed.len()).then_some(&self.last_page[..]);
         };
         if self
-            .opened
+            .decompressed
             .as_ref()
-            .is_none_or(|(opened, _)| *opened != number)
+            .is_none_or(|(decompressed, _)| *decompressed != number)
         {
-            let (_, mut page) = self.opened.take().unwrap_or_default();
+            let (_, mut page) = self.decompressed.take().unwrap_or_default();
             page.resize(PAGE_BYTES, 0);
             packed.read(&mut self.workspace, 0, &mut page)?;
-            self.opened = Some((number, page));
+            self.decompressed = Some((number, page));
         }
-        self.opened.as_ref().map(|(_, page)| &page[..])
+        self.decompressed.as_ref().map(|(_, page)| &page[..])
     }
 
-    /// What is at `offset` of the stream, and for how many bytes. `None` if the log does not know.
-    fn piece_at(&mut self, offset: u64) -> Option<(Piece, u64)> {
+    /// The part of the stream at `offset`, and the number of bytes up to its end. `None` beyond the
+    /// log.
+    fn part_at(&mut self, offset: u64) -> Option<(StreamPart, u64)> {
         if self.end.is_some_and(|end| offset >= end) {
             return None;
         }
@@ -189,7 +194,7 @@ impl Log {
         if inside < header_bytes {
             let rest = header_bytes - inside;
             let header = self.text(record.log_start + inside, rest as u32)?;
-            return Some((Piece::Header(header), rest));
+            return Some((StreamPart::Header(header), rest));
         }
         let offset_in_file = inside - header_bytes;
         if offset_in_file < record.size_bytes {
@@ -197,7 +202,7 @@ impl Log {
             let path = PathBuf::from(OsStr::from_bytes(&path));
             let rest = record.size_bytes - offset_in_file;
             return Some((
-                Piece::Data {
+                StreamPart::Data {
                     path,
                     offset_in_file,
                 },
@@ -206,11 +211,11 @@ impl Log {
         }
         let padded_bytes = record.size_bytes + padding_bytes(record.size_bytes);
         let rest = padded_bytes.checked_sub(offset_in_file)?;
-        (rest > 0).then_some((Piece::Padding, rest))
+        (rest > 0).then_some((StreamPart::Padding, rest))
     }
 }
 
-/// What went by of a directory's stream.
+/// The part of a directory's stream that has been read.
 pub(crate) struct TreeSource {
     root: PathBuf,
     log: Arc<Lock<Log>>,
@@ -228,17 +233,17 @@ impl TreeSource {
         }
     }
 
-    fn fill(&self, piece: Piece, buffer: &mut [u8]) -> io::Result<()> {
-        match piece {
-            Piece::Padding => buffer.fill(0),
-            Piece::Header(bytes) => buffer.copy_from_slice(&bytes[..buffer.len()]),
-            Piece::Data {
+    fn read_part(&self, part: StreamPart, buffer: &mut [u8]) -> io::Result<()> {
+        match part {
+            StreamPart::Padding => buffer.fill(0),
+            StreamPart::Header(bytes) => buffer.copy_from_slice(&bytes[..buffer.len()]),
+            StreamPart::Data {
                 path,
                 offset_in_file,
             } => {
                 let file = open_regular_file(&self.root.join(path))?;
                 let read = read_full(offset_in_file, buffer, |at, part| file.read_at(part, at))?;
-                // As in the stream, where a file that ended early was filled up.
+                // The stream pads a file that ends early with zeros as well.
                 buffer[read..].fill(0);
             }
         }
@@ -247,7 +252,7 @@ impl TreeSource {
 }
 
 impl Source for TreeSource {
-    /// As far as it is known.
+    /// The size of the stream so far.
     fn size_bytes(&self) -> io::Result<u64> {
         let log = self.log.lock();
         let Some(last) = log.records.last() else {
@@ -260,19 +265,19 @@ impl Source for TreeSource {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            let found = self.log.lock().piece_at(offset + done as u64);
-            let Some((piece, length_bytes)) = found else {
+            let found = self.log.lock().part_at(offset + done as u64);
+            let Some((part, length_bytes)) = found else {
                 break;
             };
             let rest = buffer.len() - done;
             let count = usize::try_from(length_bytes).unwrap_or(rest).min(rest);
-            self.fill(piece, &mut buffer[done..done + count])?;
+            self.read_part(part, &mut buffer[done..done + count])?;
             done += count;
         }
         Ok(done)
     }
 
-    fn is_kept(&self, offset: u64) -> bool {
+    fn can_reread(&self, offset: u64) -> bool {
         self.log.lock().end.is_none_or(|end| offset < end)
     }
 }
@@ -286,7 +291,7 @@ mod tests {
     use std::path::Path;
 
     /// A root with files whose headers and paths fill several pages of the log.
-    fn planted() -> tempfile::TempDir {
+    fn create_tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for directory in 0..20 {
             let directory = root.path().join(format!("{directory}{}", "d".repeat(90)));
@@ -323,8 +328,8 @@ mod tests {
     }
 
     #[test]
-    fn any_range_of_what_went_by_is_read_again() {
-        let root = planted();
+    fn any_range_is_read_again() {
+        let root = create_tree();
         let (stream, source) = streamed(root.path(), 1 << 20);
         let entries = entries(&stream);
         assert_eq!(source.size_bytes().unwrap(), entries.len() as u64);
@@ -343,20 +348,20 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_says_how_far_it_goes() {
-        let root = planted();
+    fn a_full_log_reports_its_end() {
+        let root = create_tree();
         let (stream, source) = streamed(root.path(), 36_000);
         let entries = entries(&stream);
         let end = source.log.lock().end.expect("full") as usize;
         assert!(end > 10_000 && end < entries.len());
         assert!(read(&source, 0, entries.len()) == entries[..end]);
-        assert!(source.is_kept(end as u64 - 1) && !source.is_kept(end as u64));
+        assert!(source.can_reread(end as u64 - 1) && !source.can_reread(end as u64));
         let (_, none) = streamed(root.path(), 0);
-        assert!(!none.is_kept(0) && read(&none, 0, 1).is_empty());
+        assert!(!none.can_reread(0) && read(&none, 0, 1).is_empty());
     }
 
     #[test]
-    fn files_that_changed_are_read_as_they_are() {
+    fn changed_files_are_read_with_their_present_content() {
         let root = tempfile::tempdir().unwrap();
         let (short, gone) = (root.path().join("a"), root.path().join("b"));
         fs::write(&short, [7; 700]).unwrap();

@@ -1,4 +1,4 @@
-//! Appends to a regular file, gathers small writes, leaves holes, and can be read meanwhile.
+//! Appends to a regular file: buffers small writes, leaves holes, and can be read meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -12,78 +12,78 @@ use crate::failure::{at, refuse};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, in_zero_pieces, read_full, slice_at, write_full};
 
-/// Small writes gather up to the next multiple of this, so that the file system sees whole,
-/// aligned pages however the frames fall.
-const GATHER_BYTES: usize = 128 << 10;
+/// Small writes are buffered up to the next multiple of this, so that the file system receives
+/// whole, aligned pages wherever frames end.
+const BUFFER_BYTES: usize = 128 << 10;
 
-/// The piece that becomes a hole when it is all zero: the block of common file systems. Smaller
-/// ones cannot be holes anyway.
+/// An aligned range of this length becomes a hole if it is all zero: the block of common file
+/// systems. Shorter ranges cannot be holes.
 const HOLE_BYTES: usize = 4 << 10;
 
-const _: () = assert!(GATHER_BYTES.is_multiple_of(HOLE_BYTES));
+const _: () = assert!(BUFFER_BYTES.is_multiple_of(HOLE_BYTES));
 
-/// What was written last and is not yet in the file.
+/// The last bytes, which are buffered and not yet in the file.
 #[derive(Debug, Default)]
 struct Tail {
-    /// Where in the file it belongs: the file holds everything before.
+    /// The offset of the bytes in the file, which holds everything before it.
     offset: u64,
     bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct AppendedFile {
     file: File,
     path: PathBuf,
     tail: Lock<Tail>,
 }
 
-/// The writing end. Positioned writes only: the file's own offset is never used.
+/// The writer. It uses positioned writes only, never the file's own offset.
 #[derive(Debug)]
 pub(crate) struct Appender {
-    shared: Arc<Shared>,
-    /// Whether zeros among the written bytes become holes too.
+    appended: Arc<AppendedFile>,
+    /// Whether zeros in the written bytes become holes too.
     sparse: bool,
 }
 
 impl Appender {
-    /// Appends to `file`, which is empty; errors call it `path`.
+    /// Appends to `file`, which is empty. Errors name it `path`.
     pub(crate) fn new(file: File, path: PathBuf, sparse: bool) -> Self {
-        let shared = Shared {
+        let appended = AppendedFile {
             file,
             path,
             tail: Lock::default(),
         };
         Appender {
-            shared: Arc::new(shared),
+            appended: Arc::new(appended),
             sparse,
         }
     }
 
     pub(crate) fn file(&self) -> &File {
-        &self.shared.file
+        &self.appended.file
     }
 
     pub(crate) fn view(&self) -> Arc<dyn Source> {
-        Arc::new(View {
-            shared: Arc::clone(&self.shared),
+        Arc::new(AppendedView {
+            appended: Arc::clone(&self.appended),
         })
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut tail = self.shared.tail.lock();
+        let mut tail = self.appended.tail.lock();
         self.check_end(&tail, bytes.len() as u64)?;
-        let (head, rest) = bytes.split_at(room(&tail).min(bytes.len()));
+        let (head, rest) = bytes.split_at(buffer_space(&tail).min(bytes.len()));
         tail.bytes.extend_from_slice(head);
-        if room(&tail) > 0 {
+        if buffer_space(&tail) > 0 {
             return Ok(());
         }
         self.flush_tail(&mut tail)?;
         let offset = tail.offset;
-        // Readers of what is already there need not wait for the long write.
+        // Without the lock, readers of earlier bytes do not wait for the long write.
         drop(tail);
-        let (aligned, rest) = rest.split_at(rest.len() - rest.len() % GATHER_BYTES);
+        let (aligned, rest) = rest.split_at(rest.len() - rest.len() % BUFFER_BYTES);
         self.write_data(offset, aligned)?;
-        let mut tail = self.shared.tail.lock();
+        let mut tail = self.appended.tail.lock();
         tail.offset += aligned.len() as u64;
         tail.bytes.extend_from_slice(rest);
         Ok(())
@@ -93,20 +93,20 @@ impl Appender {
         if length_bytes < HOLE_BYTES as u64 {
             return in_zero_pieces(length_bytes, |piece| self.write_all(piece));
         }
-        let mut tail = self.shared.tail.lock();
+        let mut tail = self.appended.tail.lock();
         self.check_end(&tail, length_bytes)?;
         self.flush_tail(&mut tail)?;
         tail.offset += length_bytes;
         Ok(())
     }
 
-    /// Puts everything into the file and sets its final size. Returns that size in bytes.
+    /// Writes all buffered bytes and sets the final size, which it returns in bytes.
     pub(crate) fn finish(&mut self) -> io::Result<u64> {
-        let mut tail = self.shared.tail.lock();
+        let mut tail = self.appended.tail.lock();
         self.flush_tail(&mut tail)?;
-        // A hole at the end is only a size.
-        let resized = self.shared.file.set_len(tail.offset);
-        resized.map_err(at("set the size of", &self.shared.path))?;
+        // A hole at the end exists only through the size.
+        let resized = self.appended.file.set_len(tail.offset);
+        resized.map_err(at("set the size of", &self.appended.path))?;
         Ok(tail.offset)
     }
 
@@ -114,7 +114,7 @@ impl Appender {
         let end = tail.end().checked_add(added_bytes);
         if end.is_none_or(|end| end > OFFSET_MAX) {
             let kind = io::ErrorKind::FileTooLarge;
-            return Err(refuse("write", &self.shared.path, kind, "too large"));
+            return Err(refuse("write", &self.appended.path, kind, "too large"));
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Writes `bytes` at `offset`, without the pieces that can be holes.
+    /// Writes `bytes` at `offset` except for the ranges that become holes.
     fn write_data(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if !self.sparse {
             return self.write_at(offset, bytes);
@@ -143,11 +143,11 @@ impl Appender {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut at_offset = offset;
         let written = write_full(bytes, |left| {
-            let count = self.shared.file.write_at(left, at_offset)?;
+            let count = self.appended.file.write_at(left, at_offset)?;
             at_offset += count as u64;
             Ok(count)
         });
-        written.map_err(at("write", &self.shared.path))
+        written.map_err(at("write", &self.appended.path))
     }
 }
 
@@ -157,15 +157,15 @@ impl Tail {
     }
 }
 
-/// Bytes that can be gathered before the end reaches the next multiple of [`GATHER_BYTES`].
-fn room(tail: &Tail) -> usize {
-    // The remainder is below GATHER_BYTES, so it fits.
-    let used_before = (tail.offset % GATHER_BYTES as u64) as usize;
-    GATHER_BYTES - used_before.min(GATHER_BYTES) - tail.bytes.len()
+/// The number of bytes that can be buffered before the next multiple of [`BUFFER_BYTES`].
+fn buffer_space(tail: &Tail) -> usize {
+    // The remainder is below BUFFER_BYTES, so it fits.
+    let used_before = (tail.offset % BUFFER_BYTES as u64) as usize;
+    BUFFER_BYTES - used_before.min(BUFFER_BYTES) - tail.bytes.len()
 }
 
-/// The ranges of `bytes` (which go to `offset` in the file) that have to be written: all but whole
-/// aligned pieces of [`HOLE_BYTES`] zeros.
+/// The ranges of `bytes`, which belong at `offset` in the file, that must be written: all except
+/// whole aligned blocks of [`HOLE_BYTES`] zeros.
 fn data_ranges(offset: u64, bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     let mut start = 0;
@@ -185,39 +185,41 @@ fn data_ranges(offset: u64, bytes: &[u8]) -> Vec<(usize, usize)> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Almost all data fails here at once; the fold over the rest has no branches, so that the
-    // compiler makes it wide.
+    // The first byte decides for most data. The fold has no branches, so that the compiler
+    // vectorizes it.
     bytes.first() == Some(&0) && bytes.iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// Reads what was appended, in the file or still gathered.
+/// Reads the appended bytes, from the file or from the buffer.
 #[derive(Debug)]
-struct View {
-    shared: Arc<Shared>,
+struct AppendedView {
+    appended: Arc<AppendedFile>,
 }
 
-impl Source for View {
+impl Source for AppendedView {
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.shared.tail.lock().end())
+        Ok(self.appended.tail.lock().end())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let (in_file, in_tail) = self.copy_tail(offset, buffer);
-        let shared = &self.shared;
+        let appended = &self.appended;
         let file_part = &mut buffer[..in_file];
-        let read = read_full(offset, file_part, |at, part| shared.file.read_at(part, at));
-        let read = read.map_err(at("read back", &shared.path))?;
-        // The file is shorter than what was appended while a hole is at its end.
+        let read = read_full(offset, file_part, |at, part| {
+            appended.file.read_at(part, at)
+        });
+        let read = read.map_err(at("read back", &appended.path))?;
+        // While a hole is at its end, the file is shorter than the appended bytes.
         file_part[read..].fill(0);
         Ok(in_file + in_tail)
     }
 }
 
-impl View {
-    /// Copies the part of `offset..` that is still gathered to its place in `buffer`. Returns how
-    /// many bytes before it come from the file, and how many were copied.
+impl AppendedView {
+    /// Copies the part of the range from `offset` that is still buffered into `buffer`. Returns the
+    /// number of bytes before it, which are in the file, and the number of bytes copied.
     fn copy_tail(&self, offset: u64, buffer: &mut [u8]) -> (usize, usize) {
-        let tail = self.shared.tail.lock();
+        let tail = self.appended.tail.lock();
         let before_tail = tail.offset.saturating_sub(offset);
         let in_file = usize::try_from(before_tail).map_or(buffer.len(), |n| n.min(buffer.len()));
         let offset_in_tail = offset.saturating_sub(tail.offset);

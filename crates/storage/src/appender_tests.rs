@@ -68,7 +68,7 @@ fn appended_equals_model(seed: u64, sparse: bool) {
 }
 
 #[test]
-fn equals_its_naive_twin() {
+fn matches_a_vector_of_bytes() {
     for seed in 0..20 {
         appended_equals_model(seed, false);
         appended_equals_model(seed, true);
@@ -87,7 +87,7 @@ fn allocated_bytes(sparse: bool, write_zeros: impl Fn(&mut Appender)) -> u64 {
 }
 
 #[test]
-fn holes_take_no_room() {
+fn holes_use_no_disk_space() {
     let as_bytes = |appender: &mut Appender| appender.write_all(&vec![0; 8 << 20]).unwrap();
     let as_zeros = |appender: &mut Appender| appender.write_zeros(8 << 20).unwrap();
     let dense = allocated_bytes(false, as_bytes);
@@ -120,7 +120,7 @@ fn a_hole_at_the_end_counts_and_reads_as_zeros() {
 }
 
 #[test]
-fn beyond_the_largest_offset_is_an_error() {
+fn a_write_beyond_the_largest_offset_is_an_error() {
     let mut appender = Appender::new(tempfile::tempfile().unwrap(), "test".into(), true);
     appender.write_all(b"x").unwrap();
     for length in [u64::MAX, OFFSET_MAX] {

@@ -1,11 +1,11 @@
-//! A file that appears whole or not at all.
+//! A file that appears complete or not at all.
 //!
-//! On Linux the bytes go to a file without a name (`O_TMPFILE`), which gets its name when it is
-//! whole (`linkat`): nothing is left behind even by `SIGKILL` or a power cut. Where that is not to
-//! be had, they go to a hidden name in the same directory, which is renamed.
+//! On Linux the bytes are written to a file without a name (`O_TMPFILE`), which `linkat` names when
+//! it is complete: nothing remains even after `SIGKILL` or a power cut. Where this is not
+//! available, they are written to a hidden name in the same directory, which is renamed.
 //!
-//! A rename over an existing file is atomic. Replacing by way of an unnamed file needs a hidden
-//! name too, but only for an instant and for a file that is already whole.
+//! A rename over an existing file is atomic. Replacing a file by an unnamed one needs a hidden name
+//! too, but only for a moment and for a file that is already complete.
 
 use std::ffi::OsString;
 use std::fs::{File, FileTimes};
@@ -26,72 +26,75 @@ use crate::leftovers::Leftover;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// What to do when the output already exists.
+/// The behaviour when the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
-    /// Fail with [`io::ErrorKind::AlreadyExists`]: at once when it is there, else at publishing.
+    /// Fail with [`io::ErrorKind::AlreadyExists`]: at creation if it exists then, else at
+    /// publishing.
     #[default]
     Refuse,
-    /// Put the new file in its place, in one step, when it is whole.
+    /// Replace it atomically when the new file is complete.
     Replace,
 }
 
-/// Whether publishing waits for the disk.
+/// Whether publishing calls `fsync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// File and directory are synced: after [`Sink::publish`] the output survives a power cut. The
-    /// default, because the next step is often to remove what the output was made from.
+    /// default, because callers often remove the input next.
     #[default]
     Synced,
-    /// The operating system writes when it likes; a power cut may leave an empty or partial file
-    /// under the final name. For scratch output and measurements.
+    /// The operating system writes later; a power cut may leave an empty or partial file under the
+    /// final name. For temporary output and measurements.
     Unsynced,
 }
 
-/// Where the bytes are until they are published.
+/// The location of the bytes until they are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Temporary {
-    /// A file without a name where the system has such files, else as [`Temporary::Hidden`].
+    /// A file without a name where the system supports it, else as [`Temporary::Hidden`].
     #[default]
     Unnamed,
     /// A hidden name in the same directory.
     Hidden,
 }
 
-/// How an output file is made. `default()`: refuse to overwrite, synced, dense, the usual mode.
+/// Options for an output file. The default refuses to overwrite, syncs, writes zeros of `write_all`
+/// as data and sets the usual mode.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// What to do when the output already exists.
+    /// The behaviour when the output already exists.
     pub overwrite: Overwrite,
-    /// Whether publishing waits for the disk.
+    /// Whether publishing calls `fsync`.
     pub durability: Durability,
-    /// Where the bytes are until then.
+    /// The location of the bytes until then.
     pub temporary: Temporary,
-    /// Leave holes for whole aligned blocks of zeros in [`Sink::write_all`] too. Those of
-    /// [`Sink::write_zeros`] are holes in any case.
+    /// Whether whole aligned blocks of zeros in [`Sink::write_all`] become holes. Those of
+    /// [`Sink::write_zeros`] always do.
     pub sparse: bool,
-    /// Permission bits (`0o777`; others are ignored, set-user-id must not travel by itself). None:
-    /// those of the file that is replaced, else what the process's mask leaves of `0o666`.
+    /// Permission bits (`0o777`). Other bits are ignored: set-user-id must not be copied without
+    /// the owner. `None`: those of the file that is replaced, else `0o666` without the process's
+    /// umask.
     pub mode: Option<u32>,
-    /// The time of last change to be set. None: now.
+    /// The modification time to set. `None`: the present time.
     pub modified: Option<SystemTime>,
 }
 
 const PERMISSION_BITS: u32 = 0o777;
 
-/// A regular file that appears under its name, whole, at [`Sink::publish`].
+/// A regular file that appears under its name, complete, at [`Sink::publish`].
 ///
-/// With [`Overwrite::Replace`] symbolic links are written through: the file they point at is made or replaced, the link stays. Else a
-/// link is in the way, also one that points at nothing.
-/// Other hard links to a file that is replaced keep the old content. After a failed operation all
-/// further ones fail. Dropping it unpublished leaves no trace.
+/// With [`Overwrite::Replace`] symbolic links are followed: their target is created or replaced,
+/// the link remains. With [`Overwrite::Refuse`] a link counts as an existing file, even if its
+/// target does not exist. Other hard links to a replaced file retain the old content. After a
+/// failed operation all further ones fail. Dropping an unpublished file removes everything.
 #[derive(Debug)]
 pub struct AtomicFile {
     appender: Appender,
     directory: Directory,
     name: OsString,
     path: PathBuf,
-    /// The name the file has until it is published; `None` while it has no name.
+    /// The name of the file until it is published; `None` while it has no name.
     hidden: Option<OsString>,
     leftover: Option<Leftover>,
     options: OutputOptions,
@@ -100,12 +103,12 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file that will be `path`.
+    /// Creates a file that is published as `path`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when there is such a file and it is not to be replaced;
-    /// [`io::ErrorKind::InvalidInput`] when `path` is something else than a regular file (see
-    /// [`create_output`](crate::create_output)); and whatever the system says.
+    /// [`io::ErrorKind::AlreadyExists`] if the file exists and is not to be replaced;
+    /// [`io::ErrorKind::InvalidInput`] if `path` is not a regular file (see
+    /// [`create_output`](crate::create_output)); and the errors of the system.
     pub fn create(path: impl AsRef<Path>, options: &OutputOptions) -> io::Result<Self> {
         let path = path.as_ref();
         Self::begin(path, options).map_err(at("create", path))
@@ -113,12 +116,12 @@ impl AtomicFile {
 
     fn begin(path: &Path, options: &OutputOptions) -> io::Result<Self> {
         let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        // Whoever may write here could have put the link in the way of a name that looks free.
+        // Another user of the directory may have created the link to redirect the output.
         if options.overwrite == Overwrite::Refuse && path.is_symlink() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let place = resolve(path)?;
-        let existing = match std::fs::symlink_metadata(place.directory.join(&place.name)) {
+        let target = resolve(path)?;
+        let existing = match std::fs::symlink_metadata(target.directory.join(&target.name)) {
             Ok(existing) if existing.is_dir() => {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
@@ -127,21 +130,21 @@ impl AtomicFile {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             Ok(existing) => Some(existing.permissions().mode()),
-            Err(_) => None, // not there, or the next step says what is wrong
+            Err(_) => None, // it does not exist, or the next step reports the error
         };
         let mode = options.mode.or(existing).map(permissions);
-        // Until the mode is set nobody else may look.
+        // Until the mode is set, other users have no access.
         let first_mode = mode.map_or(permissions(0o666), |_| permissions(0o600));
-        let directory = Directory::open(&place.directory)?;
-        let (file, hidden) = create_temporary(&directory, &place.name, first_mode, options)?;
+        let directory = Directory::open(&target.directory)?;
+        let (file, hidden) = create_temporary(&directory, &target.name, first_mode, options)?;
         Ok(AtomicFile {
             appender: Appender::new(file, path.to_owned(), options.sparse),
             directory,
-            name: place.name,
+            name: target.name,
             path: path.to_owned(),
             leftover: hidden
                 .as_ref()
-                .map(|hidden| Leftover::note(&place.directory.join(hidden))),
+                .map(|hidden| Leftover::note(&target.directory.join(hidden))),
             hidden,
             options: options.clone(),
             mode,
@@ -149,23 +152,23 @@ impl AtomicFile {
         })
     }
 
-    /// Sets the permission bits that the file will have, in place of those given at creation. For
-    /// what nobody else may see, give them at creation: they guard the bytes from the first on.
+    /// Replaces the permission bits given at creation. Confidential files need them at creation,
+    /// where they protect the first byte already.
     pub fn set_mode(&mut self, mode: u32) {
         self.mode = Some(permissions(mode));
     }
 
-    /// Sets the time of the last modification that the published file has.
+    /// Sets the modification time of the published file.
     pub fn set_modified(&mut self, modified: SystemTime) {
         self.options.modified = Some(modified);
     }
 
-    /// Whether the bytes are in a file without a name now.
+    /// Whether the file has no name at present.
     pub fn is_unnamed(&self) -> bool {
         self.hidden.is_none()
     }
 
-    fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+    fn unless_failed<T>(&mut self, step: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         self.failure.check()?;
         let result = step(self);
         self.failure.note(result)
@@ -180,7 +183,7 @@ impl AtomicFile {
             let synced = self.appender.file().sync_all();
             synced.map_err(at("sync", &self.path))?;
         }
-        self.give_name().map_err(at("publish", &self.path))?;
+        self.assign_name().map_err(at("publish", &self.path))?;
         if self.options.durability == Durability::Synced {
             let synced = self.directory.sync();
             synced.map_err(at("sync the directory of", &self.path))?;
@@ -188,7 +191,7 @@ impl AtomicFile {
         Ok(())
     }
 
-    fn give_name(&mut self) -> io::Result<()> {
+    fn assign_name(&mut self) -> io::Result<()> {
         if self.hidden.is_none() && self.link()? {
             return Ok(());
         }
@@ -200,12 +203,12 @@ impl AtomicFile {
             Overwrite::Replace => self.directory.rename_over(hidden, &self.name)?,
         }
         self.leftover = None;
-        self.hidden = None; // the name is the output's now: nothing to remove any more
+        self.hidden = None; // the hidden name does not exist any more
         Ok(())
     }
 
-    /// Links the unnamed file to its name and says `true`, or, when that name is taken and may be
-    /// replaced, links it to a hidden name and says `false`.
+    /// Links the unnamed file to its name and returns `true`. If that name exists and may be
+    /// replaced, links it to a hidden name instead and returns `false`.
     fn link(&mut self) -> io::Result<bool> {
         match self
             .directory
@@ -226,11 +229,11 @@ impl AtomicFile {
 
 impl Sink for AtomicFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.guarded(|this| this.appender.write_all(bytes))
+        self.unless_failed(|this| this.appender.write_all(bytes))
     }
 
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
-        self.guarded(|this| this.appender.write_zeros(length_bytes))
+        self.unless_failed(|this| this.appender.write_zeros(length_bytes))
     }
 
     fn read_back(&self) -> Option<Arc<dyn Source>> {
@@ -238,7 +241,7 @@ impl Sink for AtomicFile {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        self.guarded(Self::finish)?;
+        self.unless_failed(Self::finish)?;
         let text = format!("{} is already published", self.path.display());
         self.failure.set(io::ErrorKind::Other, text);
         Ok(())
@@ -259,8 +262,8 @@ fn create_temporary(
     mode: Mode,
     options: &OutputOptions,
 ) -> io::Result<(File, Option<OsString>)> {
-    // Which error says "no such files here" differs between file systems and kernels; a real
-    // trouble (full, read-only, forbidden) comes back from the second way.
+    // The error for missing support differs between file systems and kernels. Other errors (full,
+    // read-only, forbidden) occur again below.
     if options.temporary == Temporary::Unnamed
         && let Ok(file) = directory.create_unnamed(mode)
     {
@@ -278,7 +281,7 @@ fn permissions(mode: u32) -> Mode {
 fn set_mode(file: &File, mode: Option<Mode>) -> io::Result<()> {
     let Some(mode) = mode else { return Ok(()) };
     match rustix::fs::fchmod(file, mode) {
-        // File systems without modes. The file was made with a narrower mode than asked for.
+        // File systems without modes. The file was created with a more restrictive mode.
         Err(Errno::PERM | Errno::NOTSUP) => Ok(()),
         other => Ok(other?),
     }

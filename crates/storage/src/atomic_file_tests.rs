@@ -29,7 +29,7 @@ fn publish(path: &Path, bytes: &[u8], options: &OutputOptions) -> io::Result<()>
 }
 
 #[test]
-fn appears_whole_at_publishing_and_not_before() {
+fn appears_complete_at_publishing_and_not_before() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
@@ -66,7 +66,7 @@ fn appears_whole_at_publishing_and_not_before() {
 }
 
 #[test]
-fn dropped_leaves_no_trace() {
+fn dropping_unpublished_removes_everything() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("neighbour"), "n").unwrap();
@@ -95,7 +95,7 @@ fn an_existing_file_is_refused_at_once() {
 }
 
 #[test]
-fn a_file_that_appears_meanwhile_is_refused_at_publishing() {
+fn a_file_created_meanwhile_is_refused_at_publishing() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
@@ -146,7 +146,7 @@ fn publishing_without_overwrite_has_no_race() {
 }
 
 #[test]
-fn replacing_is_one_step_and_keeps_the_mode() {
+fn replacing_is_atomic_and_retains_the_mode() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
@@ -167,7 +167,7 @@ fn replacing_is_one_step_and_keeps_the_mode() {
 }
 
 #[test]
-fn replacing_dropped_keeps_the_old_file() {
+fn dropping_a_replacement_retains_the_old_file() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
@@ -200,7 +200,7 @@ fn mode_and_time_are_set_before_it_is_visible() {
 }
 
 #[test]
-fn mode_and_time_can_be_learned_later() {
+fn mode_and_time_can_be_set_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
     let mut file = AtomicFile::create(&path, &OutputOptions::default()).unwrap();
@@ -214,7 +214,7 @@ fn mode_and_time_can_be_learned_later() {
 }
 
 #[test]
-fn symbolic_links_are_written_through_only_where_something_may_be_replaced() {
+fn symbolic_links_are_followed_only_with_overwrite() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let inside = directory.path().join("inside");
@@ -237,7 +237,7 @@ fn symbolic_links_are_written_through_only_where_something_may_be_replaced() {
 }
 
 #[test]
-fn lands_where_it_was_begun_though_the_directory_moves() {
+fn publishes_into_its_directory_after_the_directory_was_moved() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let (before, after) = (
@@ -255,7 +255,7 @@ fn lands_where_it_was_begun_though_the_directory_moves() {
 }
 
 #[test]
-fn long_names_and_missing_directories() {
+fn long_names_work_and_missing_directories_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     for temporary in BOTH {
         let path = directory.path().join("n".repeat(255));

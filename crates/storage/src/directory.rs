@@ -1,5 +1,5 @@
-//! The directory a new file goes to, held open: whatever happens to its name meanwhile, the file
-//! lands where it was begun.
+//! The open directory of a new file. If the directory is renamed meanwhile, the file is still
+//! published in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,36 +12,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Longest file name that all common file systems take.
+/// The longest file name that all common file systems accept.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Temporary names tried before giving up: only leftovers of dead processes with our number, or a
-/// directory shared with processes that cannot see us, make the first one fail.
+/// The number of temporary names to try. The first one fails only because of files left by a dead
+/// process with the same id, or of a directory shared between process namespaces.
 const NAME_ATTEMPTS_MAX: u32 = 1000;
 
-/// Tells apart the temporary names of one process.
+/// Makes the temporary names of one process unique.
 static TEMPORARY_COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// How the directory is held. Linux can hold one that it may not list.
+/// The flags for opening the directory. Linux can open one that it may not list.
 #[cfg(target_os = "linux")]
-const HOLD: OFlags = OFlags::PATH;
+const OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const HOLD: OFlags = OFlags::RDONLY;
+const OPEN_FLAGS: OFlags = OFlags::RDONLY;
 
 #[derive(Debug)]
 pub(crate) struct Directory {
-    held: OwnedFd,
+    descriptor: OwnedFd,
 }
 
-/// A path without the symbolic links of its last component, as directory and name.
-pub(crate) struct Place {
+/// A path as directory and name, after symbolic links of the last component were resolved.
+pub(crate) struct ResolvedPath {
     pub(crate) directory: PathBuf,
     pub(crate) name: OsString,
 }
 
-/// Follows symbolic links, also dangling ones, so that a link is written through and not replaced.
-pub(crate) fn resolve(path: &Path) -> io::Result<Place> {
-    const LINKS_MAX: usize = 40; // as Linux counts
+/// Follows symbolic links, also dangling ones, so that the target is written and the link remains.
+pub(crate) fn resolve(path: &Path) -> io::Result<ResolvedPath> {
+    const LINKS_MAX: usize = 40; // the limit of Linux
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Some(name) = path.file_name().map(OsStr::to_owned) else {
@@ -56,8 +56,8 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Place> {
         };
         match std::fs::read_link(&path) {
             Ok(target) => path = directory.join(target),
-            // Not a link, or nothing there.
-            Err(_) => return Ok(Place { directory, name }),
+            // Not a link, or the path does not exist.
+            Err(_) => return Ok(ResolvedPath { directory, name }),
         }
     }
     Err(Errno::LOOP.into())
@@ -65,17 +65,17 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Place> {
 
 impl Directory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let flags = HOLD | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let held = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
-        Ok(Directory { held })
+        let flags = OPEN_FLAGS | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Directory { descriptor })
     }
 
-    /// A file without a name, that vanishes with its last descriptor unless it is linked.
+    /// Creates a file without a name, which vanishes with its last descriptor unless it is linked.
     #[cfg(target_os = "linux")]
     pub(crate) fn create_unnamed(&self, mode: Mode) -> io::Result<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.held, ".", flags, mode)?);
-        // Without /proc there would be no way to give it a name.
+        let file = File::from(rustix::fs::openat(&self.descriptor, ".", flags, mode)?);
+        // Naming it later needs /proc.
         rustix::fs::stat(descriptor_path(&file))?;
         Ok(file)
     }
@@ -85,38 +85,49 @@ impl Directory {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// A new file under a hidden name next to `name`.
+    /// Creates a file under a hidden name derived from `name`.
     pub(crate) fn create_hidden(&self, name: &OsStr, mode: Mode) -> io::Result<(File, OsString)> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         self.with_hidden_name(name, |hidden| {
-            let file = rustix::fs::openat(&self.held, hidden, flags, mode)?;
+            let file = rustix::fs::openat(&self.descriptor, hidden, flags, mode)?;
             Ok(File::from(file))
         })
     }
 
-    /// Gives an unnamed file its name. Fails with [`Errno::EXIST`] when the name is taken.
+    /// Names an unnamed file. Fails with [`Errno::EXIST`] if the name exists.
     pub(crate) fn link_unnamed(&self, file: &File, name: &OsStr) -> rustix::io::Result<()> {
         let path = descriptor_path(file);
-        rustix::fs::linkat(CWD, path, &self.held, name, AtFlags::SYMLINK_FOLLOW)
+        rustix::fs::linkat(CWD, path, &self.descriptor, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// Gives an unnamed file a hidden name next to `name`.
+    /// Names an unnamed file with a hidden name derived from `name`.
     pub(crate) fn link_hidden(&self, file: &File, name: &OsStr) -> io::Result<OsString> {
         let linked = self.with_hidden_name(name, |hidden| self.link_unnamed(file, hidden));
         linked.map(|((), hidden)| hidden)
     }
 
-    /// Renames over whatever is there.
+    /// Renames, and replaces an existing file.
     pub(crate) fn rename_over(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.held, from, &self.held, to)?)
+        Ok(rustix::fs::renameat(
+            &self.descriptor,
+            from,
+            &self.descriptor,
+            to,
+        )?)
     }
 
-    /// Renames, and fails with [`io::ErrorKind::AlreadyExists`] if `to` is taken; no race between.
+    /// Renames, and fails with [`io::ErrorKind::AlreadyExists`] if `to` exists. Atomic.
     pub(crate) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         match self.rename_exclusive(from, to) {
-            // Older kernels and network file systems: a hard link refuses a taken name as well.
+            // Older kernels and network file systems: a hard link fails on an existing name too.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                rustix::fs::linkat(&self.held, from, &self.held, to, AtFlags::empty())?;
+                rustix::fs::linkat(
+                    &self.descriptor,
+                    from,
+                    &self.descriptor,
+                    to,
+                    AtFlags::empty(),
+                )?;
                 Ok(self.remove(from)?)
             }
             other => Ok(other?),
@@ -126,9 +137,9 @@ impl Directory {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     fn rename_exclusive(&self, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::renameat_with(
-            &self.held,
+            &self.descriptor,
             from,
-            &self.held,
+            &self.descriptor,
             to,
             rustix::fs::RenameFlags::NOREPLACE,
         )
@@ -140,47 +151,47 @@ impl Directory {
     }
 
     fn remove(&self, name: &OsStr) -> rustix::io::Result<()> {
-        rustix::fs::unlinkat(&self.held, name, AtFlags::empty())
+        rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())
     }
 
-    /// Removes `name` if it still is `file`: what somebody else put there in our place is theirs.
+    /// Removes `name` if it still is `file`; a file of another process is left alone.
     pub(crate) fn remove_if_same(&self, name: &OsStr, file: &File) {
-        let there = rustix::fs::statat(&self.held, name, AtFlags::SYMLINK_NOFOLLOW);
-        let (Ok(there), Ok(ours)) = (there, rustix::fs::fstat(file.as_fd())) else {
+        let existing = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
+        let (Ok(existing), Ok(ours)) = (existing, rustix::fs::fstat(file.as_fd())) else {
             return;
         };
-        if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) {
-            // Runs while dropping; there is nobody left to tell.
+        if (existing.st_dev, existing.st_ino) == (ours.st_dev, ours.st_ino) {
+            // Runs during drop, which cannot return an error.
             let _ = self.remove(name);
         }
     }
 
-    /// Makes names given and taken away durable. A directory that may be written but not listed
-    /// cannot be opened for this; the file itself is safe then, its name soon.
+    /// Makes created and removed names durable. A directory that may be written but not listed
+    /// cannot be opened for this; then only the file itself is synced.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.held, ".", flags, Mode::empty()) {
+        match rustix::fs::openat(&self.descriptor, ".", flags, Mode::empty()) {
             Err(Errno::ACCESS) => Ok(()),
             Err(error) => Err(error.into()),
             Ok(directory) => match rustix::fs::fsync(&directory) {
-                // Some file systems have no such thing for directories.
+                // Some file systems do not support this for directories.
                 Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
                 Err(error) => Err(error.into()),
             },
         }
     }
 
-    /// Calls `make` with hidden names until one is free.
+    /// Calls `create` with hidden names until one does not exist.
     fn with_hidden_name<T>(
         &self,
         name: &OsStr,
-        mut make: impl FnMut(&OsStr) -> rustix::io::Result<T>,
+        mut create: impl FnMut(&OsStr) -> rustix::io::Result<T>,
     ) -> io::Result<(T, OsString)> {
         let mut result = Err(Errno::EXIST);
         for _ in 0..NAME_ATTEMPTS_MAX {
             let hidden = hidden_name(name);
-            result = match make(&hidden) {
-                Ok(made) => return Ok((made, hidden)),
+            result = match create(&hidden) {
+                Ok(created) => return Ok((created, hidden)),
                 Err(Errno::EXIST) => Err(Errno::EXIST),
                 Err(error) => return Err(error.into()),
             };
@@ -189,18 +200,18 @@ impl Directory {
     }
 }
 
-/// Where Linux shows an open descriptor as a path.
+/// The path of an open descriptor on Linux.
 fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// `.NAME.PROCESS-COUNTER.part`, with NAME cut to fit; never the same twice in a process.
+/// `.NAME.PROCESS-COUNTER.part` with a truncated NAME; unique in a process.
 fn hidden_name(name: &OsStr) -> OsString {
     let counter = TEMPORARY_COUNTER.fetch_add(1, Ordering::Relaxed);
     let suffix = format!(".{}-{counter}.part", std::process::id());
     let name = name.as_bytes();
-    let kept = name.len().min(NAME_BYTES_MAX - 1 - suffix.len());
-    let hidden = [b".", &name[..kept], suffix.as_bytes()].concat();
+    let length = name.len().min(NAME_BYTES_MAX - 1 - suffix.len());
+    let hidden = [b".", &name[..length], suffix.as_bytes()].concat();
     OsString::from_vec(hidden)
 }
 
@@ -209,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_names_are_hidden_short_and_different() {
+    fn hidden_names_are_hidden_short_and_unique() {
         for length in [1, 100, 254, 255] {
             let name = OsString::from_vec(vec![b'n'; length]);
             let (first, second) = (hidden_name(&name), hidden_name(&name));
@@ -226,8 +237,8 @@ mod tests {
         std::fs::create_dir(path("sub")).unwrap();
         std::os::unix::fs::symlink("sub/b", path("a")).unwrap();
         std::os::unix::fs::symlink("../missing", path("sub/b")).unwrap();
-        let place = resolve(&path("a")).unwrap();
-        assert_eq!(place.directory.join(&place.name), path("sub/../missing"));
+        let target = resolve(&path("a")).unwrap();
+        assert_eq!(target.directory.join(&target.name), path("sub/../missing"));
         std::os::unix::fs::symlink("loop", path("loop")).unwrap();
         assert!(resolve(&path("loop")).is_err());
         assert!(resolve(Path::new("/")).is_err());
@@ -238,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_rename_refuses_and_removal_spares_strangers() {
+    fn exclusive_rename_and_removal_leave_other_files_alone() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = Directory::open(temporary.path()).unwrap();
         let name = OsStr::new("name");

@@ -1,19 +1,19 @@
-//! Errors that say what was done to which file.
+//! Errors with the operation and the path they concern.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What failed and where; carried inside every [`io::Error`] of this crate that concerns a path.
+/// The operation that failed and its path; inside every [`io::Error`] of this crate about a path.
 ///
 /// Find it with [`Failure::of`]; the operating system's own error is its
 /// [`source`](std::error::Error::source).
 #[derive(Debug)]
 pub struct Failure {
-    /// What was being done, as a verb: "open", "read", "publish".
+    /// The operation, as a verb: "open", "read", "publish".
     pub operation: &'static str,
-    /// The file, or the name a stream was given.
+    /// The path of the file, or the name of the stream.
     pub path: PathBuf,
-    /// What the operating system said.
+    /// The error of the operating system.
     pub cause: io::Error,
 }
 
@@ -41,13 +41,13 @@ impl std::error::Error for Failure {
     }
 }
 
-/// Adds operation and path to whatever went wrong; the error's kind stays.
+/// Adds operation and path to an error and retains its kind.
 pub(crate) fn at<'path>(
     operation: &'static str,
     path: &'path Path,
 ) -> impl Fn(io::Error) -> io::Error + 'path {
     move |cause| {
-        // Once is enough: layers that pass an error on do not wrap it again.
+        // Layers that return the error of another layer do not wrap it again.
         if Failure::of(&cause).is_some() {
             return cause;
         }
@@ -60,7 +60,7 @@ pub(crate) fn at<'path>(
     }
 }
 
-/// An error that this crate itself finds, with operation and path.
+/// An error that this crate detects itself, with operation and path.
 pub(crate) fn refuse(
     operation: &'static str,
     path: &Path,
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_operation_path_and_cause_and_keeps_the_kind() {
+    fn displays_operation_path_and_cause_and_retains_the_kind() {
         let cause = io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error());
         let error = at("write", Path::new("dir/name"))(cause);
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

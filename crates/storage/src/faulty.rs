@@ -1,13 +1,13 @@
-//! A faulty disk, simulated: the same failures every time.
+//! A simulated faulty disk with reproducible failures.
 //!
-//! A [`FaultPlan`] says what goes wrong and when. [`FaultySource`], [`FaultySink`] and
-//! [`FaultyStream`] put it between the code under test and something sound (a
+//! A [`FaultPlan`] lists the failures. [`FaultySource`], [`FaultySink`] and [`FaultyStream`] insert
+//! them between the code under test and a working implementation (a
 //! [`MemorySource`](crate::MemorySource), an [`AtomicFile`](crate::AtomicFile)). Short transfers
-//! and interruptions happen below the same retry loops that real files use, so a plan with only
-//! those must change nothing; that is a test of the loops.
+//! and interruptions happen below the retry loops that real files use, so a plan with only those
+//! must change nothing, which tests the loops.
 //!
-//! The n-th call fails, whatever it is: with a countdown over all n, every place where an operation
-//! can fail is visited once (the idea is from redb's and TigerBeetle's crash tests).
+//! A plan fails the n-th call, whatever it is. A test that runs with all n fails every operation
+//! once (an idea of redb's and TigerBeetle's crash tests).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::sink::Sink;
 use crate::source::Source;
 use crate::transfer::{read_full, write_full};
 
-/// What goes wrong and when. Calls are counted from 0, reads and writes apart; with several threads
-/// which of them makes the n-th call is up to them.
+/// The failures to simulate. Calls are counted from 0, reads and writes separately. With several
+/// threads, their timing determines which thread makes the n-th call.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     seed: u64,
@@ -32,7 +32,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong. `seed` decides where transfers are cut and interrupted.
+    /// A plan without failures. `seed` determines where transfers are short or interrupted.
     pub fn new(seed: u64) -> Self {
         FaultPlan {
             seed,
@@ -40,40 +40,40 @@ impl FaultPlan {
         }
     }
 
-    /// Read number `call` fails with `kind`, those after it go on.
+    /// Read number `call` fails with `kind`; later ones succeed.
     pub fn fail_read(mut self, call: u64, kind: ErrorKind) -> Self {
         self.failing_reads.push((call, kind));
         self
     }
 
-    /// Write number `call` (of bytes or zeros) fails with `kind`, those after it go on.
+    /// Write number `call` (of bytes or zeros) fails with `kind`; later ones succeed.
     pub fn fail_write(mut self, call: u64, kind: ErrorKind) -> Self {
         self.failing_writes.push((call, kind));
         self
     }
 
-    /// Publishing fails with `kind`, before it reaches the sink inside.
+    /// Publishing fails with `kind`, before it reaches the inner sink.
     pub fn fail_publish(mut self, kind: ErrorKind) -> Self {
         self.failing_publish = Some(kind);
         self
     }
 
-    /// The disk is full after `capacity_bytes`: what fits is written, then
-    /// [`ErrorKind::StorageFull`].
+    /// The disk is full after `capacity_bytes`: the bytes that fit are written, then writes fail
+    /// with [`ErrorKind::StorageFull`].
     pub fn full_after(mut self, capacity_bytes: u64) -> Self {
         self.capacity_bytes = Some(capacity_bytes);
         self
     }
 
-    /// From read number `call` on, the source is `size_bytes` long (never longer than what is
-    /// inside): first small and then larger is a log that grows, the reverse one that is truncated.
+    /// From read number `call` on, the source is `size_bytes` long, but not longer than the inner
+    /// source. Increasing sizes simulate a growing log, decreasing ones a truncation.
     pub fn resize_at(mut self, call: u64, size_bytes: u64) -> Self {
         self.resizes.push((call, size_bytes));
-        self.resizes.sort_by_key(|resize| resize.0); // stable: of two at one call the later counts
+        self.resizes.sort_by_key(|resize| resize.0); // stable: the last one for a call applies
         self
     }
 
-    /// Transfers move only a part of what was asked, often one byte.
+    /// Transfers move only a part of the requested bytes, often one byte.
     pub fn short_transfers(mut self) -> Self {
         self.short_transfers = true;
         self
@@ -85,9 +85,9 @@ impl FaultPlan {
         self
     }
 
-    /// How much of `length_bytes` transfer number `transfer` moves; at least 1 if there is any.
-    fn moved(&self, transfer: u64, length_bytes: usize) -> io::Result<usize> {
-        let random = scramble(self.seed ^ scramble(transfer));
+    /// The part of `length_bytes` that transfer number `transfer` moves; at least 1 unless it is 0.
+    fn transfer_length(&self, transfer: u64, length_bytes: usize) -> io::Result<usize> {
+        let random = split_mix(self.seed ^ split_mix(transfer));
         if self.interruptions && !random.is_multiple_of(4) {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -103,8 +103,8 @@ impl FaultPlan {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): a number without pattern from a counter.
-fn scramble(value: u64) -> u64 {
+/// SplitMix64 (Steele, Lea, Flood 2014): a pseudo-random number for a counter.
+fn split_mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -141,20 +141,20 @@ impl Counters {
     }
 }
 
-/// The room left on a disk that may get full.
+/// The remaining space of a disk.
 #[derive(Debug)]
-struct Room {
+struct DiskSpace {
     left_bytes: u64,
 }
 
-impl Room {
+impl DiskSpace {
     fn of(plan: &FaultPlan) -> Self {
-        Room {
+        DiskSpace {
             left_bytes: plan.capacity_bytes.unwrap_or(u64::MAX),
         }
     }
 
-    /// How many of `length_bytes` fit; when none does, the disk is full.
+    /// The part of `length_bytes` that fits; an error if the disk is full.
     fn fit(&self, length_bytes: u64) -> io::Result<u64> {
         if length_bytes > 0 && self.left_bytes == 0 {
             return Err(ErrorKind::StorageFull.into());
@@ -172,7 +172,7 @@ impl Room {
     }
 }
 
-/// A source that fails by plan. Reads are counted; asking for the size is not.
+/// A source with planned failures. Calls of `read_at` are counted; other calls are not.
 #[derive(Debug)]
 pub struct FaultySource<S> {
     inner: S,
@@ -181,7 +181,7 @@ pub struct FaultySource<S> {
 }
 
 impl<S: Source> FaultySource<S> {
-    /// Puts `plan` before `inner`.
+    /// Applies `plan` to `inner`.
     pub fn new(inner: S, plan: FaultPlan) -> Self {
         FaultySource {
             inner,
@@ -190,12 +190,12 @@ impl<S: Source> FaultySource<S> {
         }
     }
 
-    /// Reads so far, failed ones too.
+    /// The number of reads, including failed ones.
     pub fn calls(&self) -> u64 {
         self.counters.calls()
     }
 
-    /// The size that read number `call` sees.
+    /// The size of the source for read number `call`.
     fn size_at(&self, call: u64) -> io::Result<u64> {
         let resizes = self.plan.resizes.iter();
         let resized = resizes.take_while(|resize| resize.0 <= call).last();
@@ -215,7 +215,9 @@ impl<S: Source> Source for FaultySource<S> {
         let left = self.size_at(call)?.saturating_sub(offset);
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         read_full(offset, &mut buffer[..length], |at, part| {
-            let moved = self.plan.moved(self.counters.transfer(), part.len())?;
+            let moved = self
+                .plan
+                .transfer_length(self.counters.transfer(), part.len())?;
             self.inner.read_at(at, &mut part[..moved])
         })
     }
@@ -226,41 +228,43 @@ impl<S: Source> Source for FaultySource<S> {
         Ok(range.and_then(|(start, end)| (start < size).then_some((start, end.min(size)))))
     }
 
-    fn is_kept(&self, offset: u64) -> bool {
-        self.inner.is_kept(offset)
+    fn can_reread(&self, offset: u64) -> bool {
+        self.inner.can_reread(offset)
     }
 }
 
-/// A sink that fails by plan. Writes of bytes and of zeros are counted; publishing is not.
+/// A sink with planned failures. Writes of bytes and of zeros are counted; publishing is not.
 #[derive(Debug)]
 pub struct FaultySink<K> {
     inner: K,
     plan: FaultPlan,
     counters: Counters,
-    room: Room,
+    space: DiskSpace,
 }
 
 impl<K: Sink> FaultySink<K> {
-    /// Puts `plan` before `inner`.
+    /// Applies `plan` to `inner`.
     pub fn new(inner: K, plan: FaultPlan) -> Self {
         FaultySink {
             inner,
-            room: Room::of(&plan),
+            space: DiskSpace::of(&plan),
             plan,
             counters: Counters::default(),
         }
     }
 
-    /// Writes so far, failed ones too.
+    /// The number of writes, including failed ones.
     pub fn calls(&self) -> u64 {
         self.counters.calls()
     }
 
     fn transfer(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let moved = self.plan.moved(self.counters.transfer(), bytes.len())?;
-        let fitting = self.room.fit_slice(&bytes[..moved])?;
+        let moved = self
+            .plan
+            .transfer_length(self.counters.transfer(), bytes.len())?;
+        let fitting = self.space.fit_slice(&bytes[..moved])?;
         self.inner.write_all(fitting)?;
-        self.room.take(fitting.len() as u64);
+        self.space.take(fitting.len() as u64);
         Ok(fitting.len())
     }
 }
@@ -271,19 +275,19 @@ impl<K: Sink> Sink for FaultySink<K> {
         write_full(bytes, |left| self.transfer(left))
     }
 
-    /// A hole takes room like bytes do: the plan's disk knows no holes.
+    /// Holes use space like bytes, since the simulated disk does not support them.
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
         planned(&self.plan.failing_writes, self.counters.call())?;
-        let fitting = self.room.fit(length_bytes)?;
+        let fitting = self.space.fit(length_bytes)?;
         self.inner.write_zeros(fitting)?;
-        self.room.take(fitting);
+        self.space.take(fitting);
         if fitting < length_bytes {
             return Err(ErrorKind::StorageFull.into());
         }
         Ok(())
     }
 
-    /// What is inside, read back without faults.
+    /// The view of the inner sink, without failures.
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         self.inner.read_back()
     }
@@ -296,30 +300,30 @@ impl<K: Sink> Sink for FaultySink<K> {
     }
 }
 
-/// A stream that fails by plan, at the level of [`Read`] and [`Write`]: short transfers and
-/// interruptions come through to the caller, as those traits allow.
+/// A stream with planned failures of [`Read`] and [`Write`]. Short transfers and interruptions
+/// reach the caller, as those traits allow.
 #[derive(Debug)]
 pub struct FaultyStream<T> {
     inner: T,
     plan: FaultPlan,
     reads: Counters,
     writes: Counters,
-    room: Room,
+    space: DiskSpace,
 }
 
 impl<T> FaultyStream<T> {
-    /// Puts `plan` before `inner`.
+    /// Applies `plan` to `inner`.
     pub fn new(inner: T, plan: FaultPlan) -> Self {
         FaultyStream {
             inner,
-            room: Room::of(&plan),
+            space: DiskSpace::of(&plan),
             plan,
             reads: Counters::default(),
             writes: Counters::default(),
         }
     }
 
-    /// What is inside.
+    /// Returns the inner stream.
     pub fn into_inner(self) -> T {
         self.inner
     }
@@ -328,7 +332,9 @@ impl<T> FaultyStream<T> {
 impl<T: Read> Read for FaultyStream<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         planned(&self.plan.failing_reads, self.reads.call())?;
-        let moved = self.plan.moved(self.reads.transfer(), buffer.len())?;
+        let moved = self
+            .plan
+            .transfer_length(self.reads.transfer(), buffer.len())?;
         self.inner.read(&mut buffer[..moved])
     }
 }
@@ -336,9 +342,11 @@ impl<T: Read> Read for FaultyStream<T> {
 impl<T: Write> Write for FaultyStream<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         planned(&self.plan.failing_writes, self.writes.call())?;
-        let moved = self.plan.moved(self.writes.transfer(), bytes.len())?;
-        let written = self.inner.write(self.room.fit_slice(&bytes[..moved])?)?;
-        self.room.take(written as u64);
+        let moved = self
+            .plan
+            .transfer_length(self.writes.transfer(), bytes.len())?;
+        let written = self.inner.write(self.space.fit_slice(&bytes[..moved])?)?;
+        self.space.take(written as u64);
         Ok(written)
     }
 

@@ -11,29 +11,30 @@ use crate::failure::{at, refuse};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, read_full};
 
-/// Which file it is and what state it is in: two equal identities, taken before and after, say
-/// that a file was not changed while it was read (as far as the file system's clock can tell).
+/// The identity and the state of a file. Two equal values, taken before and after, mean that a file
+/// was not changed meanwhile, within the precision of the file system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
-    /// The device that holds it.
+    /// The device of the file system.
     pub device: u64,
-    /// Its number there.
+    /// The inode number on that device.
     pub inode: u64,
-    /// Its size in bytes; 0 for devices.
+    /// The size in bytes; 0 for devices.
     pub size_bytes: u64,
-    /// When its content last changed.
+    /// The time of the last modification of its content.
     pub modified: SystemTime,
 }
 
 impl FileIdentity {
-    /// The identity of whatever `path` leads to; for asking whether output and input are one file.
+    /// The identity of the file at `path`, links followed: to detect that output and input are the
+    /// same file.
     pub fn of_path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        let metadata = std::fs::metadata(path).map_err(at("look at", path))?;
+        let metadata = std::fs::metadata(path).map_err(at("get the metadata of", path))?;
         Ok(Self::of(&metadata))
     }
 
-    /// Whether both are the same file, in whatever state.
+    /// Whether both are the same file, in any state.
     pub fn is_same_file(&self, other: &FileIdentity) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -51,15 +52,15 @@ impl FileIdentity {
 
 /// A regular file or block device, read by position.
 ///
-/// The descriptor is private to this source, so moving its offset to ask for holes disturbs nobody,
-/// and the answers do not depend on the offset, so threads do not disturb each other.
+/// The descriptor is private to this source, so seeking for holes has no effect elsewhere. The
+/// results do not depend on the offset of the descriptor, so several threads can use it.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
     path: PathBuf,
     is_block_device: bool,
-    /// Off where the system cannot tell holes from data, or the descriptor is shared.
-    knows_holes: AtomicBool,
+    /// False if the system cannot distinguish holes from data, or the descriptor is shared.
+    can_seek_holes: AtomicBool,
 }
 
 impl FileSource {
@@ -67,22 +68,22 @@ impl FileSource {
     ///
     /// # Errors
     /// [`io::ErrorKind::IsADirectory`] for a directory; [`io::ErrorKind::NotSeekable`] for a pipe,
-    /// socket, terminal or other device that has no offsets (read it as a stream); and whatever
-    /// the system says.
+    /// socket, terminal or other device without offsets (read it as a stream); and the errors of
+    /// the system.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        // Asked before opening: to open a named pipe is to wait for its writer.
+        // Before opening: opening a named pipe waits for its writer.
         let metadata = std::fs::metadata(path).map_err(at("open", path))?;
         check_kind(&metadata, path)?;
         let file = File::open(path).map_err(at("open", path))?;
         Self::new(file, path, true)
     }
 
-    /// A source over an open file, such as a redirected standard input; errors call it `name`.
+    /// A source over an open file, such as a redirected standard input. Errors name it `name`.
     ///
-    /// It starts at the file's beginning, wherever its offset is; whoever cares about that looks
-    /// first. The offset may be shared with others, so it is never moved; holes are only known
-    /// when the system lets the file be opened once more (Linux does, through `/proc`).
+    /// It starts at the beginning of the file and ignores the offset of the descriptor. The offset
+    /// may be shared with other processes, so it is never moved. Holes are found only if the system
+    /// can open the file again (Linux can, through `/proc`).
     ///
     /// # Errors
     /// As [`FileSource::open`].
@@ -94,12 +95,12 @@ impl FileSource {
     }
 
     fn new(file: File, path: &Path, is_private: bool) -> io::Result<Self> {
-        // Again, on the descriptor: the name may lead elsewhere by now.
+        // Again, on the descriptor: the path may lead to another file meanwhile.
         let metadata = file.metadata().map_err(at("open", path))?;
         check_kind(&metadata, path)?;
         let is_block_device = metadata.file_type().is_block_device();
         if is_block_device && !is_private {
-            // Its size is found by seeking.
+            // Its size is determined by seeking.
             let kind = io::ErrorKind::NotSeekable;
             return Err(refuse("open", path, kind, "shared block device"));
         }
@@ -107,27 +108,29 @@ impl FileSource {
             file,
             path: path.to_owned(),
             is_block_device,
-            knows_holes: AtomicBool::new(is_private && !is_block_device),
+            can_seek_holes: AtomicBool::new(is_private && !is_block_device),
         })
     }
 
-    /// The path it was opened by, or the name it was given.
+    /// The path that was opened, or the given name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the file is and what state it is in now.
+    /// The identity and the present state of the file.
     pub fn identity(&self) -> io::Result<FileIdentity> {
         Ok(FileIdentity::of(&self.metadata()?))
     }
 
     /// Permission bits, size, times.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        self.file.metadata().map_err(at("look at", &self.path))
+        self.file
+            .metadata()
+            .map_err(at("get the metadata of", &self.path))
     }
 
-    /// Asks where data starts at or after `offset` and where it ends. `Ok(None)`: a hole until the
-    /// end, or the end itself.
+    /// Finds the first data range at or after `offset`. `Ok(None)`: a hole up to the end, or the
+    /// end.
     #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
     fn seek_data(&self, offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
         use rustix::fs::{SeekFrom, seek};
@@ -160,7 +163,7 @@ impl Source for FileSource {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        // The system refuses ranges that go beyond the largest offset; no file does.
+        // The system refuses ranges beyond the largest offset.
         let below_max = OFFSET_MAX.saturating_sub(offset);
         let length = usize::try_from(below_max).map_or(buffer.len(), |n| n.min(buffer.len()));
         let within = &mut buffer[..length];
@@ -173,15 +176,15 @@ impl Source for FileSource {
         if offset >= size {
             return Ok(None);
         }
-        if self.knows_holes.load(Ordering::Relaxed) {
+        if self.can_seek_holes.load(Ordering::Relaxed) {
             match self.seek_data(offset) {
                 Ok(None) => return Ok(None),
-                // The answer of a sound file system, also while the file changes.
+                // A consistent result, also while the file changes.
                 Ok(Some((start, end))) if offset <= start && start < end => {
                     return Ok(Some((start, end)));
                 }
-                // Not supported here, or nonsense: all is data, which is always true.
-                Ok(Some(_)) | Err(_) => self.knows_holes.store(false, Ordering::Relaxed),
+                // Not supported, or inconsistent: reporting all as data is always correct.
+                Ok(Some(_)) | Err(_) => self.can_seek_holes.store(false, Ordering::Relaxed),
             }
         }
         Ok(Some((offset, size)))
@@ -200,11 +203,11 @@ fn check_kind(metadata: &Metadata, path: &Path) -> io::Result<()> {
     Err(refuse("open", path, kind, reason))
 }
 
-/// The same file under a descriptor with an offset of its own.
+/// Opens the same file again, with an offset of its own.
 #[cfg(target_os = "linux")]
 fn reopen(file: &File) -> Option<File> {
     use std::os::fd::AsRawFd;
-    // Not for pipes and terminals: opening those has effects.
+    // Not for pipes and terminals: opening them has side effects.
     let kind = file.metadata().ok()?.file_type();
     (kind.is_file() || kind.is_block_device())
         .then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok())

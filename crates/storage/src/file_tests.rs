@@ -9,7 +9,7 @@ fn file_with(bytes: &[u8]) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn reads_by_position_and_short_only_at_the_end() {
+fn reads_at_offsets_and_is_short_only_at_the_end() {
     let data: Vec<u8> = (0..100_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let file = file_with(&data);
     let source = FileSource::open(file.path()).unwrap();
@@ -65,7 +65,7 @@ fn data_ranges(source: &FileSource) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn holes_are_found_and_hide_nothing() {
+fn holes_are_found_and_contain_no_data() {
     let file = tempfile::NamedTempFile::new().unwrap();
     const MIB: u64 = 1 << 20;
     file.as_file().write_all_at(b"data", 4 * MIB).unwrap();
@@ -99,7 +99,7 @@ fn holes_are_found_and_hide_nothing() {
     assert_eq!(
         (&shared).stream_position().unwrap(),
         5,
-        "the shared offset stays"
+        "the shared offset is unchanged"
     );
 }
 
@@ -131,7 +131,7 @@ fn threads_share_a_source() {
 }
 
 #[test]
-fn what_has_no_offsets_is_refused_with_a_reason() {
+fn files_without_offsets_are_refused_with_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let error = FileSource::open(directory.path()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::IsADirectory);

@@ -1,4 +1,4 @@
-//! After one failure, nothing more.
+//! A sink that refuses everything after its first failure.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// Remembers the first failure; the rule behind [`Latch`].
+/// Records the first failure; the rule of [`Latch`].
 #[derive(Debug, Default)]
 pub(crate) struct FirstFailure {
     first: Option<(io::ErrorKind, String)>,
 }
 
 impl FirstFailure {
-    /// The first failure again, if there was one.
+    /// Returns the first failure as an error, if there was one.
     pub(crate) fn check(&self) -> io::Result<()> {
         match &self.first {
             None => Ok(()),
@@ -24,7 +24,7 @@ impl FirstFailure {
         }
     }
 
-    /// Passes `result` on and remembers its error.
+    /// Returns `result` and records its error.
     pub(crate) fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.set(error.kind(), error.to_string());
@@ -32,7 +32,7 @@ impl FirstFailure {
         result
     }
 
-    /// Remembers a failure, if it is the first.
+    /// Records a failure if it is the first.
     pub(crate) fn set(&mut self, kind: io::ErrorKind, text: String) {
         self.first.get_or_insert((kind, text));
     }
@@ -40,9 +40,9 @@ impl FirstFailure {
 
 /// A sink that fails forever once it has failed, with the kind of the first error.
 ///
-/// A write that failed half way leaves an unknown state behind (the idea is redb's
-/// `CheckedBackend`): going on would put good bytes after a gap, and publishing would make that
-/// visible. After [`Sink::publish`] everything is refused as well.
+/// A failed write leaves an unknown number of bytes written. Further writes would follow a gap, and
+/// publishing would make it visible. (The idea is redb's `CheckedBackend`.) After [`Sink::publish`]
+/// everything is refused as well.
 #[derive(Debug)]
 pub struct Latch<K> {
     inner: K,
@@ -50,7 +50,7 @@ pub struct Latch<K> {
 }
 
 impl<K: Sink> Latch<K> {
-    /// A latch over `inner`, open.
+    /// A latch over `inner` that has not failed.
     pub fn new(inner: K) -> Self {
         Latch {
             inner,
@@ -58,7 +58,7 @@ impl<K: Sink> Latch<K> {
         }
     }
 
-    /// The sink inside.
+    /// Returns the inner sink.
     pub fn into_inner(self) -> K {
         self.inner
     }

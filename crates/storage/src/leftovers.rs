@@ -1,7 +1,8 @@
-//! What has a name before it is whole, in case the process has to end at once.
+//! Temporary files and directories to remove when the process must end immediately.
 //!
-//! Dropping an unpublished output removes it. A process that must not wait for its threads drops nothing, so whatever has a
-//! temporary name is also noted here, and [`remove_leftovers`] removes it. (Files without a name need neither.)
+//! Dropping an unpublished output removes it. A process that ends without waiting for its threads
+//! drops nothing, so every temporary name is also registered here, and [`remove_leftovers`] removes
+//! it. (Files without a name need neither.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,38 +10,39 @@ use std::sync::LazyLock;
 
 use refrain_pool::Lock;
 
-static NOTED: LazyLock<Lock<Vec<PathBuf>>> = LazyLock::new(Lock::default);
+static REGISTERED: LazyLock<Lock<Vec<PathBuf>>> = LazyLock::new(Lock::default);
 
-/// Notes a temporary file or directory for as long as this lives.
+/// Registers a temporary file or directory while this value exists.
 #[derive(Debug)]
 pub struct Leftover(PathBuf);
 
 impl Leftover {
-    /// Notes what is, or is about to be, at `path`.
+    /// Registers `path`, where a file or directory exists or is about to be created.
     #[must_use]
     pub fn note(path: &Path) -> Leftover {
-        // A relative path means something else after a change of directory.
+        // A relative path changes its meaning with the current directory.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        NOTED.lock().push(path.clone());
+        REGISTERED.lock().push(path.clone());
         Leftover(path)
     }
 }
 
 impl Drop for Leftover {
     fn drop(&mut self) {
-        let mut noted = NOTED.lock();
-        if let Some(place) = noted.iter().position(|path| *path == self.0) {
-            noted.swap_remove(place);
+        let mut registered = REGISTERED.lock();
+        if let Some(index) = registered.iter().position(|path| *path == self.0) {
+            registered.swap_remove(index);
         }
     }
 }
 
-/// Removes everything that is noted now, with all that is in it. To be called last before a process ends without waiting for its
-/// threads, which may go on writing meanwhile: a directory is tried more than once.
+/// Removes everything that is registered, with its contents. A process calls it last before it ends
+/// without waiting for its threads. The threads may continue to write meanwhile, so a directory is
+/// tried more than once.
 pub fn remove_leftovers() {
     const TRIES_MAX: usize = 10;
-    let noted = std::mem::take(&mut *NOTED.lock());
-    for path in noted {
+    let registered = std::mem::take(&mut *REGISTERED.lock());
+    for path in registered {
         if fs::remove_file(&path).is_ok() {
             continue;
         }
@@ -53,19 +55,20 @@ pub fn remove_leftovers() {
 mod tests {
     use super::*;
 
-    /// One test, since what is noted belongs to the whole process.
+    /// One test, since the registry belongs to the whole process.
     #[test]
-    fn only_what_is_still_noted_is_removed() {
+    fn only_registered_paths_are_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let [kept, file, tree] = ["kept", "file", "tree"].map(|name| directory.path().join(name));
-        fs::write(&kept, "x").unwrap();
+        let [released, file, tree] =
+            ["released", "file", "tree"].map(|name| directory.path().join(name));
+        fs::write(&released, "x").unwrap();
         fs::write(&file, "x").unwrap();
         fs::create_dir_all(tree.join("below")).unwrap();
         fs::write(tree.join("below/file"), "x").unwrap();
-        drop(Leftover::note(&kept));
+        drop(Leftover::note(&released));
         let notes = [&file, &tree].map(|path| Leftover::note(path));
         remove_leftovers();
-        assert!(kept.exists() && !file.exists() && !tree.exists());
+        assert!(released.exists() && !file.exists() && !tree.exists());
         drop(notes);
     }
 }

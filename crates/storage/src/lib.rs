@@ -1,20 +1,20 @@
-//! Bytes at offsets: where archives and contents come from and where they go.
+//! Bytes at offsets: the inputs and outputs of the engine.
 //!
-//! Two small traits are the whole seam to the world. [`Source`] is bytes that can be read at any
-//! offset, from several threads at once. [`Sink`] is bytes written strictly forward. Files, pipes,
-//! memory and the simulated faulty disk are equal citizens behind them.
+//! Two small traits separate the engine from files, pipes and memory. A [`Source`] is bytes that
+//! can be read at any offset, from several threads at once. A [`Sink`] is bytes written strictly
+//! forward. The crate depends on `refrain-pool` for its lock.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`file`](mod@file) | [`FileSource`]: a regular file or block device, with its holes |
-//! | [`atomic_file`] | [`AtomicFile`]: a file that appears whole or not at all |
+//! | [`atomic_file`] | [`AtomicFile`]: a file that appears complete or not at all |
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
 //! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no remote source exists yet |
 //! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
-//! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: planned failures |
+//! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: simulated failures |
 //!
 //! ```
 //! use refrain_storage::{MemorySink, Sink, Source};
@@ -30,8 +30,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Errors are [`std::io::Error`] throughout: the kind of the first cause is kept, and the cause
-//! inside is a [`Failure`] that says which operation failed on which path.
+//! All errors are [`std::io::Error`]. They retain the kind of the first cause, and contain a
+//! [`Failure`] with the operation and the path.
 
 #![forbid(unsafe_code)]
 

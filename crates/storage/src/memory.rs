@@ -16,7 +16,7 @@ pub struct MemorySource<T> {
 }
 
 impl<T: AsRef<[u8]> + Send + Sync> MemorySource<T> {
-    /// A source of all of `bytes`.
+    /// A source over all of `bytes`.
     pub fn new(bytes: T) -> Self {
         MemorySource { bytes }
     }
@@ -35,26 +35,26 @@ impl<T: AsRef<[u8]> + Send + Sync> Source for MemorySource<T> {
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct MemoryContent {
     bytes: Vec<u8>,
     published: bool,
 }
 
-/// Collects its bytes in memory, at most as many as its limit.
+/// A sink that collects bytes in memory, up to a limit.
 #[derive(Debug)]
 pub struct MemorySink {
-    written: Arc<Lock<Written>>,
+    written: Arc<Lock<MemoryContent>>,
     limit_bytes: u64,
     is_pipe: bool,
 }
 
 impl MemorySink {
-    /// A sink bounded by nothing but memory.
+    /// A sink whose only limit is memory.
     pub fn new() -> Self {
         Self::with_limit(u64::MAX)
     }
 
-    /// A sink that refuses, with [`io::ErrorKind::StorageFull`], to hold more than `limit_bytes`.
+    /// A sink that fails with [`io::ErrorKind::StorageFull`] beyond `limit_bytes`.
     pub fn with_limit(limit_bytes: u64) -> Self {
         MemorySink {
             written: Arc::default(),
@@ -63,7 +63,7 @@ impl MemorySink {
         }
     }
 
-    /// The same as a pipe is: what was written cannot be read back.
+    /// Makes the sink like a pipe: written bytes cannot be read back.
     #[must_use]
     pub fn as_pipe(self) -> Self {
         MemorySink {
@@ -72,7 +72,7 @@ impl MemorySink {
         }
     }
 
-    /// A handle on what will have been published; outlives the sink.
+    /// A handle to the published bytes, which outlives the sink.
     pub fn output(&self) -> MemoryOutput {
         MemoryOutput {
             written: Arc::clone(&self.written),
@@ -130,14 +130,14 @@ impl Sink for MemorySink {
     }
 }
 
-/// What a [`MemorySink`] holds. As a [`Source`] it also sees what is not yet published.
+/// The content of a [`MemorySink`]. As a [`Source`] it also returns unpublished bytes.
 #[derive(Debug, Clone)]
 pub struct MemoryOutput {
-    written: Arc<Lock<Written>>,
+    written: Arc<Lock<MemoryContent>>,
 }
 
 impl MemoryOutput {
-    /// A copy of all bytes, once they are published; `None` before.
+    /// A copy of all bytes; `None` until they are published.
     pub fn published(&self) -> Option<Vec<u8>> {
         let written = self.written.lock();
         written.published.then(|| written.bytes.clone())
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_will_do_and_pointers_are_sources() {
+    fn byte_containers_and_pointers_to_sources_are_sources() {
         let shared: Arc<[u8]> = Arc::from(&b"abc"[..]);
         let sources: Vec<Box<dyn Source>> = vec![
             Box::new(MemorySource::new(Arc::clone(&shared))),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn sink_shows_bytes_by_view_before_and_by_handle_after_publish() {
+    fn bytes_are_readable_by_view_before_and_by_handle_after_publish() {
         let mut sink = MemorySink::new();
         let (output, view) = (sink.output(), sink.read_back().unwrap());
         sink.write_all(b"ab").unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_is_exact_and_huge_requests_are_errors() {
+    fn the_limit_is_exact_and_huge_requests_are_errors() {
         let mut sink = MemorySink::with_limit(10);
         sink.write_all(b"12345").unwrap();
         sink.write_zeros(5).unwrap();

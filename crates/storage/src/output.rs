@@ -1,4 +1,4 @@
-//! The right sink for a path: whole or not at all for files, direct for devices and pipes.
+//! The sink for a path: atomic for files, direct for devices and pipes.
 
 use std::fs::{Metadata, OpenOptions};
 use std::io;
@@ -10,12 +10,12 @@ use crate::failure::{at, refuse};
 use crate::sink::Sink;
 use crate::stream::StreamSink;
 
-/// A sink for `path`, whatever that is now.
+/// Creates a sink for `path`.
 ///
-/// A regular file, or a name that is still free, becomes an [`AtomicFile`]. A device, terminal or
-/// named pipe (`/dev/null`, `/dev/stdout`) is opened and written directly: replacing it by a file
-/// would be a surprise. A block device holds data like a file does, so it is refused unless
-/// `options` say [`Overwrite::Replace`]. Opening a named pipe waits for its reader.
+/// For a regular file, or a path that does not exist, it is an [`AtomicFile`]. A device, terminal
+/// or named pipe (`/dev/null`, `/dev/stdout`) is written directly, not replaced by a file. A block
+/// device holds data like a file, so it is refused unless `options` contain [`Overwrite::Replace`].
+/// Opening a named pipe waits for its reader.
 ///
 /// # Errors
 /// As [`AtomicFile::create`]; [`io::ErrorKind::IsADirectory`] for a directory.
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_written_and_stay_devices() {
+    fn devices_are_written_and_remain_devices() {
         let null = Path::new("/dev/null");
         let sink = create_output(null, &OutputOptions::default()).unwrap();
         assert!(sink.read_back().is_none());
@@ -69,14 +69,14 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn full_device_says_so_with_path() {
+    fn a_full_device_is_an_error_with_its_path() {
         let error = write_and_publish(Path::new("/dev/full"), b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(error.to_string().contains("write /dev/full"), "{error}");
     }
 
     #[test]
-    fn named_pipes_are_written_through() {
+    fn named_pipes_are_written_directly() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_and_directories_refused() {
+    fn files_are_created_and_directories_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         write_and_publish(&path, b"f").unwrap();

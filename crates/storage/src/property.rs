@@ -1,55 +1,58 @@
-//! What must hold for every sink, checked from arbitrary bytes: shared by the property tests and
-//! by fuzz targets, for sinks of this crate and of others.
+//! Properties of every sink, checked with arbitrary bytes: for property tests and fuzz targets of
+//! this crate and others.
 
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// One write.
+/// One write operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// [`Sink::write_all`] of these.
+pub enum WriteStep {
+    /// [`Sink::write_all`] of these bytes.
     Bytes(Vec<u8>),
-    /// [`Sink::write_zeros`] of so many.
+    /// [`Sink::write_zeros`] of this many bytes.
     Zeros(u32),
 }
 
-/// Lengths around which mistakes live: pages, blocks, the buffers of this crate.
-const EDGES: [u32; 8] = [0, 40, 4096, 8192, 16_384, 65_536, 131_072, 262_144];
+/// Lengths near which errors are likely: pages, blocks, the buffers of this crate.
+const EDGE_LENGTHS: [u32; 8] = [0, 40, 4096, 8192, 16_384, 65_536, 131_072, 262_144];
 
-impl Step {
-    /// Steps from arbitrary bytes, four bytes each: what, which edge, how far from it, filling.
-    pub fn decode(bytes: &[u8]) -> Vec<Step> {
+impl WriteStep {
+    /// Decodes steps from arbitrary bytes, four for each: kind, edge length, distance, fill byte.
+    pub fn decode(bytes: &[u8]) -> Vec<WriteStep> {
         let (quadruples, _) = bytes.as_chunks::<4>();
-        quadruples.iter().map(|four| Step::of(*four)).collect()
+        quadruples.iter().map(|four| WriteStep::of(*four)).collect()
     }
 
-    fn of([what, edge, distance, filling]: [u8; 4]) -> Step {
-        let edge = EDGES[usize::from(edge) % EDGES.len()];
+    fn of([what, edge, distance, filling]: [u8; 4]) -> WriteStep {
+        let edge = EDGE_LENGTHS[usize::from(edge) % EDGE_LENGTHS.len()];
         let length = (edge + u32::from(distance % 16)).saturating_sub(8);
         match what % 4 {
-            0 => Step::Zeros(length),
-            1 => Step::Bytes(vec![0; length as usize]),
-            2 => Step::Bytes(vec![filling; length as usize]),
-            _ => Step::Bytes((0..length).map(|at| (at >> 8) as u8 ^ filling).collect()),
+            0 => WriteStep::Zeros(length),
+            1 => WriteStep::Bytes(vec![0; length as usize]),
+            2 => WriteStep::Bytes(vec![filling; length as usize]),
+            _ => WriteStep::Bytes((0..length).map(|at| (at >> 8) as u8 ^ filling).collect()),
         }
     }
 }
 
-/// Carries `steps` out on `sink` and returns what it must now hold. After every step the end that
-/// was just written, and at last everything, is read back and compared, where the sink can.
+/// Applies `steps` to `sink` and returns the expected content. After every step the end of the
+/// content, and finally all of it, is read back and compared, if the sink supports it.
 ///
 /// # Errors
-/// The first disagreement or failure, in words.
-pub fn sink_holds_what_was_written(sink: &mut dyn Sink, steps: &[Step]) -> Result<Vec<u8>, String> {
+/// The first mismatch or failure, as text.
+pub fn sink_holds_what_was_written(
+    sink: &mut dyn Sink,
+    steps: &[WriteStep],
+) -> Result<Vec<u8>, String> {
     let mut model = Vec::new();
     let view = sink.read_back();
     for (number, step) in steps.iter().enumerate() {
         let written = match step {
-            Step::Bytes(bytes) => {
+            WriteStep::Bytes(bytes) => {
                 model.extend_from_slice(bytes);
                 sink.write_all(bytes)
             }
-            Step::Zeros(length) => {
+            WriteStep::Zeros(length) => {
                 model.resize(model.len() + *length as usize, 0);
                 sink.write_zeros(u64::from(*length))
             }
@@ -67,10 +70,10 @@ pub fn sink_holds_what_was_written(sink: &mut dyn Sink, steps: &[Step]) -> Resul
     Ok(model)
 }
 
-/// Whether `source` holds `expected`, looked at from `offset` to beyond its end.
+/// Checks that `source` holds `expected`, from `offset` to beyond its end.
 ///
 /// # Errors
-/// The disagreement or failure, in words.
+/// The mismatch or failure, as text.
 pub fn source_equals(source: &dyn Source, expected: &[u8], offset: usize) -> Result<(), String> {
     let size = source.size_bytes().map_err(|error| error.to_string())?;
     if size != expected.len() as u64 {
@@ -96,7 +99,11 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    fn published_file(steps: &[Step], sparse: bool, temporary: Temporary) -> Result<(), String> {
+    fn published_file(
+        steps: &[WriteStep],
+        sparse: bool,
+        temporary: Temporary,
+    ) -> Result<(), String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
         let options = OutputOptions {
@@ -112,7 +119,7 @@ mod tests {
         holes_are_zero(&source, &model)
     }
 
-    /// What is outside the ranges that the source calls data must be zero.
+    /// Everything outside the data ranges of the source must be zero.
     fn holes_are_zero(source: &dyn Source, model: &[u8]) -> Result<(), String> {
         let mut offset = 0;
         while offset < model.len() {
@@ -136,12 +143,12 @@ mod tests {
             hidden: bool,
         ) {
             let temporary = if hidden { Temporary::Hidden } else { Temporary::Unnamed };
-            let result = published_file(&Step::decode(&bytes), sparse, temporary);
+            let result = published_file(&WriteStep::decode(&bytes), sparse, temporary);
             prop_assert_eq!(result, Ok(()));
         }
 
         #[test]
-        fn memory_holds_what_was_written_through_a_storm(
+        fn memory_holds_what_was_written_despite_short_transfers(
             bytes in prop::collection::vec(any::<u8>(), 0..64),
             seed: u64,
         ) {
@@ -149,7 +156,7 @@ mod tests {
             let output = memory.output();
             let plan = FaultPlan::new(seed).short_transfers().interruptions();
             let mut sink = Latch::new(FaultySink::new(memory, plan));
-            let model = sink_holds_what_was_written(&mut sink, &Step::decode(&bytes));
+            let model = sink_holds_what_was_written(&mut sink, &WriteStep::decode(&bytes));
             sink.publish().unwrap();
             prop_assert_eq!(output.published().unwrap(), model.unwrap());
         }
@@ -158,7 +165,7 @@ mod tests {
         fn streams_carry_what_was_written(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let mut carried = Vec::new();
             let mut sink = StreamSink::new(&mut carried, "stream");
-            let model = sink_holds_what_was_written(&mut sink, &Step::decode(&bytes));
+            let model = sink_holds_what_was_written(&mut sink, &WriteStep::decode(&bytes));
             sink.publish().unwrap();
             prop_assert_eq!(carried, model.unwrap());
         }
@@ -182,7 +189,7 @@ mod tests {
                 self.0.publish()
             }
         }
-        let steps = [Step::Zeros(3), Step::Bytes(vec![1, 2])];
+        let steps = [WriteStep::Zeros(3), WriteStep::Bytes(vec![1, 2])];
         let error = sink_holds_what_was_written(&mut Lossy(MemorySink::new()), &steps).unwrap_err();
         assert!(error.contains("step 1: size is 4, expected 5"), "{error}");
     }

@@ -6,21 +6,22 @@ use std::sync::Arc;
 use crate::source::Source;
 
 /// Bytes written strictly forward. Nothing is visible under its final name before
-/// [`Sink::publish`]; dropping an unpublished sink removes what it made.
+/// [`Sink::publish`]. Dropping an unpublished sink removes everything it created.
 pub trait Sink: Send {
     /// Appends all of `bytes`.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Appends `length_bytes` zero bytes, as a hole where the target can hold one.
+    /// Appends `length_bytes` zero bytes, as a hole where the target supports it.
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()>;
 
-    /// A view that reads back what was already written, where the target can (a regular file);
-    /// `None` for pipes and terminals. The view follows: it also sees what is written later.
+    /// Returns a view of the written bytes if the target supports it (a regular file); `None` for
+    /// pipes and terminals. The view includes bytes that are written later.
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         None
     }
 
-    /// Makes the output whole and visible (flush, set final size, rename). Called once, last.
+    /// Completes the output and makes it visible (flush, set the final size, rename). Called once,
+    /// as the last operation.
     fn publish(&mut self) -> io::Result<()>;
 }
 

@@ -5,25 +5,26 @@ use std::sync::Arc;
 
 /// Bytes that can be read at any offset, from several threads at once.
 ///
-/// A source may change size while it is read (a log that grows, a file somebody truncates): a read
-/// past the present end returns a short count, never an error, and the caller decides.
+/// The size may change during reading (a growing log, a truncated file). A read past the present
+/// end returns a short count, never an error.
 pub trait Source: Send + Sync {
-    /// Present size in bytes.
+    /// The present size in bytes.
     fn size_bytes(&self) -> io::Result<u64>;
 
-    /// Reads into `buffer` from `offset` until it is full or the source ends.
-    /// Returns the bytes read; fewer than `buffer.len()` only at the end of the source.
+    /// Reads into `buffer` from `offset` until it is full or the source ends. Returns the number of
+    /// bytes read, which is less than `buffer.len()` only at the end of the source.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// The next range at or after `offset` that may hold data, as `(start, end)`; bytes before
-    /// `start` are a hole (all zero). `None` when only a hole is left. The default: all is data.
+    /// Returns the next range at or after `offset` that may hold data, as `(start, end)`. Bytes
+    /// before `start` are a hole (all zero). `None` if only a hole remains. By default everything
+    /// is data.
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
         let size = self.size_bytes()?;
         Ok((offset < size).then_some((offset, size)))
     }
 
-    /// Whether the byte at `offset`, which was read before, can be read again. The default: all can.
-    fn is_kept(&self, offset: u64) -> bool {
+    /// Whether the byte at `offset`, which was read before, can be read again. By default it can.
+    fn can_reread(&self, offset: u64) -> bool {
         let _ = offset;
         true
     }
@@ -44,8 +45,8 @@ macro_rules! source_by_reference {
                 (**self).next_data(offset)
             }
 
-            fn is_kept(&self, offset: u64) -> bool {
-                (**self).is_kept(offset)
+            fn can_reread(&self, offset: u64) -> bool {
+                (**self).can_reread(offset)
             }
         }
     )*};

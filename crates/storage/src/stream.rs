@@ -1,4 +1,4 @@
-//! Sinks that cannot be read back: streams, and nothing at all.
+//! Sinks that cannot be read back: streams, and a sink that only counts.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,27 +7,27 @@ use crate::failure::at;
 use crate::sink::Sink;
 use crate::transfer::{in_zero_pieces, write_full};
 
-/// Small writes gather up to this many bytes: the common capacity of a pipe on Linux.
-const GATHER_BYTES: usize = 64 << 10;
+/// Small writes are buffered up to this many bytes: the usual capacity of a pipe on Linux.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// A sink over any writer: standard output, a pipe, a socket, a device.
 ///
-/// Zeros are written as zeros. Small writes are gathered; all is out after [`Sink::publish`].
-/// Dropping an unpublished one discards what is still gathered; what has left cannot be taken back.
+/// Zeros are written as zeros. Small writes are buffered until [`Sink::publish`] at the latest.
+/// Dropping an unpublished sink discards the buffer; written bytes cannot be taken back.
 #[derive(Debug)]
 pub struct StreamSink<W: Write + Send> {
     writer: W,
     name: PathBuf,
-    gathered: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl<W: Write + Send> StreamSink<W> {
-    /// A sink over `writer`; `name` is what errors call it.
+    /// A sink over `writer`, which errors name `name`.
     pub fn new(writer: W, name: impl Into<PathBuf>) -> Self {
         StreamSink {
             writer,
             name: name.into(),
-            gathered: Vec::new(),
+            buffer: Vec::new(),
         }
     }
 
@@ -36,26 +36,26 @@ impl<W: Write + Send> StreamSink<W> {
         write_full(bytes, |left| writer.write(left)).map_err(at("write", &self.name))
     }
 
-    fn flush_gathered(&mut self) -> io::Result<()> {
-        // Emptied in any case: after an error nobody knows how much got out, so a second try
-        // would repeat bytes.
-        let gathered = std::mem::take(&mut self.gathered);
-        self.write_out(&gathered)?;
-        self.gathered = gathered;
-        self.gathered.clear();
+    fn flush_buffer(&mut self) -> io::Result<()> {
+        // Emptied even after an error: the number of written bytes is unknown then, so a retry
+        // could repeat bytes.
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write_out(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
         Ok(())
     }
 }
 
 impl<W: Write + Send> Sink for StreamSink<W> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.gathered.len() + bytes.len() > GATHER_BYTES {
-            self.flush_gathered()?;
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush_buffer()?;
         }
-        if bytes.len() >= GATHER_BYTES {
+        if bytes.len() >= BUFFER_BYTES {
             return self.write_out(bytes);
         }
-        self.gathered.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -64,24 +64,24 @@ impl<W: Write + Send> Sink for StreamSink<W> {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        self.flush_gathered()?;
+        self.flush_buffer()?;
         self.writer.flush().map_err(at("flush", &self.name))
     }
 }
 
-/// Takes everything and keeps only the count.
+/// Discards all bytes and counts them.
 #[derive(Debug, Default, Clone)]
 pub struct NullSink {
     length_bytes: u64,
 }
 
 impl NullSink {
-    /// A sink that has seen nothing yet.
+    /// A sink with a count of zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many bytes went in.
+    /// The number of bytes written.
     pub fn length_bytes(&self) -> u64 {
         self.length_bytes
     }
@@ -107,14 +107,14 @@ impl Sink for NullSink {
 mod tests {
     use super::*;
 
-    /// Takes at most 1000 bytes at a time, is often interrupted, and counts its calls.
+    /// Accepts at most 1000 bytes at a time, is often interrupted, and counts its calls.
     #[derive(Default)]
-    struct Trickle {
+    struct SlowWriter {
         taken: Vec<u8>,
         calls: u32,
     }
 
-    impl Write for Trickle {
+    impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.calls += 1;
             if self.calls.is_multiple_of(2) {
@@ -131,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn all_arrives_in_order() {
-        let mut trickle = Trickle::default();
+    fn all_bytes_arrive_in_order() {
+        let mut writer = SlowWriter::default();
         let mut expected = Vec::new();
-        let mut sink = StreamSink::new(&mut trickle, "trickle");
+        let mut sink = StreamSink::new(&mut writer, "writer");
         for (index, length) in [40, 0, 100_000, 1, 65_536, 65_535, 3]
             .into_iter()
             .enumerate()
@@ -147,18 +147,18 @@ mod tests {
         }
         assert!(sink.read_back().is_none());
         sink.publish().unwrap();
-        assert_eq!(trickle.taken, expected);
+        assert_eq!(writer.taken, expected);
     }
 
     #[test]
-    fn small_writes_are_gathered() {
-        let mut trickle = Trickle::default();
-        let mut sink = StreamSink::new(&mut trickle, "trickle");
+    fn small_writes_are_buffered() {
+        let mut writer = SlowWriter::default();
+        let mut sink = StreamSink::new(&mut writer, "writer");
         for _ in 0..20 {
             sink.write_all(&[1; 40]).unwrap();
         }
         sink.publish().unwrap();
-        assert_eq!((trickle.taken.len(), trickle.calls), (800, 1));
+        assert_eq!((writer.taken.len(), writer.calls), (800, 1));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             }
         }
         let mut sink = StreamSink::new(Closed, "standard output");
-        sink.write_all(b"gathered, so no error yet").unwrap();
+        sink.write_all(b"buffered, so no error yet").unwrap();
         let error = sink.publish().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
         assert!(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn null_counts() {
+    fn the_null_sink_counts() {
         let mut sink = NullSink::new();
         sink.write_all(b"12345").unwrap();
         sink.write_zeros(1 << 40).unwrap();

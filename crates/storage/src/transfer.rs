@@ -1,13 +1,14 @@
-//! From one system call that may do less to a whole transfer: the retry loops, written once.
+//! Complete transfers by system calls that may transfer less: the retry loops.
 
 use std::io;
 
-/// The largest offset that system calls take (they are signed).
+/// The largest offset of system calls, which use signed offsets.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// Fills `buffer` from `offset` by calling `read` until it is full or `read` returns 0.
 ///
-/// Interrupted calls are repeated. `read` gets the offset and the part still to be filled. Returns the bytes read.
+/// Interrupted calls are repeated. `read` receives the offset and the rest of the buffer. Returns
+/// the number of bytes read.
 ///
 /// # Errors
 ///
@@ -20,7 +21,7 @@ pub fn read_full(
     let mut done = 0;
     while done < buffer.len() {
         let Some(at) = offset.checked_add(done as u64) else {
-            break; // beyond the largest offset there is nothing to read
+            break; // no data exists beyond the largest offset
         };
         match read(at, &mut buffer[done..]) {
             Ok(0) => break,
@@ -32,7 +33,8 @@ pub fn read_full(
     Ok(done)
 }
 
-/// Writes all of `bytes` by calling `write` with what is left; interrupted calls are repeated.
+/// Writes all of `bytes` by calling `write` with the remaining bytes. Interrupted calls are
+/// repeated.
 pub(crate) fn write_full(
     bytes: &[u8],
     mut write: impl FnMut(&[u8]) -> io::Result<usize>,
@@ -49,13 +51,13 @@ pub(crate) fn write_full(
     Ok(())
 }
 
-/// Zeros to write where no hole can be made.
+/// Zeros to write where holes are not supported.
 pub(crate) const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
-/// Hands out `length_bytes` zeros in pieces.
+/// Calls `write` with slices of zeros, `length_bytes` in total.
 ///
 /// # Errors
-/// The first that `write` returns; it gets no further piece then.
+/// The first error of `write`, which ends the calls.
 pub fn in_zero_pieces<E>(
     length_bytes: u64,
     mut write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -69,7 +71,7 @@ pub fn in_zero_pieces<E>(
     Ok(())
 }
 
-/// The part of `bytes` (which start at offset 0) that a read of `length_bytes` at `offset` gets.
+/// The part of `bytes`, which begin at offset 0, that a read of `length_bytes` at `offset` returns.
 pub(crate) fn slice_at(bytes: &[u8], offset: u64, length_bytes: usize) -> &[u8] {
     let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
     let end = start.saturating_add(length_bytes).min(bytes.len());
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_go_on_after_short_and_interrupted_calls() {
+    fn reads_continue_after_short_and_interrupted_calls() {
         let data: Vec<u8> = (0..=255).collect();
         let mut calls = 0;
         let mut buffer = [0; 300];
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_go_on_and_a_stuck_writer_is_an_error() {
+    fn writes_continue_and_a_writer_without_progress_is_an_error() {
         let mut written = Vec::new();
         let mut calls = 0;
         write_full(b"a passage of some length", |bytes| {
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_pieces_add_up() {
+    fn zero_slices_have_the_total_length() {
         for length in [0, 1, 16384, 16385, 100_000u64] {
             let mut total = 0;
             in_zero_pieces(length, |piece| {
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_end_at_the_end() {
+    fn slices_end_at_the_end_of_the_bytes() {
         assert_eq!(slice_at(b"abc", 1, 9), b"bc");
         assert_eq!(slice_at(b"abc", 3, 1), b"");
         assert_eq!(slice_at(b"abc", u64::MAX, usize::MAX), b"");

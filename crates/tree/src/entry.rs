@@ -1,4 +1,5 @@
-//! The entries of a directory, as the tar stream, the archive format and the engine's API share them.
+//! The entries of a directory, as the tar stream, the archive format and the engine's API share
+//! them.
 
 use std::time::{Duration, SystemTime};
 
@@ -84,8 +85,8 @@ impl EntryKind {
 /// One file, directory, link or device of a directory member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The path inside the tree as bytes, components separated by `/`; not empty, without NUL bytes.
-    /// It comes from an archive or a file system and is not trusted: extraction checks it.
+    /// The path inside the tree as bytes, components separated by `/`; not empty, without NUL
+    /// bytes. It comes from an archive or a file system and is not trusted: extraction checks it.
     pub path: Vec<u8>,
     /// The type of the entry.
     pub kind: EntryKind,

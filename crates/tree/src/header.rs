@@ -15,7 +15,8 @@ pub fn padding_bytes(size_bytes: u64) -> u64 {
 const OCTAL_11_MAX: u64 = (1 << 33) - 1;
 /// The largest number that seven octal digits hold (owner, group, device numbers).
 const OCTAL_7_MAX: u64 = (1 << 21) - 1;
-/// The name of the header that carries pax records. Readers ignore it; a fixed one is deterministic.
+/// The name of the header that carries pax records. Readers ignore it; a fixed one is
+/// deterministic.
 const PAX_HEADER_NAME: &[u8] = b"././@PaxHeader";
 
 /// A field of the header: `(offset, length)`, each following the one before it.

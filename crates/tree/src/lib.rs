@@ -3,8 +3,8 @@
 //! [`TreeReader`] reads a directory as a tar stream and collects the list of its entries.
 //! [`TreeSink`] receives such a stream in pieces of any length and restores it, never outside its
 //! root. Between them are pure functions over bytes: [`TarHeader`] encodes and parses one header,
-//! [`TarParser`] parses a stream that is pushed to it. [`Entry`] describes one file, directory, link
-//! or device; its paths are bytes.
+//! [`TarParser`] parses a stream that is pushed to it. [`Entry`] describes one file, directory,
+//! link or device; its paths are bytes.
 //!
 //! The stream is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange Format"), so that any tar
 //! program can read it. Owners are recorded but not restored. User names (they differ between

@@ -1,5 +1,5 @@
-//! A push parser for tar streams. The caller pushes bytes in pieces of any length; the parser calls a
-//! handler for each entry and its data.
+//! A push parser for tar streams. The caller pushes bytes in pieces of any length; the parser calls
+//! a handler for each entry and its data.
 //!
 //! ```text
 //!            ┌──────────── padding ◄──────────┐

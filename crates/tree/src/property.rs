@@ -1,20 +1,20 @@
-//! Properties of the tar layer, for property tests and fuzz targets alike.
+//! Properties of header and parser, for property tests and fuzz targets.
 
 use crate::entry::{EntryKind, Timestamp};
 use crate::header::TarHeader;
 use crate::parser::{TarError, TarHandler, TarParser};
 
-/// Writes down what happens.
+/// Records the calls of the parser.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Log {
+struct RecordingHandler {
     entries: Vec<(TarHeader, Vec<u8>)>,
     complete: usize,
 }
 
-/// Zeros that a log writes down per call; the rest only counts (fuzzers find huge numbers).
-const LOGGED_ZEROS_MAX: u64 = 1 << 16;
+/// The number of zeros that are recorded for each call. Fuzzers find huge numbers.
+const RECORDED_ZEROS_MAX: u64 = 1 << 16;
 
-impl TarHandler for Log {
+impl TarHandler for RecordingHandler {
     type Error = TarError;
 
     fn entry(&mut self, header: TarHeader) -> Result<(), TarError> {
@@ -30,7 +30,7 @@ impl TarHandler for Log {
     }
 
     fn zeros(&mut self, length_bytes: u64) -> Result<(), TarError> {
-        let length = usize::try_from(length_bytes.min(LOGGED_ZEROS_MAX)).unwrap_or(0);
+        let length = usize::try_from(length_bytes.min(RECORDED_ZEROS_MAX)).unwrap_or(0);
         self.data(&vec![0; length])
     }
 
@@ -40,16 +40,16 @@ impl TarHandler for Log {
     }
 }
 
-/// Any bytes, cut anywhere, give the same entries or the same error as in one piece; nothing
-/// panics, and the entries hold no more data than the stream.
+/// Any bytes, pushed in pieces of any length, give the same entries or the same error as in one
+/// piece. The parser does not panic, and the entries hold no more data than the stream.
 ///
 /// # Panics
 ///
 /// When the property does not hold.
-pub fn cuts_do_not_matter(stream: &[u8], piece_bytes: usize) {
-    let mut whole = (TarParser::default(), Log::default());
+pub fn piece_length_does_not_matter(stream: &[u8], piece_bytes: usize) {
+    let mut whole = (TarParser::default(), RecordingHandler::default());
     let whole_result = whole.0.push(stream, &mut whole.1);
-    let mut cut = (TarParser::default(), Log::default());
+    let mut cut = (TarParser::default(), RecordingHandler::default());
     let cut_result = stream
         .chunks(piece_bytes.max(1))
         .try_for_each(|piece| cut.0.push(piece, &mut cut.1));
@@ -62,12 +62,12 @@ pub fn cuts_do_not_matter(stream: &[u8], piece_bytes: usize) {
     assert!(data_bytes <= stream.len());
 }
 
-/// A header comes back from its own bytes, with `data` and however long its names are.
+/// An encoded header with its data parses to the same header and data, with names of any length.
 ///
 /// # Panics
 ///
 /// When the property does not hold.
-pub fn headers_come_back(path: &[u8], link: &[u8], modified: Timestamp, data: &[u8]) {
+pub fn headers_round_trip(path: &[u8], link: &[u8], modified: Timestamp, data: &[u8]) {
     let header = TarHeader {
         path: path.to_vec(),
         kind: if link.is_empty() {
@@ -95,10 +95,10 @@ pub fn headers_come_back(path: &[u8], link: &[u8], modified: Timestamp, data: &[
             0,
         );
     }
-    let (mut untar, mut log) = (TarParser::default(), Log::default());
+    let (mut untar, mut log) = (TarParser::default(), RecordingHandler::default());
     let result = untar.push(&stream, &mut log);
     assert_eq!(result, Ok(()));
-    // The end mark, as zeros that nobody wrote down.
+    // The end mark, as a count of zeros.
     assert_eq!(untar.push_zeros(1024, &mut log), Ok(()));
     assert_eq!(untar.finish(), Ok(()));
     let expected_data = if link.is_empty() {
@@ -129,7 +129,7 @@ mod tests {
                    seconds in any::<i64>(), nanoseconds in 0_u32..1_000_000_000,
                    data in proptest::collection::vec(any::<u8>(), 0..2000)) {
             let modified = Timestamp { seconds, nanoseconds };
-            headers_come_back(&path, &link.unwrap_or_default(), modified, &data);
+            headers_round_trip(&path, &link.unwrap_or_default(), modified, &data);
         }
 
         #[test]
@@ -152,13 +152,13 @@ mod tests {
                 let at = at.index(stream.len());
                 stream[at] = value;
             }
-            cuts_do_not_matter(&stream, piece_bytes);
+            piece_length_does_not_matter(&stream, piece_bytes);
         }
 
         #[test]
         fn random_bytes(stream in proptest::collection::vec(any::<u8>(), 0..3000),
                         piece_bytes in 1_usize..1200) {
-            cuts_do_not_matter(&stream, piece_bytes);
+            piece_length_does_not_matter(&stream, piece_bytes);
         }
     }
 }

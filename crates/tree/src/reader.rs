@@ -42,9 +42,9 @@ pub type HeaderObserver = Box<dyn FnMut(&StreamedHeader<'_>) + Send>;
 /// no inode numbers. Memory does not depend on the size of files; it holds the entry list, and the
 /// names of one directory for each level of depth.
 ///
-/// A file whose size changes while it is read is padded or truncated to the size in its header, with
-/// a notice. Sockets, and entries that vanish before they are reached, are skipped with a notice. An
-/// entry that cannot be read is an error: an archive must not be silently incomplete.
+/// A file whose size changes while it is read is padded or truncated to the size in its header,
+/// with a notice. Sockets, and entries that vanish before they are reached, are skipped with a
+/// notice. An entry that cannot be read is an error: an archive must not be silently incomplete.
 pub struct TreeReader {
     root: PathBuf,
     /// The prefix of every path in the stream; may be empty.

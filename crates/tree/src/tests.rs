@@ -1,4 +1,4 @@
-//! The reader and the sink together, and beside the system's tar.
+//! Reader and sink together, and compared with the system's tar.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use crate::header::TarHeader;
 use crate::reader::TreeReader;
 use crate::sink::TreeSink;
 
-fn plant(root: &Path) {
+fn create_tree(root: &Path) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
     fs::write(root.join("a"), b"first").unwrap();
     fs::write(root.join("sub.x"), vec![7; 511]).unwrap();
@@ -109,7 +109,7 @@ fn path_text(entry: &Entry) -> &str {
 /// Path, kind, link target, data.
 type Forged<'a> = (&'a str, EntryKind, &'a str, &'a [u8]);
 
-/// A tar of hand-made entries, ended properly.
+/// A tar stream of arbitrary entries with its end mark.
 fn forged(entries: &[Forged]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, kind, link, data) in entries {
@@ -136,10 +136,10 @@ fn forged(entries: &[Forged]) -> Vec<u8> {
 }
 
 #[test]
-fn a_directory_comes_back_however_it_is_cut() {
+fn a_directory_round_trips_with_pieces_of_any_length() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
-    plant(&root);
+    create_tree(&root);
     let (bytes, _) = stream(&root);
     for piece_bytes in [1, 100, 512, 4096, 100_000, usize::MAX] {
         let out = temporary.path().join(format!("out{piece_bytes}"));
@@ -159,10 +159,10 @@ fn a_directory_comes_back_however_it_is_cut() {
 }
 
 #[test]
-fn a_named_directory_comes_back_under_its_name() {
+fn a_named_directory_is_restored_under_its_name() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
-    plant(&root);
+    create_tree(&root);
     let mut bytes = Vec::new();
     let mut reader = TreeReader::open_named(&root, Path::new("deep/name")).unwrap();
     reader.read_to_end(&mut bytes).unwrap();
@@ -181,7 +181,7 @@ fn a_named_directory_comes_back_under_its_name() {
 #[test]
 fn small_reads_give_the_same_stream() {
     let temporary = tempfile::tempdir().unwrap();
-    plant(temporary.path());
+    create_tree(temporary.path());
     let (whole, _) = stream(temporary.path());
     let mut reader = TreeReader::open(temporary.path()).unwrap();
     let mut pieces = Vec::new();
@@ -196,9 +196,9 @@ fn small_reads_give_the_same_stream() {
 }
 
 #[test]
-fn entries_say_where_their_data_is() {
+fn entries_have_the_offsets_of_their_data() {
     let temporary = tempfile::tempdir().unwrap();
-    plant(temporary.path());
+    create_tree(temporary.path());
     let (bytes, mut reader) = stream(temporary.path());
     let entries = reader.take_entries();
     let paths: Vec<_> = entries.iter().map(|entry| path_text(entry)).collect();
@@ -219,7 +219,7 @@ fn entries_say_where_their_data_is() {
     ];
     assert_eq!(
         paths, expected,
-        "names in byte order, a directory before what it holds"
+        "names in byte order, a directory before its contents"
     );
     for entry in &entries {
         let start = usize::try_from(entry.content_offset).unwrap();
@@ -236,7 +236,7 @@ fn entries_say_where_their_data_is() {
 fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
-    plant(&root);
+    create_tree(&root);
     let (bytes, _) = stream(&root);
     let out = temporary.path().join("by-tar");
     fs::create_dir(&out).unwrap();
@@ -260,7 +260,7 @@ fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
         let out = temporary.path().join(format);
         restore(&output.stdout, &out, false, 1000).unwrap();
         let times = |(name, mode, seconds, nanoseconds, content): (_, _, _, _, Vec<u8>)| {
-            // Only pax keeps fractions of a second.
+            // Only pax stores fractions of a second.
             (
                 name,
                 mode,
@@ -270,7 +270,7 @@ fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
             )
         };
         let (before, after) = (snapshot(&root), snapshot(&out));
-        // ustar has no room for the long name and the long target; tar leaves them out.
+        // ustar cannot store the long name and the long target; tar skips them.
         let fits = |entry: &(String, u32, i64, i64, Vec<u8>)| {
             format != "ustar" || (entry.0.len() < 100 && entry.0 != "soft")
         };
@@ -281,7 +281,7 @@ fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
 }
 
 #[test]
-fn nothing_escapes() {
+fn no_entry_is_created_outside_the_root() {
     use EntryKind::{Directory, File as Regular, Hardlink, Symlink};
     let escapes: [&[Forged]; 9] = [
         &[("../evil", Regular, "", b"x")],
@@ -315,7 +315,7 @@ fn nothing_escapes() {
                 fs::create_dir(&out).unwrap();
             }
             let result = restore(&forged(entries), &out, overwrite, 512);
-            // With overwrite, a file may take the place of the link itself, and nothing more.
+            // With overwrite, a file may replace the link itself.
             let replaces_link = overwrite && entries.get(1).is_some_and(|entry| entry.0 == "link");
             assert_eq!(result.is_ok(), replaces_link, "{entries:?}");
             assert_eq!(
@@ -353,10 +353,10 @@ fn set_id_bits_are_dropped() {
 }
 
 #[test]
-fn whole_or_not_at_all() {
+fn a_truncated_stream_restores_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
-    plant(&root);
+    create_tree(&root);
     let (bytes, _) = stream(&root);
     let names = || {
         let entries = fs::read_dir(temporary.path()).unwrap();
@@ -392,7 +392,7 @@ fn whole_or_not_at_all() {
 }
 
 #[test]
-fn zeros_need_not_be_written_down() {
+fn zeros_can_be_pushed_as_a_count() {
     let temporary = tempfile::tempdir().unwrap();
     let bytes = forged(&[
         ("x", EntryKind::File, "", &[0; 2000]),
@@ -400,7 +400,7 @@ fn zeros_need_not_be_written_down() {
     ]);
     let out = temporary.path().join("out");
     let mut sink = TreeSink::create(&out, false).unwrap();
-    // Each run of zeros as a count, wherever it lies: in names, numbers, data, padding, end mark.
+    // Each run of zeros as a count: in names, numbers, data, padding and the end mark.
     for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
         match run[0] {
             0 => sink.write_zeros(run.len() as u64).unwrap(),
@@ -413,14 +413,15 @@ fn zeros_need_not_be_written_down() {
 }
 
 #[test]
-fn files_that_change_keep_the_stream_whole() {
+fn files_that_change_do_not_break_the_stream() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("log");
     for new_length in [10, 5000] {
         fs::write(&path, vec![1; 3000]).unwrap();
         let mut reader = TreeReader::open(temporary.path()).unwrap();
         let mut bytes = vec![0; 600];
-        // Past the root's headers and into those of the file: it is open now, its size fixed.
+        // Past the headers of the root and into those of the file, which is open now with a fixed
+        // size.
         while reader.entry_count() < 2 {
             let mut piece = [0; 512];
             let read = reader.read(&mut piece).unwrap();

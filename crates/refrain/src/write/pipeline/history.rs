@@ -418,7 +418,7 @@ mod tests {
             fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
                 self.0.read_at(offset, buffer)
             }
-            fn is_kept(&self, offset: u64) -> bool {
+            fn can_reread(&self, offset: u64) -> bool {
                 offset < 2 * PAGE_BYTES as u64
             }
         }

@@ -30,7 +30,11 @@ impl Recipe {
         let is_rereadable = |piece: &SourcePiece| {
             let last = piece.offset_in_member + u64::from(piece.length_bytes.saturating_sub(1));
             let source = sources.get(piece.member as usize);
-            source.is_some_and(|source| source.as_ref().is_some_and(|source| source.is_kept(last)))
+            source.is_some_and(|source| {
+                source
+                    .as_ref()
+                    .is_some_and(|source| source.can_reread(last))
+            })
         };
         match pieces.iter().all(is_rereadable) {
             true => Recipe::Sources(encode_pieces(pieces)),
