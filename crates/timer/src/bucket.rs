@@ -9,7 +9,7 @@ use crate::reminder::Reminder;
 
 /// A reminder as stored in a bucket: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(crate) struct PackedReminder {
     pub(crate) deadline_ns: u64,
     /// The slot in the high bits, the low bits of the sequence number in the low bits.
     slot_and_tag: u64,
@@ -18,10 +18,10 @@ pub(crate) struct Packed {
 const TAG_BITS: u32 = 24;
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 
-impl Packed {
+impl PackedReminder {
     // A slot has 40 bits: more records than that exceed any address space.
-    pub(crate) fn new(deadline_ns: u64, slot: usize, sequence: u64) -> Packed {
-        Packed {
+    pub(crate) fn new(deadline_ns: u64, slot: usize, sequence: u64) -> PackedReminder {
+        PackedReminder {
             deadline_ns,
             slot_and_tag: (slot as u64) << TAG_BITS | sequence & TAG_MASK,
         }
@@ -62,7 +62,7 @@ const SWEPT_PER_STALE: usize = 2;
 
 #[derive(Clone, Copy)]
 struct Block {
-    reminders: [Packed; PER_BLOCK],
+    reminders: [PackedReminder; PER_BLOCK],
     length: u32,
     next: u32,
 }
@@ -102,7 +102,7 @@ impl Blocks {
         if (index as usize).is_multiple_of(BLOCKS_PER_CHUNK) {
             self.chunks.push(Vec::with_capacity(BLOCKS_PER_CHUNK));
         }
-        let empty = Packed::new(0, 0, 0);
+        let empty = PackedReminder::new(0, 0, 0);
         self.chunks[index as usize / BLOCKS_PER_CHUNK].push(Block {
             reminders: [empty; PER_BLOCK],
             length: 0,
@@ -146,7 +146,7 @@ impl Bucket {
         self.length
     }
 
-    pub(crate) fn push(&mut self, blocks: &mut Blocks, reminder: Packed) {
+    pub(crate) fn push(&mut self, blocks: &mut Blocks, reminder: PackedReminder) {
         // Only the first block has free entries, unless it is full too.
         if self.length.is_multiple_of(PER_BLOCK) {
             self.first = blocks.allocate(self.first);
@@ -163,7 +163,7 @@ impl Bucket {
     pub(crate) fn pop_block(
         &mut self,
         blocks: &mut Blocks,
-    ) -> Option<([Packed; PER_BLOCK], usize)> {
+    ) -> Option<([PackedReminder; PER_BLOCK], usize)> {
         if self.first == NO_BLOCK {
             return None;
         }
@@ -175,7 +175,7 @@ impl Bucket {
         Some((reminders, length as usize))
     }
 
-    fn pop(&mut self, blocks: &mut Blocks) -> Option<Packed> {
+    fn pop(&mut self, blocks: &mut Blocks) -> Option<PackedReminder> {
         if self.length == 0 {
             return None;
         }

@@ -16,7 +16,7 @@
 //! Only the caller can tell live reminders from stale ones: `live` returns the sequence number of
 //! the timer that is pending in a slot with a deadline.
 
-use crate::bucket::{Blocks, Bucket, Packed};
+use crate::bucket::{Blocks, Bucket, PackedReminder};
 use crate::current_tick::CurrentTick;
 use crate::reminder::Reminder;
 
@@ -83,12 +83,16 @@ impl Wheel {
                     sequence,
                     slot,
                 } = reminder;
-                self.put(level, index, Packed::new(deadline_ns, slot, sequence));
+                self.put(
+                    level,
+                    index,
+                    PackedReminder::new(deadline_ns, slot, sequence),
+                );
             }
         }
     }
 
-    fn put(&mut self, level: usize, index: usize, reminder: Packed) {
+    fn put(&mut self, level: usize, index: usize, reminder: PackedReminder) {
         self.occupied[level] |= 1 << index;
         self.buckets[level * BUCKETS_PER_LEVEL + index].push(&mut self.blocks, reminder);
     }
