@@ -3,9 +3,9 @@
 //! glibc gives each thread an arena of its own, up to eight for each processor (`mallopt(3)`,
 //! `M_ARENA_MAX`), and memory that a thread frees remains in its arena. Here blocks of tens of
 //! megabytes move between threads, so every arena grows to the size of the largest blocks: level 8
-//! with 512 MiB and seven threads used 657 MB, and 450 MB with two arenas. The two are not contended:
-//! two kernel trees at level 1 took 3.16 s instead of 3.40 (medians of three), `test` of them 1.29
-//! instead of 1.30 (medians of nine).
+//! with 512 MiB and seven threads used 657 MB, and 450 MB with two arenas. The two are not
+//! contended: two kernel trees at level 1 took 3.16 s instead of 3.40 (medians of three), `test` of
+//! them 1.29 instead of 1.30 (medians of nine).
 //!
 //! `unsafe`: `mallopt(3)` takes two numbers. It is called before there are other threads.
 

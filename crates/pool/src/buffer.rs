@@ -10,13 +10,13 @@ use crate::prefault::prefault;
 
 /// A zeroed table of 64-bit words, mapped from the operating system.
 ///
-/// The system populates a page when it is first accessed, so unused parts of a table cost little. On
-/// Linux huge pages are requested: otherwise most random accesses to a table of gigabytes miss the
-/// TLB. The system may ignore the request; nothing depends on it.
+/// The system populates a page when it is first accessed, so unused parts of a table cost little.
+/// On Linux huge pages are requested: otherwise most random accesses to a table of gigabytes miss
+/// the TLB. The system may ignore the request; nothing depends on it.
 ///
 /// A refusal is an error and no abort, as far as the operating system reports it. With memory
-/// overcommit (the Linux default) the system may grant a table and kill the process when it accesses
-/// more than there is. Memory budgets prevent that, not this type.
+/// overcommit (the Linux default) the system may grant a table and kill the process when it
+/// accesses more than there is. Memory budgets prevent that, not this type.
 #[derive(Debug)]
 pub struct HugeBuffer {
     // At least one word: a mapping of no bytes is an error on most systems.
@@ -77,11 +77,11 @@ fn advise_huge_pages(_map: &MmapMut) {}
 
 /// Caches byte buffers of one capacity for reuse.
 ///
-/// The first access to fresh memory is expensive, most of all on virtual machines (a page fault in the
-/// guest and often another one in the host). The pages of a reused buffer are present.
+/// The first access to fresh memory is expensive, most of all on virtual machines (a page fault in
+/// the guest and often another one in the host). The pages of a reused buffer are present.
 ///
-/// The pool limits the number of idle buffers, not of buffers in use: that is the task of the memory
-/// budget.
+/// The pool limits the number of idle buffers, not of buffers in use: that is the task of the
+/// memory budget.
 #[derive(Debug)]
 pub struct BufferPool {
     capacity_bytes: usize,
@@ -130,8 +130,8 @@ impl BufferPool {
         Ok(buffer)
     }
 
-    /// Returns a buffer to the pool. The buffer is freed if it is too small, too large by more than a
-    /// half (its memory is in no budget), or if the pool is full.
+    /// Returns a buffer to the pool. The buffer is freed if it is too small, too large by more than
+    /// a half (its memory is in no budget), or if the pool is full.
     pub fn put(&self, buffer: Vec<u8>) {
         let largest = self.capacity_bytes.saturating_add(self.capacity_bytes / 2);
         if buffer.capacity() < self.capacity_bytes || buffer.capacity() > largest {

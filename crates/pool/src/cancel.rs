@@ -18,7 +18,8 @@ impl Cancellation {
         Self::default()
     }
 
-    /// Sets the flag of all clones. Safe to call from a signal handler: it only stores to an atomic.
+    /// Sets the flag of all clones. Safe to call from a signal handler: it only stores to an
+    /// atomic.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }

@@ -29,14 +29,14 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     queue: Arc<CrewQueue<'env, E>>,
     borrowed: &'crew BorrowedJobs<'env>,
     threads: usize,
-    /// The pool or the threads that were installed; `None`: the crew starts a pool of its own with the
-    /// first job.
+    /// The pool or the threads that were installed; `None`: the crew starts a pool of its own with
+    /// the first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
     /// The state of its own threads.
     settings: ThreadSettings,
-    /// The compute workers; a worker that is a flow runs one job in each step. If there are none, the
-    /// coordinator runs the jobs in `next`.
+    /// The compute workers; a worker that is a flow runs one job in each step. If there are none,
+    /// the coordinator runs the jobs in `next`.
     workers: RefCell<Vec<CrewWorker>>,
     /// The threads of the groups that block. One that the system refused is not requested again.
     group_threads: [Cell<GroupThread>; ThreadGroup::COUNT],
@@ -66,19 +66,20 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 
 /// Runs `body` with a crew of `threads` compute workers, and joins the workers before it returns.
 ///
-/// Jobs may borrow what outlives this call (`'env`). When the body returns or panics, jobs that have
-/// not started are dropped, running jobs are finished, and events that were not taken are dropped.
+/// Jobs may borrow what outlives this call (`'env`). When the body returns or panics, jobs that
+/// have not started are dropped, running jobs are finished, and events that were not taken are
+/// dropped.
 ///
 /// With `threads` 0 no thread is started: [`Crew::next`] runs the jobs on the calling thread, in a
-/// fixed order. The same happens to lanes whose thread the operating system refuses, so a crew works,
-/// slowly, without any thread.
+/// fixed order. The same happens to lanes whose thread the operating system refuses, so a crew
+/// works, slowly, without any thread.
 ///
 /// Its own threads have the scheduling class of the calling thread: what is begun in the background
 /// ([`in_background`](crate::in_background)) stays there.
 ///
-/// Inside of [`install`](crate::install) the compute workers are flows of the installed pool, at most
-/// one for each of the pool's workers. Inside of [`install_on`](crate::install_on) they are the
-/// installed threads.
+/// Inside of [`install`](crate::install) the compute workers are flows of the installed pool, at
+/// most one for each of the pool's workers. Inside of [`install_on`](crate::install_on) they are
+/// the installed threads.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
@@ -116,10 +117,11 @@ where
 }
 
 impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
-    /// Queues `job`. The jobs of a lane start in the order of their submission. Of the compute lanes,
-    /// a worker takes the job of the most urgent lane.
+    /// Queues `job`. The jobs of a lane start in the order of their submission. Of the compute
+    /// lanes, a worker takes the job of the most urgent lane.
     ///
-    /// The queue is not bounded: the coordinator limits the number of jobs in flight, by their memory.
+    /// The queue is not bounded: the coordinator limits the number of jobs in flight, by their
+    /// memory.
     pub fn submit(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) {
         self.in_flight.set(self.in_flight.get() + 1);
         if let Some(worker) = self.queue.push(lane, Box::new(job)) {
@@ -192,14 +194,15 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
 }
 
 impl<E> Crew<'_, '_, E> {
-    /// Waits for the next job to complete and returns its event, in the order of completion. Returns
-    /// `None` when nothing is in flight, so it does not wait forever.
+    /// Waits for the next job to complete and returns its event, in the order of completion.
+    /// Returns `None` when nothing is in flight, so it does not wait forever.
     pub fn next(&self) -> Option<Result<E, JobPanicked>> {
         self.next_or_timeout(None)
     }
 
     /// Like [`Crew::next`], but waits for `timeout` at most: then it returns `None` with
-    /// [`Crew::in_flight`] above zero. For coordinators that report progress or check a cancellation.
+    /// [`Crew::in_flight`] above zero. For coordinators that report progress or check a
+    /// cancellation.
     pub fn next_within(&self, timeout: Duration) -> Option<Result<E, JobPanicked>> {
         self.next_or_timeout(Some(timeout))
     }

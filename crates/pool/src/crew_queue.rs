@@ -1,5 +1,5 @@
-//! The queue between the coordinator and its workers: under one lock, lanes of jobs in one direction
-//! and their outcomes in the other.
+//! The queue between the coordinator and its workers: under one lock, lanes of jobs in one
+//! direction and their outcomes in the other.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,8 @@ pub(crate) enum ThreadGroup {
 
 impl ThreadGroup {
     pub(crate) const COUNT: usize = 3;
-    /// The order in which a coordinator without threads serves them: output first and input last, so
-    /// that the least data is in flight.
+    /// The order in which a coordinator without threads serves them: output first and input last,
+    /// so that the least data is in flight.
     pub(crate) const DRAIN_ORDER: [ThreadGroup; ThreadGroup::COUNT] = [
         ThreadGroup::Output,
         ThreadGroup::Compute,
@@ -52,8 +52,8 @@ impl ThreadGroup {
 }
 
 /// Runs one job; a panic becomes an outcome.
-// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the job
-// owned, so nothing sees it half changed except through the job's own shared state.
+// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the
+// job owned, so nothing sees it half changed except through the job's own shared state.
 pub(crate) fn run<E>(lane: Lane, job: CrewJob<'_, E>) -> Outcome<E> {
     catch_unwind(AssertUnwindSafe(job)).map_err(|payload| JobPanicked::new(lane, &*payload))
 }
@@ -63,9 +63,9 @@ struct QueueState<'env, E> {
     outcomes: VecDeque<Outcome<E>>,
     /// Workers that found no job, the most recent one last.
     idle: Vec<usize>,
-    /// For each group that blocks, the number of sleeping threads that have not been woken. It may be
-    /// too large after a spurious wake-up (a wake-up then wakes nothing), never too small (a wake-up
-    /// would be lost).
+    /// For each group that blocks, the number of sleeping threads that have not been woken. It may
+    /// be too large after a spurious wake-up (a wake-up then wakes nothing), never too small (a
+    /// wake-up would be lost).
     sleeping: [usize; ThreadGroup::COUNT],
     /// The number of compute workers.
     workers: usize,
@@ -120,8 +120,9 @@ impl<'env, E> CrewQueue<'env, E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a job and wakes one sleeping thread of its group, if there is one. If the job is for a
-    /// compute worker that is idle, returns the number of the worker, and the caller has to run it.
+    /// Queues a job and wakes one sleeping thread of its group, if there is one. If the job is for
+    /// a compute worker that is idle, returns the number of the worker, and the caller has to run
+    /// it.
     #[must_use]
     pub(crate) fn push(&self, lane: Lane, job: CrewJob<'env, E>) -> Option<usize> {
         let group = ThreadGroup::of(lane) as usize;
@@ -148,8 +149,8 @@ impl<'env, E> CrewQueue<'env, E> {
         state.workers - 1
     }
 
-    /// One step of a worker: runs a job, if there is one. Otherwise the worker is idle, and the next
-    /// submission runs it again.
+    /// One step of a worker: runs a job, if there is one. Otherwise the worker is idle, and the
+    /// next submission runs it again.
     pub(crate) fn run_step(&self, worker: usize) -> Step {
         let mut state = self.lock();
         if state.is_closed {
@@ -205,10 +206,10 @@ impl<'env, E> CrewQueue<'env, E> {
 
     /// Queues an outcome for the coordinator, and wakes the coordinator if necessary.
     ///
-    /// It is not necessary for a compute outcome while every worker has a next job: each wake-up takes
-    /// a processor from one of the workers, so the coordinator should take several outcomes at once. A
-    /// worker that finds no job wakes it in any case. Blocking jobs take long, and their outcomes are
-    /// delivered at once.
+    /// It is not necessary for a compute outcome while every worker has a next job: each wake-up
+    /// takes a processor from one of the workers, so the coordinator should take several outcomes
+    /// at once. A worker that finds no job wakes it in any case. Blocking jobs take long, and their
+    /// outcomes are delivered at once.
     fn deliver(&self, group: ThreadGroup, outcome: Outcome<E>) {
         let mut state = self.lock();
         state.outcomes.push_back(outcome);

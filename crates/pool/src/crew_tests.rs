@@ -5,13 +5,13 @@ use std::thread::ThreadId;
 
 use super::*;
 
-/// Takes all events; panics of jobs become `None`.
+/// Takes all events; `None` for a job that panicked.
 fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
     std::iter::from_fn(|| crew.next().map(Result::ok)).collect()
 }
 
 #[test]
-fn events_come_back_and_then_none() {
+fn next_returns_all_events_and_then_none() {
     for threads in [0, 1, 2, 7] {
         crew(threads, |crew| {
             assert_eq!(crew.threads(), threads);
@@ -49,9 +49,9 @@ fn jobs_borrow_what_outlives_the_crew() {
     assert_eq!(lengths.into_inner(), 20);
 }
 
-/// Occupies the only worker while the rest is queued, so that the order is decided by the lanes.
+/// A job occupies the only worker while the others are queued, so the lanes determine the order.
 #[test]
-fn urgent_first_and_first_come_first_served_inside_a_lane() {
+fn urgent_jobs_run_first_and_those_of_a_lane_in_order() {
     let (open_gate, gate) = mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
     let order = crew(1, |crew| {
@@ -86,7 +86,7 @@ fn urgent_first_and_first_come_first_served_inside_a_lane() {
 }
 
 #[test]
-fn without_threads_the_order_is_fixed_and_all_runs_here() {
+fn without_threads_all_jobs_run_on_the_caller_in_a_fixed_order() {
     let here = std::thread::current().id();
     let order = crew(0, |crew| {
         for number in 0..2 {
@@ -122,7 +122,7 @@ fn without_threads_the_order_is_fixed_and_all_runs_here() {
 }
 
 #[test]
-fn a_panic_is_an_event_and_the_worker_survives() {
+fn a_panic_is_an_event_and_the_worker_continues() {
     for threads in [0, 1] {
         crew(threads, |crew| {
             crew.submit(Lane::Urgent, || -> u32 { panic!("block {} is odd", 7) });
@@ -144,7 +144,7 @@ fn a_panic_is_an_event_and_the_worker_survives() {
     }
 }
 
-/// Counts how many were dropped.
+/// Counts its drops.
 struct Counted<'count>(&'count AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -154,7 +154,7 @@ impl Drop for Counted<'_> {
 }
 
 #[test]
-fn leaving_drops_what_is_queued_and_joins_what_runs() {
+fn the_end_of_the_body_drops_queued_jobs_and_joins_running_ones() {
     let (dropped, started, finished) = (
         AtomicUsize::new(0),
         AtomicUsize::new(0),
@@ -196,12 +196,13 @@ fn a_panicking_body_does_not_hang() {
     assert_eq!(dropped.into_inner(), 3);
 }
 
-/// An input and an output that block for ever would stop a crew that let them take a worker.
+/// An input and an output that block forever would stop a crew that ran them on compute workers.
 #[test]
 fn blocking_input_and_output_take_no_compute_worker() {
     let (end_input, input) = mpsc::channel::<()>();
     let (end_output, output) = mpsc::channel::<()>();
-    // The ends belong to the body: a failure drops them, and with them ends the jobs that wait.
+    // The body owns the ends of the channels: if it fails, it drops them, which ends the blocked
+    // jobs.
     crew(1, move |crew| {
         crew.submit(Lane::Input, move || input.recv().map_or(0, |()| 1));
         crew.submit(Lane::Output, move || output.recv().map_or(0, |()| 2));
@@ -210,7 +211,7 @@ fn blocking_input_and_output_take_no_compute_worker() {
             crew.submit(Lane::Background, || 10);
             assert_eq!(crew.next(), Some(Ok(10)));
         }
-        // The threads of both take their time to begin.
+        // The threads of both may start late.
         while crew.queued() > 1 {
             std::thread::yield_now();
         }
@@ -228,7 +229,7 @@ fn input_stays_on_one_thread_in_order() {
     let seen = crew(3, |crew| {
         for number in 0..20 {
             crew.submit(Lane::Input, move || {
-                // Long enough that a second thread, if there were one, would take the next.
+                // Long enough that a second thread, if there were one, would take the next job.
                 std::thread::sleep(Duration::from_millis(1));
                 (number, std::thread::current().id())
             });
@@ -241,8 +242,8 @@ fn input_stays_on_one_thread_in_order() {
 }
 
 #[test]
-fn both_workers_work_at_once() {
-    // Each waits for the other: with one worker this would hang, and no deadline would help.
+fn two_workers_run_at_the_same_time() {
+    // Each job waits for the other: with one worker this would deadlock.
     let meeting = std::sync::Barrier::new(2);
     crew(2, |crew| {
         for _ in 0..100 {
@@ -269,8 +270,8 @@ fn many_tiny_jobs_with_a_bounded_number_in_flight() {
     assert_eq!(sum, JOBS * (JOBS - 1) / 2);
 }
 
-/// Random submissions, takes, panics and early ends against a model of counters: whatever the
-/// timing, every job gives exactly one event or is dropped exactly once.
+/// Random submissions, takes, panics and early ends, compared with a model of counters: whatever
+/// the timing, every job yields exactly one event or is dropped exactly once.
 fn stress(seed: u64) {
     let mut random = seed;
     let mut next_random = move |end: u64| {

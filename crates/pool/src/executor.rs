@@ -1,5 +1,5 @@
-//! The threads that run the work of a call: its own, those of a shared pool (of this crate or another),
-//! or threads of the kernel's idle class.
+//! The threads that run the work of a call: its own, those of a shared pool (of this crate or
+//! another), or threads of the kernel's idle class.
 //!
 //! The caller of an engine function decides, by calling it inside of [`install`] and the like. The
 //! [`crew`](crate::crew()) of the function uses what is installed when it begins. So one mechanism
@@ -19,14 +19,14 @@ use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
 
-/// Threads of another pool on which crews can compute ([`install_on`]): rayon's, or those of an async
-/// runtime for blocking work.
+/// Threads of another pool on which crews can compute ([`install_on`]): rayon's, or those of an
+/// async runtime for blocking work.
 pub trait ExternalThreads: Send + Sync {
     /// The number of jobs that run at once.
     fn count(&self) -> usize;
 
-    /// Runs `job` on one of the threads. A job that does not run blocks its crew forever. It runs as
-    /// long as the crew has work for it.
+    /// Runs `job` on one of the threads. A job that does not run blocks its crew forever. It runs
+    /// as long as the crew has work for it.
     fn spawn(&self, job: Box<dyn FnOnce() + Send>);
 }
 
@@ -105,8 +105,8 @@ fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
 /// they share its workers with other flows, by the policy. Called by a job of a pool, it only calls
 /// `work`.
 ///
-/// With an entity of the idle class, `work` itself and the crews' threads for reading and writing are
-/// of the kernel's idle class too ([`in_background`]).
+/// With an entity of the idle class, `work` itself and the crews' threads for reading and writing
+/// are of the kernel's idle class too ([`in_background`]).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -138,9 +138,9 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     }
 }
 
-/// Calls `work`. Crews that begin in it compute on `threads`, with at most [`ExternalThreads::count`]
-/// jobs at once. For programs that have a thread pool already. Deadlines, classes and tenants have no
-/// effect there.
+/// Calls `work`. Crews that begin in it compute on `threads`, with at most
+/// [`ExternalThreads::count`] jobs at once. For programs that have a thread pool already.
+/// Deadlines, classes and tenants have no effect there.
 ///
 /// The caller waits for the jobs, so it must not be the only one of those threads.
 ///
@@ -172,9 +172,9 @@ pub fn install_on<R>(threads: &Arc<dyn ExternalThreads>, work: impl FnOnce() -> 
 }
 
 /// Calls `work` on a thread of the kernel's idle class (Linux: `SCHED_IDLE`), and waits for it. The
-/// threads of crews that begin in `work` are of this class too: they use processors and block devices
-/// only when nothing else does. On other systems, and where the system refuses a thread, `work` runs
-/// on the calling thread.
+/// threads of crews that begin in `work` are of this class too: they use processors and block
+/// devices only when nothing else does. On other systems, and where the system refuses a thread,
+/// `work` runs on the calling thread.
 ///
 /// A panic of `work` continues in the caller.
 pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
@@ -203,9 +203,9 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Moves the calling thread, and all threads that this crate starts from now on, to the kernel's idle
-/// class for good. For programs that do nothing but background work. Returns whether the kernel
-/// agreed.
+/// Moves the calling thread, and all threads that this crate starts from now on, to the kernel's
+/// idle class for good. For programs that do nothing but background work. Returns whether the
+/// kernel agreed.
 pub fn enter_background() -> bool {
     settings::enter_background()
 }

@@ -15,41 +15,42 @@ fn pool() -> Arc<Pool> {
     Arc::new(Pool::start(Options::with_workers(1)).unwrap())
 }
 
-/// The names and classes of the threads that do a crew's work: coordinator, reader, hand.
-fn places() -> Vec<(String, bool)> {
-    let place = || {
+/// The names and classes of the threads that do a crew's work: coordinator, reader, compute
+/// worker.
+fn crew_threads() -> Vec<(String, bool)> {
+    let describe = || {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default().to_owned();
         (name, kernel::is_idle_class(kernel::this_thread()))
     };
     crew(1, |crew| {
-        let mut places = vec![place()];
+        let mut threads = vec![describe()];
         for lane in [Lane::Input, Lane::Normal] {
-            crew.submit(lane, place);
-            places.push(crew.next().unwrap().unwrap());
+            crew.submit(lane, describe);
+            threads.push(crew.next().unwrap().unwrap());
         }
-        places
+        threads
     })
 }
 
 #[test]
-fn a_crew_uses_the_pool_it_is_given_and_then_its_own_again() {
+fn a_crew_uses_the_installed_pool_and_afterwards_its_own() {
     let pool = pool();
-    let place = || std::thread::current().id();
-    let worker = pool.flow(Entity::new(Class::Normal)).run(place).unwrap();
-    let hand = || {
+    let thread = || std::thread::current().id();
+    let worker = pool.flow(Entity::new(Class::Normal)).run(thread).unwrap();
+    let run_in_crew = || {
         crew(2, |crew| {
             assert_eq!(
                 crew.threads(),
                 if current_executor().is_some() { 1 } else { 2 }
             );
-            crew.submit(Lane::Normal, place);
+            crew.submit(Lane::Normal, thread);
             crew.next().unwrap().unwrap()
         })
     };
     for class in [Class::Normal, Class::Iso] {
-        assert_eq!(install(&pool, Entity::new(class), hand), worker);
-        assert_ne!(hand(), worker);
+        assert_eq!(install(&pool, Entity::new(class), run_in_crew), worker);
+        assert_ne!(run_in_crew(), worker);
     }
 }
 
@@ -65,9 +66,9 @@ impl ExternalThreads for Named {
 }
 
 #[test]
-fn a_crew_does_its_computing_on_the_threads_it_is_given() {
+fn a_crew_computes_on_the_installed_threads() {
     let threads: Arc<dyn ExternalThreads> = Arc::new(Named);
-    let names: Vec<String> = install_on(&threads, places)
+    let names: Vec<String> = install_on(&threads, crew_threads)
         .into_iter()
         .map(|(name, _)| name)
         .collect();
@@ -86,7 +87,7 @@ fn a_crew_does_its_computing_on_the_threads_it_is_given() {
 }
 
 #[test]
-fn a_panic_leaves_nothing_behind() {
+fn a_panic_restores_the_previous_executor() {
     let pool = pool();
     for class in [Class::Normal, Class::Idle] {
         let work = || install(&pool, Entity::new(class), || panic!("in the work"));
@@ -97,12 +98,12 @@ fn a_panic_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_job_of_the_pool_is_not_given_its_own_worker() {
+fn install_has_no_effect_in_a_job_of_the_pool() {
     let pool = pool();
     for class in [Class::Normal, Class::Idle] {
         let flow = pool.flow(Entity::new(class));
         let inner = Arc::clone(&pool);
-        let job = move || install(&inner, Entity::new(class), places);
+        let job = move || install(&inner, Entity::new(class), crew_threads);
         assert_eq!(flow.spawn(job).wait().unwrap().len(), 3);
     }
 }
@@ -110,23 +111,27 @@ fn a_job_of_the_pool_is_not_given_its_own_worker() {
 #[cfg(target_os = "linux")]
 #[test]
 fn in_the_background_all_threads_are_of_the_idle_class() {
-    let is_idle = |places: Vec<(String, bool)>| places.iter().all(|place| place.1);
-    assert!(is_idle(in_background(places)));
+    let is_idle = |threads: Vec<(String, bool)>| threads.iter().all(|thread| thread.1);
+    assert!(is_idle(in_background(crew_threads)));
     let pool = pool();
-    assert!(is_idle(install(&pool, Entity::new(Class::Idle), places)));
+    assert!(is_idle(install(
+        &pool,
+        Entity::new(Class::Idle),
+        crew_threads
+    )));
     assert!(is_idle(in_background(|| install(
         &pool,
         Entity::new(Class::Idle),
-        places
+        crew_threads
     ))));
-    let normal = install(&pool, Entity::new(Class::Normal), places);
-    assert!(normal.iter().all(|place| !place.1), "{normal:?}");
-    // The caller's own thread stays as it was.
+    let normal = install(&pool, Entity::new(Class::Normal), crew_threads);
+    assert!(normal.iter().all(|thread| !thread.1), "{normal:?}");
+    // The class of the calling thread has not changed.
     assert!(!kernel::is_idle_class(kernel::this_thread()));
 }
 
 #[test]
-fn urgent_work_goes_on_while_the_background_is_busy() {
+fn urgent_flows_run_while_the_background_is_busy() {
     let pool = pool();
     let (stop, stopped) = mpsc::channel::<()>();
     let urgent = pool.flow(Entity::new(Class::Iso));

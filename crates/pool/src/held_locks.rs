@@ -7,8 +7,8 @@ thread_local! {
 }
 
 /// How many locks (permits, computations of a [`OnceValue`](crate::OnceValue)) the calling thread
-/// holds. While it holds any, a job's checkpoint runs no other job on top of it: that job could need
-/// the same lock, and would wait forever.
+/// holds. While it holds any, a job's checkpoint runs no other job on top of it: that job could
+/// need the same lock, and would wait forever.
 pub(crate) fn locks_held() -> u32 {
     HELD.get()
 }

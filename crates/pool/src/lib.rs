@@ -1,12 +1,16 @@
-//! Where and when work runs.
+//! Runs work on threads: workers, flows, locks, large buffers, and the measurement of stages.
 //!
-//! A [`pool`] of workers runs flows by a [policy](refrain_policy) (deadlines, latency classes, tenants) on a
-//! [topology](refrain_policy::topology); [timers](refrain_timer) submit to flows. The engine sees little of it: a scoped [`crew()`] with
-//! one completion queue, whose hands are flows. Beside them a [`Cancellation`], locks,
-//! large buffers ([`HugeBuffer`], [`BufferPool`]), and what the [`stages`] of the work take.
+//! The engine uses a scoped [`crew()`]: a set of workers with one completion queue. The workers of
+//! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
+//! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
+//! submit jobs to flows. Beside them there are [`Cancellation`], [`Lock`], [`Permits`] and
+//! [`OnceValue`], the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the
+//! [`stages`] of a program use.
 //!
-//! Only this crate makes threads; only it and `refrain-timer` read a clock. Everything else
-//! hands closures to a crew and stays a plain function of its inputs.
+//! Only this crate starts threads; only it and `refrain-timer` read a clock. Other crates pass
+//! closures to a crew and remain pure functions of their inputs.
+//!
+//! It depends on `refrain-policy` and `refrain-timer`, and can be used without the engine.
 //!
 //! ```
 //! use refrain_pool::{Lane, crew};

@@ -1,4 +1,5 @@
-//! A mutex whose waits are counted, and whose holder inherits the priority of the threads that wait.
+//! A mutex whose waits are counted, and whose holder inherits the priority of the threads that
+//! wait.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};

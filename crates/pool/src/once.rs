@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::lock::HeldLock;
 
 /// A cell that is filled on first use. Unlike with [`OnceLock`], filling may fail: then the next
-/// thread tries again. Threads that need the value while another computes it wait for the result, so
-/// no work is done twice.
+/// thread tries again. Threads that need the value while another computes it wait for the result,
+/// so no work is done twice.
 #[derive(Debug)]
 pub struct OnceValue<T> {
     value: OnceLock<T>,

@@ -1,15 +1,15 @@
-//! Populates the pages of fresh memory with one system call, instead of one page fault for each page
-//! when it is first written.
+//! Populates the pages of fresh memory with one system call, instead of one page fault for each
+//! page when it is first written.
 //!
 //! On virtual machines a page fault costs more than clearing the page. Measured (medians of seven):
 //! the match stage of two kernel trees takes 1.89 s instead of 2.05, random data at level 3 0.64 s
-//! instead of 0.67, 60 MB of logs at level 1 0.15 s instead of 0.17. Huge pages save more faults. But
-//! a virtual machine that returns unused memory to its host does so in pieces of that size, and
+//! instead of 0.67, 60 MB of logs at level 1 0.15 s instead of 0.17. Huge pages save more faults.
+//! But a virtual machine that returns unused memory to its host does so in pieces of that size, and
 //! stalls when it takes them again: logs 0.13 s, the match stage 3.1 s.
 //!
-//! `unsafe`: `madvise(2)` takes an address and a length. They are inside an allocation that this code
-//! borrows exclusively, and populating pages does not change their content. Kernels before 5.14 and
-//! other systems refuse; then the pages fault as usual.
+//! `unsafe`: `madvise(2)` takes an address and a length. They are inside an allocation that this
+//! code borrows exclusively, and populating pages does not change their content. Kernels before
+//! 5.14 and other systems refuse; then the pages fault as usual.
 
 #![allow(unsafe_code)]
 

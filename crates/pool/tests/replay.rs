@@ -1,5 +1,6 @@
-//! The pool and the simulator drive the same policy: what it decided for the pool, with real threads and real time, it decides
-//! again outside of it, from the same answers; and what it is asked, it is asked in the simulator too.
+//! The pool and the simulator drive the same policy. The decisions that the policy made in the
+//! pool, with real threads and real time, are repeated from the recorded views and must be equal.
+//! The calls that the pool makes must be the kinds of calls that the simulator makes.
 
 #![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
 
@@ -19,7 +20,8 @@ fn recorder() -> Arc<Recorded<Bfs>> {
     Arc::new(Recorded::new(Bfs::default(), RECORDS_MAX))
 }
 
-/// Decisions of a pool: busy flows of two tenants, more than there are workers; urgent ones from another thread; children of jobs.
+/// The decisions of a pool that runs more busy flows of two tenants than it has workers, urgent
+/// flows from another thread, and flows made by jobs.
 fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
     let policy = recorder();
     let pool = Pool::start(Options {
@@ -48,7 +50,8 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
             }
         });
     }
-    // None ends before all have begun, so the first ones are queued again, however the machine plans its threads.
+    // No flow ends before all have begun, so the first ones are queued again, however the machine
+    // schedules its threads.
     while begun.load(Ordering::Relaxed) < flows {
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -88,7 +91,7 @@ fn kinds(records: &[Record]) -> BTreeSet<String> {
 fn the_policy_decides_for_the_pool_as_it_does_anywhere() {
     let topology = Topology::from_spec("2c").unwrap();
     let records = recorded_in_the_pool(&topology);
-    // Each of 500 urgent jobs and 500 children asks more than once.
+    // Each of 500 urgent jobs and 500 children calls the policy more than once.
     assert!(records.len() > 2_000, "{}", records.len());
     assert_eq!(replay(&Bfs::default(), &topology, &records), Ok(()));
     let other = Bfs {

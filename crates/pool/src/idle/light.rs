@@ -1,14 +1,14 @@
 //! The light sleep: waits in user space for a write to one cache line.
 //!
-//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe form
-//! in the standard library, and must only run where CPUID reports them; a [`LightSleep`] only results
-//! from detection. They read one address and write no memory. They return at a write to its cache
-//! line, at an interrupt, or after a short time limit. The loop around them decides when the wait ends,
-//! so they act as a longer PAUSE. The word is alive because it is borrowed.
+//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe
+//! form in the standard library, and must only run where CPUID reports them; a [`LightSleep`] only
+//! results from detection. They read one address and write no memory. They return at a write to its
+//! cache line, at an interrupt, or after a short time limit. The loop around them decides when the
+//! wait ends, so they act as a longer PAUSE. The word is alive because it is borrowed.
 //!
 //! No machine on which this was written has either of them: they are compiled and detected, but no
-//! test there ran them. The reference implementation is [`spin`], which waits for the same by loading
-//! the word.
+//! test there ran them. The reference implementation is [`spin`], which waits for the same by
+//! loading the word.
 
 #![allow(unsafe_code)]
 
@@ -25,8 +25,8 @@ pub(super) enum LightSleep {
     Amd,
 }
 
-/// Waits until `word` differs from `while_value` or `is_over` returns true, by loading the word in a
-/// loop.
+/// Waits until `word` differs from `while_value` or `is_over` returns true, by loading the word in
+/// a loop.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(super) fn spin(word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
     while word.load(Ordering::Acquire) == while_value && !is_over() {
@@ -74,8 +74,8 @@ impl LightSleep {
         (has_amd && __cpuid(0x8000_0001).ecx & 1 << 29 != 0).then_some(LightSleep::Amd)
     }
 
-    /// Waits until `word` differs from `while_value` or `is_over` returns true. Checks both at least
-    /// every [`WAIT_CYCLES_MAX`].
+    /// Waits until `word` differs from `while_value` or `is_over` returns true. Checks both at
+    /// least every [`WAIT_CYCLES_MAX`].
     pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
         while word.load(Ordering::Acquire) == while_value && !is_over() {
             match self {
@@ -86,8 +86,8 @@ impl LightSleep {
     }
 }
 
-/// The time limit of one instruction, in cycles of the time stamp counter: some 30 µs. (Linux allows
-/// UMWAIT 100,000 by default.)
+/// The time limit of one instruction, in cycles of the time stamp counter: some 30 µs. (Linux
+/// allows UMWAIT 100,000 by default.)
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 const WAIT_CYCLES_MAX: u32 = 100_000;
 
@@ -102,7 +102,8 @@ fn wait_intel(word: &AtomicU32, while_value: u32) {
     if word.load(Ordering::Acquire) != while_value {
         return;
     }
-    // SAFETY: reads the time stamp counter; UMWAIT (ECX = 1: C0.1, the quicker state) changes flags only.
+    // SAFETY: reads the time stamp counter; UMWAIT (ECX = 1: C0.1, the quicker state) changes flags
+    // only.
     unsafe {
         let end = _rdtsc().wrapping_add(WAIT_CYCLES_MAX.into());
         asm!("umwait {:e}", in(reg) 1, in("eax") end as u32, in("edx") (end >> 32) as u32,
@@ -114,8 +115,8 @@ fn wait_intel(word: &AtomicU32, while_value: u32) {
 fn wait_amd(word: &AtomicU32, while_value: u32) {
     use std::arch::asm;
 
-    // SAFETY: the processor has MONITORX, since `self` results from detection (head of the file). It
-    // reads the line of the word.
+    // SAFETY: the processor has MONITORX, since `self` results from detection (head of the file).
+    // It reads the line of the word.
     unsafe {
         asm!("monitorx", in("rax") word.as_ptr(), in("ecx") 0, in("edx") 0,
             options(nostack, preserves_flags));
@@ -124,8 +125,8 @@ fn wait_amd(word: &AtomicU32, while_value: u32) {
     if word.load(Ordering::Acquire) != while_value {
         return;
     }
-    // SAFETY: MWAITX with ECX bit 1 ends after EBX cycles; EAX = F0h is C0. The compiler reserves RBX,
-    // so it is restored.
+    // SAFETY: MWAITX with ECX bit 1 ends after EBX cycles; EAX = F0h is C0. The compiler reserves
+    // RBX, so it is restored.
     unsafe {
         asm!("xchg {cycles:r}, rbx", "mwaitx", "xchg {cycles:r}, rbx",
             cycles = inout(reg) u64::from(WAIT_CYCLES_MAX) => _, in("eax") 0xf0, in("ecx") 2,
@@ -139,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    /// Both implementations end at a write and at the time limit. The light sleep is tested where the
-    /// processor has one.
+    /// Both implementations end at a write and at the time limit. The light sleep is tested where
+    /// the processor has one.
     #[test]
     fn a_write_or_the_time_limit_ends_the_wait() {
         type Wait = fn(&AtomicU32, u32, &dyn Fn() -> bool);

@@ -20,7 +20,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Parses `/proc/loadavg`, such as `0.20 0.18 0.12 2/80 11206`: the first number of the fourth field.
+    /// Parses `/proc/loadavg`, such as `0.20 0.18 0.12 2/80 11206`: the first number of the fourth
+    /// field.
     pub fn parse(loadavg: &str) -> Option<Load> {
         let (runnable, _) = loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?;
         Some(Load {
@@ -29,7 +30,8 @@ impl Load {
     }
 }
 
-/// From `/proc/stat`: the number of processors, and their time and stolen time, in ticks since boot.
+/// From `/proc/stat`: the number of processors, and their time and stolen time, in ticks since
+/// boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Times {
     processors: u64,
@@ -38,8 +40,9 @@ struct Times {
 }
 
 impl Times {
-    /// The first line is `cpu user nice system idle iowait irq softirq steal ...`; one line `cpuN` for
-    /// each processor follows. `guest` and `guest_nice` at its end are included in `user` and `nice`.
+    /// The first line is `cpu user nice system idle iowait irq softirq steal ...`; one line `cpuN`
+    /// for each processor follows. `guest` and `guest_nice` at its end are included in `user` and
+    /// `nice`.
     fn parse(stat: &str) -> Option<Times> {
         let mut lines = stat.lines();
         let mut fields = lines.next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
@@ -57,10 +60,11 @@ impl Times {
     }
 }
 
-/// Whether there have been more runnable threads than processors lately, or the host has stolen time.
-/// Read from `/proc` at intervals.
+/// Whether there have been more runnable threads than processors lately, or the host has stolen
+/// time. Read from `/proc` at intervals.
 ///
-/// One value serves all workers. Where the files are missing, the machine counts as not overcommitted.
+/// One value serves all workers. Where the files are missing, the machine counts as not
+/// overcommitted.
 #[derive(Debug, Default)]
 pub struct MachineLoad {
     next_reading_ns: AtomicU64,
@@ -75,9 +79,9 @@ pub struct MachineLoad {
 }
 
 impl MachineLoad {
-    /// Whether a spinning thread would take the processor away from another thread. Usually two loads;
-    /// every 10 ms one caller reads a file (some microseconds). Called by workers that have nothing to
-    /// do.
+    /// Whether a spinning thread would take the processor away from another thread. Usually two
+    /// loads; every 10 ms one caller reads a file (some microseconds). Called by workers that have
+    /// nothing to do.
     pub fn is_overcommitted(&self, now_ns: u64) -> bool {
         let next_ns = self.next_reading_ns.load(Ordering::Relaxed);
         if now_ns >= next_ns {

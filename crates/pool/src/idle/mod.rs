@@ -1,7 +1,8 @@
 //! How a worker waits for work: spinning, in a light sleep, or parked.
 //!
-//! The README beside this file tells states, protocol and why no wake-up is lost. [`Sleeper`] is one worker's bed,
-//! [`SpinPolicy`](refrain_policy::SpinPolicy) says how long it is worth to stay awake, [`MachineLoad`] when it is not at all.
+//! The README beside this file describes the states, the protocol and why no wake-up is lost.
+//! [`Sleeper`] is the sleep of one worker. [`SpinPolicy`](refrain_policy::SpinPolicy) decides how long
+//! the worker stays awake, and [`MachineLoad`] when it must not spin at all.
 
 mod light;
 mod load;

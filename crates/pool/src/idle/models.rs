@@ -1,4 +1,5 @@
-//! Models: loom runs them in every interleaving. A lost wake-up shows as a thread that sleeps forever.
+//! Models: loom runs them in every interleaving. A lost wake-up shows as a thread that sleeps
+//! forever.
 
 use loom::model;
 use loom::sync::Arc;

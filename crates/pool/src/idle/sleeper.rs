@@ -156,7 +156,8 @@ impl Sleeper {
         true
     }
 
-    /// How its sleeps have ended. While it sleeps and wakes, the numbers may be of different moments.
+    /// How its sleeps have ended. While it sleeps and wakes, the numbers may be of different
+    /// moments.
     pub fn wake_counts(&self) -> WakeCounts {
         let [awake, parked, by_time] = [0, 1, 2].map(|end: usize| {
             let count: &AtomicU64 = &self.ends[end];

@@ -3,8 +3,8 @@
 //! `unsafe`: queues contain jobs without a lifetime (`'static`), but the jobs of callers borrow.
 //! [`with_borrowed_jobs`] waits, also when it ends by a panic, until every job whose lifetime was
 //! removed has been dropped, so no borrow is used after its end. This is the argument of
-//! `std::thread::scope` and of `rayon::scope`: a [`BorrowedJobs`] only exists inside a call that does
-//! not return earlier.
+//! `std::thread::scope` and of `rayon::scope`: a [`BorrowedJobs`] only exists inside a call that
+//! does not return earlier.
 
 #![allow(unsafe_code)]
 
@@ -37,9 +37,9 @@ struct Token(Arc<Outstanding>);
 
 impl Drop for Token {
     fn drop(&mut self) {
-        // Notified under the lock: the waiting thread must not be able to return, and with it end the
-        // borrows, before this is over. (The counter itself is shared and would survive. The job must
-        // have been dropped, and that happens before the drop of its token.)
+        // Notified under the lock: the waiting thread must not be able to return, and with it end
+        // the borrows, before this is over. (The counter itself is shared and would survive. The
+        // job must have been dropped, and that happens before the drop of its token.)
         let mut count = lock(&self.0.count);
         *count -= 1;
         if *count == 0 {
@@ -68,8 +68,8 @@ impl Drop for WaitOnDrop<'_, '_> {
     }
 }
 
-/// Runs `body`, and returns when `body` has returned and all jobs whose lifetime it removed have been
-/// dropped (after they ran, or unstarted).
+/// Runs `body`, and returns when `body` has returned and all jobs whose lifetime it removed have
+/// been dropped (after they ran, or unstarted).
 pub(crate) fn with_borrowed_jobs<'env, R>(body: impl FnOnce(&BorrowedJobs<'env>) -> R) -> R {
     let borrowed = BorrowedJobs {
         outstanding: Arc::default(),
@@ -85,10 +85,10 @@ impl<'env> BorrowedJobs<'env> {
     pub(crate) fn without_lifetime(&self, job: BorrowingBody<'env>) -> JobBody {
         *lock(&self.outstanding.count) += 1;
         let token = Token(Arc::clone(&self.outstanding));
-        // SAFETY: only the lifetime changes. The closure is in a `CountedBody` beside a token that is
-        // dropped after it. Every holder of `&BorrowedJobs<'env>` is inside of `with_borrowed_jobs`,
-        // which returns only when all tokens are dropped, so the closure is gone before `'env` can
-        // end.
+        // SAFETY: only the lifetime changes. The closure is in a `CountedBody` beside a token that
+        // is dropped after it. Every holder of `&BorrowedJobs<'env>` is inside of
+        // `with_borrowed_jobs`, which returns only when all tokens are dropped, so the closure is
+        // gone before `'env` can end.
         let body: JobBody = unsafe { std::mem::transmute::<BorrowingBody<'env>, JobBody>(job) };
         let mut counted = CountedBody {
             body,

@@ -1,17 +1,17 @@
 //! Forks: the second halves of joins, on the stack of the joiner, until an idle worker takes one.
 //!
 //! Heartbeat scheduling (Acar, Charguéraud, Guatto, Rainey, Sieczkowski: "Heartbeat Scheduling:
-//! Provable Efficiency for Nested Parallelism", PLDI 2018): a join pushes its second half on a list of
-//! its worker, runs the first half, and takes the second half back. That costs a push and a pop of
-//! plain memory. Only at a heartbeat, and only while a worker is idle, the *oldest* fork is shared. So
-//! queues and wake-ups cost once per heartbeat and not once per join.
+//! Provable Efficiency for Nested Parallelism", PLDI 2018): a join pushes its second half on a list
+//! of its worker, runs the first half, and takes the second half back. That costs a push and a pop
+//! of plain memory. Only at a heartbeat, and only while a worker is idle, the *oldest* fork is
+//! shared. So queues and wake-ups cost once per heartbeat and not once per join.
 //!
 //! `unsafe`: a [`Fork`] is on the joiner's stack and is reached by pointer. This is sound because:
-//! - Only its own thread accesses the list of a worker (`WorkerContext` is not `Sync`), in calls that
-//!   run no foreign code.
+//! - Only its own thread accesses the list of a worker (`WorkerContext` is not `Sync`), in calls
+//!   that run no foreign code.
 //! - A fork leaves the list either back to its joiner ([`Forks::take_back`]) or to be shared
-//!   ([`Forks::share_oldest`]), never both: the joiner checks `shared` first. The worker that takes a
-//!   shared fork out of its flow's list (under that list's lock) is the only one that runs it.
+//!   ([`Forks::share_oldest`]), never both: the joiner checks `shared` first. The worker that takes
+//!   a shared fork out of its flow's list (under that list's lock) is the only one that runs it.
 //! - A joiner does not leave its frame, also not by unwinding, before its fork is taken back or the
 //!   fork's latch is set. Setting the latch is the last access to the fork.
 
@@ -35,8 +35,8 @@ pub(crate) struct ForkRef {
     run: unsafe fn(*const ()),
 }
 
-// SAFETY: the body of a fork and its result are `Send` (required by the impl that has `Fork::as_ref`).
-// The head of the file says which thread accesses it when.
+// SAFETY: the body of a fork and its result are `Send` (required by the impl that has
+// `Fork::as_ref`). The head of the file says which thread accesses it when.
 unsafe impl Send for ForkRef {}
 
 impl ForkRef {
@@ -128,8 +128,8 @@ impl Forks {
     /// Adds a fork; returns its position, for [`Forks::take_back`].
     #[inline(always)]
     pub(crate) fn push(&self, fork: ForkRef) -> usize {
-        // SAFETY: only this thread has the list (`Forks` is not `Sync`). No reference to it outlives
-        // the methods here, and they call nothing that could call them again.
+        // SAFETY: only this thread has the list (`Forks` is not `Sync`). No reference to it
+        // outlives the methods here, and they call nothing that could call them again.
         let entries = unsafe { &mut *self.entries.get() };
         entries.push(fork);
         entries.len() - 1

@@ -1,5 +1,5 @@
-//! Histograms of times, with buckets whose width grows with the time: written by one thread, read by
-//! any.
+//! Histograms of times, with buckets whose width grows with the time: written by one thread, read
+//! by any.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,8 +71,9 @@ impl TimeHistogram {
         self.counts.iter().sum()
     }
 
-    /// The time that a `share` (0 to 1) of the counted times does not exceed, in nanoseconds, rounded up
-    /// by at most 1/8; `None` when nothing was counted. `quantile_ns(1.0)` is the longest time.
+    /// The time that a `share` (0 to 1) of the counted times does not exceed, in nanoseconds,
+    /// rounded up by at most 1/8; `None` when nothing was counted. `quantile_ns(1.0)` is the
+    /// longest time.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.count();
         if total == 0 {

@@ -1,11 +1,13 @@
-//! Priority inheritance: a worker that holds a lock runs with the priority of those who wait for it.
+//! Priority inheritance: a worker that holds a lock runs with the priority of those who wait for
+//! it.
 //!
 //! A job that holds a lock is always running: it is on its worker's stack, and nothing runs on top
 //! of it (`worker/checkpoint.rs`). So it needs no better position in a queue. It needs two things.
 //! First, no waking flow must be sent to its worker, which could not let it run: the worker
-//! publishes the inherited key ([`WorkerStatus::inherit`](super::state::worker_status::WorkerStatus::inherit)).
-//! Second, if its thread is of the kernel's idle class, the thread has to leave that class until it
-//! releases the lock.
+//! publishes the inherited key
+//! ([`WorkerStatus::inherit`](super::state::worker_status::WorkerStatus::inherit)). Second, if its
+//! thread is of the kernel's idle class, the thread has to leave that class until it releases the
+//! lock.
 
 use super::state::context::WorkerContext;
 use super::state::current::with_current;

@@ -54,8 +54,8 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 /// Runs `body`; turns a panic into an error.
-// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the job
-// owned, so nothing sees it half changed except through the job's own shared state.
+// AssertUnwindSafe: a job owns what it touches or borrows it shared. The unwinding drops what the
+// job owned, so nothing sees it half changed except through the job's own shared state.
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
     catch_unwind(AssertUnwindSafe(body))
         .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
@@ -133,8 +133,8 @@ pub struct JobHandle<T> {
 }
 
 impl<T> JobHandle<T> {
-    /// Waits until the job has ended. For threads outside of the pool: a job that waits for another one
-    /// this way blocks its worker, and blocks it forever if the other job needs that worker.
+    /// Waits until the job has ended. For threads outside of the pool: a job that waits for another
+    /// one this way blocks its worker, and blocks it forever if the other job needs that worker.
     ///
     /// # Errors
     /// The job's panic; [`JobError::Cancelled`] if it was dropped before its end.
@@ -160,8 +160,8 @@ fn take<T>(progress: &mut Progress<T>) -> Option<Result<T, JobError>> {
         Progress::Pending(_) => None,
         _ => match std::mem::replace(progress, Progress::Taken) {
             Progress::Ended(result) => Some(result),
-            // `wait` consumes the handle. A future that is polled after its end gets an error instead
-            // of waiting forever.
+            // `wait` consumes the handle. A future that is polled after its end gets an error
+            // instead of waiting forever.
             _ => Some(Err(JobError::Cancelled)),
         },
     }

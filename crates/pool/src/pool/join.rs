@@ -10,8 +10,8 @@ use super::state::domain::Flow;
 /// Runs both closures, in parallel if a worker is idle, and returns both results.
 ///
 /// A join that waits runs only work of its own flow, so it takes no longer than that work, except
-/// for more urgent flows, which run first at its checkpoints. Outside of a pool the closures run one
-/// after the other.
+/// for more urgent flows, which run first at its checkpoints. Outside of a pool the closures run
+/// one after the other.
 ///
 /// # Panics
 /// With the panic of `a`, or else of `b`, once both have ended or `b` has not started.

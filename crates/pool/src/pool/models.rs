@@ -1,4 +1,5 @@
-//! Models: loom runs them in every interleaving that the memory model allows. A lost wake-up shows as a deadlock.
+//! Models: loom runs them in every interleaving that the memory model allows. A lost wake-up shows
+//! as a deadlock.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p refrain-pool --lib models`
 
@@ -18,20 +19,21 @@ use super::state::requests::{PREEMPT, Requests};
 use super::state::shared_tasks::{SharedTasks, TaskBody};
 use crate::idle::Sleeper;
 
-/// A stripe and its workers, with the steps of `the worker's idle loop` and `Domain::enqueue` and nothing else.
-struct Small {
-    /// Entries that wait, as a stripe publishes them.
+/// A stripe and its workers, reduced to the steps of the worker's idle loop and of
+/// `Domain::enqueue`.
+struct SmallDomain {
+    /// The number of queued entries, as a stripe publishes it.
     waiting: AtomicUsize,
     taken: AtomicUsize,
     idle: IdleSet,
     sleepers: [Sleeper; 2],
 }
 
-impl Small {
-    fn new(workers: usize) -> Arc<Small> {
+impl SmallDomain {
+    fn new(workers: usize) -> Arc<SmallDomain> {
         let idle = IdleSet::full(workers);
         (0..workers).for_each(|worker| assert!(idle.claim(CpuId::new(worker))));
-        Arc::new(Small {
+        Arc::new(SmallDomain {
             waiting: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
             idle,
@@ -40,7 +42,7 @@ impl Small {
     }
 
     fn take(&self) -> bool {
-        // Relaxed: visibility must come from the handshake, not from here.
+        // Relaxed: the handshake must make the entry visible, not this operation.
         let take = |waiting: usize| waiting.checked_sub(1);
         self.waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
@@ -59,7 +61,7 @@ impl Small {
         }
     }
 
-    /// Works until `wanted` entries have been taken by all workers together.
+    /// Works until the workers have taken `wanted` entries together.
     fn work(&self, worker: usize, wanted: usize) {
         let (cpu, sleeper) = (CpuId::new(worker), &self.sleepers[worker]);
         sleeper.bind_to_current_thread();
@@ -85,7 +87,8 @@ impl Small {
     }
 }
 
-/// Threads that sleep are not the one that joins the others: loom takes an unpark for the end of a join.
+/// The thread that joins the others must not sleep itself: loom takes an unpark for the end of a
+/// join.
 fn spawn(work: impl FnOnce() + 'static) -> thread::JoinHandle<()> {
     thread::spawn(work)
 }
@@ -97,12 +100,12 @@ fn join_all(threads: Vec<thread::JoinHandle<()>>) {
 }
 
 #[test]
-fn no_entry_waits_beside_a_worker_that_sleeps() {
+fn no_entry_is_queued_beside_a_sleeping_worker() {
     let mut model = loom::model::Builder::new();
     // Not all interleavings end within minutes.
     model.preemption_bound = Some(3);
     model.check(|| {
-        let small = Small::new(1);
+        let small = SmallDomain::new(1);
         let (worker, waker) = (Arc::clone(&small), Arc::clone(&small));
         let threads = vec![
             spawn(move || worker.work(0, 2)),
@@ -114,12 +117,13 @@ fn no_entry_waits_beside_a_worker_that_sleeps() {
 }
 
 #[test]
-fn two_workers_lose_nothing_either() {
+fn two_workers_lose_no_wake_up() {
     let mut model = loom::model::Builder::new();
-    // All interleavings of three threads with this many steps are too many; two forced switches find what is known.
+    // There are too many interleavings of three threads with this many steps. Two preemptions find
+    // the known errors.
     model.preemption_bound = Some(2);
     model.check(|| {
-        let small = Small::new(2);
+        let small = SmallDomain::new(2);
         let threads = [0, 1].map(|worker| {
             let small = Arc::clone(&small);
             spawn(move || small.work(worker, 2))
@@ -130,9 +134,9 @@ fn two_workers_lose_nothing_either() {
     });
 }
 
-/// What was queued before the request is seen by whoever clears it.
+/// A worker that clears a request sees what was queued before it.
 #[test]
-fn who_answers_a_request_sees_what_was_queued() {
+fn a_worker_that_acknowledges_a_request_sees_what_was_queued() {
     loom::model(|| {
         let requests = Arc::new(Requests::default());
         let queued = Arc::new(AtomicBool::new(false));
@@ -146,25 +150,26 @@ fn who_answers_a_request_sees_what_was_queued() {
             assert!(queued.load(Ordering::Relaxed));
         }
         asker.join().unwrap();
-        // Answered or still set: not lost.
+        // Acknowledged or still set: not lost.
         assert!(requests.bits() != 0 || requests.acknowledge(PREEMPT).is_none());
     });
 }
 
-/// As in `WorkerContext::wait_for`: the joiner of a flow sleeps until its fork is done or there is another share.
+/// As in `WorkerContext::wait_for`: the joiner of a flow sleeps until its fork is done or there is
+/// a shared task.
 #[test]
-fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
+fn a_sleeping_joiner_is_woken_for_the_end_and_for_shared_tasks() {
     loom::model(|| {
-        let shares = Arc::new(SharedTasks::default());
+        let tasks = Arc::new(SharedTasks::default());
         let sleeper = Arc::new(Sleeper::default());
         let (done, ran) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicBool::new(false)),
         );
         let joiner = {
-            let (shares, sleeper) = (Arc::clone(&shares), Arc::clone(&sleeper));
+            let (tasks, sleeper) = (Arc::clone(&tasks), Arc::clone(&sleeper));
             let (done, ran) = (Arc::clone(&done), Arc::clone(&ran));
-            spawn(move || wait_as_joiner(&shares, &sleeper, &done, &ran))
+            spawn(move || wait_as_joiner(&tasks, &sleeper, &done, &ran))
         };
         let nudge = || {
             fence(Ordering::SeqCst);
@@ -177,10 +182,7 @@ fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
             runs.store(true, Ordering::Relaxed);
             Step::Done
         });
-        if shares
-            .add(TaskBody::ScopeJob(body), CpuId::new(1))
-            .is_some()
-        {
+        if tasks.add(TaskBody::ScopeJob(body), CpuId::new(1)).is_some() {
             nudge();
         }
         done.store(true, Ordering::Release);
@@ -190,42 +192,42 @@ fn a_joiner_that_sleeps_is_woken_for_the_end_and_for_shares() {
     });
 }
 
-/// Until the fork is done and the share has run, which nobody else will do.
-fn wait_as_joiner(shares: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
+/// Waits until the fork is done and the task has run. Only this thread can run the task.
+fn wait_as_joiner(tasks: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
     sleeper.bind_to_current_thread();
     let is_done = || done.load(Ordering::Acquire) && ran.load(Ordering::Relaxed);
     while !is_done() {
-        if let Some(share) = shares.take() {
-            share.run();
+        if let Some(task) = tasks.take() {
+            task.run();
             continue;
         }
         sleeper.prepare_to_sleep();
-        shares.add_joiner(CpuId::new(0));
+        tasks.add_joiner(CpuId::new(0));
         fence(Ordering::SeqCst);
-        if !is_done() && shares.is_empty() {
+        if !is_done() && tasks.is_empty() {
             sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
         }
-        shares.remove_joiner(CpuId::new(0));
+        tasks.remove_joiner(CpuId::new(0));
         sleeper.cancel_sleep();
     }
 }
 
-/// A task: its word, and what a poll sees of the causes of its wake-ups.
-struct Polled {
+/// A future: its state, and the causes of its wake-ups that its polls have seen.
+struct ModelFuture {
     state: TaskState,
     causes: AtomicUsize,
-    seen: Mutex<usize>,
+    seen_causes: Mutex<usize>,
 }
 
-impl Polled {
-    /// What the flow does with a poll that was submitted; here at once, by whoever submitted it.
+impl ModelFuture {
+    /// Runs a submitted poll, as the flow would; here at once, on the thread that submitted it.
     fn poll(&self) {
         loop {
             assert!(self.state.begin());
-            // The protocol alone keeps polls apart.
-            let mut seen = self.seen.try_lock().expect("one poll at a time");
-            *seen = self.causes.load(Ordering::Relaxed);
-            drop(seen);
+            // Only the protocol prevents concurrent polls.
+            let mut seen_causes = self.seen_causes.try_lock().expect("one poll at a time");
+            *seen_causes = self.causes.load(Ordering::Relaxed);
+            drop(seen_causes);
             if !self.state.pending() {
                 return;
             }
@@ -234,12 +236,12 @@ impl Polled {
 }
 
 #[test]
-fn a_wake_up_of_a_task_leads_to_a_poll_that_sees_its_cause() {
+fn a_wake_up_of_a_future_leads_to_a_poll_that_sees_its_cause() {
     loom::model(|| {
-        let task = Arc::new(Polled {
+        let task = Arc::new(ModelFuture {
             state: TaskState::scheduled(),
             causes: AtomicUsize::new(0),
-            seen: Mutex::new(0),
+            seen_causes: Mutex::new(0),
         });
         let wakers = [0, 1].map(|_| {
             let task = Arc::clone(&task);
@@ -252,12 +254,12 @@ fn a_wake_up_of_a_task_leads_to_a_poll_that_sees_its_cause() {
         });
         task.poll();
         join_all(wakers.into());
-        assert_eq!(*task.seen.lock().unwrap(), 2);
+        assert_eq!(*task.seen_causes.lock().unwrap(), 2);
     });
 }
 
 #[test]
-fn a_scope_ends_after_its_jobs_are_gone() {
+fn a_scope_ends_after_its_jobs_are_dropped() {
     loom::model(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         with_borrowed_jobs(|borrowed| {
@@ -277,7 +279,7 @@ fn a_scope_ends_after_its_jobs_are_gone() {
 }
 
 #[test]
-fn who_waits_for_a_job_hears_of_its_end() {
+fn a_thread_that_waits_for_a_job_is_woken_at_its_end() {
     for is_dropped in [false, true] {
         loom::model(move || {
             let (mut body, handle) = job::once(|| 5);

@@ -72,8 +72,8 @@ impl<'env> Scope<'_, 'env> {
     }
 }
 
-/// Runs `body`, which may spawn jobs that borrow what outlives the call, and waits for them. While it
-/// waits it runs these jobs, and nothing else of lesser urgency.
+/// Runs `body`, which may spawn jobs that borrow what outlives the call, and waits for them. While
+/// it waits it runs these jobs, and nothing else of lesser urgency.
 ///
 /// # Panics
 /// With the panic of `body`, or else with the first panic of a job (which cancels the scope), after

@@ -65,8 +65,9 @@ pub struct Pool {
 impl Pool {
     /// Starts a pool with one worker; the others start when there is work for them.
     ///
-    /// No thread of the pool inherits the state of the thread that starts it. Scheduling class, nice
-    /// value, processors and signal mask are those that the process had when the pool was made.
+    /// No thread of the pool inherits the state of the thread that starts it. Scheduling class,
+    /// nice value, processors and signal mask are those that the process had when the pool was
+    /// made.
     ///
     /// # Errors
     /// [`Error::ThreadUnavailable`] when the system refuses the first thread.
@@ -136,8 +137,9 @@ impl Pool {
     /// Submits `job` to `flow` when `delay` has passed. [`Pool::timers`] takes the returned id, to
     /// cancel the timer.
     ///
-    /// A thread of its own waits for the deadline, so timers fire on time while workers compute. The
-    /// flow then runs by the policy; if it is more urgent, on top of a job that passes a checkpoint.
+    /// A thread of its own waits for the deadline, so timers fire on time while workers compute.
+    /// The flow then runs by the policy; if it is more urgent, on top of a job that passes a
+    /// checkpoint.
     pub fn after(
         &self,
         delay: Duration,

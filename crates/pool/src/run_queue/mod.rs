@@ -2,10 +2,10 @@
 //!
 //! The entries of one class and tenant are in one heap, ordered by key. Between heaps decides the
 //! [`Rank`] that the caller computes for a key; it may change from call to call, with the time that
-//! tenants have used. One lock guards all heaps. The first key is also in a word beside the lock, so
-//! that comparing queues, and checking whether an entry precedes a running flow, takes no lock (MuQSS's
-//! `best_key`). The alternative, a lock-free skip list, costs four to six times as much here
-//! (crossbeam's: see `refrain-bench runtime --only queue`).
+//! tenants have used. One lock guards all heaps. The first key is also in a word beside the lock,
+//! so that comparing queues, and checking whether an entry precedes a running flow, takes no lock
+//! (MuQSS's `best_key`). The alternative, a lock-free skip list, costs four to six times as much
+//! here (crossbeam's: see `refrain-bench runtime --only queue`).
 
 use std::cmp::Ordering as Compared;
 use std::collections::BinaryHeap;
@@ -22,7 +22,8 @@ const WAITS_SPINS: &[u32] = if cfg!(loom) {
     &[256, 512, 1024, 2048, 4096, 8192]
 };
 
-/// A queued entry and its position in the order: by key, and in the order of arrival among equal keys.
+/// A queued entry and its position in the order: by key, and in the order of arrival among equal
+/// keys.
 struct QueuedEntry<T> {
     key: Key,
     sequence: u64,
@@ -96,8 +97,8 @@ impl<T> Lanes<T> {
         ranks.min_by_key(|&(_, rank)| rank)
     }
 
-    /// The key to publish: the smallest of the lanes' first keys. It is a hint, as everything that is
-    /// read without the lock.
+    /// The key to publish: the smallest of the lanes' first keys. It is a hint, as everything that
+    /// is read without the lock.
     fn best_key(&self) -> Key {
         if let [lane] = &self.lanes[..] {
             return lane.heap.peek().map_or(Key::NONE, |first| first.key);
@@ -151,8 +152,8 @@ impl<T> Default for RunQueue<T> {
 }
 
 impl<T> RunQueue<T> {
-    /// The key of a queued entry: the first one, unless tenants differ. [`Key::NONE`] when the queue is
-    /// empty. One load, which may return an old value.
+    /// The key of a queued entry: the first one, unless tenants differ. [`Key::NONE`] when the
+    /// queue is empty. One load, which may return an old value.
     pub fn best_key(&self) -> Key {
         Key::from_bits(self.published.best_key.load(Ordering::Acquire))
     }
@@ -182,8 +183,8 @@ impl<T> RunQueue<T> {
         Ok(())
     }
 
-    /// Takes the first entry with a rank below `limit` that `is_wanted` accepts. Entries that it rejects
-    /// keep their positions.
+    /// Takes the first entry with a rank below `limit` that `is_wanted` accepts. Entries that it
+    /// rejects keep their positions.
     pub fn take(
         &self,
         rank: impl Fn(Key) -> Rank,
@@ -194,8 +195,8 @@ impl<T> RunQueue<T> {
             return None;
         }
         let mut lanes = self.lock();
-        // Entries that other workers may take and the caller may not. There are few, and they are back
-        // in their positions before the lock is released.
+        // Entries that other workers may take and the caller may not. There are few, and they are
+        // back in their positions before the lock is released.
         let mut rejected = Vec::new();
         let mut found = None;
         while let Some((lane, rank)) = lanes.first(&rank) {
@@ -228,14 +229,15 @@ impl<T> RunQueue<T> {
         waiting.map(|waiting| waiting.entry).collect()
     }
 
-    /// Takes the lock. If it is held, backs off, twice as long each time, before it uses the lock's own
-    /// wait. So the holder, whose cache has the lines of the heap, can take the lock again without
-    /// moving them between processors.
+    /// Takes the lock. If it is held, backs off, twice as long each time, before it uses the lock's
+    /// own wait. So the holder, whose cache has the lines of the heap, can take the lock again
+    /// without moving them between processors.
     ///
-    /// Two threads that do nothing else need, for a take and a push: 88 ns with 256 spins at first, 100
-    /// with 128, 120 with 64; 101 to 120 with 8 spins before the 256 (for threads that meet by chance,
-    /// to which the long wait costs 3 µs); 125 with the lock's own wait after four rounds. With an
-    /// earlier heap: 154 with 64 spins, 234 with a mutex, 300 to 500 with attempts in a loop.
+    /// Two threads that do nothing else need, for a take and a push: 88 ns with 256 spins at first,
+    /// 100 with 128, 120 with 64; 101 to 120 with 8 spins before the 256 (for threads that meet by
+    /// chance, to which the long wait costs 3 µs); 125 with the lock's own wait after four rounds.
+    /// With an earlier heap: 154 with 64 spins, 234 with a mutex, 300 to 500 with attempts in a
+    /// loop.
     fn lock(&self) -> ShortGuard<'_, Lanes<T>> {
         for &spins in WAITS_SPINS {
             if let Some(lanes) = self.lanes.try_lock() {

@@ -11,7 +11,8 @@ fn key(class: usize, tenant: usize, deadline: u64) -> Key {
     Key::new(CLASSES[class], TenantId::new(tenant), deadline * 64)
 }
 
-/// The rank as the policies compute it: by class, then by the time the tenant has used, then by key.
+/// The rank as the policies compute it: by class, then by the time the tenant has used, then by
+/// key.
 fn ranked(key: Key, used_ns: &[u64]) -> Rank {
     Rank {
         class: key.class().map_or(u8::MAX, |class| class as u8),

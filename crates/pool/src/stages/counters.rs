@@ -1,14 +1,14 @@
 //! The resources that a thread has used: time, the kernel's software counters, and the processor's
 //! counters where they are available.
 //!
-//! `unsafe`: `libc` has no safe functions for these calls. `getrusage` writes one structure of ours;
-//! `perf_event_open` reads one and returns a file; the kernel keeps no pointer. On other systems than
-//! Linux only the time is known.
+//! `unsafe`: `libc` has no safe functions for these calls. `getrusage` writes one structure of
+//! ours; `perf_event_open` reads one and returns a file; the kernel keeps no pointer. On other
+//! systems than Linux only the time is known.
 //!
 //! Source: `perf_event_open(2)`, `getrusage(2)`. Page faults and context switches come from
 //! `getrusage`, since as perf events they need a privilege that most users do not have
-//! (`perf_event_paranoid`). Cycles and instructions count the program's code, not the kernel's. Most
-//! virtual machines have no such counters: then they are `None`.
+//! (`perf_event_paranoid`). Cycles and instructions count the program's code, not the kernel's.
+//! Most virtual machines have no such counters: then they are `None`.
 
 #![allow(unsafe_code)]
 
@@ -104,8 +104,8 @@ pub(super) fn of_thread() -> Usage {
     system::of_thread()
 }
 
-/// The resources that all threads of the process have used so far, including threads that have ended;
-/// without time and hardware counters.
+/// The resources that all threads of the process have used so far, including threads that have
+/// ended; without time and hardware counters.
 pub(super) fn of_process() -> Usage {
     system::of_process()
 }
@@ -257,7 +257,8 @@ mod tests {
         assert_eq!(pages.len(), 64 << 20);
     }
 
-    /// Not every machine has a counter for cycles. The same calls can count something that all have.
+    /// Not every machine has a counter for cycles. The same calls can count something that all
+    /// have.
     #[test]
     fn a_perf_event_is_read() {
         let (software, task_clock) = (1, 1);

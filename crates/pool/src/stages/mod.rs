@@ -1,5 +1,5 @@
-//! The resources that the stages of a program use: time, processor time, bytes, page faults, context
-//! switches, cycles, and for how long each part of the work occupies its thread.
+//! The resources that the stages of a program use: time, processor time, bytes, page faults,
+//! context switches, cycles, and for how long each part of the work occupies its thread.
 //!
 //! [`measure`] enables the measurement, once, for the whole process. Before, a [`stage`] costs one
 //! relaxed load. The code that does some work marks it:
@@ -16,8 +16,8 @@
 //! assert_eq!((copy.name, copy.pieces, copy.usage.bytes), ("copy", 1, 5));
 //! ```
 //!
-//! The resources of a stage inside another one are not counted for the outer stage. So the sum over the
-//! stages of a thread is what the thread used in stages.
+//! The resources of a stage inside another one are not counted for the outer stage. So the sum over
+//! the stages of a thread is what the thread used in stages.
 
 mod counters;
 
@@ -32,8 +32,8 @@ pub use counters::Usage;
 use crate::pool::histogram::TimeHistogram;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// In the order of first use. There are a dozen of them: searching them takes no longer than a small
-/// part of the work that is measured.
+/// In the order of first use. There are a dozen of them: searching them takes no longer than a
+/// small part of the work that is measured.
 static STAGES: Mutex<Vec<StageProfile>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -50,9 +50,9 @@ pub struct StageProfile {
     pub pieces: u64,
     /// The resources of all its runs, without the stages inside them.
     pub usage: Usage,
-    /// How long each run occupied its thread, including the stages inside it. A crew's worker looks for
-    /// more urgent work after each job. Where jobs pass no checkpoint, this is the gap between two of
-    /// them.
+    /// How long each run occupied its thread, including the stages inside it. A crew's worker looks
+    /// for more urgent work after each job. Where jobs pass no checkpoint, this is the gap between
+    /// two of them.
     pub gaps: TimeHistogram,
 }
 
@@ -76,7 +76,8 @@ fn lock() -> MutexGuard<'static, Vec<StageProfile>> {
     STAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Marks that the calling thread works on stage `name`, on `bytes` bytes, until the guard is dropped.
+/// Marks that the calling thread works on stage `name`, on `bytes` bytes, until the guard is
+/// dropped.
 #[inline]
 pub fn stage(name: &'static str, bytes: u64) -> Stage {
     let start = IS_ON.load(Ordering::Relaxed).then(|| StageStart {

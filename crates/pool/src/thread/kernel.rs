@@ -12,9 +12,9 @@ pub(crate) fn this_thread() -> ThreadId {
     system::this_thread()
 }
 
-/// Moves `thread` to `class`; returns whether the kernel agreed. Leaving [`KernelClass::Idle`] needs
-/// a privilege: `CAP_SYS_NICE`, or an `RLIMIT_NICE` that allows the thread's nice value (20 for
-/// nice 0).
+/// Moves `thread` to `class`; returns whether the kernel agreed. Leaving [`KernelClass::Idle`]
+/// needs a privilege: `CAP_SYS_NICE`, or an `RLIMIT_NICE` that allows the thread's nice value (20
+/// for nice 0).
 pub(crate) fn set_class(thread: ThreadId, class: KernelClass) -> bool {
     system::set_class(thread, class)
 }

@@ -2,7 +2,7 @@
 //!
 //! | state | value |
 //! |---|---|
-//! | scheduling policy | `SCHED_OTHER`, or that of the process (see below); threads of the idle class `SCHED_IDLE` |
+//! | scheduling policy | that of the process: `SCHED_OTHER`; of the idle class `SCHED_IDLE` |
 //! | nice | that of the process: 0, or what `nice(1)` set |
 //! | processors | those that the process may use (`taskset(1)`, control groups) |
 //! | signals | blocked, except those that a thread causes itself, and those of profilers |

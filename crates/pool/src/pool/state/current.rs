@@ -3,8 +3,8 @@
 //! `unsafe`: a thread-local pointer to the worker's own state, which is on the worker's stack.
 //! [`run_as`] sets it for the duration of a call and clears it afterwards, also when unwinding.
 //! [`with_current`] lends a reference to a closure on the same thread, which runs inside that call.
-//! With a thread-local value that has a destructor, or an `Arc` in a `RefCell`, every checkpoint and
-//! every join would have to check its state.
+//! With a thread-local value that has a destructor, or an `Arc` in a `RefCell`, every checkpoint
+//! and every join would have to check its state.
 
 #![allow(unsafe_code)]
 

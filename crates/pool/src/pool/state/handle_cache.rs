@@ -1,11 +1,11 @@
 //! Cached handles of flows that a worker ran lately, to be used when they are woken there again.
 //!
-//! A flow that is queued or runs is owned by a handle. Making one for each wake-up and dropping it at
-//! each stop takes two read-modify-writes (10 ns together) on a cache line that the other owners of
-//! the flow write too. Flows that wake each other on one worker, such as the stages of a pipeline,
-//! come again soon. So the worker caches the handle of a flow that goes to sleep, until another
-//! flow takes its slot or the worker has nothing to do. A flow without other handles lives that
-//! long at most.
+//! A flow that is queued or runs is owned by a handle. Making one for each wake-up and dropping it
+//! at each stop takes two read-modify-writes (10 ns together) on a cache line that the other owners
+//! of the flow write too. Flows that wake each other on one worker, such as the stages of a
+//! pipeline, come again soon. So the worker caches the handle of a flow that goes to sleep, until
+//! another flow takes its slot or the worker has nothing to do. A flow without other handles lives
+//! that long at most.
 
 use std::cell::Cell;
 use std::sync::Arc;

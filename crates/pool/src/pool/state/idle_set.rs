@@ -2,9 +2,9 @@
 //!
 //! | a worker that found nothing | a waker |
 //! |---|---|
-//! | 1. prepares to sleep ([`Sleeper::prepare_to_sleep`](crate::idle::Sleeper::prepare_to_sleep)) | 1. queues the entry |
+//! | 1. prepares to sleep ([`Sleeper`](crate::idle::Sleeper)) | 1. queues the entry |
 //! | 2. enters the set ([`IdleSet::insert`]) | 2. fence |
-//! | 3. fence ([`IdleSet::insert`] ends with it) | 3. claims a worker of the set ([`IdleSet::claim`]) |
+//! | 3. fence (the end of `insert`) | 3. claims a worker of the set ([`IdleSet::claim`]) |
 //! | 4. looks at the queues again; takes what it finds | 4. wakes the worker that it claimed |
 //! | 5. spins, then parks | |
 //!

@@ -11,18 +11,18 @@ use crate::thread::kernel;
 fn jobs_of_a_flow_run_in_order_and_one_at_a_time() {
     let pool = pool(4);
     let flow = normal(&pool);
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let order = Arc::new(Mutex::new(Vec::new()));
     let inside = Arc::new(AtomicU32::new(0));
     for number in 0..1000 {
-        let (seen, inside) = (Arc::clone(&seen), Arc::clone(&inside));
+        let (order, inside) = (Arc::clone(&order), Arc::clone(&inside));
         flow.submit(move || {
             assert_eq!(inside.fetch_add(1, SeqCst), 0);
-            seen.lock().unwrap().push(number);
+            order.lock().unwrap().push(number);
             assert_eq!(inside.fetch_sub(1, SeqCst), 1);
         });
     }
     flow.run(|| ()).unwrap();
-    assert_eq!(*seen.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+    assert_eq!(*order.lock().unwrap(), (0..1000).collect::<Vec<_>>());
     assert_eq!(flow.take_panic(), None);
 }
 
@@ -39,16 +39,16 @@ fn flows_run_at_the_same_time() {
 }
 
 #[test]
-fn a_panic_reaches_its_owner_and_kills_no_worker() {
+fn a_panic_reaches_its_handle_and_ends_no_worker() {
     let pool = pool(1);
     let flow = normal(&pool);
     let handle = flow.spawn(|| -> u32 { panic!("spawned") });
     flow.submit(|| panic!("submitted {}", 1));
-    flow.submit_steps(|| panic!("the second is not kept"));
+    flow.submit_steps(|| panic!("only the first is stored"));
     assert_eq!(flow.run(|| 7), Ok(7));
     assert_eq!(handle.wait(), Err(JobError::Panicked("spawned".into())));
-    let kept = Some(JobError::Panicked("submitted 1".into()));
-    assert_eq!(flow.take_panic(), kept);
+    let stored = Some(JobError::Panicked("submitted 1".into()));
+    assert_eq!(flow.take_panic(), stored);
     assert_eq!(flow.take_panic(), None);
     let ran = flow.run(|| -> () { panic!("run") });
     assert_eq!(ran, Err(JobError::Panicked("run".into())));
@@ -64,12 +64,12 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_panic_in_a_drop_kills_no_worker_either() {
+fn a_panic_while_a_job_is_dropped_ends_no_worker() {
     let pool = pool(1);
     let flow = normal(&pool);
     let bomb = Bomb;
     flow.submit_steps(move || {
-        let _kept = &bomb;
+        let _moved_in = &bomb;
         Step::Done
     });
     assert_eq!(flow.run(|| 7), Ok(7));
@@ -80,7 +80,7 @@ fn a_panic_in_a_drop_kills_no_worker_either() {
 }
 
 #[test]
-fn cancelled_jobs_do_not_run_and_their_owners_hear() {
+fn cancelled_jobs_do_not_run_and_their_handles_return_an_error() {
     let pool = pool(1);
     let flow = normal(&pool);
     let gate = Arc::new(AtomicBool::new(false));
@@ -103,7 +103,7 @@ fn cancelled_jobs_do_not_run_and_their_owners_hear() {
 }
 
 #[test]
-fn a_pool_that_ends_finishes_what_runs_and_drops_the_rest() {
+fn a_dropped_pool_finishes_running_jobs_and_drops_the_others() {
     let pool = pool(1);
     let flow = normal(&pool);
     let started = Arc::new(AtomicBool::new(false));
@@ -126,7 +126,7 @@ fn a_pool_that_ends_finishes_what_runs_and_drops_the_rest() {
 }
 
 #[test]
-fn a_pool_may_be_dropped_by_its_own_job() {
+fn a_job_may_drop_its_own_pool() {
     let pool = Arc::new(pool(1));
     let flow = normal(&pool);
     let mine = Arc::clone(&pool);
@@ -140,7 +140,7 @@ fn a_pool_may_be_dropped_by_its_own_job() {
 }
 
 #[test]
-fn what_nobody_holds_any_more_is_freed() {
+fn flows_and_domains_without_handles_are_freed() {
     let pool = pool(2);
     let alive = Arc::new(());
     let flow = normal(&pool);
@@ -155,29 +155,29 @@ fn what_nobody_holds_any_more_is_freed() {
     drop(pool);
     assert!(
         domain.upgrade().is_none(),
-        "threads, flows and domain are gone"
+        "threads, flows and domain are freed"
     );
 }
 
 #[test]
-fn more_urgent_work_runs_on_top_at_a_checkpoint() {
+fn a_more_urgent_flow_runs_on_top_at_a_checkpoint() {
     let pool = pool(1);
     let (background, foreground) = (normal(&pool), urgent(&pool));
-    let (begun, seen) = (
+    let (begun, has_run) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
     );
-    let (starts, sees) = (Arc::clone(&begun), Arc::clone(&seen));
+    let (starts, sees) = (Arc::clone(&begun), Arc::clone(&has_run));
     let below = background.spawn(move || {
         starts.store(true, SeqCst);
-        // Never ends unless the other job runs meanwhile, on this one worker.
+        // Ends only if the other job runs on top, on the only worker.
         eventually(|| {
             checkpoint();
             sees.load(SeqCst)
         });
     });
     eventually(|| begun.load(SeqCst));
-    let above = foreground.spawn(move || seen.store(true, SeqCst));
+    let above = foreground.spawn(move || has_run.store(true, SeqCst));
     assert_eq!(above.wait(), Ok(()));
     assert_eq!(below.wait(), Ok(()));
     let profile = pool.profile().sum();
@@ -186,7 +186,7 @@ fn more_urgent_work_runs_on_top_at_a_checkpoint() {
 }
 
 #[test]
-fn less_urgent_work_waits() {
+fn a_less_urgent_flow_does_not_run_on_top() {
     let pool = pool(1);
     let (background, foreground) = (normal(&pool), urgent(&pool));
     let begun = Arc::new(AtomicBool::new(false));
@@ -211,7 +211,7 @@ fn less_urgent_work_waits() {
 }
 
 #[test]
-fn pieces_of_two_flows_take_turns() {
+fn steps_of_two_flows_alternate() {
     let pool = pool(1);
     let switches = Arc::new(Mutex::new(Vec::new()));
     let handles: Vec<_> = (0..2)
@@ -247,22 +247,23 @@ fn pieces_of_two_flows_take_turns() {
 }
 
 #[test]
-fn a_checkpoint_tells_that_the_slice_is_over() {
+fn a_checkpoint_returns_yield_when_the_slice_is_over() {
     let pool = pool(1);
     let flow = normal(&pool);
-    let told = flow.spawn(|| eventually(|| checkpoint() == Pace::Yield));
+    let yielding = flow.spawn(|| eventually(|| checkpoint() == Pace::Yield));
     let other = normal(&pool).spawn(|| 2);
-    assert_eq!(told.wait(), Ok(()));
+    assert_eq!(yielding.wait(), Ok(()));
     assert_eq!(other.wait(), Ok(2));
     assert_eq!(
         checkpoint(),
         Pace::Continue,
-        "outside of a pool it says nothing"
+        "outside of a pool it has no effect"
     );
 }
 
-/// Makes a flow that computes in pieces of 50 µs until `done`; its time so far, in nanoseconds. Time and not pieces: a piece that the kernel
-/// interrupts is longer than others, and paid for.
+/// Makes a flow that computes in steps of 50 µs until `done`, and adds up its time in `time_ns`.
+/// The time counts, not the steps: a step that the kernel interrupts takes longer, and the policy
+/// charges that time.
 fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<AtomicU64>) {
     let (done, time_ns) = (Arc::clone(done), Arc::clone(time_ns));
     pool.flow(entity).submit_steps(move || {
@@ -276,7 +277,8 @@ fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<At
     });
 }
 
-/// The share of the first of two groups of flows that compete for one worker, in 400 ms of their time.
+/// The share of the first of two groups of flows that compete for one worker, over 400 ms of their
+/// time.
 fn share_of_first(groups: [&[Entity]; 2]) -> f64 {
     let pool = pool(1);
     let done = Arc::new(AtomicBool::new(false));
@@ -293,11 +295,12 @@ fn share_of_first(groups: [&[Entity]; 2]) -> f64 {
     first / (first + second)
 }
 
-/// Asserts that the first group gets `expected`, give or take `tolerance`.
+/// Asserts that the share of the first group is `expected`, within `tolerance`.
 ///
-/// A stop of the whole process counts as time of the flow that ran, and may be longer than all others' (the policy makes up for a few slices
-/// only), so a measurement that is off is repeated. A policy that shares otherwise is off each time: the tolerance is less than half of the
-/// way to the share of flows that are alike. The exact shares are the simulator's to prove.
+/// A pause of the whole process counts as time of the flow that ran, and may be longer than the
+/// time of all others (the policy compensates for a few slices only). So a measurement outside the
+/// tolerance is repeated. A policy with other shares fails each time: the tolerance is less than
+/// half of the distance to the share of equal flows. The simulator verifies the exact shares.
 fn assert_share(groups: [&[Entity]; 2], expected: f64, tolerance: f64) {
     let mut measured = Vec::new();
     while measured.len() < 10 {
@@ -311,21 +314,22 @@ fn assert_share(groups: [&[Entity]; 2], expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn nice_flows_get_their_share() {
+fn flows_share_time_by_their_nice_values() {
     let nice = |nice| Entity::new(Class::Normal).with_nice(Nice::new(nice));
-    // The offsets are as 1 to 1.1 to the tenth, 2.59, so the shares are 0.72 and 0.28; alike they would be 0.5.
+    // The ratio of the offsets is 1.1 to the tenth, 2.59, so the shares are 0.72 and 0.28. The
+    // share of equal flows is 0.5.
     assert_share([&[nice(0)], &[nice(10)]], 0.72, 0.06);
 }
 
 #[test]
-fn tenants_share_alike_however_many_flows_they_have() {
+fn tenants_share_equally_whatever_their_number_of_flows() {
     let tenant = |number| Entity::new(Class::Normal).with_tenant(TenantId::new(number));
-    // Without tenants it would be one of 21 flows: 0.05.
+    // Without tenants it would be the share of one of 21 flows: 0.05.
     assert_share([&[tenant(1)], &[tenant(2); 20]], 0.5, 0.1);
 }
 
 #[test]
-fn a_confined_flow_stays_where_it_may_run() {
+fn a_confined_flow_runs_only_on_its_workers() {
     let pool = pool(3);
     for index in 0..3 {
         let only = CpuId::new(index);
@@ -340,13 +344,13 @@ fn a_confined_flow_stays_where_it_may_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_idle_class_has_threads_that_the_kernel_runs_last() {
+fn flows_of_the_idle_class_run_on_idle_class_threads() {
     let pool = pool(1);
     let idle = pool.flow(Entity::new(Class::Idle));
     let is_idle = || kernel::is_idle_class(kernel::this_thread());
     assert_eq!(idle.run(is_idle), Ok(true));
     assert_eq!(normal(&pool).run(is_idle), Ok(false));
-    // One worker, and a job of the idle class that passes no checkpoint: others run all the same.
+    // One worker, and a job of the idle class without checkpoints: other flows run nevertheless.
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let endless = idle.spawn(move || eventually(|| stopped.load(SeqCst)));

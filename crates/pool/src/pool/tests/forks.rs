@@ -14,7 +14,7 @@ fn sum(numbers: &[u64]) -> u64 {
 }
 
 #[test]
-fn joins_add_up_on_any_number_of_workers_and_outside() {
+fn joins_return_the_same_sum_on_any_number_of_workers_and_outside_a_pool() {
     let numbers: Vec<u64> = (0..100_000).collect();
     let expected = numbers.iter().sum();
     assert_eq!(sum(&numbers), expected);
@@ -32,10 +32,11 @@ fn both_halves_run_at_the_same_time() {
     let pool = pool(2);
     let meeting = Barrier::new(2);
     let wait = || {
-        // A half that passes no checkpoint before its end still has its other half shared, at the join's own.
+        // A first half that passes no checkpoint before its end: the join's own checkpoint shares
+        // the second half.
         meeting.wait().is_leader()
     };
-    // The beat comes while the first half runs, so that half has to pass checkpoints.
+    // The heartbeat comes while the first half runs, so that half has to pass checkpoints.
     let first = || {
         let met = Arc::new(AtomicBool::new(false));
         let is_met = Arc::clone(&met);
@@ -55,7 +56,7 @@ fn both_halves_run_at_the_same_time() {
 }
 
 #[test]
-fn a_panic_of_either_half_goes_on_after_both_have_ended() {
+fn a_panic_of_either_half_continues_after_both_have_ended() {
     let pool = pool(2);
     let flow = normal(&pool);
     for round in 0..40 {
@@ -83,8 +84,8 @@ fn a_panic_of_either_half_goes_on_after_both_have_ended() {
 }
 
 #[test]
-fn a_join_that_waits_takes_no_foreign_work() {
-    // One worker helps with the fork; the joiner must not begin the endless job of another flow meanwhile.
+fn a_waiting_join_runs_no_work_of_other_flows() {
+    // One worker helps with the fork. The joiner must not start the endless job of another flow.
     let pool = pool(2);
     let (flow, foreign) = (normal(&pool), normal(&pool));
     let (helping, release) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -97,7 +98,7 @@ fn a_join_that_waits_takes_no_foreign_work() {
                     checkpoint();
                     helping.load(SeqCst)
                 });
-                // Less urgent than this one, which has used nothing yet: it may not run on top.
+                // Less urgent than this flow, which has used no time yet: it must not run on top.
                 foreign.submit(move || began.store(true, SeqCst));
             },
             || {
@@ -114,13 +115,13 @@ fn a_join_that_waits_takes_no_foreign_work() {
 }
 
 #[test]
-fn urgent_work_runs_on_top_of_a_join_that_waits() {
+fn more_urgent_work_runs_on_top_of_a_waiting_join() {
     let pool = pool(2);
     let flow = normal(&pool);
     let (helping, ran) = (&AtomicBool::new(false), &Arc::new(AtomicBool::new(false)));
     let runs = Arc::clone(ran);
     let joined = flow.run(|| {
-        // Nobody but the joiner may run it.
+        // Only the joiner may run it.
         let joiner = current_worker().into_iter().collect();
         let other = pool.flow(Entity::new(Class::Iso).with_allowed(joiner));
         join(
@@ -134,7 +135,7 @@ fn urgent_work_runs_on_top_of_a_join_that_waits() {
                 helping.store(true, SeqCst);
                 std::thread::sleep(Duration::from_millis(5));
                 other.submit(move || runs.store(true, SeqCst));
-                // This half passes no checkpoint: the joiner that sleeps is woken for it, or a third thread never comes.
+                // This half passes no checkpoint: the sleeping joiner has to be woken for it.
                 eventually(|| ran.load(SeqCst));
             },
         )
@@ -164,7 +165,7 @@ fn scopes_run_all_jobs_that_borrow() {
 }
 
 #[test]
-fn a_panic_cancels_its_scope_and_goes_on() {
+fn a_panic_cancels_its_scope_and_continues() {
     let pool = pool(2);
     let flow = normal(&pool);
     let ran = AtomicU32::new(0);
@@ -193,7 +194,7 @@ fn a_panic_cancels_its_scope_and_goes_on() {
 }
 
 #[test]
-fn a_cancelled_scope_starts_nothing_more() {
+fn a_cancelled_scope_starts_no_more_jobs() {
     let pool = pool(1);
     let ran = AtomicU32::new(0);
     let result = normal(&pool).run(|| {

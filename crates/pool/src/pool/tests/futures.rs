@@ -24,7 +24,7 @@ fn a_future_awaits_jobs_of_other_flows() {
 }
 
 #[test]
-fn a_panic_in_a_future_reaches_its_owner() {
+fn a_panic_in_a_future_reaches_its_handle() {
     let pool = pool(1);
     let flow = normal(&pool);
     let task = flow.spawn_future(async { panic!("polled") });
@@ -38,7 +38,7 @@ fn a_panic_in_a_future_reaches_its_owner() {
     assert_eq!(outer.wait(), awaited);
 }
 
-/// Pending until released; leaves its waker for whoever wants it.
+/// A future that is pending until it is opened. Stores its waker for the test.
 #[derive(Clone, Default)]
 struct Gate {
     is_open: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl Future for Gate {
 }
 
 #[test]
-fn wakers_wake_from_anywhere_any_number_of_times() {
+fn a_waker_works_on_any_thread_and_any_number_of_times() {
     let pool = pool(2);
     let gate = Gate::default();
     let task = normal(&pool).spawn_future(gate.clone());
@@ -77,7 +77,7 @@ fn wakers_wake_from_anywhere_any_number_of_times() {
 }
 
 #[test]
-fn a_future_that_nobody_will_wake_is_freed() {
+fn a_future_without_wakers_is_freed() {
     let pool = pool(1);
     let alive = Arc::new(());
     let (gate, held) = (Gate::default(), Arc::clone(&alive));
@@ -88,7 +88,7 @@ fn a_future_that_nobody_will_wake_is_freed() {
     });
     eventually(|| gate.waker.lock().unwrap().is_some());
     assert_eq!(Arc::strong_count(&alive), 2);
-    // The last waker goes: nothing can wake the future any more.
+    // After the last waker is dropped, nothing can wake the future any more.
     eventually(|| {
         gate.waker.lock().unwrap().take();
         Arc::strong_count(&alive) == 1

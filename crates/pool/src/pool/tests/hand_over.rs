@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// A flow of a pool with one worker, and what its jobs and others' wrote down.
+/// A flow of a pool with one worker, and the log that its jobs share with those of other flows.
 #[derive(Clone)]
 struct Writer {
     flow: Flow,
@@ -29,7 +29,7 @@ impl Writer {
         move || written.lock().unwrap().push(what)
     }
 
-    /// What was written once both have nothing to do.
+    /// The log once both flows have no jobs.
     fn written(&self, other: &Writer) -> Vec<&'static str> {
         self.flow.run(|| ()).unwrap();
         other.flow.run(|| ()).unwrap();
@@ -38,7 +38,7 @@ impl Writer {
 }
 
 #[test]
-fn a_flow_that_is_handed_over_is_the_next_and_keeps_its_order() {
+fn a_flow_that_is_handed_over_runs_next_and_in_order() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let (caller, called) = (from.clone(), to.clone());
@@ -52,13 +52,13 @@ fn a_flow_that_is_handed_over_is_the_next_and_keeps_its_order() {
 }
 
 #[test]
-fn a_job_that_goes_on_leaves_what_it_handed_over_to_the_order() {
+fn a_flow_is_queued_if_the_job_that_handed_it_over_goes_on() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let called = to.clone();
     from.flow.submit(move || {
         called.flow.hand_over(called.note("first"));
-        // Its own flow has more to do, so what was handed over goes into a stripe; then another one is handed over.
+        // Another hand-over and a checkpoint follow, so the flow is queued in a stripe each time.
         called.flow.submit(called.note("second"));
         for _ in 0..3 {
             called.flow.hand_over(called.note("more"));
@@ -73,7 +73,7 @@ fn a_job_that_goes_on_leaves_what_it_handed_over_to_the_order() {
 }
 
 #[test]
-fn two_that_are_handed_over_both_run() {
+fn two_flows_that_are_handed_over_both_run() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let third = normal(&pool);
@@ -87,7 +87,7 @@ fn two_that_are_handed_over_both_run() {
 }
 
 #[test]
-fn who_is_handed_over_has_begun_and_who_waits_behind_can_be_cancelled() {
+fn a_job_that_was_handed_over_cannot_be_cancelled() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let called = to.clone();
@@ -101,7 +101,7 @@ fn who_is_handed_over_has_begun_and_who_waits_behind_can_be_cancelled() {
 }
 
 #[test]
-fn a_flow_that_nobody_holds_is_freed_once_its_worker_rests() {
+fn a_flow_without_handles_is_freed_once_its_worker_is_idle() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let freed = Arc::downgrade(&to.flow.shared);
@@ -114,14 +114,14 @@ fn a_flow_that_nobody_holds_is_freed_once_its_worker_rests() {
 }
 
 #[test]
-fn a_pool_that_ends_drops_what_was_handed_over() {
+fn a_dropped_pool_drops_a_flow_that_was_handed_over() {
     let pool = pool(1);
     let (from, to) = Writer::pair(&pool);
     let owned = Arc::new(());
     let (called, moved) = (to.flow.clone(), Arc::clone(&owned));
     from.flow.submit(move || {
         called.hand_over(move || drop(moved));
-        // Until the pool is about to end.
+        // Until the pool is closing.
         std::thread::sleep(Duration::from_millis(30));
     });
     drop(pool);

@@ -7,7 +7,8 @@ use crate::thread::class::KernelClass;
 use crate::thread::kernel;
 use crate::{Lock, Permits};
 
-/// Runs `hold` in a job that then passes checkpoints, and looks whether an urgent job ran on top meanwhile.
+/// Runs `hold` in a job. The closure that `hold` calls submits an urgent job and passes
+/// checkpoints. Returns whether the urgent job ran on top.
 fn runs_on_top(hold: impl FnOnce(&dyn Fn()) + Send) -> bool {
     let pool = pool(1);
     let (below, above) = (normal(&pool), urgent(&pool));
@@ -32,7 +33,7 @@ fn runs_on_top(hold: impl FnOnce(&dyn Fn()) + Send) -> bool {
 }
 
 #[test]
-fn nothing_runs_on_top_of_who_holds_something() {
+fn nothing_runs_on_top_of_a_job_that_holds_a_lock() {
     assert!(runs_on_top(|body| body()));
     assert!(!runs_on_top(|body| {
         let lock = Lock::new(());
@@ -55,7 +56,7 @@ fn nothing_runs_on_top_of_who_holds_something() {
 }
 
 #[test]
-fn who_is_waited_for_is_lent_the_urgency_and_gives_it_back() {
+fn a_holder_inherits_the_priority_of_a_waiting_job_until_it_releases_the_lock() {
     let pool = pool(2);
     let (holder, waiter) = (normal(&pool), urgent(&pool));
     let lock = Lock::new(());
@@ -70,7 +71,8 @@ fn who_is_waited_for_is_lent_the_urgency_and_gives_it_back() {
                 eventually(|| running() < own);
                 assert_eq!(running().class(), Some(Class::Iso));
                 drop(guard);
-                // The waiter shows its key before it says so: what it says after the lock is free is answered at the next checkpoint.
+                // The waiting job publishes its key before it sets the request. A request that
+                // comes after the release is handled at the next checkpoint.
                 eventually(|| {
                     checkpoint();
                     running() == own
@@ -92,7 +94,7 @@ fn who_is_waited_for_is_lent_the_urgency_and_gives_it_back() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_holder_of_the_idle_class_is_raised_while_others_wait() {
+fn a_holder_of_the_idle_class_leaves_it_while_a_job_waits() {
     let pool = pool(1);
     let (holder, waiter) = (pool.flow(Entity::new(Class::Idle)), urgent(&pool));
     let lock = Lock::new(());
@@ -104,7 +106,7 @@ fn a_holder_of_the_idle_class_is_raised_while_others_wait() {
             && kernel::set_class(thread, KernelClass::Normal)
     };
     if !std::thread::spawn(may_raise).join().unwrap() {
-        // The kernel allows it to those with CAP_SYS_NICE alone; without it nothing is to be seen here.
+        // The kernel allows it only with CAP_SYS_NICE; without it there is nothing to test.
         return;
     }
     std::thread::scope(|scope| {

@@ -35,11 +35,14 @@ fn urgent(pool: &Pool) -> Flow {
     pool.flow(Entity::new(Class::Iso))
 }
 
-/// Waits until `condition` holds; fails after a time that no machine needs.
+/// Waits until `condition` holds; fails after two minutes.
 fn eventually(condition: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(120), "it never came");
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "the condition never became true"
+        );
         std::thread::yield_now();
     }
 }

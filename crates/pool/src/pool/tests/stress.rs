@@ -60,17 +60,17 @@ fn entity(random: &mut Random, workers: usize) -> Entity {
     entity
 }
 
-/// What the jobs of one run share.
-struct World {
+/// The data that the jobs of one run share.
+struct StressRun {
     flows: Vec<Flow>,
-    left: AtomicU64,
+    remaining: AtomicU64,
     ran: AtomicU64,
 }
 
-/// A job that computes, joins, and submits up to two more, until the budget is used up.
-fn job(world: &Arc<World>, seed: u64) {
+/// A job that computes, joins, and submits up to two more, until no jobs remain.
+fn job(run: &Arc<StressRun>, seed: u64) {
     let mut random = Random(seed);
-    world.ran.fetch_add(1, SeqCst);
+    run.ran.fetch_add(1, SeqCst);
     for _ in 0..random.below(200) {
         checkpoint();
     }
@@ -85,17 +85,17 @@ fn job(world: &Arc<World>, seed: u64) {
         assert_eq!(counted.into_inner(), 7);
     }
     for _ in 0..2 {
-        submit(world, &mut random);
+        submit(run, &mut random);
     }
 }
 
-fn submit(world: &Arc<World>, random: &mut Random) {
+fn submit(run: &Arc<StressRun>, random: &mut Random) {
     let claim = |left: u64| left.checked_sub(1);
-    if world.left.fetch_update(SeqCst, SeqCst, claim).is_err() {
+    if run.remaining.fetch_update(SeqCst, SeqCst, claim).is_err() {
         return;
     }
-    let flow = &world.flows[random.below(world.flows.len() as u64) as usize];
-    let (seed, next) = (random.next(), Arc::clone(world));
+    let flow = &run.flows[random.below(run.flows.len() as u64) as usize];
+    let (seed, next) = (random.next(), Arc::clone(run));
     match random.below(4) {
         0 => {
             let mut left = 3;
@@ -120,37 +120,37 @@ fn run_seed(seed: u64, jobs: u64) {
     let workers = options.topology.len();
     let pool = Pool::start(options).unwrap();
     let flows = (0..1 + random.below(12)).map(|_| pool.flow(entity(&mut random, workers)));
-    let world = Arc::new(World {
+    let run = Arc::new(StressRun {
         flows: flows.collect(),
-        left: AtomicU64::new(jobs),
+        remaining: AtomicU64::new(jobs),
         ran: AtomicU64::new(0),
     });
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let (world, seed) = (&world, random.next());
+            let (run, seed) = (&run, random.next());
             scope.spawn(move || {
                 let mut random = Random(seed);
-                (0..8).for_each(|_| submit(world, &mut random));
+                (0..8).for_each(|_| submit(run, &mut random));
             });
         }
     });
-    // Every job submits two more until none is left, so all are used up, unless one is lost.
+    // Every job submits two more until none remain, so all of them run unless one is lost.
     let start = std::time::Instant::now();
-    while world.ran.load(SeqCst) < jobs {
-        let ran = world.ran.load(SeqCst);
-        let state: Vec<_> = world.flows.iter().collect();
+    while run.ran.load(SeqCst) < jobs {
+        let ran = run.ran.load(SeqCst);
+        let state: Vec<_> = run.flows.iter().collect();
         assert!(
             start.elapsed() < Duration::from_secs(120),
             "seed {seed}: {ran} of {jobs}, {state:?}"
         );
-        // Not a loop that yields: it took half of a processor from those it waits for.
+        // Not a loop that yields: it would take half of a processor away from the workers.
         std::thread::sleep(Duration::from_micros(200));
     }
-    for flow in &world.flows {
+    for flow in &run.flows {
         assert_eq!(flow.take_panic(), None, "seed {seed}");
     }
     drop(pool);
-    assert_eq!(world.ran.load(SeqCst), jobs, "seed {seed}");
+    assert_eq!(run.ran.load(SeqCst), jobs, "seed {seed}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn every_job_runs_exactly_once() {
     }
 }
 
-/// The same for longer; a seed may be given in `POOL_SEED` of the environment.
+/// The same for longer. The environment variable `POOL_SEED` sets the first seed.
 #[test]
 #[ignore = "minutes"]
 fn every_job_runs_exactly_once_for_long() {

@@ -1,5 +1,5 @@
-//! No thread inherits its state: everything is started from a job of the idle class, and `/proc`
-//! says what became of it.
+//! No thread inherits its state: a job of the idle class starts threads of every kind, and the test
+//! reads their states in `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,7 @@ fn this_state() -> ThreadState {
 
 type States = Arc<Mutex<BTreeMap<String, ThreadState>>>;
 
-/// A function that notes the state of the thread that calls it, under the thread's name.
+/// A function that records the state of the calling thread under the name of the thread.
 fn recorder(states: &States) -> impl Fn() + Clone + Send + Sync + 'static {
     let states = Arc::clone(states);
     move || {
@@ -65,8 +65,8 @@ fn recorder(states: &States) -> impl Fn() + Clone + Send + Sync + 'static {
     }
 }
 
-/// Makes the calling thread as unlike the process as it can be.
-fn disguise() {
+/// Gives the calling thread a state that differs from that of the process as much as possible.
+fn change_state() {
     let this = kernel::this_thread();
     let is_privileged = kernel::set_class(this, KernelClass::Normal);
     assert!(kernel::set_class(this, KernelClass::Idle));
@@ -161,7 +161,7 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
     let (inner, in_job) = (Arc::clone(&pool), record.clone());
     let job = idle.spawn(move || {
         in_job();
-        disguise();
+        change_state();
         start_everything(&inner, &in_job);
     });
     job.wait().unwrap();
@@ -190,7 +190,8 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         assert_eq!(state.blocked & SENT_TO_PROCESSES, expected, "{name}");
         assert_eq!(state.blocked & FAULTS, 0, "{name}");
     }
-    // Other tests run pools too, some in the background. At least this pool's pacer must be normal.
+    // Other tests run pools too, some in the background. At least one pacer, this pool's, is
+    // normal.
     let pacers = tasks_named("pacer");
     let is_normal = |task: &String| {
         let state = state_of(task);
@@ -200,7 +201,7 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
 }
 
 /// How late timers fire whose thread was started by a job of the idle class, while other threads
-/// compute on every processor. For people: prints quantiles.
+/// compute on every processor. Prints quantiles.
 #[test]
 #[ignore = "a measurement"]
 fn lateness_of_timers_started_by_an_idle_job() {

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use super::*;
 
-/// Four timers: what fired, in order, with whether it was time; and how long it took to set them.
+/// Adds four timers. Returns those that fired, in order, with whether their time had come; and the
+/// time that adding them took.
 fn four_timers() -> (Vec<(u64, bool)>, Duration) {
     let pool = pool(2);
     let flow = normal(&pool);
@@ -17,19 +18,20 @@ fn four_timers() -> (Vec<(u64, bool)>, Duration) {
             fired.lock().unwrap().push((milliseconds, is_time));
         });
     }
-    let setting = start.elapsed();
+    let adding = start.elapsed();
     eventually(|| fired.lock().unwrap().len() == 4);
     let fired = fired.lock().unwrap().clone();
-    (fired, setting)
+    (fired, adding)
 }
 
 #[test]
 fn timers_fire_in_order_and_never_early() {
     loop {
-        let (fired, setting) = four_timers();
+        let (fired, adding) = four_timers();
         assert!(fired.iter().all(|&(_, is_time)| is_time), "{fired:?}");
-        // A thread that is stopped while it sets them sets the last ones for later: then the order is another.
-        if setting < Duration::from_millis(1) {
+        // If the thread is interrupted while it adds them, the last ones are due later, and the
+        // order may differ.
+        if adding < Duration::from_millis(1) {
             return assert!(fired.is_sorted(), "{fired:?}");
         }
     }
@@ -60,23 +62,23 @@ fn a_cancelled_timer_does_not_fire_and_is_freed() {
     let alive = Arc::new(());
     let held = Arc::clone(&alive);
     let id = pool.after(Duration::from_millis(1), &flow, move || drop(held));
-    let is_mine = pool.timers().cancel(id).is_some();
-    // Either way it ends, and once.
+    let was_pending = pool.timers().cancel(id).is_some();
+    // It ends once in either case.
     eventually(|| Arc::strong_count(&alive) == 1);
     assert!(pool.timers().cancel(id).is_none());
     let held = Arc::clone(&alive);
     let never = pool.after(Duration::from_secs(3600), &flow, move || drop(held));
     assert!(pool.timers().cancel(never).is_some());
-    assert_eq!(Arc::strong_count(&alive), 1, "{is_mine}");
+    assert_eq!(Arc::strong_count(&alive), 1, "{was_pending}");
 }
 
 #[test]
-fn timers_that_are_pending_when_the_pool_ends_are_freed() {
+fn pending_timers_are_freed_with_the_pool() {
     let pool = pool(1);
     let alive = Arc::new(());
     let flow = normal(&pool);
     let held = Arc::clone(&alive);
-    // Nobody keeps the id.
+    // The id is not stored.
     pool.after(Duration::from_secs(3600), &flow, move || drop(held));
     let domain = Arc::downgrade(&pool.normal);
     drop((pool, flow));

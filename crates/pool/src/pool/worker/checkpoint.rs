@@ -22,8 +22,8 @@ pub enum Pace {
     Yield,
 }
 
-/// Runs flows that are more urgent than the calling job's, on top of it. Costs one relaxed load when
-/// there are none.
+/// Runs flows that are more urgent than the calling job's, on top of it. Costs one relaxed load
+/// when there are none.
 ///
 /// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or
 /// [`Permits`](crate::Permits). Outside of a pool a checkpoint does nothing.
