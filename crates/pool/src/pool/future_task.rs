@@ -34,11 +34,11 @@ const DONE: u32 = 4;
 
 /// The state of a task. See the head of the file.
 #[derive(Debug)]
-pub(crate) struct TaskState(AtomicU32);
+pub(crate) struct FutureState(AtomicU32);
 
-impl TaskState {
+impl FutureState {
     pub(crate) fn scheduled() -> Self {
-        TaskState(AtomicU32::new(SCHEDULED))
+        FutureState(AtomicU32::new(SCHEDULED))
     }
 
     /// A wake-up. Returns whether the caller has to submit a poll.
@@ -86,7 +86,7 @@ type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A future and the flow that polls it.
 struct FutureTask<T> {
-    state: TaskState,
+    state: FutureState,
     /// Removed when it has ended. Only the one poll that runs takes the lock, so it never blocks.
     future: refrain_timer::sync::Mutex<Option<(BoxedFuture<T>, Promise<T>)>>,
     flow: Flow,
@@ -154,7 +154,7 @@ impl Flow {
     ) -> JobHandle<T> {
         let (promise, handle) = Promise::new();
         let task = Arc::new_cyclic(|this| FutureTask {
-            state: TaskState::scheduled(),
+            state: FutureState::scheduled(),
             future: refrain_timer::sync::Mutex::new(Some((Box::pin(future), promise))),
             flow: self.clone(),
             this: this.clone(),

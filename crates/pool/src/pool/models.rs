@@ -12,7 +12,7 @@ use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_timer::sync::fence;
 
 use super::borrowed::with_borrowed_jobs;
-use super::future_task::TaskState;
+use super::future_task::FutureState;
 use super::job::{self, Step};
 use super::state::idle_set::IdleSet;
 use super::state::requests::{PREEMPT, Requests};
@@ -140,16 +140,16 @@ fn a_worker_that_acknowledges_a_request_sees_what_was_queued() {
     loom::model(|| {
         let requests = Arc::new(Requests::default());
         let queued = Arc::new(AtomicBool::new(false));
-        let (asks, queues) = (Arc::clone(&requests), Arc::clone(&queued));
-        let asker = thread::spawn(move || {
+        let (requester, queues) = (Arc::clone(&requests), Arc::clone(&queued));
+        let requesting = thread::spawn(move || {
             queues.store(true, Ordering::Relaxed);
-            asks.request(PREEMPT, 1);
+            requester.request(PREEMPT, 1);
         });
         if requests.bits() != 0 {
             requests.acknowledge(PREEMPT);
             assert!(queued.load(Ordering::Relaxed));
         }
-        asker.join().unwrap();
+        requesting.join().unwrap();
         // Acknowledged or still set: not lost.
         assert!(requests.bits() != 0 || requests.acknowledge(PREEMPT).is_none());
     });
@@ -214,7 +214,7 @@ fn wait_as_joiner(tasks: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran
 
 /// A future: its state, and the causes of its wake-ups that its polls have seen.
 struct ModelFuture {
-    state: TaskState,
+    state: FutureState,
     causes: AtomicUsize,
     seen_causes: Mutex<usize>,
 }
@@ -239,7 +239,7 @@ impl ModelFuture {
 fn a_wake_up_of_a_future_leads_to_a_poll_that_sees_its_cause() {
     loom::model(|| {
         let task = Arc::new(ModelFuture {
-            state: TaskState::scheduled(),
+            state: FutureState::scheduled(),
             causes: AtomicUsize::new(0),
             seen_causes: Mutex::new(0),
         });

@@ -18,7 +18,7 @@
 //! its nice value, and the process has no privilege, the new thread stays as it was made.
 //!
 //! Signals that are sent to the process are handled by the threads of the program, which do not
-//! block them, and by detached threads that ask for them
+//! block them, and by detached threads that request them
 //! ([`SignalDelivery::All`](super::class::SignalDelivery::All)).
 
 use std::sync::atomic::{AtomicBool, Ordering};
