@@ -14,7 +14,7 @@ use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
 use crate::write::input::{MemberInput, Prepared, send_late_notices};
 use crate::write::native::assemble::{Assembler, NativeEncoding};
-use crate::write::native::members::OutMember;
+use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::Event;
@@ -179,7 +179,7 @@ impl Run<'_> {
         };
         let reach = ReachFloors::new(limits, block_bytes);
         let members = members.into_iter();
-        let members = members.map(|plan| OutMember::new(plan, self.digests));
+        let members = members.map(|plan| MemberWriter::new(plan, self.digests));
         let output = Output::begin(sink, &self.head())?;
         let assembler = Assembler::new(
             output,

@@ -75,9 +75,9 @@ pub fn compress_lrzip(
         history,
     };
     let mut header = header(tuning.cut.plan);
-    let sealer = match &options.encryption {
-        None => ItemEncryption::open(),
-        Some(encryption) => sealer(encryption, &mut header, watch)?,
+    let item_encryption = match &options.encryption {
+        None => ItemEncryption::none(),
+        Some(encryption) => item_encryption(encryption, &mut header, watch)?,
     };
     let run = Run {
         budget: Budget::of(&load, options.threads),
@@ -85,7 +85,7 @@ pub fn compress_lrzip(
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink, (header, sealer))
+        run.compress(crew, prepared, sink, (header, item_encryption))
     })
 }
 
@@ -120,7 +120,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
         prepared: Prepared,
         sink: &mut dyn Sink,
-        (header, sealer): (Header, ItemEncryption),
+        (header, item_encryption): (Header, ItemEncryption),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
         let Prepared {
@@ -150,7 +150,7 @@ impl Run<'_> {
             sink,
             header,
             self.tuning.cut,
-            sealer,
+            item_encryption,
             blocks.map(|blocks| BlockHistory { blocks, reach }),
             content_bytes_total,
             self.watch,
@@ -210,7 +210,7 @@ const CBC_NOTICE: &str = "AES-128-CBC as lrzip 0.6 has it is WEAK protection: no
      in about a second each; choose a long random one, or another program to encrypt";
 
 /// What encrypts, and what the header says of it.
-fn sealer(
+fn item_encryption(
     encryption: &LrzipEncryption,
     header: &mut Header,
     watch: &dyn Watch,

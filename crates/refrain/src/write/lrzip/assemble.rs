@@ -1,4 +1,4 @@
-//! The archive as it grows: chunks, their records, and blocks of both streams.
+//! The assembly of an archive of lrzip: chunks, their records, and blocks of both streams.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::write::lrzip::encode::{
     BlockContent, ContentDigests, LrzipEncodeJob, LrzipEncoded, LrzipEncoding, UnencodedLiterals,
 };
 use crate::write::lrzip::encryption::ItemEncryption;
-use crate::write::lrzip::layout::{Layout, Place, Written};
+use crate::write::lrzip::layout::{BlockSlot, Layout, WrittenItem};
 use crate::write::lrzip::records::{Insertion, Records};
 use crate::write::lrzip::retained_blocks::RetainedBlocks;
 use crate::write::pipeline::assembly::Assembly;
@@ -26,26 +26,26 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
 
-/// Records in one block, at most, in bytes.
+/// The most bytes of records in one block.
 const RECORDS_BLOCK_BYTES: usize = 4 << 20;
 
-/// How an archive is cut.
+/// How content is divided into chunks and blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CutPlan {
     pub plan: LrzipPlan,
-    /// Store bytes in one block of literals, at most.
+    /// The most store bytes in one block of literals.
     pub block_bytes: u64,
-    /// After so many of them a block of records follows.
+    /// The number of blocks of literals after which a block of records follows.
     pub blocks_per_group: usize,
-    /// BlockContent of a chunk, at most, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
+    /// The most content of a chunk, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
     pub chunk_bytes: Option<u64>,
-    /// Memory for where store bytes came first, at most.
+    /// The most memory for the first occurrences of store bytes.
     pub records_memory_bytes: usize,
-    /// Look at a sample of each block first.
+    /// Whether blocks are stored if a sample of them is incompressible.
     pub tries_sample: bool,
 }
 
-/// What an archive came to.
+/// The totals of an archive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub content_bytes: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Totals {
     pub blocks: u64,
 }
 
-/// Blocks that are opened again, and how far back that may go.
+/// Blocks that are decoded again, and how far back extents may refer to them.
 pub(crate) struct BlockHistory {
     pub blocks: Arc<RetainedBlocks>,
     pub reach: ReachFloors,
@@ -66,8 +66,8 @@ pub(crate) struct BlockHistory {
 struct OpenChunk {
     records: Records,
     raw_records: Vec<u8>,
-    /// Where its next block of records goes.
-    records_place: Place,
+    /// The position of its next block of records.
+    records_slot: BlockSlot,
     blocks_in_group: usize,
     store_start: u64,
     is_last: bool,
@@ -93,9 +93,9 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Length of the content, if it is known.
     content_bytes_total: Option<u64>,
     layout: Layout,
-    /// Of content that cannot be read twice.
+    /// The history of content that cannot be read again from its source.
     history: Option<BlockHistory>,
-    /// Not here while an epoch goes into them.
+    /// `None` while an epoch is appended to them.
     hashes: Option<Box<ContentDigests>>,
     chunk: Option<OpenChunk>,
     block: OpenBlock,
@@ -107,7 +107,7 @@ pub(crate) struct LrzipAssembler<'a> {
     /// Bytes to be written.
     buffer: Vec<u8>,
     content_read: u64,
-    /// The epoch that is or was committed last.
+    /// The last epoch that was committed.
     epoch: u64,
     literal_blocks: u64,
     last_chunk_is_written: bool,
@@ -119,7 +119,7 @@ impl<'a> LrzipAssembler<'a> {
         sink: &'a mut dyn Sink,
         header: Header,
         cut: CutPlan,
-        sealer: ItemEncryption,
+        encryption: ItemEncryption,
         history: Option<BlockHistory>,
         content_bytes_total: Option<u64>,
         watch: &'a dyn Watch,
@@ -130,7 +130,7 @@ impl<'a> LrzipAssembler<'a> {
             cut,
             watch,
             content_bytes_total,
-            layout: Layout::new(sealer),
+            layout: Layout::new(encryption),
             history,
             hashes: Some(Box::new(ContentDigests::new())),
             chunk: None,
@@ -147,7 +147,7 @@ impl<'a> LrzipAssembler<'a> {
         }
     }
 
-    /// The chunk that content goes into now.
+    /// The chunk that is being filled; begins one if there is none.
     fn open_chunk(&mut self) -> Result<&mut OpenChunk> {
         let chunk = match self.chunk.take() {
             Some(chunk) => chunk,
@@ -189,7 +189,7 @@ impl<'a> LrzipAssembler<'a> {
         Ok(OpenChunk {
             records: Records::new(RecordWriter::new(version, width), self.totals.store_bytes),
             raw_records: Vec::new(),
-            records_place: self.layout.reserve(Stream::Records),
+            records_slot: self.layout.reserve(Stream::Records),
             blocks_in_group: 0,
             store_start: self.totals.store_bytes,
             is_last,
@@ -228,7 +228,7 @@ impl<'a> LrzipAssembler<'a> {
         if block.pages.is_empty() && block.insertions.is_empty() {
             return Ok(());
         }
-        let place = self.layout.reserve(Stream::Literals);
+        let slot = self.layout.reserve(Stream::Literals);
         let added: usize = (block.insertions.iter())
             .map(|insertion| insertion.bytes().len())
             .sum();
@@ -240,7 +240,7 @@ impl<'a> LrzipAssembler<'a> {
         }
         let job = UnencodedLiterals {
             number: self.literal_blocks,
-            is_kept: self.history.is_some(),
+            is_retained: self.history.is_some(),
             store_start: block.store_start,
             first_page: block.first_page,
             pages: block.pages,
@@ -248,7 +248,7 @@ impl<'a> LrzipAssembler<'a> {
             has_repeats: block.has_repeats,
         };
         self.literal_blocks += 1;
-        self.submit(place, BlockContent::Literals(job), start);
+        self.submit(slot, BlockContent::Literals(job), start);
         let blocks_per_group = self.cut.blocks_per_group;
         let chunk = self.open_chunk()?;
         chunk.blocks_in_group += 1;
@@ -258,43 +258,43 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Ends a block of records; the next one has its place behind all that came so far. Does nothing if there are no records: who reads
-    /// takes an empty block for damage.
+    /// Ends a block of records; the next one follows all blocks so far. Does nothing if there are no records, because readers treat an empty
+    /// block as damage.
     fn close_records(&mut self, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         let chunk = self.open_chunk()?;
         if chunk.raw_records.is_empty() {
-            // What does not repeat is one record, as long as it goes on.
-            chunk.records.cut(&mut chunk.raw_records)?;
+            // Content without repeats is a single record, however long.
+            chunk.records.flush(&mut chunk.raw_records)?;
         }
         if chunk.raw_records.is_empty() {
             return Ok(());
         }
         let raw = std::mem::take(&mut chunk.raw_records);
         chunk.blocks_in_group = 0;
-        let place = self.layout.reserve(Stream::Records);
+        let slot = self.layout.reserve(Stream::Records);
         let chunk = self.open_chunk()?;
-        let before = std::mem::replace(&mut chunk.records_place, place);
+        let before = std::mem::replace(&mut chunk.records_slot, slot);
         self.submit(before, BlockContent::Records(raw), start);
         Ok(())
     }
 
     fn submit(
         &mut self,
-        place: Place,
+        slot: BlockSlot,
         content: BlockContent,
         start: &mut dyn FnMut(LrzipEncodeJob),
     ) {
-        self.layout.start(place);
+        self.layout.start(slot);
         self.totals.blocks += 1;
         start(LrzipEncodeJob {
-            place,
+            slot,
             content,
             plan: self.cut.plan,
             tries_sample: self.cut.tries_sample,
         });
     }
 
-    /// The chunk is complete; `last` is the page of the store that was being filled.
+    /// Ends the chunk; `last` is the unfinished page of the store.
     fn close_chunk(
         &mut self,
         last: Option<FilledPage>,
@@ -316,7 +316,7 @@ impl<'a> LrzipAssembler<'a> {
         self.totals.matched_bytes += chunk.records.matched_bytes();
         chunk.records.end(crc, &mut chunk.raw_records)?;
         self.submit(
-            chunk.records_place,
+            chunk.records_slot,
             BlockContent::Records(chunk.raw_records),
             start,
         );
@@ -324,13 +324,13 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Writes the digest and publishes, when everything else is written.
+    /// Writes the digest and publishes. Everything else must be written before.
     pub(crate) fn finish(mut self) -> Result<(Totals, DigestValue)> {
         let lost = || Error::new(ErrorKind::Internal, "the content is not hashed");
         let md5 = self.hashes.take().ok_or_else(lost)?.md5.finish();
         self.buffer.clear();
-        let sealer = self.layout.sealer();
-        sealer.seal(ItemKind::Digest, md5.as_bytes(), &mut self.buffer)?;
+        let encryption = self.layout.encryption();
+        encryption.encrypt(ItemKind::Digest, md5.as_bytes(), &mut self.buffer)?;
         self.write_buffer()?;
         self.sink.publish()?;
         Ok((self.totals, md5))
@@ -348,10 +348,10 @@ impl<'a> LrzipAssembler<'a> {
     }
 }
 
-/// Width of the numbers in a chunk of unknown length: as far as addresses go.
+/// The width of the numbers in a chunk of unknown length: enough for every address.
 const UNKNOWN_WIDTH_BYTES: u8 = 6;
 
-/// Width for a chunk with so much content. What does not shrink makes blocks longer than their content, by their heads and records.
+/// The width of the numbers in a chunk with so much content. Incompressible blocks are longer than their content by headers and records.
 fn chunk_width_bytes(content_bytes: u64) -> u8 {
     const HEADS_BYTES: u64 = 4096;
     match content_bytes {
@@ -364,7 +364,7 @@ impl Assembly for LrzipAssembler<'_> {
     type Encoding = LrzipEncoding;
 
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
-        // Of a short stream the length is known before anything is written.
+        // The length of a short stream is known before anything is written.
         let is_first = self.content_read == 0;
         self.content_read += data.length_bytes();
         if is_first && self.content_bytes_total.is_none() && self.content_read < EPOCH_BYTES {
@@ -429,7 +429,7 @@ impl Assembly for LrzipAssembler<'_> {
         if self.chunk.is_some() {
             self.close_chunk(last, start)?;
         }
-        // A stream may end where a chunk does, and that was not known when the chunk began.
+        // A stream may end together with a chunk, which was not known when the chunk began.
         if !self.last_chunk_is_written {
             self.content_bytes_total = Some(self.totals.content_bytes);
             self.close_chunk(None, start)?;
@@ -438,21 +438,21 @@ impl Assembly for LrzipAssembler<'_> {
     }
 
     fn encoded(&mut self, encoded: LrzipEncoded) {
-        if let (Some(history), Some((number, kept))) = (&mut self.history, encoded.kept) {
-            let kept_bytes = kept.coded.len() as u64;
-            history.reach.block_encoded(number, kept_bytes, 0);
-            history.blocks.add(kept);
+        if let (Some(history), Some((number, block))) = (&mut self.history, encoded.retained) {
+            let coded_bytes = block.coded.len() as u64;
+            history.reach.block_encoded(number, coded_bytes, 0);
+            history.blocks.add(block);
         }
-        self.layout.fill(encoded.place, encoded.block);
+        self.layout.fill(encoded.slot, encoded.block);
         self.encoded.extend(encoded.pages);
     }
 
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>> {
         loop {
             let block = match self.layout.next(&mut self.buffer)? {
-                Written::Nothing => break,
-                Written::Other => None,
-                Written::Block(block) => Some(block),
+                WrittenItem::Nothing => break,
+                WrittenItem::Other => None,
+                WrittenItem::Block(block) => Some(block),
             };
             self.write_buffer()?;
             if let (Some(history), Some(block)) = (&self.history, block)
@@ -485,7 +485,7 @@ impl Assembly for LrzipAssembler<'_> {
     fn floor_for(&mut self, epoch: u64) -> Option<u64> {
         let memory_bytes = self.cut.records_memory_bytes;
         let of_chunk = match &mut self.chunk {
-            Some(chunk) => chunk.store_start.max(chunk.records.forget(memory_bytes)),
+            Some(chunk) => chunk.store_start.max(chunk.records.shrink_to(memory_bytes)),
             None => self.totals.store_bytes,
         };
         match &mut self.history {

@@ -1,4 +1,4 @@
-//! Jobs that turn literals and records into coded blocks.
+//! Encode jobs: literals and records become coded blocks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
 
 use crate::error::Result;
 use crate::store::page::Page;
-use crate::write::lrzip::layout::{CodedBlock, Place};
+use crate::write::lrzip::layout::{BlockSlot, CodedBlock};
 use crate::write::lrzip::records::Insertion;
 use crate::write::lrzip::retained_blocks::RetainedBlock;
 use crate::write::pipeline::assembly::Encoding;
@@ -19,27 +19,27 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::segments::EpochData;
 
-/// lrzip does not squeeze blocks shorter than this, in bytes.
-const SQUEEZED_BYTES_MIN: usize = 64;
+/// lrzip does not compress blocks shorter than this, in bytes.
+const COMPRESSED_BYTES_MIN: usize = 64;
 
-/// What workers do for an archive of lrzip.
+/// The work of encoders for an archive of lrzip.
 pub(crate) struct LrzipEncoding;
 
-/// Pages of the store with what stands between them: the literals of a block.
+/// The literals of a block: pages of the store, and bytes inserted between them.
 pub(crate) struct UnencodedLiterals {
-    /// Number of the block among those of literals.
+    /// The number of the block among the blocks of literals.
     pub number: u64,
     pub store_start: u64,
     pub first_page: u64,
     pub pages: Vec<Page>,
     pub insertions: Vec<Insertion>,
-    /// The match stage saw repeats around here that it may have left to the codec.
+    /// Whether the match stage found repeats in the block's epochs, some of which may be left to the codec.
     pub has_repeats: bool,
-    /// The block has to be opened again later, for its content cannot be read twice.
-    pub is_kept: bool,
+    /// Whether the block has to be decoded again later, because its content cannot be read again.
+    pub is_retained: bool,
 }
 
-/// What a block is made of.
+/// The content of a block.
 pub(crate) enum BlockContent {
     Literals(UnencodedLiterals),
     Records(Vec<u8>),
@@ -47,31 +47,31 @@ pub(crate) enum BlockContent {
 
 /// A block to be encoded.
 pub(crate) struct LrzipEncodeJob {
-    pub place: Place,
+    pub slot: BlockSlot,
     pub content: BlockContent,
     pub plan: LrzipPlan,
-    /// Look at a sample first, and store what looks like noise.
+    /// Whether the block is stored if a sample of it is incompressible.
     pub tries_sample: bool,
 }
 
-/// What came of it.
+/// An encoded block.
 pub(crate) struct LrzipEncoded {
-    pub place: Place,
+    pub slot: BlockSlot,
     pub block: CodedBlock,
-    /// Of literals.
+    /// The pages of a block of literals.
     pub pages: Option<EncodedPages>,
-    /// With the block's number, if it may have to be opened again.
-    pub kept: Option<(u64, RetainedBlock)>,
+    /// The block's number and the block in a form that can be decoded again, if it is retained.
+    pub retained: Option<(u64, RetainedBlock)>,
 }
 
 /// The digests that an archive states.
 pub(crate) struct ContentDigests {
     pub md5: DigestHasher,
-    /// Of the chunk so far.
+    /// The CRC-32 of the chunk so far.
     pub crc: crc32fast::Hasher,
 }
 
-/// The CRC-32 as lrzip has it begins with 0 and is not inverted at the end; the library's begins with all ones, inverted.
+/// lrzip's CRC-32 begins with 0 and is not inverted at the end; the library's begins with all ones and is inverted.
 const CRC_START: u32 = u32::MAX;
 
 impl ContentDigests {
@@ -82,7 +82,7 @@ impl ContentDigests {
         }
     }
 
-    /// The CRC-32 of the chunk so far, as the format has it; the next chunk begins.
+    /// Returns the CRC-32 of the chunk in the format's form and begins the next chunk.
     pub(crate) fn take_crc(&mut self) -> u32 {
         let fresh = crc32fast::Hasher::new_with_initial(CRC_START);
         !std::mem::replace(&mut self.crc, fresh).finalize()
@@ -94,27 +94,27 @@ impl Encoding for LrzipEncoding {
     type Encoded = LrzipEncoded;
     type Digests = Box<ContentDigests>;
 
-    fn encode(shared: &PipelineContext, job: LrzipEncodeJob) -> Result<LrzipEncoded> {
+    fn encode(context: &PipelineContext, job: LrzipEncodeJob) -> Result<LrzipEncoded> {
         let LrzipEncodeJob {
-            place,
+            slot,
             content,
             plan,
             tries_sample,
         } = job;
         let literals = match content {
             BlockContent::Records(raw) => {
-                let _stage = stage("pack records", raw.len() as u64);
+                let _stage = stage("encode records", raw.len() as u64);
                 return Ok(LrzipEncoded {
-                    place,
-                    block: squeeze(plan, &Arc::new(raw), None)?,
+                    slot,
+                    block: encode_block(plan, &Arc::new(raw), None)?,
                     pages: None,
-                    kept: None,
+                    retained: None,
                 });
             }
             BlockContent::Literals(literals) => literals,
         };
         let mut stage = stage("encode", 0);
-        let is_incompressible = tries_sample && literals.is_incompressible(shared)?;
+        let is_incompressible = tries_sample && literals.is_incompressible(context)?;
         let plan = if is_incompressible {
             LrzipPlan::Stored
         } else {
@@ -122,22 +122,22 @@ impl Encoding for LrzipEncoding {
         };
         let raw = Arc::new(literals.joined());
         stage.add_bytes(raw.len() as u64);
-        let block = squeeze(plan, &raw, Some(literals.first_page))?;
+        let block = encode_block(plan, &raw, Some(literals.first_page))?;
         let pages = EncodedPages {
             first_page: literals.first_page,
             checksums: literals.pages.iter().map(|page| checksum64(page)).collect(),
             is_incompressible,
             copy: None,
         };
-        let kept = match literals.is_kept {
-            true => Some((literals.number, literals.kept(plan, &block, &raw)?)),
+        let retained = match literals.is_retained {
+            true => Some((literals.number, literals.retained(plan, &block, &raw)?)),
             false => None,
         };
         Ok(LrzipEncoded {
-            place,
+            slot,
             block,
             pages: Some(pages),
-            kept,
+            retained,
         })
     }
 
@@ -150,18 +150,18 @@ impl Encoding for LrzipEncoding {
 }
 
 impl UnencodedLiterals {
-    /// Whether no codec would find anything: see [`UnencodedBlock`](crate::store::block::UnencodedBlock).
-    fn is_incompressible(&self, shared: &PipelineContext) -> Result<bool> {
+    /// Whether no codec would make the block smaller: see [`UnencodedBlock`](crate::store::block::UnencodedBlock).
+    fn is_incompressible(&self, context: &PipelineContext) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
-        Ok((shared.workspaces)
+        Ok((context.workspaces)
             .with(|space| looks_incompressible(&mut space.codec, &parts, false))?)
     }
 
-    /// The block as it can be opened again, in time that is worth it.
-    fn kept(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<RetainedBlock> {
+    /// The block in a form that decodes quickly enough to be read again.
+    fn retained(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<RetainedBlock> {
         let (codec, coded) = match (block.back_end, plan) {
             (BackEnd::None, _) => (LrzipCodec::Stored, block.coded.clone()),
             (BackEnd::Zpaq, _) => {
@@ -205,15 +205,19 @@ impl UnencodedLiterals {
     }
 }
 
-/// Squeezes a block, or stores it if that is no gain.
-fn squeeze(plan: LrzipPlan, raw: &Arc<Vec<u8>>, first_page: Option<u64>) -> Result<CodedBlock> {
+/// Compresses a block, or stores it if that is not smaller.
+fn encode_block(
+    plan: LrzipPlan,
+    raw: &Arc<Vec<u8>>,
+    first_page: Option<u64>,
+) -> Result<CodedBlock> {
     let block = |back_end, coded| CodedBlock {
         back_end,
         raw_bytes: raw.len() as u64,
         coded,
         first_page,
     };
-    if plan == LrzipPlan::Stored || raw.len() < SQUEEZED_BYTES_MIN {
+    if plan == LrzipPlan::Stored || raw.len() < COMPRESSED_BYTES_MIN {
         return Ok(block(BackEnd::None, raw.clone()));
     }
     let mut coded = Vec::new();

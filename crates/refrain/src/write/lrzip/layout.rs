@@ -1,8 +1,8 @@
-//! The blocks of a chunk one behind the other.
+//! The layout of a chunk: its blocks in the order of the archive.
 //!
-//! The head of a block names the place of the next head of its stream. That place is known once every block between the two is
-//! encoded, so a block is written when the next one of its stream has its place, or when its stream has ended. Whoever adds
-//! blocks sees to it that the two streams alternate often enough for what waits to fit in memory.
+//! The header of a block states the offset of the next header of its stream. That offset is known once every block between the two is
+//! encoded, so a block is written when the next block of its stream has its offset, or when its stream has ended. The caller must alternate the
+//! two streams often enough for the waiting blocks to fit in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,137 +13,137 @@ use refrain_protect::lrzip::ItemKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::encryption::ItemEncryption;
 
-/// A block as it will be written, without its head.
+/// A block as it will be written, without its header.
 pub(crate) struct CodedBlock {
     pub back_end: BackEnd,
     pub raw_bytes: u64,
     pub coded: Arc<Vec<u8>>,
-    /// Of literals: the number of the first page of the store.
+    /// The number of the first page of the store, for literals.
     pub first_page: Option<u64>,
 }
 
-/// What was written.
-pub(crate) enum Written {
-    /// Nothing: the next place is not known yet.
+/// The item that was written.
+pub(crate) enum WrittenItem {
+    /// None: the next offset is not known yet.
     Nothing,
-    /// Something that is no block.
+    /// An item other than a block.
     Other,
-    /// A block; its coded bytes, encrypted if need be, end what was appended.
+    /// A block; its coded bytes, perhaps encrypted, are the last bytes that were appended.
     Block(CodedBlock),
 }
 
-/// Something with a place in the archive.
-enum Item {
+/// A part of the archive, in order.
+enum LayoutItem {
     /// A new chunk begins.
     ChunkStart {
-        /// What stands before its first head.
+        /// The bytes before its first header.
         bytes: Vec<u8>,
         width_bytes: u8,
     },
-    /// The head that begins a stream.
+    /// The header that begins a stream.
     Root(Stream),
     Block {
         stream: Stream,
-        block: Block,
+        block: SlotState,
     },
     ChunkEnd,
 }
 
-/// How far a block is.
-enum Block {
-    /// Its place is known, its content is not complete.
+/// The state of a block.
+enum SlotState {
+    /// Its position in the order is fixed, its content is not complete.
     Reserved,
     Encoding,
     Coded(CodedBlock),
 }
 
-/// A block that was given a place.
+/// The position of a block in the order of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(u64);
+pub(crate) struct BlockSlot(u64);
 
-/// What waits to be written, in its order.
+/// The items that wait to be written, in order.
 pub(crate) struct Layout {
-    items: VecDeque<Item>,
+    items: VecDeque<LayoutItem>,
     /// Number of the first item.
     first: u64,
-    /// Where the first item is, counted from the first root of its chunk.
+    /// The offset of the first item, relative to the first root of its chunk.
     position: u64,
-    head_width_bytes: u8,
-    sealer: ItemEncryption,
+    number_width_bytes: u8,
+    encryption: ItemEncryption,
 }
 
 impl Layout {
-    pub(crate) fn new(sealer: ItemEncryption) -> Layout {
+    pub(crate) fn new(encryption: ItemEncryption) -> Layout {
         Layout {
             items: VecDeque::new(),
             first: 0,
             position: 0,
-            head_width_bytes: 8,
-            sealer,
+            number_width_bytes: 8,
+            encryption,
         }
     }
 
-    /// What encrypts.
-    pub(crate) fn sealer(&mut self) -> &mut ItemEncryption {
-        &mut self.sealer
+    /// The encryption of the archive's items.
+    pub(crate) fn encryption(&mut self) -> &mut ItemEncryption {
+        &mut self.encryption
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// A chunk begins, behind these bytes; its numbers have `width_bytes`.
+    /// Begins a chunk with these bytes; its numbers have `width_bytes`.
     pub(crate) fn begin_chunk(&mut self, bytes: Vec<u8>, width_bytes: u8) {
         self.items
-            .push_back(Item::ChunkStart { bytes, width_bytes });
+            .push_back(LayoutItem::ChunkStart { bytes, width_bytes });
         for stream in [Stream::Records, Stream::Literals] {
-            self.items.push_back(Item::Root(stream));
+            self.items.push_back(LayoutItem::Root(stream));
         }
     }
 
     pub(crate) fn end_chunk(&mut self) {
-        self.items.push_back(Item::ChunkEnd);
+        self.items.push_back(LayoutItem::ChunkEnd);
     }
 
-    /// Gives the next block of a stream a place.
-    pub(crate) fn reserve(&mut self, stream: Stream) -> Place {
-        let place = Place(self.first + self.items.len() as u64);
-        self.items.push_back(Item::Block {
+    /// Reserves the next position for a block of a stream.
+    pub(crate) fn reserve(&mut self, stream: Stream) -> BlockSlot {
+        let slot = BlockSlot(self.first + self.items.len() as u64);
+        self.items.push_back(LayoutItem::Block {
             stream,
-            block: Block::Reserved,
+            block: SlotState::Reserved,
         });
-        place
+        slot
     }
 
-    fn block(&mut self, place: Place) -> Option<&mut Block> {
-        let index = usize::try_from(place.0.checked_sub(self.first)?).ok()?;
+    fn block(&mut self, slot: BlockSlot) -> Option<&mut SlotState> {
+        let index = usize::try_from(slot.0.checked_sub(self.first)?).ok()?;
         match self.items.get_mut(index)? {
-            Item::Block { block, .. } => Some(block),
+            LayoutItem::Block { block, .. } => Some(block),
             _ => None,
         }
     }
 
     /// The block is being encoded.
-    pub(crate) fn start(&mut self, place: Place) {
-        if let Some(block) = self.block(place) {
-            *block = Block::Encoding;
+    pub(crate) fn start(&mut self, slot: BlockSlot) {
+        if let Some(block) = self.block(slot) {
+            *block = SlotState::Encoding;
         }
     }
 
     /// The block was encoded.
-    pub(crate) fn fill(&mut self, place: Place, coded: CodedBlock) {
-        if let Some(block) = self.block(place) {
-            *block = Block::Coded(coded);
+    pub(crate) fn fill(&mut self, slot: BlockSlot, coded: CodedBlock) {
+        if let Some(block) = self.block(slot) {
+            *block = SlotState::Coded(coded);
         }
     }
 
-    /// How many blocks there are from the first one on that is being encoded: those behind it have to wait in memory.
+    /// The number of items from the first block on that is being encoded: all of them have to wait in memory.
     pub(crate) fn blocks_in_flight(&self) -> usize {
-        let is_open = |item: &Item| {
+        let is_open = |item: &LayoutItem| {
             matches!(
                 item,
-                Item::Block {
-                    block: Block::Encoding,
+                LayoutItem::Block {
+                    block: SlotState::Encoding,
                     ..
                 }
             )
@@ -152,87 +152,91 @@ impl Layout {
         first.map_or(0, |first| self.items.len() - first)
     }
 
-    fn head_bytes(&self) -> u64 {
-        let plain = BlockHeader::length_bytes(self.sealer.head_width_bytes(self.head_width_bytes));
-        self.sealer.stored_bytes(plain as u64)
+    fn header_bytes(&self) -> u64 {
+        let plain =
+            BlockHeader::length_bytes(self.encryption.number_width_bytes(self.number_width_bytes));
+        self.encryption.stored_bytes(plain as u64)
     }
 
-    /// Bytes of an item from its first head on; `None` while that is not known.
-    fn stored_bytes(&self, item: &Item) -> Option<u64> {
+    /// The bytes of an item from its first header on; `None` until they are known.
+    fn stored_bytes(&self, item: &LayoutItem) -> Option<u64> {
         match item {
-            Item::ChunkStart { .. } | Item::ChunkEnd => Some(0),
-            Item::Root(_) => Some(self.head_bytes()),
-            Item::Block {
-                block: Block::Coded(block),
+            LayoutItem::ChunkStart { .. } | LayoutItem::ChunkEnd => Some(0),
+            LayoutItem::Root(_) => Some(self.header_bytes()),
+            LayoutItem::Block {
+                block: SlotState::Coded(block),
                 ..
             } => {
                 let coded_bytes = block.coded.len() as u64;
-                Some(self.head_bytes() + self.sealer.stored_bytes(coded_bytes))
+                Some(self.header_bytes() + self.encryption.stored_bytes(coded_bytes))
             }
-            Item::Block { .. } => None,
+            LayoutItem::Block { .. } => None,
         }
     }
 
-    /// Where the next head of the first item's stream is: 0 if there is none, `None` while that is not known.
-    fn next_place(&self, of: Stream) -> Option<u64> {
-        let mut place = self.position + self.stored_bytes(self.items.front()?)?;
+    /// The offset of the next header of the first item's stream: 0 if there is none, `None` until it is known.
+    fn next_offset(&self, of: Stream) -> Option<u64> {
+        let mut offset = self.position + self.stored_bytes(self.items.front()?)?;
         for item in self.items.iter().skip(1) {
             match item {
-                Item::ChunkEnd => return Some(0),
-                Item::Block { stream, .. } if *stream == of => return Some(place),
-                _ => place += self.stored_bytes(item)?,
+                LayoutItem::ChunkEnd => return Some(0),
+                LayoutItem::Block { stream, .. } if *stream == of => return Some(offset),
+                _ => offset += self.stored_bytes(item)?,
             }
         }
         None
     }
 
-    /// Appends the bytes of the first item, if they are known.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<Written> {
+    /// Appends the bytes of the first item to `out`, if they are known.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<WrittenItem> {
         let stream = match self.items.front() {
-            None => return Ok(Written::Nothing),
-            Some(Item::ChunkStart { bytes, width_bytes }) => {
+            None => return Ok(WrittenItem::Nothing),
+            Some(LayoutItem::ChunkStart { bytes, width_bytes }) => {
                 out.extend_from_slice(bytes);
-                self.head_width_bytes = *width_bytes;
+                self.number_width_bytes = *width_bytes;
                 self.position = 0;
                 self.pop();
-                return Ok(Written::Other);
+                return Ok(WrittenItem::Other);
             }
-            Some(Item::ChunkEnd) => {
+            Some(LayoutItem::ChunkEnd) => {
                 self.pop();
-                return Ok(Written::Other);
+                return Ok(WrittenItem::Other);
             }
-            Some(Item::Root(stream) | Item::Block { stream, .. }) => *stream,
+            Some(LayoutItem::Root(stream) | LayoutItem::Block { stream, .. }) => *stream,
         };
-        let Some(next) = self.next_place(stream) else {
-            return Ok(Written::Nothing);
+        let Some(next) = self.next_offset(stream) else {
+            return Ok(WrittenItem::Nothing);
         };
         let bytes = self.items.front().and_then(|item| self.stored_bytes(item));
         self.position += bytes.unwrap_or(0);
         match self.pop() {
-            Some(Item::Root(_)) => {
-                self.seal_head(BlockHeader::root(next), out)?;
-                Ok(Written::Other)
+            Some(LayoutItem::Root(_)) => {
+                self.write_header(BlockHeader::root(next), out)?;
+                Ok(WrittenItem::Other)
             }
-            Some(Item::Block {
-                block: Block::Coded(block),
+            Some(LayoutItem::Block {
+                block: SlotState::Coded(block),
                 ..
             }) => {
                 let coded_bytes = block.coded.len() as u64;
                 let head = BlockHeader::new(block.back_end, coded_bytes, block.raw_bytes, next);
-                self.seal_head(head, out)?;
-                self.sealer.seal(ItemKind::Data, &block.coded, out)?;
-                Ok(Written::Block(block))
+                self.write_header(head, out)?;
+                self.encryption.encrypt(ItemKind::Data, &block.coded, out)?;
+                Ok(WrittenItem::Block(block))
             }
-            _ => Err(Error::new(ErrorKind::Internal, "a block without bytes")),
+            _ => Err(Error::new(
+                ErrorKind::Internal,
+                "a block was written before it was encoded",
+            )),
         }
     }
 
-    fn seal_head(&mut self, head: BlockHeader, out: &mut Vec<u8>) -> Result<()> {
-        let head = head.to_bytes(self.sealer.head_width_bytes(self.head_width_bytes))?;
-        self.sealer.seal(ItemKind::BlockHeader, &head, out)
+    fn write_header(&mut self, head: BlockHeader, out: &mut Vec<u8>) -> Result<()> {
+        let head = head.to_bytes(self.encryption.number_width_bytes(self.number_width_bytes))?;
+        self.encryption.encrypt(ItemKind::BlockHeader, &head, out)
     }
 
-    fn pop(&mut self) -> Option<Item> {
+    fn pop(&mut self) -> Option<LayoutItem> {
         self.first += 1;
         self.items.pop_front()
     }
@@ -244,9 +248,9 @@ mod tests {
     use refrain_format::lrzip::{BlockWalk, EncryptionOverhead, Version};
     use refrain_testkit::Rng;
 
-    /// Writes what can be written.
+    /// Writes all items that are ready.
     fn flush(layout: &mut Layout, out: &mut Vec<u8>) {
-        while !matches!(layout.next(out).unwrap(), Written::Nothing) {}
+        while !matches!(layout.next(out).unwrap(), WrittenItem::Nothing) {}
     }
 
     /// The blocks of a chunk in the order of the archive.
@@ -271,7 +275,7 @@ mod tests {
     fn blocks_are_found_whatever_order_they_are_encoded_in() {
         for seed in 0..50 {
             let mut numbers = Rng::new(seed);
-            let mut layout = Layout::new(ItemEncryption::open());
+            let mut layout = Layout::new(ItemEncryption::none());
             let mut out = Vec::new();
             layout.begin_chunk(vec![1, 2, 3], 3);
             let mut expected = Vec::new();
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_block_waits_for_the_place_of_the_next_one_of_its_stream() {
-        let mut layout = Layout::new(ItemEncryption::open());
+        let mut layout = Layout::new(ItemEncryption::none());
         let mut out = Vec::new();
         layout.begin_chunk(Vec::new(), 1);
         let records = layout.reserve(Stream::Records);

@@ -1,11 +1,12 @@
 #![cfg(feature = "lrzip")]
 //! Writing archives of lrzip: the same match stage, another shape.
 //!
-//! Our extents point into the store, lrzip's matches back into earlier content of their chunk. The store is, but for the
-//! patterns of runs, lrzip's stream of literals; [`records`] turns extents into records by where in the content the bytes of the
-//! store stand ([`seen`]). Literals and records are cut into blocks, encoded in parallel ([`encode`]), encrypted if that is asked for ([`seal`]), and put one behind the other
-//! ([`layout`]) such that the place of the next block of the same stream is known when a block is written: nothing has to be
-//! patched, so a pipe is as good as a file. Of what comes through a pipe, old bytes are read again from the blocks ([`reread`]).
+//! Refrain's extents point into the store, lrzip's matches back into earlier content of their chunk. The store is, except for the
+//! patterns of runs, lrzip's stream of literals. [`records`] turns extents into records, using the positions at which store bytes occur in
+//! the content ([`occurrences`]). Literals and records are divided into blocks, encoded in parallel ([`encode`]), encrypted on request
+//! ([`encryption`]), and ordered ([`layout`]) such that the offset of the next block of the same stream is known when a block is written.
+//! Nothing is patched later, so the output need not be seekable. Old bytes of non-seekable streams are read again from the blocks
+//! ([`retained_blocks`]).
 //!
 //! ```text
 //!  extents ── records ──────────────┐

@@ -1,34 +1,34 @@
-//! Where the bytes of the store stand in the content of a chunk.
+//! Where the bytes of the store occur in the content of a chunk.
 //!
-//! A byte of the store stands in the content where it came first, and again wherever a copy of it is. Both are kept: the first places in
-//! the order of the store, to find any byte; all places in the order of the content, to follow a longer repeat. Two versions of a file
-//! repeat each other for long, but the store holds the older one in pieces where it repeats others in turn. A copy from where each piece came
-//! first would jump from piece to piece; a copy from the older version is one.
+//! A byte of the store occurs in the content where it came first, and again at every copy. Both are recorded: the first occurrences in
+//! the order of the store, to find any byte, and all occurrences in the order of the content, to follow a longer repeat. Two versions of a
+//! file repeat each other over long ranges, but the store holds the older one in pieces where it repeats other files. Copying each
+//! piece from its first occurrence takes one record per piece; copying from the older version takes one record.
 
 use std::cmp::Reverse;
 
 use crate::write::lrzip::runs::{Position, Run, Runs};
 
-/// Stands for content that is not in the store, the patterns of runs.
+/// Marks content that is not in the store: the patterns of runs.
 const NOT_IN_STORE: u64 = u64::MAX;
 
-/// Runs on each side of the place where a repeat is expected that are searched for it.
+/// The number of runs on each side of the expected position that are searched for a repeat.
 const SEARCHED_RUNS: usize = 8;
 
-/// Where a repeat can be copied from.
+/// A content range from which a repeat can be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CopySource {
     pub content: u64,
-    /// How much of the repeat stands there.
+    /// How much of the repeat the range contains.
     pub length_bytes: u64,
 }
 
-/// What is known of one chunk.
+/// The occurrences in one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Occurrences {
-    /// Where each byte came first; ascending in both.
+    /// The first occurrence of each byte; ascending in both fields.
     first: Runs,
-    /// All content, ascending in `content`.
+    /// All occurrences, ascending in `content`.
     all: Runs,
     store_end: u64,
     content_end: u64,
@@ -43,17 +43,17 @@ impl Occurrences {
         }
     }
 
-    /// BlockContent of the chunk so far, in bytes.
+    /// The number of content bytes of the chunk so far.
     pub(super) fn content_end(&self) -> u64 {
         self.content_end
     }
 
-    /// End of the store so far.
+    /// The end of the store so far.
     pub(super) fn store_end(&self) -> u64 {
         self.store_end
     }
 
-    /// BlockContent that is new in the store follows.
+    /// Appends content that is new in the store.
     pub(super) fn push_fresh(&mut self, length: u64) {
         let here = Run {
             store: self.store_end,
@@ -64,7 +64,7 @@ impl Occurrences {
         self.push_copied(length, here.store);
     }
 
-    /// BlockContent follows that is in the store at `offset`.
+    /// Appends content that is in the store at `offset`.
     pub(super) fn push_copied(&mut self, length: u64, offset: u64) {
         let here = Run {
             store: offset,
@@ -74,46 +74,47 @@ impl Occurrences {
         self.content_end += length;
     }
 
-    /// BlockContent follows that is not in the store.
+    /// Appends content that is not in the store.
     pub(super) fn push_pattern(&mut self, length: u64) {
         self.push_copied(length, NOT_IN_STORE);
     }
 
-    /// Forgets the oldest until the list of first places takes at most `memory_bytes` and that of all places half as much. Returns the
-    /// store offset from which on the first places are known.
-    pub(super) fn forget(&mut self, memory_bytes: usize) -> u64 {
-        self.first.forget(memory_bytes);
-        self.all.forget(memory_bytes / 2);
+    /// Evicts the oldest occurrences until the list of first occurrences takes at most `memory_bytes` and that of all occurrences half as
+    /// much. Returns the store offset from which on the first occurrences are known.
+    pub(super) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
+        self.first.shrink_to(memory_bytes);
+        self.all.shrink_to(memory_bytes / 2);
         self.first.first().map_or(self.store_end, |run| run.store)
     }
 
-    /// Where `length` bytes of the store from `offset` on, or the first of them, can be copied from. `expected` is where in the content they
-    /// would stand if the last repeat went on; that is preferred to a longer one elsewhere if `is_going_on`. `None` if they are forgotten.
-    pub(super) fn place(
+    /// Finds where `length` bytes of the store from `offset` on, or the first of them, can be copied from. `expected` is their position in
+    /// the content if the last repeat continues; with `is_continuing` it is preferred to a longer range elsewhere. Returns `None` if the
+    /// occurrences were evicted.
+    pub(super) fn find(
         &self,
         offset: u64,
         length: u64,
         expected: Option<u64>,
-        is_going_on: bool,
-    ) -> Option<Place> {
-        let mut best: Option<Place> = None;
+        is_continuing: bool,
+    ) -> Option<CopySource> {
+        let mut best: Option<CopySource> = None;
         if let Some(expected) = expected
             && let Some(at) = self.run_at(expected)
         {
             best = self.measured(at, expected, offset, length);
-            if best.is_some_and(|best| is_going_on || best.length_bytes == length) {
+            if best.is_some_and(|best| is_continuing || best.length_bytes == length) {
                 return best;
             }
             best = longer(best, self.nearby(at, expected, offset, length));
         }
         match best {
             Some(place) if place.length_bytes == length => best,
-            _ => longer(best, self.first_place(offset, length)),
+            _ => longer(best, self.first_occurrence(offset, length)),
         }
     }
 
-    /// The longest of the places around the expected one, which is in this run; of two as long the nearer one.
-    fn nearby(&self, at: Position, expected: u64, offset: u64, length: u64) -> Option<Place> {
+    /// The longest range around the expected position, which is in this run; of two equally long ones the nearer one.
+    fn nearby(&self, at: Position, expected: u64, offset: u64, length: u64) -> Option<CopySource> {
         let back = std::iter::successors(Some(at), |&at| self.all.previous(at));
         let start = back.take(1 + SEARCHED_RUNS).last()?;
         let places = std::iter::successors(Some(start), |&at| self.all.next(at));
@@ -130,69 +131,69 @@ impl Occurrences {
         })
     }
 
-    /// Where they came first.
-    fn first_place(&self, offset: u64, length: u64) -> Option<Place> {
+    /// The range of the first occurrence.
+    fn first_occurrence(&self, offset: u64, length: u64) -> Option<CopySource> {
         let at = self.first.last_at(|run| run.store <= offset)?;
         let run = self.first.get(at)?;
         let next = self.first.next(at).and_then(|next| self.first.get(next));
         let end = next.map_or(self.store_end, |next| next.store);
         let here = length.min(end.checked_sub(offset).filter(|&bytes| bytes > 0)?);
         let content = run.content + (offset - run.store);
-        // The run may be forgotten in the other list, which only tells how it goes on.
-        let goes_on = (self.run_at(content))
+        // The run may be evicted from the other list, which only shows how it continues.
+        let continued_bytes = (self.run_at(content))
             .and_then(|at| self.measured(at, content, offset, length))
             .map_or(0, |place| place.length_bytes);
-        Some(Place {
+        Some(CopySource {
             content,
-            length_bytes: here.max(goes_on),
+            length_bytes: here.max(continued_bytes),
         })
     }
 
-    /// The run that a place in the content belongs to.
+    /// The run that contains a position of the content.
     fn run_at(&self, content: u64) -> Option<Position> {
         self.all.last_at(|run| run.content <= content)
     }
 
-    /// How much of the repeat stands at `content`, which belongs to this run.
-    fn measured(&self, at: Position, content: u64, offset: u64, length: u64) -> Option<Place> {
+    /// Measures how much of the repeat is at `content`, which belongs to this run.
+    fn measured(&self, at: Position, content: u64, offset: u64, length: u64) -> Option<CopySource> {
         let (mut at, mut measured) = (Some(at), 0);
         while measured < length
             && let Some(here) = at
             && let Some(run) = self.all.get(here)
         {
-            let (place, wanted) = (content + measured, offset + measured);
+            let (position, wanted) = (content + measured, offset + measured);
             let next = self.all.next(here);
             let next_run = next.and_then(|next| self.all.get(next));
             let end = next_run.map_or(self.content_end, |next| next.content);
             let is_there = run.store != NOT_IN_STORE
-                && run.store + (place - run.content) == wanted
-                && place < end;
+                && run.store + (position - run.content) == wanted
+                && position < end;
             if !is_there {
                 break;
             }
-            measured += (end - place).min(length - measured);
+            measured += (end - position).min(length - measured);
             at = next;
         }
-        (measured > 0).then_some(Place {
+        (measured > 0).then_some(CopySource {
             content,
             length_bytes: measured,
         })
     }
 }
 
-/// Appends a run, unless the last one goes on.
+/// Appends a run, unless it continues the last one.
 fn push(runs: &mut Runs, here: Run) {
-    let goes_on = |last: Run| match (last.store, here.store) {
+    let continues = |last: Run| match (last.store, here.store) {
         (NOT_IN_STORE, there) | (there, NOT_IN_STORE) => there == NOT_IN_STORE,
         (before, now) => now.checked_sub(before) == Some(here.content - last.content),
     };
-    if !runs.last().is_some_and(goes_on) {
+    if !runs.last().is_some_and(continues) {
         runs.push(here);
     }
 }
 
-/// The longer one, or the first of two as long.
-fn longer(a: Option<Place>, b: Option<Place>) -> Option<Place> {
+/// The longer one, or the first of two equally long ones.
+fn longer(a: Option<CopySource>, b: Option<CopySource>) -> Option<CopySource> {
     match (a, b) {
         (Some(one), Some(other)) if other.length_bytes > one.length_bytes => b,
         (Some(_), _) => a,
@@ -207,39 +208,39 @@ mod tests {
 
     const LENGTH_MAX: u64 = 60;
 
-    /// The slow twin: the store offset of each byte of the content.
+    /// The reference implementation, on the store offset of each byte of the content.
     fn agreeing(content: &[u64], at: u64, offset: u64, length: u64) -> u64 {
         let there = content[at as usize..].iter().zip(offset..offset + length);
         there.take_while(|(a, b)| **a == *b).count() as u64
     }
 
     #[test]
-    fn a_place_holds_what_it_says_and_no_known_one_holds_more() {
+    fn finds_ranges_as_long_as_the_reference_implementation() {
         for seed in 0..40 {
             let mut numbers = Rng::new(seed);
-            let (mut seen, mut content) = (Occurrences::new(1000), Vec::new());
+            let (mut occurrences, mut content) = (Occurrences::new(1000), Vec::new());
             let mut store_end = 1000;
             for _ in 0..200 {
                 let length = 1 + numbers.below(LENGTH_MAX);
                 match numbers.below(4) {
                     0 => {
-                        seen.push_pattern(length);
+                        occurrences.push_pattern(length);
                         content.extend((0..length).map(|_| NOT_IN_STORE));
                     }
                     1 if store_end > 1000 => {
                         let offset = 1000 + numbers.below(store_end - 1000);
                         let length = length.min(store_end - offset);
-                        seen.push_copied(length, offset);
+                        occurrences.push_copied(length, offset);
                         content.extend(offset..offset + length);
                     }
                     _ => {
-                        seen.push_fresh(length);
+                        occurrences.push_fresh(length);
                         content.extend(store_end..store_end + length);
                         store_end += length;
                     }
                 }
                 assert_eq!(
-                    (seen.content_end(), seen.store_end()),
+                    (occurrences.content_end(), occurrences.store_end()),
                     (content.len() as u64, store_end)
                 );
                 if store_end == 1000 {
@@ -248,16 +249,23 @@ mod tests {
                 let offset = 1000 + numbers.below(store_end - 1000);
                 let length = (1 + numbers.below(LENGTH_MAX)).min(store_end - offset);
                 let expected = numbers.below(content.len() as u64);
-                let place = seen.place(offset, length, Some(expected), false).unwrap();
+                let place = occurrences
+                    .find(offset, length, Some(expected), false)
+                    .unwrap();
                 let agreed = |at| agreeing(&content, at, offset, length);
                 assert_eq!(agreed(place.content), place.length_bytes, "seed {seed}");
                 let first = content.iter().position(|&byte| byte == offset).unwrap() as u64;
                 assert!(agreed(first).max(agreed(expected)) <= place.length_bytes);
-                let going_on = seen.place(offset, length, Some(expected), true).unwrap();
+                let continued = occurrences
+                    .find(offset, length, Some(expected), true)
+                    .unwrap();
                 match agreed(expected) {
-                    0 => assert_eq!(going_on, place),
+                    0 => assert_eq!(continued, place),
                     bytes => {
-                        assert_eq!((going_on.content, going_on.length_bytes), (expected, bytes))
+                        assert_eq!(
+                            (continued.content, continued.length_bytes),
+                            (expected, bytes)
+                        )
                     }
                 }
             }
@@ -265,35 +273,35 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_one_place_though_the_store_has_it_in_pieces() {
-        let mut seen = Occurrences::new(0);
-        seen.push_fresh(100);
-        seen.push_fresh(50);
-        seen.push_copied(30, 20);
-        seen.push_fresh(40);
-        let whole = seen.place(100, 50, None, false);
+    fn a_continued_repeat_is_one_range_although_the_store_has_it_in_pieces() {
+        let mut occurrences = Occurrences::new(0);
+        occurrences.push_fresh(100);
+        occurrences.push_fresh(50);
+        occurrences.push_copied(30, 20);
+        occurrences.push_fresh(40);
+        let whole = occurrences.find(100, 50, None, false);
         assert_eq!(
             whole,
-            Some(Place {
+            Some(CopySource {
                 content: 100,
                 length_bytes: 50
             })
         );
         assert_eq!(
-            seen.place(20, 30, Some(150), true),
-            Some(Place {
+            occurrences.find(20, 30, Some(150), true),
+            Some(CopySource {
                 content: 150,
                 length_bytes: 30
             })
         );
         assert_eq!(
-            seen.place(20, 30, Some(151), false),
-            Some(Place {
+            occurrences.find(20, 30, Some(151), false),
+            Some(CopySource {
                 content: 150,
                 length_bytes: 30
             })
         );
-        assert_eq!(seen.forget(0), seen.store_end());
-        assert_eq!(seen.place(100, 50, None, false), None);
+        assert_eq!(occurrences.shrink_to(0), occurrences.store_end());
+        assert_eq!(occurrences.find(100, 50, None, false), None);
     }
 }

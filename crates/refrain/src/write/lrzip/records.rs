@@ -1,4 +1,4 @@
-//! Extents into records: references to the store become distances in content.
+//! The translation of extents into records: references to the store become distances in the content.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use refrain_longmatch::{Extent, Pattern};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::occurrences::Occurrences;
 
-/// lrzip 0.651 writes a match that overlaps its own source period by period, one call of the system for each. So patterns are
+/// lrzip 0.651 writes a match that overlaps its own source period by period, with one system call for each. Therefore patterns are
 /// repeated at distances that grow to this many bytes (the first multiple of their period from there on), and records then copy at most
-/// as many.
+/// as many bytes.
 const REPEAT_BYTES: u64 = 65_535;
-/// While a repeated pattern grows, one record copies at most so many times its distance.
+/// While the distance of a repeated pattern grows, one record copies at most so many times its distance.
 const GROWTH: u64 = 15;
 
-/// Literal bytes that are not in the store: they stand before its byte `store_offset`.
+/// Literal bytes that are not in the store. In the literals they precede the store's byte `store_offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Insertion {
     pub store_offset: u64,
     pub pattern: Pattern,
-    /// How many bytes of the pattern, at most all.
+    /// The number of bytes of the pattern, at most one period.
     pub length_bytes: usize,
 }
 
@@ -31,9 +31,9 @@ impl Insertion {
     }
 }
 
-/// What the last record, not yet written, says.
+/// The last record, which is not written yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
+enum PendingRecord {
     Literals(u64),
     Match { length: u64, distance: u64 },
 }
@@ -41,8 +41,8 @@ enum Pending {
 /// Writes the records of one chunk.
 pub(crate) struct Records {
     writer: RecordWriter,
-    pending: Pending,
-    seen: Occurrences,
+    pending: PendingRecord,
+    occurrences: Occurrences,
     /// Distance of the last match.
     distance: Option<u64>,
     matched_bytes: u64,
@@ -53,26 +53,27 @@ impl Records {
     pub(crate) fn new(writer: RecordWriter, store_start: u64) -> Records {
         Records {
             writer,
-            pending: Pending::Literals(0),
-            seen: Occurrences::new(store_start),
+            pending: PendingRecord::Literals(0),
+            occurrences: Occurrences::new(store_start),
             distance: None,
             matched_bytes: 0,
         }
     }
 
-    /// BlockContent of the chunk so far, in bytes.
+    /// The number of content bytes of the chunk so far.
     pub(crate) fn content_bytes(&self) -> u64 {
-        self.seen.content_end()
+        self.occurrences.content_end()
     }
 
-    /// BlockContent that records copy, in bytes.
+    /// The number of content bytes that records copy.
     pub(crate) fn matched_bytes(&self) -> u64 {
         self.matched_bytes
     }
 
-    /// Forgets where store bytes are until that takes at most one and a half times `memory_bytes`. Returns the store offset from which on all is known.
-    pub(crate) fn forget(&mut self, memory_bytes: usize) -> u64 {
-        self.seen.forget(memory_bytes)
+    /// Evicts the oldest occurrences until they take at most one and a half times `memory_bytes`. Returns the store offset from which on all
+    /// occurrences are known.
+    pub(crate) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
+        self.occurrences.shrink_to(memory_bytes)
     }
 
     /// Appends an extent. Records go to `out`, literals that are not in the store to `insertions`.
@@ -84,7 +85,7 @@ impl Records {
     ) -> Result<()> {
         match *extent {
             Extent::Fresh { length } => {
-                self.seen.push_fresh(length);
+                self.occurrences.push_fresh(length);
                 self.literals(length, out)?;
             }
             Extent::Copy {
@@ -96,7 +97,7 @@ impl Records {
                 ref pattern,
             } => {
                 let insertion = Insertion {
-                    store_offset: self.seen.store_end(),
+                    store_offset: self.occurrences.store_end(),
                     pattern: **pattern,
                     length_bytes: length.min(pattern.bytes().len() as u64) as usize,
                 };
@@ -109,27 +110,29 @@ impl Records {
 
     fn copy(&mut self, mut length: u64, mut offset: u64, out: &mut Vec<u8>) -> Result<()> {
         while length > 0 {
-            let here = self.seen.content_end();
+            let here = self.occurrences.content_end();
             let expected = self
                 .distance
                 .and_then(|distance| here.checked_sub(distance));
-            let is_going_on = matches!(self.pending, Pending::Match { .. });
-            let place =
-                (self.seen.place(offset, length, expected, is_going_on)).ok_or_else(|| {
-                    let cause = "a copy of what its chunk does not hold";
-                    Error::new(ErrorKind::Internal, cause)
-                })?;
-            self.matched(place.length_bytes, here - place.content, out)?;
-            self.distance = Some(here - place.content);
-            self.seen.push_copied(place.length_bytes, offset);
-            offset += place.length_bytes;
-            length -= place.length_bytes;
+            let is_continuing = matches!(self.pending, PendingRecord::Match { .. });
+            let source = (self
+                .occurrences
+                .find(offset, length, expected, is_continuing))
+            .ok_or_else(|| {
+                let cause = "a copy of bytes that its chunk does not contain";
+                Error::new(ErrorKind::Internal, cause)
+            })?;
+            self.matched(source.length_bytes, here - source.content, out)?;
+            self.distance = Some(here - source.content);
+            self.occurrences.push_copied(source.length_bytes, offset);
+            offset += source.length_bytes;
+            length -= source.length_bytes;
         }
         Ok(())
     }
 
     fn fill(&mut self, length: u64, period: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.seen.push_pattern(length);
+        self.occurrences.push_pattern(length);
         let first = length.min(period);
         self.literals(first, out)?;
         let far = REPEAT_BYTES.next_multiple_of(period);
@@ -148,25 +151,25 @@ impl Records {
     }
 
     fn literals(&mut self, length: u64, out: &mut Vec<u8>) -> Result<()> {
-        if let Pending::Literals(pending) = &mut self.pending {
+        if let PendingRecord::Literals(pending) = &mut self.pending {
             *pending += length;
             return Ok(());
         }
         self.write_pending(out)?;
-        self.pending = Pending::Literals(length);
+        self.pending = PendingRecord::Literals(length);
         Ok(())
     }
 
     fn matched(&mut self, count: u64, distance: u64, out: &mut Vec<u8>) -> Result<()> {
         self.matched_bytes += count;
         match &mut self.pending {
-            Pending::Match {
+            PendingRecord::Match {
                 length,
                 distance: before,
             } if *before == distance => *length += count,
             _ => {
                 self.write_pending(out)?;
-                self.pending = Pending::Match {
+                self.pending = PendingRecord::Match {
                     length: count,
                     distance,
                 };
@@ -177,16 +180,18 @@ impl Records {
 
     fn write_pending(&self, out: &mut Vec<u8>) -> Result<()> {
         match self.pending {
-            Pending::Literals(length) => self.writer.literals(length, out),
-            Pending::Match { length, distance } => self.writer.matched(length, distance, out)?,
+            PendingRecord::Literals(length) => self.writer.literals(length, out),
+            PendingRecord::Match { length, distance } => {
+                self.writer.matched(length, distance, out)?
+            }
         }
         Ok(())
     }
 
-    /// Writes what the last record says so far; what follows is another one.
-    pub(crate) fn cut(&mut self, out: &mut Vec<u8>) -> Result<()> {
+    /// Writes the last record as it is; what follows becomes another record.
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.write_pending(out)?;
-        self.pending = Pending::Literals(0);
+        self.pending = PendingRecord::Literals(0);
         Ok(())
     }
 
@@ -312,13 +317,13 @@ mod tests {
                 (records.push(&extent, &mut written, &mut insertions)).unwrap();
             }
         }
-        assert_eq!(records.forget(1 << 20), 100);
-        let floor = records.forget(50 << 10);
+        assert_eq!(records.shrink_to(1 << 20), 100);
+        let floor = records.shrink_to(50 << 10);
         assert!(floor > 100 && floor < 100 + 10_000 * 50, "{floor}");
         let below = records.push(&copy(floor - 1), &mut written, &mut insertions);
         assert!(below.is_err());
         let above = records.push(&copy(floor), &mut written, &mut insertions);
         assert!(above.is_ok());
-        assert_eq!(records.forget(0), 100 + 10_000 * 50);
+        assert_eq!(records.shrink_to(0), 100 + 10_000 * 50);
     }
 }

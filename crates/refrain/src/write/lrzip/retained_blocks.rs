@@ -1,7 +1,7 @@
-//! Blocks of literals that were encoded, opened again: history for what cannot be read twice.
+//! Blocks of literals that are decoded again: the history of content that cannot be read again from its source.
 //!
-//! They stay in memory as they were encoded, or, where the output can be read back and is not encrypted, are read from there. Opening ZPAQ
-//! takes as long as making it, so of its blocks a copy in LZO stays instead.
+//! They remain in memory as they were encoded, or are read back from the output if that is possible and the output is not encrypted. Decoding
+//! ZPAQ takes as long as encoding it, so a copy in LZO is retained of its blocks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use refrain_storage::Source;
 use crate::write::lrzip::records::Insertion;
 use crate::write::pipeline::history::BlockReader;
 
-/// A block of literals as it can be opened again.
+/// A block of literals in a form that can be decoded again.
 pub(crate) struct RetainedBlock {
     pub codec: LrzipCodec,
     pub coded: Arc<Vec<u8>>,
     pub raw_bytes: u64,
     pub store_start: u64,
     pub insertions: Vec<Insertion>,
-    /// Its pages of the store: number of the first, and how many.
+    /// The number of its first page of the store, and the number of its pages.
     pub first_page: u64,
     pub pages: u64,
 }
 
-/// Where a block's coded bytes are.
-enum Place {
+/// The location of a block's coded bytes.
+enum CodedLocation {
     Memory(Arc<Vec<u8>>),
-    /// In the archive, at this offset.
+    /// In the archive.
     Archive {
         offset: u64,
         coded_bytes: usize,
@@ -37,17 +37,17 @@ enum Place {
 
 struct Entry {
     block: RetainedBlock,
-    place: Place,
+    location: CodedLocation,
 }
 
-/// The blocks that may still be referred to.
+/// The blocks that extents may still refer to.
 pub(crate) struct RetainedBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<Entry>>,
 }
 
 impl RetainedBlocks {
-    /// `archive` reads back what was written as it was encoded, if that is possible.
+    /// `archive` reads the output back, if that is possible and the output is not encrypted.
     pub(crate) fn new(archive: Option<Arc<dyn Source>>) -> RetainedBlocks {
         RetainedBlocks {
             archive,
@@ -55,15 +55,15 @@ impl RetainedBlocks {
         }
     }
 
-    /// A block was encoded. Blocks come in any order.
+    /// Adds a block that was encoded. Blocks are added in any order.
     pub(crate) fn add(&self, mut block: RetainedBlock) {
-        let place = Place::Memory(std::mem::take(&mut block.coded));
+        let location = CodedLocation::Memory(std::mem::take(&mut block.coded));
         let mut blocks = self.blocks.lock();
         let at = blocks.partition_point(|entry| entry.block.first_page < block.first_page);
-        blocks.insert(at, Entry { block, place });
+        blocks.insert(at, Entry { block, location });
     }
 
-    /// A block was written: its coded bytes are at `offset` of the archive. Those of one that is kept in another form are not.
+    /// A block was written: its coded bytes are at `offset` of the archive. A block that is retained in another form keeps its copy.
     pub(crate) fn written(&self, first_page: u64, offset: u64, coded: &Arc<Vec<u8>>) {
         if self.archive.is_none() {
             return;
@@ -71,34 +71,34 @@ impl RetainedBlocks {
         let mut blocks = self.blocks.lock();
         let found = blocks.binary_search_by_key(&first_page, |entry| entry.block.first_page);
         if let Some(entry) = found.ok().and_then(|index| blocks.get_mut(index))
-            && matches!(&entry.place, Place::Memory(kept) if Arc::ptr_eq(kept, coded))
+            && matches!(&entry.location, CodedLocation::Memory(retained) if Arc::ptr_eq(retained, coded))
         {
-            entry.place = Place::Archive {
+            entry.location = CodedLocation::Archive {
                 offset,
                 coded_bytes: coded.len(),
             };
         }
     }
 
-    /// Opens the block with this page: number of its first page, and all of its raw bytes in the store.
-    fn open(&self, page: u64) -> Option<(u64, Vec<u8>)> {
+    /// Decodes the block with this page. Returns the number of its first page and its bytes of the store.
+    fn decode(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|entry| entry.block.first_page <= page);
-        let Entry { block, place } = blocks.get(after.checked_sub(1)?)?;
+        let Entry { block, location } = blocks.get(after.checked_sub(1)?)?;
         if page >= block.first_page + block.pages {
             return None;
         }
         let (codec, raw_bytes, first_page) = (block.codec, block.raw_bytes, block.first_page);
         let (store_start, insertions) = (block.store_start, block.insertions.clone());
-        let place = match place {
-            Place::Memory(coded) => Ok(coded.clone()),
-            Place::Archive {
+        let location = match location {
+            CodedLocation::Memory(coded) => Ok(coded.clone()),
+            CodedLocation::Archive {
                 offset,
                 coded_bytes,
             } => Err((*offset, *coded_bytes)),
         };
         drop(blocks);
-        let coded = match place {
+        let coded = match location {
             Ok(coded) => coded,
             Err((offset, coded_bytes)) => {
                 let mut coded = vec![0; coded_bytes];
@@ -107,7 +107,10 @@ impl RetainedBlocks {
             }
         };
         let raw = decoded(codec, &coded, raw_bytes)?;
-        Some((first_page, without(&insertions, store_start, raw)?))
+        Some((
+            first_page,
+            without_insertions(&insertions, store_start, raw)?,
+        ))
     }
 }
 
@@ -125,8 +128,8 @@ fn decoded(codec: LrzipCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
     Some(raw)
 }
 
-/// The bytes of the store in a block: those that were inserted between them go.
-fn without(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<Vec<u8>> {
+/// The bytes of the store in a block, without those that were inserted between them.
+fn without_insertions(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<Vec<u8>> {
     if insertions.is_empty() {
         return Some(raw);
     }
@@ -144,7 +147,7 @@ fn without(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<V
 
 impl BlockReader for RetainedBlocks {
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
-        self.open(page)
+        self.decode(page)
     }
 
     fn evict_below(&self, store_floor: u64) {

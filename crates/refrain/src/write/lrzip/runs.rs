@@ -1,39 +1,39 @@
-//! A long list of runs that grows at one end and is forgotten at the other, in pieces of one size: it never takes twice its room to grow.
+//! A long list of runs that grows at one end and is evicted at the other, in chunks of one size, so that growing never doubles its memory.
 
 use std::collections::VecDeque;
 
-/// Runs in one piece of the list.
-const PIECE_RUNS: usize = 4096;
+/// The number of runs in one chunk of the list.
+const CHUNK_RUNS: usize = 4096;
 
-/// The bytes of the store from `store` on stand in the content from `content` on, to where the next run starts.
+/// The store bytes from `store` on are in the content from `content` on, up to the start of the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub store: u64,
     pub content: u64,
 }
 
-/// A run in twelve bytes: both halves of `store`, and `content` counted from the piece's start.
-type CompressedCopy = [u32; 3];
+/// A run in twelve bytes: both halves of `store`, and `content` relative to the start of the list's chunk.
+type EncodedRun = [u32; 3];
 
 #[derive(Debug)]
-struct Piece {
+struct RunChunk {
     content_start: u64,
-    runs: Vec<CompressedCopy>,
+    runs: Vec<EncodedRun>,
 }
 
-impl Piece {
-    fn starting_at(content_start: u64) -> Piece {
-        Piece {
+impl RunChunk {
+    fn starting_at(content_start: u64) -> RunChunk {
+        RunChunk {
             content_start,
-            runs: Vec::with_capacity(PIECE_RUNS),
+            runs: Vec::with_capacity(CHUNK_RUNS),
         }
     }
 
     fn get(&self, index: usize) -> Option<Run> {
-        self.runs.get(index).map(|packed| self.unpacked(packed))
+        self.runs.get(index).map(|run| self.decoded(run))
     }
 
-    fn unpacked(&self, &[low, high, inside]: &CompressedCopy) -> Run {
+    fn decoded(&self, &[low, high, inside]: &EncodedRun) -> Run {
         Run {
             store: u64::from(low) | u64::from(high) << 32,
             content: self.content_start + u64::from(inside),
@@ -44,10 +44,10 @@ impl Piece {
 /// Runs whose `content` ascends.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<RunChunk>,
 }
 
-/// Where a run stands; good until the list changes.
+/// The position of a run in the list, valid until the list changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     piece: usize,
@@ -57,10 +57,10 @@ pub(super) struct Position {
 impl Runs {
     /// Appends a run.
     pub(super) fn push(&mut self, run: Run) {
-        let inside = |piece: &Piece| u32::try_from(run.content - piece.content_start).ok();
-        let has_room = |piece: &Piece| piece.runs.len() < PIECE_RUNS && inside(piece).is_some();
+        let inside = |piece: &RunChunk| u32::try_from(run.content - piece.content_start).ok();
+        let has_room = |piece: &RunChunk| piece.runs.len() < CHUNK_RUNS && inside(piece).is_some();
         if !self.pieces.back().is_some_and(has_room) {
-            self.pieces.push_back(Piece::starting_at(run.content));
+            self.pieces.push_back(RunChunk::starting_at(run.content));
         }
         if let Some(piece) = self.pieces.back_mut()
             && let Some(inside) = inside(piece)
@@ -76,14 +76,14 @@ impl Runs {
 
     pub(super) fn last(&self) -> Option<Run> {
         let piece = self.pieces.back()?;
-        piece.runs.last().map(|packed| piece.unpacked(packed))
+        piece.runs.last().map(|run| piece.decoded(run))
     }
 
     pub(super) fn get(&self, at: Position) -> Option<Run> {
         self.pieces.get(at.piece)?.get(at.index)
     }
 
-    /// The place behind this one, if there is a run.
+    /// The position after this one, if there is a run.
     pub(super) fn next(&self, at: Position) -> Option<Position> {
         let index = at.index + 1;
         let next = match index < self.pieces.get(at.piece)?.runs.len() {
@@ -96,7 +96,7 @@ impl Runs {
         (next.piece < self.pieces.len()).then_some(next)
     }
 
-    /// The place before this one.
+    /// The position before this one.
     pub(super) fn previous(&self, at: Position) -> Option<Position> {
         if let Some(index) = at.index.checked_sub(1) {
             return Some(Position { index, ..at });
@@ -106,18 +106,18 @@ impl Runs {
         Some(Position { piece, index })
     }
 
-    /// The last of the runs for which this is true; it is true up to one of them and not behind it.
+    /// The last run for which `is_before` is true; it must be true for all runs up to that one and false after it.
     pub(super) fn last_at(&self, is_before: impl Fn(&Run) -> bool) -> Option<Position> {
-        let starts_before = |piece: &Piece| piece.get(0).is_some_and(|run| is_before(&run));
+        let starts_before = |piece: &RunChunk| piece.get(0).is_some_and(|run| is_before(&run));
         let piece = self.pieces.partition_point(starts_before).checked_sub(1)?;
         let runs = self.pieces.get(piece)?;
-        let count = (runs.runs).partition_point(|packed| is_before(&runs.unpacked(packed)));
+        let count = (runs.runs).partition_point(|run| is_before(&runs.decoded(run)));
         count.checked_sub(1).map(|index| Position { piece, index })
     }
 
-    /// Forgets the oldest until the list takes at most `memory_bytes`.
-    pub(super) fn forget(&mut self, memory_bytes: usize) {
-        let pieces_max = memory_bytes / (PIECE_RUNS * size_of::<CompressedCopy>());
+    /// Evicts the oldest runs until the list takes at most `memory_bytes`.
+    pub(super) fn shrink_to(&mut self, memory_bytes: usize) {
+        let pieces_max = memory_bytes / (CHUNK_RUNS * size_of::<EncodedRun>());
         let forgotten = self.pieces.len().saturating_sub(pieces_max);
         self.pieces.drain(..forgotten);
     }
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn a_list_of_pieces_is_a_list() {
-        // Far apart from time to time, more than a piece can tell.
+        // Sometimes farther apart than 32 bits can express within a chunk of the list.
         let run = |number: u64| Run {
             store: number << 33 | number,
             content: number * 10 + ((number / 3000) << 32),
         };
-        let count = 3 * PIECE_RUNS as u64;
+        let count = 3 * CHUNK_RUNS as u64;
         let mut runs = Runs::default();
         (0..count).for_each(|number| runs.push(run(number)));
         assert_eq!(
@@ -154,10 +154,10 @@ mod tests {
         }
         assert_eq!(at, None);
         assert_eq!(runs.last_at(|_| false), None);
-        runs.forget(2 * PIECE_RUNS * size_of::<CompressedCopy>());
+        runs.shrink_to(2 * CHUNK_RUNS * size_of::<EncodedRun>());
         assert_eq!(runs.last(), Some(run(count - 1)));
         assert!(runs.first().is_some_and(|first| first != run(0)));
-        runs.forget(0);
+        runs.shrink_to(0);
         assert_eq!((runs.first(), runs.last()), (None, None));
     }
 }

@@ -1,7 +1,7 @@
-//! The archive as it grows: which frame comes where.
+//! The assembly of a native archive: which frame comes where.
 //!
-//! An Extents frame waits for the block that holds the last store byte it needs, so that a reader that cannot seek has all
-//! it needs when it comes. Members begin before the extents of their first byte and end after those of their last.
+//! An Extents frame follows the block that holds the last store byte it needs, so that a reader that cannot seek has
+//! received everything that the extents refer to. A member begins before the extents of its first byte and ends after those of its last.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::block::{EncodedBlock, UnencodedBlock};
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
 use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
-use crate::write::native::members::OutMember;
+use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::{Assembly, Encoding};
@@ -26,13 +26,13 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::EpochData;
 
-/// A block waits for its last pages at most so many epochs: extents that need it wait as long.
+/// The most epochs that a block waits for its last pages. Extents that need the block wait as long.
 const EPOCHS_WAITING_MAX: usize = 64;
 
-/// Bytes of a packed extent, at most: three numbers, or two and a pattern.
-const EXTENT_PACKED_BYTES_MAX: u64 = 80;
+/// The most bytes of an encoded extent: three numbers, or two and a pattern.
+const EXTENT_BYTES_MAX: u64 = 80;
 
-/// An epoch whose extents cannot be placed before a block is full.
+/// An epoch whose extents are written when a block is complete.
 struct WaitingExtents {
     epoch: EpochExtents,
     /// Members that have ended when these extents are written.
@@ -50,14 +50,14 @@ struct OpenBlock {
     has_near_repeats: bool,
 }
 
-/// What the assembly learns about a block between filling and writing.
-struct BlockNote {
+/// What is recorded of a block between encoding and writing.
+struct UnwrittenBlock {
     first_page: u64,
     page_checksums: Vec<u64>,
     copy: Option<CompressedCopy>,
 }
 
-/// Work for the encoders.
+/// An encode job of a native archive.
 pub(crate) enum NativeEncodeJob {
     Block {
         ticket: Ticket,
@@ -70,7 +70,7 @@ pub(crate) enum NativeEncodeJob {
     },
 }
 
-/// What came of it.
+/// The result of an encode job.
 pub(crate) enum NativeEncoded {
     Block {
         ticket: Ticket,
@@ -83,7 +83,7 @@ pub(crate) enum NativeEncoded {
     },
 }
 
-/// What workers do for an archive of ours.
+/// The work of encoders for a native archive.
 pub(crate) struct NativeEncoding;
 
 impl Encoding for NativeEncoding {
@@ -91,7 +91,7 @@ impl Encoding for NativeEncoding {
     type Encoded = NativeEncoded;
     type Digests = ();
 
-    fn encode(shared: &PipelineContext, job: NativeEncodeJob) -> Result<NativeEncoded> {
+    fn encode(context: &PipelineContext, job: NativeEncodeJob) -> Result<NativeEncoded> {
         Ok(match job {
             NativeEncodeJob::Block {
                 ticket,
@@ -100,9 +100,9 @@ impl Encoding for NativeEncoding {
             } => {
                 let _stage = stage("encode", job.raw_bytes());
                 let block = job.encode(
-                    &shared.workspaces,
-                    &shared.tuning.plan,
-                    shared.history.makes_copies(),
+                    &context.workspaces,
+                    &context.tuning.plan,
+                    context.history.makes_copies(),
                 )?;
                 NativeEncoded::Block {
                     ticket,
@@ -111,9 +111,9 @@ impl Encoding for NativeEncoding {
                 }
             }
             NativeEncodeJob::Extents { ticket, job } => {
-                let _stage = stage("pack extents", 0);
-                let spaces = &shared.small_workspaces;
-                let blocks = shared.tuning.plan.codec;
+                let _stage = stage("encode extents", 0);
+                let spaces = &context.small_workspaces;
+                let blocks = context.tuning.plan.codec;
                 let extents = spaces.with(|space| job.encode(&mut space.codec, blocks));
                 NativeEncoded::Extents {
                     ticket,
@@ -137,12 +137,12 @@ impl Encoding for NativeEncoding {
 /// Builds the archive.
 pub(crate) struct Assembler<'a> {
     pub output: Output<'a>,
-    members: Vec<OutMember>,
+    members: Vec<MemberWriter>,
     members_started: usize,
     members_ended: usize,
     watch: &'a dyn Watch,
     content_bytes_total: Option<u64>,
-    shared: Arc<PipelineContext>,
+    context: Arc<PipelineContext>,
     reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
@@ -152,14 +152,14 @@ pub(crate) struct Assembler<'a> {
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
-    /// Extents frames so far: the next epoch of the archive has this number.
+    /// The number of Extents frames so far, which is the id of the archive's next epoch.
     extents_frames: u64,
     blocks_in_flight: usize,
     waiting: VecDeque<WaitingExtents>,
-    notes: HashMap<u64, BlockNote>,
-    /// Content committed so far.
+    unwritten: HashMap<u64, UnwrittenBlock>,
+    /// Bytes of content committed so far.
     content_committed: u64,
-    /// Content read so far: where the next member may begin.
+    /// Bytes of content read so far, where the next member may begin.
     content_read: u64,
     /// The last member with content.
     last_member: usize,
@@ -168,8 +168,8 @@ pub(crate) struct Assembler<'a> {
 impl<'a> Assembler<'a> {
     pub(crate) fn new(
         output: Output<'a>,
-        members: Vec<OutMember>,
-        shared: Arc<PipelineContext>,
+        members: Vec<MemberWriter>,
+        context: Arc<PipelineContext>,
         reach: ReachFloors,
         written_blocks: Option<Arc<WrittenBlocks>>,
         content_bytes_total: Option<u64>,
@@ -182,7 +182,7 @@ impl<'a> Assembler<'a> {
             members_ended: 0,
             watch,
             content_bytes_total,
-            shared,
+            context,
             reach,
             written_blocks,
             open_block: OpenBlock::default(),
@@ -193,7 +193,7 @@ impl<'a> Assembler<'a> {
             extents_frames: 0,
             blocks_in_flight: 0,
             waiting: VecDeque::new(),
-            notes: HashMap::new(),
+            unwritten: HashMap::new(),
             content_committed: 0,
             content_read: 0,
             last_member: 0,
@@ -236,7 +236,7 @@ impl<'a> Assembler<'a> {
         self.open_block.has_near_repeats |= self.near_repeats;
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
-        if self.open_block.bytes + PAGE_BYTES as u64 > self.shared.tuning.rules.block_bytes {
+        if self.open_block.bytes + PAGE_BYTES as u64 > self.context.tuning.rules.block_bytes {
             self.close_block(epoch, start)?;
         }
         Ok(())
@@ -274,7 +274,7 @@ impl<'a> Assembler<'a> {
         self.release_extents(start)
     }
 
-    /// Places the extents that need no further block.
+    /// Emits the extents that need no further block.
     fn release_extents(&mut self, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
         let closed = self.open_block.store_start;
         while self
@@ -291,7 +291,7 @@ impl<'a> Assembler<'a> {
             };
             for job in epoch.frames(&mut self.extents_frames) {
                 self.reach
-                    .frames_added(4096 + job.extents().len() as u64 * EXTENT_PACKED_BYTES_MAX);
+                    .frames_added(4096 + job.extents().len() as u64 * EXTENT_BYTES_MAX);
                 let ticket = self.output.reserve();
                 start(NativeEncodeJob::Extents { ticket, job });
             }
@@ -310,9 +310,9 @@ impl<'a> Assembler<'a> {
         let copy_bytes = copy.as_ref().map_or(0, CompressedCopy::memory_bytes);
         self.reach
             .block_encoded(header.block_id, frame.frame_bytes(), copy_bytes);
-        self.notes.insert(
+        self.unwritten.insert(
             header.block_id,
-            BlockNote {
+            UnwrittenBlock {
                 first_page,
                 page_checksums,
                 copy,
@@ -330,15 +330,15 @@ impl<'a> Assembler<'a> {
         } = block;
         self.watch
             .block(&BlockInfo::new(&head, (offset, frame.frame_bytes())));
-        let BlockNote {
+        let UnwrittenBlock {
             first_page,
             page_checksums: checksums,
             copy,
-        } = self.notes.remove(&head.block_id)?;
+        } = self.unwritten.remove(&head.block_id)?;
         let is_incompressible = head.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
             Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
-            None => self.shared.workspaces.recycle_frame(frame.bytes),
+            None => self.context.workspaces.recycle_frame(frame.bytes),
         }
         Some(EncodedPages {
             first_page,

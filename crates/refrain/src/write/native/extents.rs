@@ -1,4 +1,4 @@
-//! Extents of an epoch, cut into frames and packed.
+//! Extents of an epoch, divided into frames and encoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use refrain_longmatch::Extent;
 use crate::error::Result;
 use crate::store::coding::coding;
 
-/// Extents in one frame, at most. Whoever reads anything that a frame describes unpacks all of its extents: however dense they
-/// are, these take less than a MiB.
+/// The most extents in one frame. A read of any content that a frame describes decodes all of its extents; so many take
+/// less than 1 MiB however dense they are.
 const EXTENTS_PER_FRAME: usize = 1 << 14;
 
-/// The extents of what was matched at once.
+/// The extents of an epoch of the pipeline.
 pub(crate) struct EpochExtents {
     pub content_start: u64,
     pub store_start: u64,
@@ -23,7 +23,7 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
-    /// Cut into frames, each an epoch of the archive; `next_epoch_id` counts those.
+    /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id` counts them.
     pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = UnencodedExtents> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
         let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
@@ -48,36 +48,36 @@ impl EpochExtents {
     }
 }
 
-/// The extents of a frame, to be packed.
+/// The extents of a frame, before they are encoded.
 pub(crate) struct UnencodedExtents {
     pub epoch_id: u64,
     pub content_start: u64,
     pub content_bytes: u64,
     pub store_start: u64,
     pub fresh_bytes: u64,
-    /// All extents of what was matched at once, and which of them are the frame's.
+    /// All extents of the pipeline's epoch, and the range of those in this frame.
     epoch: Arc<Vec<Extent>>,
     range: Range<usize>,
 }
 
-/// CompressedCopy extents.
+/// Encoded extents.
 pub(crate) struct EncodedExtents {
     pub frame: Vec<u8>,
     pub head: ExtentsHeader,
     pub sums: EpochSums,
 }
 
-/// Level for packed extents and entries: they are small, and every random read opens some.
-pub(crate) const PACKED_LEVEL: i32 = 9;
+/// The zstd level of extents and entries. They are small, and every random read decodes some.
+pub(crate) const METADATA_LEVEL: i32 = 9;
 
-/// For extents beside blocks that nothing or hardly anything was spent on. Two kernel trees without a codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger.
-/// At level 1 nothing is gained (3.31 and 3.28 s), and 0.04 % lost.
-const PACKED_LEVEL_FAST: i32 = 1;
+/// The level of extents in archives whose codec is none or nearly free. Two kernel trees without a codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger.
+/// At level 1 it would not be faster (3.31 and 3.28 s) and 0.04 % larger.
+const METADATA_LEVEL_FAST: i32 = 1;
 
 fn extents_level(blocks: CodecId) -> i32 {
     match blocks {
-        CodecId::NONE | CodecId::LZ4 => PACKED_LEVEL_FAST,
-        _ => PACKED_LEVEL,
+        CodecId::NONE | CodecId::LZ4 => METADATA_LEVEL_FAST,
+        _ => METADATA_LEVEL,
     }
 }
 
@@ -86,7 +86,7 @@ impl UnencodedExtents {
         &self.epoch[self.range.clone()]
     }
 
-    /// Packs the extents and builds their frame, all but the sequence number. `blocks` is the codec of the blocks beside it.
+    /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the codec of the archive's blocks.
     pub(crate) fn encode(
         self,
         workspace: &mut Workspace,
@@ -122,7 +122,7 @@ impl UnencodedExtents {
     }
 }
 
-/// The match stage and the format know nothing of each other; their extents say the same.
+/// The format's form of an extent. The match stage and the format do not depend on each other and have a type each.
 fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
     Ok(match extent {
         &Extent::Fresh { length } => refrain_format::Extent::Fresh { length },
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_extents_are_cut_into_frames_that_follow_each_other() {
+    fn many_extents_are_divided_into_consecutive_frames() {
         let pair = [
             Extent::Fresh { length: 3 },
             Extent::Copy {

@@ -1,4 +1,4 @@
-//! The members of the archive that is being written: where they begin and end, their hashes, their entries.
+//! The members of a native archive while it is written: their hashes, entries and ends.
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{EntriesHeader, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
@@ -8,21 +8,21 @@ use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coding::coding;
 use crate::write::input::{MemberPlan, TakeEntries};
-use crate::write::native::extents::PACKED_LEVEL;
+use crate::write::native::extents::METADATA_LEVEL;
 use crate::write::native::output::Frame;
 
-/// One member being written.
-pub(crate) struct OutMember {
+/// A member that is being written.
+pub(crate) struct MemberWriter {
     pub start: MemberStart,
     hasher: ContentHasher,
     entries: Option<TakeEntries>,
-    /// Further digests, made on request.
+    /// Hashers of further digests.
     digests: Vec<DigestHasher>,
 }
 
-impl OutMember {
-    pub(crate) fn new(plan: MemberPlan, digests: &[DigestAlgorithm]) -> OutMember {
-        OutMember {
+impl MemberWriter {
+    pub(crate) fn new(plan: MemberPlan, digests: &[DigestAlgorithm]) -> MemberWriter {
+        MemberWriter {
             start: plan.start,
             hasher: ContentHasher::new(),
             entries: plan.entries,
@@ -30,7 +30,7 @@ impl OutMember {
         }
     }
 
-    /// Its next segment was read.
+    /// Appends the next segment of the member.
     pub(crate) fn push(&mut self, hash: &SegmentHash, bytes: &[u8]) -> Result<()> {
         self.digests
             .iter_mut()
@@ -40,7 +40,7 @@ impl OutMember {
             .map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 
-    /// The frames that end it, when all its content went through: entries, if it is a tree, and MemberEnd.
+    /// The frames that follow the member's content: its entries, if it is a tree, and MemberEnd.
     pub(crate) fn end(&mut self) -> Result<Vec<Frame>> {
         let entries = self.entries.as_mut().map(|take| take()).unwrap_or_default();
         let mut frames = vec![];
@@ -63,7 +63,7 @@ impl OutMember {
     fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
         let packed = pack_entries(batch)?;
         let mut builder = EntriesHeader::builder(Vec::new());
-        let plan = BlockPlan::plain(CodecId::ZSTD, PACKED_LEVEL);
+        let plan = BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL);
         let description =
             encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
         let head = EntriesHeader {
@@ -79,7 +79,7 @@ impl OutMember {
 }
 
 impl Frame {
-    /// Bytes of the frame, roughly and not fewer: for the promise of reach.
+    /// An upper bound of the frame's size, for the reach.
     pub(crate) fn bytes_max(&self) -> u64 {
         const HEADS: u64 = 512;
         match self {

@@ -1,4 +1,4 @@
-//! Frames in their order: workers finish when they like, the archive's bytes do not care.
+//! Frame output: frames are encoded in any order and written in the order in which their tickets were reserved.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use refrain_storage::Sink;
 use crate::error::{Error, Result};
 use crate::store::block::BlockFrame;
 
-/// A frame to be written: sealed when its turn comes.
+/// A frame to be written. It gets its sequence number when it is written.
 pub(crate) enum Frame {
     MemberStart(MemberStart),
     Entries(EntriesHeader, Vec<u8>),
@@ -28,18 +28,18 @@ pub(crate) struct WrittenBlock {
     pub frame: BlockFrame,
 }
 
-/// What was written.
+/// The frame that was written.
 pub(crate) enum Written {
     Block(WrittenBlock),
     Extents,
     Other,
 }
 
-/// A place in the order of frames.
+/// A position in the order of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket(u64);
 
-/// Writes frames in the order in which their places were reserved.
+/// Writes frames in the order of their tickets.
 pub(crate) struct Output<'a> {
     sink: &'a mut dyn Sink,
     archive: ArchiveAssembler,
@@ -62,7 +62,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Archive bytes written.
+    /// The number of archive bytes written so far.
     pub(crate) fn archive_bytes(&self) -> u64 {
         self.archive.archive_bytes()
     }
@@ -72,7 +72,7 @@ impl<'a> Output<'a> {
         self.archive.index()
     }
 
-    /// Reserves the next place.
+    /// Reserves the next position.
     pub(crate) fn reserve(&mut self) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -80,12 +80,12 @@ impl<'a> Output<'a> {
         ticket
     }
 
-    /// Puts a frame in its place.
+    /// Sets the frame of a ticket.
     pub(crate) fn fill(&mut self, ticket: Ticket, frame: Frame) {
         self.done.insert(ticket, frame);
     }
 
-    /// Puts a frame in the next place.
+    /// Adds a frame at the next position.
     pub(crate) fn push(&mut self, frame: Frame) {
         let ticket = self.reserve();
         self.fill(ticket, frame);
@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
         self.order.is_empty()
     }
 
-    /// Writes the next frame if it is there.
+    /// Writes the next frame, if it is encoded.
     pub(crate) fn write_next(&mut self) -> Result<Option<Written>> {
         let Some(frame) = self
             .order
@@ -146,7 +146,7 @@ impl<'a> Output<'a> {
         Ok(Written::Other)
     }
 
-    /// Writes index and end, and makes the archive visible. Gives its length and its index.
+    /// Writes the index and the end, and publishes the archive. Returns its length and its index.
     pub(crate) fn publish(self) -> Result<(u64, Index)> {
         let offset = self.archive_bytes();
         let (bytes, index) = self.archive.finish()?;

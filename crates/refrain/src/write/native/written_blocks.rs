@@ -1,4 +1,4 @@
-//! Blocks of the archive that is being written, opened again: history for what cannot be read twice.
+//! Blocks of the archive that is being written, decoded again: the history of content that cannot be read again from its source.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,46 +13,47 @@ use crate::store::coding::description;
 use crate::store::workspaces::Workspaces;
 use crate::write::pipeline::history::BlockReader;
 
-/// The part of the memory in which blocks may be open at once, or a single one.
-const OPEN_SHARE: u64 = 16;
+/// One in so many bytes of the memory is for blocks that are decoded at the same time; a single larger block is decoded alone.
+const DECODE_SHARE: u64 = 16;
 
-/// Where a block's frame is.
+/// The location of a block's frame.
 #[derive(Clone)]
-enum Place {
+enum FrameLocation {
     /// In memory.
     Memory(Arc<Vec<u8>>),
-    /// In the archive, at this offset.
+    /// In the archive.
     Archive { offset: u64, frame_bytes: u64 },
 }
 
-struct KeptBlock {
+/// A block that was written.
+struct LocatedBlock {
     first_page: u64,
     pages: u64,
     head: BlockHeader,
-    place: Place,
+    location: FrameLocation,
 }
 
-/// The blocks written so far that may still be referred to.
+/// The written blocks that extents may still refer to.
 pub(crate) struct WrittenBlocks {
     archive: Option<Arc<dyn Source>>,
-    blocks: Lock<VecDeque<KeptBlock>>,
+    blocks: Lock<VecDeque<LocatedBlock>>,
     workspaces: Workspaces,
-    /// Bytes of blocks that may be open at once.
-    opening: Permits,
+    /// Raw bytes of blocks that may be decoded at the same time.
+    decoding: Permits,
 }
 
 impl WrittenBlocks {
-    /// `archive` reads back what was written, if the sink can; else frames are kept in memory.
+    /// `archive` reads back what was written. Without it, frames remain in memory.
     pub(crate) fn new(archive: Option<Arc<dyn Source>>, memory_bytes: u64) -> WrittenBlocks {
         WrittenBlocks {
             archive,
             blocks: Lock::default(),
             workspaces: Workspaces::default(),
-            opening: Permits::new(memory_bytes / OPEN_SHARE),
+            decoding: Permits::new(memory_bytes / DECODE_SHARE),
         }
     }
 
-    /// A block's frame was written.
+    /// Adds a block whose frame was written.
     pub(crate) fn add(
         &self,
         first_page: u64,
@@ -61,36 +62,36 @@ impl WrittenBlocks {
         offset: u64,
         frame: BlockFrame,
     ) {
-        let place = match self.archive {
-            Some(_) => Place::Archive {
+        let location = match self.archive {
+            Some(_) => FrameLocation::Archive {
                 offset,
                 frame_bytes: frame.frame_bytes(),
             },
-            None => Place::Memory(Arc::new(frame.joined())),
+            None => FrameLocation::Memory(Arc::new(frame.joined())),
         };
-        self.blocks.lock().push_back(KeptBlock {
+        self.blocks.lock().push_back(LocatedBlock {
             first_page,
             pages,
             head,
-            place,
+            location,
         });
     }
 
-    /// The first page and the head of the block with this page, and where its frame is.
-    fn find(&self, page: u64) -> Option<(u64, BlockHeader, Place)> {
+    /// The first page and the header of the block with this page, and the location of its frame.
+    fn find(&self, page: u64) -> Option<(u64, BlockHeader, FrameLocation)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|block| block.first_page <= page);
         let block = blocks.get(after.checked_sub(1)?)?;
         if page >= block.first_page + block.pages {
             return None;
         }
-        Some((block.first_page, block.head, block.place.clone()))
+        Some((block.first_page, block.head, block.location.clone()))
     }
 
-    fn frame(&self, place: Place) -> Option<Arc<Vec<u8>>> {
-        let (offset, frame_bytes) = match place {
-            Place::Memory(frame) => return Some(frame),
-            Place::Archive {
+    fn frame(&self, location: FrameLocation) -> Option<Arc<Vec<u8>>> {
+        let (offset, frame_bytes) = match location {
+            FrameLocation::Memory(frame) => return Some(frame),
+            FrameLocation::Archive {
                 offset,
                 frame_bytes,
             } => (offset, frame_bytes),
@@ -113,13 +114,13 @@ impl BlockReader for WrittenBlocks {
     }
 
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
-        let (first_page, head, place) = self.find(page)?;
-        let _room = self.opening.acquire(head.raw_bytes);
-        let frame = self.frame(place)?;
+        let (first_page, head, location) = self.find(page)?;
+        let _room = self.decoding.acquire(head.raw_bytes);
+        let frame = self.frame(location)?;
         let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES..)?;
         let description = description(&head.coding, head.raw_bytes).ok()?;
         let mut raw = Vec::new();
-        let opened = self.workspaces.with(|space| {
+        let decoded = self.workspaces.with(|space| {
             decode(
                 &mut space.codec,
                 &description,
@@ -128,7 +129,7 @@ impl BlockReader for WrittenBlocks {
                 &mut raw,
             )
         });
-        opened.ok()?;
+        decoded.ok()?;
         head.check_raw(&raw).ok()?;
         Some((first_page, raw))
     }

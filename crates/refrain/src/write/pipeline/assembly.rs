@@ -55,7 +55,7 @@ pub(crate) trait Encoding: 'static {
     type Digests: Send + 'static;
 
     /// Runs an encode job.
-    fn encode(shared: &PipelineContext, job: Self::EncodeJob) -> Result<Self::Encoded>;
+    fn encode(context: &PipelineContext, job: Self::EncodeJob) -> Result<Self::Encoded>;
 
     /// Whether a job needs as much memory as encoding a block.
     fn is_large(_job: &Self::EncodeJob) -> bool {
