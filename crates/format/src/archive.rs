@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_what_it_wrote() {
+    fn a_frame_parses_as_written() {
         let frame = sample().to_frame().unwrap();
         let header: FrameHeader = UntrustedFrameHeader::parse(&frame)
             .unwrap()

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_what_it_wrote() {
+    fn a_frame_parses_as_written() {
         let raw = b"the unique bytes";
         let frame = frame(raw);
         let header = UntrustedFrameHeader::parse(&frame)

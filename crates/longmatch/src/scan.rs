@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_what_runs_leave() {
+    fn gaps_are_the_ranges_between_runs() {
         let run = |start, length| Run {
             start,
             length,

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_one_number_each() {
+    fn ids_and_kinds_match_one_to_one() {
         for kind in ENTRY_KINDS {
             assert_eq!(entry_kind_from_id(entry_kind_id(kind)), Ok(kind));
         }

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_what_it_wrote() {
+    fn a_payload_parses_as_written() {
         let (index, end) = sample();
         index.check(&end).unwrap();
         let payload = index.to_payload().unwrap();

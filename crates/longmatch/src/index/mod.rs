@@ -213,8 +213,8 @@ impl<W: IndexWords> Index<W> {
     }
 
     /// Removes entries with addresses below `cut`: those of the lowest rank that occurs among them,
-    /// and those below the floor. The rank of the remaining ones requires one more trailing zero
-    /// bit of the tag.
+    /// and those below the floor. The remaining ones have at least one more trailing zero bit in
+    /// their tags.
     fn thin_below(&mut self, cut: u64) {
         let floor = self.floor;
         let is_old = |entry: u64| entry != 0 && (entry & ADDRESS_MASK) <= cut;
