@@ -1,12 +1,14 @@
-//! Opened blocks, kept for the next read.
+//! A cache of decoded blocks.
 //!
-//! Blocks of quick codecs are opened again when they are wanted again. Blocks of slow ones (block sorting, mixing models) take
-//! a second each, and all of the store is referred to all the time, a few hundred bytes here and there; so when such a
-//! block has to leave, it stays in a packed form (`packed.rs`), several times smaller, of which a few bytes can be had
-//! quickly. (Two kernel trees, block sorting, 1 GiB of memory: without it each block was decoded many times over, and the
-//! test had not ended after 100 s.) When packed blocks have to leave, those of the highest hash go: like in the page
-//! cache of the compressor, who reads versions one after the other is served better by a fixed sample of the old than by
-//! what was used last.
+//! Blocks of fast codecs are decoded again after their eviction. Blocks of slow codecs (block
+//! sorting, mixing models) take a second each, and extents refer to short ranges anywhere in the
+//! store. When such a block is evicted, a compressed copy remains (`store/compressed_copy.rs`),
+//! which is several times smaller and from which short ranges are decoded quickly. (Two kernel
+//! trees, block sorting, 1 GiB of memory: without the copies each block was decoded many times, and
+//! the test had not ended after 100 s.) Of the compressed copies, those with the highest hash of
+//! the block number are evicted first, as in the page cache of the compressor: a reader of one
+//! version after the other hits a fixed sample of old blocks more often than the most recently used
+//! ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,52 +17,56 @@ use refrain_pool::OnceValue;
 
 use crate::store::compressed_copy::CompressedCopy;
 
-/// A block that was opened: all of it, or its first bytes.
-pub(crate) type Opened = Arc<OnceValue<Arc<Vec<u8>>>>;
+/// The decoded bytes of a block, or of its beginning; empty while the block is being decoded.
+pub(crate) type DecodedCell = Arc<OnceValue<Arc<Vec<u8>>>>;
 
-struct OpenBlock {
-    cell: Opened,
+struct CachedBlock {
+    cell: DecodedCell,
     used: u64,
     bytes: u64,
-    /// The bytes are all of the block, and decoding them took long.
-    is_worth_packing: bool,
-    /// It is being packed: its bytes are not counted any more, but serve until the packed form is there.
-    is_leaving: bool,
+    /// Whether the bytes are the whole block and decoding it was slow.
+    is_slow_to_repeat: bool,
+    /// Whether its compressed copy is being made. Its bytes do not count against the limit any
+    /// more, but are readable until the copy exists.
+    is_being_compressed: bool,
 }
 
-/// Opened and packed blocks within a limit. Of the opened ones the least recently used go first.
+/// Decoded blocks and compressed copies within a memory limit. The least recently used decoded
+/// block is evicted first.
 pub(crate) struct BlockCache {
-    blocks: HashMap<u64, OpenBlock>,
+    blocks: HashMap<u64, CachedBlock>,
     by_use: BTreeMap<u64, u64>,
     clock: u64,
     bytes: u64,
     bytes_max: u64,
-    /// By hash of the block's number.
-    packed: BTreeMap<u64, Arc<CompressedCopy>>,
-    packed_bytes: u64,
-    /// Blocks of slow codecs were met: three quarters of the room are for packed ones.
-    is_packing: bool,
-    /// Memory that codecs work with beyond their share of the budget.
+    /// By hash of the block number.
+    compressed: BTreeMap<u64, Arc<CompressedCopy>>,
+    compressed_bytes: u64,
+    /// Whether blocks of slow codecs have been decoded: then three quarters of the limit are for
+    /// compressed copies.
+    has_slow_blocks: bool,
+    /// The memory that codecs use beyond their share of the budget.
     codec_bytes: u64,
     codecs: CodecMemory,
-    /// Memory of blocks that went, for the next ones: first touch of fresh memory is expensive.
-    pub(super) spare: Vec<Vec<u8>>,
-    pub(super) spare_max: usize,
+    /// The buffers of evicted blocks, for the next ones: the first access to new memory is
+    /// expensive.
+    pub(super) spare_buffers: Vec<Vec<u8>>,
+    pub(super) spare_buffers_max: usize,
 }
 
-/// How much memory codecs may use.
+/// The memory limits of codecs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodecMemory {
-    /// Blocks that may be decoded at the same time.
+    /// The number of blocks that may be decoded at the same time.
     pub threads: u64,
-    /// Memory set aside for them, in bytes: beyond it the cache makes room.
+    /// The memory reserved for codecs, in bytes. Use beyond it reduces the limit of the cache.
     pub share_bytes: u64,
-    /// Most memory for all of them, in bytes, unless a single one needs more.
+    /// The limit for all codecs together, in bytes, unless a single block needs more.
     pub bytes_max: u64,
 }
 
-/// Buffers that are kept for the next blocks, if nothing else is said.
-pub(super) const SPARE_MAX: usize = 2;
+/// The default number of buffers that are retained for the next blocks.
+pub(super) const SPARE_BUFFERS_MAX: usize = 2;
 
 impl BlockCache {
     pub(crate) fn new(bytes_max: u64, codecs: CodecMemory) -> BlockCache {
@@ -70,90 +76,94 @@ impl BlockCache {
             clock: 0,
             bytes: 0,
             bytes_max,
-            packed: BTreeMap::new(),
-            packed_bytes: 0,
-            is_packing: false,
+            compressed: BTreeMap::new(),
+            compressed_bytes: 0,
+            has_slow_blocks: false,
             codec_bytes: 0,
             codecs,
-            spare: Vec::new(),
-            spare_max: SPARE_MAX,
+            spare_buffers: Vec::new(),
+            spare_buffers_max: SPARE_BUFFERS_MAX,
         }
     }
 
-    /// Changes how much is kept, in bytes.
+    /// Sets the memory limit, in bytes.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
     }
 
-    /// Whether blocks of slow codecs were met.
-    pub(crate) fn is_packing(&self) -> bool {
-        self.is_packing
+    /// Whether blocks of slow codecs have been decoded.
+    pub(crate) fn has_slow_blocks(&self) -> bool {
+        self.has_slow_blocks
     }
 
-    /// Bytes of opened blocks that are kept.
-    pub(crate) fn open_bytes_max(&self) -> u64 {
-        self.room() / if self.is_packing { 4 } else { 1 }
+    /// The memory limit for decoded blocks, in bytes.
+    pub(crate) fn decoded_bytes_max(&self) -> u64 {
+        self.available_bytes() / if self.has_slow_blocks { 4 } else { 1 }
     }
 
-    /// What the codecs leave.
-    fn room(&self) -> u64 {
+    /// The memory limit without the excess use of codecs, in bytes.
+    fn available_bytes(&self) -> u64 {
         self.bytes_max.saturating_sub(self.codec_bytes)
     }
 
-    /// Whether the block is in memory, or is being opened.
+    /// Whether the block is in memory, or is being decoded.
     pub(crate) fn holds(&self, block: u64) -> bool {
-        self.blocks.contains_key(&block) || self.packed.contains_key(&rank(block))
+        self.blocks.contains_key(&block) || self.compressed.contains_key(&hash_of(block))
     }
 
-    /// The block in its packed form, unless it is open as well.
-    pub(crate) fn packed(&self, block: u64) -> Option<Arc<CompressedCopy>> {
+    /// The compressed copy of a block, unless the block is decoded as well.
+    pub(crate) fn compressed(&self, block: u64) -> Option<Arc<CompressedCopy>> {
         match self.blocks.contains_key(&block) {
             true => None,
-            false => self.packed.get(&rank(block)).cloned(),
+            false => self.compressed.get(&hash_of(block)).cloned(),
         }
     }
 
-    /// Takes the packed form of a block in place of the open one, and lets others go for it. `None`: it could not be packed, and
-    /// will be decoded again.
-    pub(crate) fn put_packed(&mut self, block: u64, packed: Option<CompressedCopy>) {
-        if self.blocks.get(&block).is_some_and(|open| open.is_leaving) {
+    /// Replaces an evicted block by its compressed copy, and evicts other copies for it. `None` if
+    /// the block could not be compressed; it will be decoded again.
+    pub(crate) fn put_compressed(&mut self, block: u64, compressed: Option<CompressedCopy>) {
+        if self
+            .blocks
+            .get(&block)
+            .is_some_and(|open| open.is_being_compressed)
+        {
             self.remove(block);
         }
-        let Some(packed) = packed else {
+        let Some(compressed) = compressed else {
             return;
         };
-        self.packed_bytes += packed.memory_bytes();
-        if let Some(before) = self.packed.insert(rank(block), Arc::new(packed)) {
-            self.packed_bytes -= before.memory_bytes();
+        self.compressed_bytes += compressed.memory_bytes();
+        if let Some(before) = self.compressed.insert(hash_of(block), Arc::new(compressed)) {
+            self.compressed_bytes -= before.memory_bytes();
         }
-        self.shrink_packed();
+        self.shrink_compressed();
     }
 
-    fn shrink_packed(&mut self) {
-        while self.packed_bytes > self.room() / 4 * 3
-            && let Some((_, gone)) = self.packed.pop_last()
+    fn shrink_compressed(&mut self) {
+        while self.compressed_bytes > self.available_bytes() / 4 * 3
+            && let Some((_, evicted)) = self.compressed.pop_last()
         {
-            self.packed_bytes -= gone.memory_bytes();
+            self.compressed_bytes -= evicted.memory_bytes();
         }
     }
 
-    /// A block is about to be decoded, with so much memory.
-    pub(crate) fn decoding(&mut self, codec_bytes: u64, is_slow: bool) {
+    /// Records that a block is about to be decoded with `codec_bytes` of codec memory.
+    pub(crate) fn note_decoding(&mut self, codec_bytes: u64, is_slow: bool) {
         let most = self.codecs.bytes_max.max(codec_bytes);
         let all = codec_bytes.saturating_mul(self.codecs.threads).min(most);
         let beyond = all.saturating_sub(self.codecs.share_bytes);
         self.codec_bytes = self.codec_bytes.max(beyond);
-        self.is_packing |= is_slow;
+        self.has_slow_blocks |= is_slow;
     }
 
-    /// The cell of a block that holds, or will hold, at least `wanted` bytes.
-    pub(crate) fn get(&mut self, block: u64, wanted: u64) -> Opened {
+    /// Returns the cell of a block, which holds or will hold at least `wanted` bytes.
+    pub(crate) fn get(&mut self, block: u64, wanted: u64) -> DecodedCell {
         self.clock += 1;
         let now = self.clock;
         if let Some(open) = self.blocks.get_mut(&block)
             && open.bytes >= wanted
         {
-            if open.is_leaving {
+            if open.is_being_compressed {
                 return open.cell.clone();
             }
             self.by_use.remove(&open.used);
@@ -162,13 +172,13 @@ impl BlockCache {
             return open.cell.clone();
         }
         self.remove(block);
-        let cell = Opened::default();
-        let open = OpenBlock {
+        let cell = DecodedCell::default();
+        let open = CachedBlock {
             cell: cell.clone(),
             used: now,
             bytes: wanted,
-            is_worth_packing: false,
-            is_leaving: false,
+            is_slow_to_repeat: false,
+            is_being_compressed: false,
         };
         self.blocks.insert(block, open);
         self.by_use.insert(now, block);
@@ -176,23 +186,24 @@ impl BlockCache {
         cell
     }
 
-    /// All of the block was decoded by a slow codec.
-    pub(crate) fn is_worth_packing(&mut self, block: u64) {
+    /// Marks a block that was decoded completely by a slow codec.
+    pub(crate) fn mark_slow(&mut self, block: u64) {
         if let Some(open) = self.blocks.get_mut(&block) {
-            open.is_worth_packing = true;
+            open.is_slow_to_repeat = true;
         }
     }
 
-    /// Block `block` takes its memory now: others may have to go. Returns those that the caller has to pack; until it gives
-    /// them to [`BlockCache::put_packed`] they stay, for whoever came to one in between would decode it again.
+    /// Evicts other blocks for `block`. Returns the blocks that the caller has to compress and pass
+    /// to [`BlockCache::put_compressed`]. They remain readable until then; otherwise another reader
+    /// would decode them again.
     pub(crate) fn shrink(&mut self, block: u64) -> Vec<(u64, Arc<Vec<u8>>)> {
         let mut evicted = vec![];
-        while self.bytes > self.open_bytes_max() {
+        while self.bytes > self.decoded_bytes_max() {
             let mut by_use = self.by_use.values();
             let Some(&oldest) = by_use.find(|&&old| old != block) else {
                 break;
             };
-            match self.begin_packing(oldest) {
+            match self.begin_compressing(oldest) {
                 Some(bytes) => evicted.push((oldest, bytes)),
                 None => self.remove(oldest),
             }
@@ -200,50 +211,50 @@ impl BlockCache {
         evicted
     }
 
-    /// The block's bytes, if they are worth packing and are not packed already.
-    fn begin_packing(&mut self, block: u64) -> Option<Arc<Vec<u8>>> {
-        if self.packed.contains_key(&rank(block)) {
+    /// Returns the bytes of a block if a compressed copy is to be retained and does not exist yet.
+    fn begin_compressing(&mut self, block: u64) -> Option<Arc<Vec<u8>>> {
+        if self.compressed.contains_key(&hash_of(block)) {
             return None;
         }
         let open = self.blocks.get_mut(&block)?;
-        let bytes = open.cell.get().filter(|_| open.is_worth_packing)?.clone();
-        open.is_leaving = true;
+        let bytes = open.cell.get().filter(|_| open.is_slow_to_repeat)?.clone();
+        open.is_being_compressed = true;
         self.by_use.remove(&open.used);
         self.bytes -= open.bytes;
         Some(bytes)
     }
 
-    /// Removes an opened block.
+    /// Removes a decoded block.
     pub(crate) fn remove(&mut self, block: u64) {
         let Some(open) = self.blocks.remove(&block) else {
             return;
         };
-        if !open.is_leaving {
+        if !open.is_being_compressed {
             self.by_use.remove(&open.used);
             self.bytes -= open.bytes;
         }
-        // If nobody else reads it, its memory serves the next block.
+        // Without other readers, its buffer is reused for the next block.
         let opened = Arc::into_inner(open.cell).and_then(OnceValue::into_inner);
         if let Some(memory) = opened.and_then(Arc::into_inner) {
-            self.keep_spare(memory);
+            self.put_spare_buffer(memory);
         }
     }
 
-    /// Memory for the next block, perhaps none.
-    pub(crate) fn spare(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+    /// Returns a buffer of an evicted block, or an empty one.
+    pub(crate) fn take_spare_buffer(&mut self) -> Vec<u8> {
+        self.spare_buffers.pop().unwrap_or_default()
     }
 
-    /// Keeps the memory of a block for the next one.
-    pub(crate) fn keep_spare(&mut self, memory: Vec<u8>) {
-        if self.spare.len() < self.spare_max {
-            self.spare.push(memory);
+    /// Retains the buffer of a block for the next one.
+    pub(crate) fn put_spare_buffer(&mut self, memory: Vec<u8>) {
+        if self.spare_buffers.len() < self.spare_buffers_max {
+            self.spare_buffers.push(memory);
         }
     }
 }
 
-/// A hash of a block's number, another one for each (multiplication by an odd number is one to one).
-fn rank(block: u64) -> u64 {
+/// A hash of a block number, unique for each (multiplication by an odd number is bijective).
+fn hash_of(block: u64) -> u64 {
     block.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
@@ -263,18 +274,20 @@ mod tests {
         let cell = cache.get(block, bytes as u64);
         let made = cell.get_or_try_init(|| Ok::<_, ()>(Arc::new(vec![block as u8; bytes])));
         assert!(made.is_ok());
-        cache.is_worth_packing(block);
+        cache.mark_slow(block);
         cache.shrink(block)
     }
 
-    /// The packed form of a block of noise; takes a little more than `bytes`.
-    fn packed(bytes: usize) -> CompressedCopy {
-        let noise: Vec<u8> = (0..bytes as u64).map(|at| (rank(at) >> 40) as u8).collect();
-        CompressedCopy::new(&mut Workspace::new(), &noise).expect("packs")
+    /// The compressed copy of an incompressible block; slightly larger than `bytes`.
+    fn compressed(bytes: usize) -> CompressedCopy {
+        let random: Vec<u8> = (0..bytes as u64)
+            .map(|at| (hash_of(at) >> 40) as u8)
+            .collect();
+        CompressedCopy::new(&mut Workspace::new(), &random).expect("compresses")
     }
 
     #[test]
-    fn the_least_recently_used_leaves_and_is_offered_for_packing() {
+    fn the_least_recently_used_block_is_evicted_and_returned_for_compression() {
         let mut cache = BlockCache::new(300, CODECS);
         assert!(open(&mut cache, 1, 100).is_empty());
         assert!(open(&mut cache, 2, 100).is_empty());
@@ -283,41 +296,41 @@ mod tests {
         let evicted = open(&mut cache, 4, 100);
         assert_eq!(evicted.len(), 1);
         assert_eq!((evicted[0].0, &evicted[0].1[..]), (2, &[2; 100][..]));
-        assert!(cache.holds(2), "until it is packed");
-        cache.put_packed(2, None);
+        assert!(cache.holds(2), "until it is compressed");
+        cache.put_compressed(2, None);
         assert!(cache.holds(1) && !cache.holds(2));
     }
 
     #[test]
-    fn what_is_packed_is_not_packed_again() {
+    fn a_block_with_a_compressed_copy_is_not_compressed_again() {
         let mut cache = BlockCache::new(100, CODECS);
         open(&mut cache, 1, 100);
-        cache.put_packed(1, Some(packed(10)));
-        assert!(cache.packed(1).is_none(), "it is open");
+        cache.put_compressed(1, Some(compressed(10)));
+        assert!(cache.compressed(1).is_none(), "it is decoded");
         assert!(open(&mut cache, 2, 100).is_empty());
-        assert!(cache.packed(1).is_some() && cache.packed(2).is_none());
+        assert!(cache.compressed(1).is_some() && cache.compressed(2).is_none());
     }
 
     #[test]
-    fn packed_blocks_keep_to_their_share() {
-        let one = packed(1000).memory_bytes();
+    fn compressed_copies_remain_within_their_share() {
+        let one = compressed(1000).memory_bytes();
         let mut cache = BlockCache::new(one * 20, CODECS);
         for block in 0..100 {
-            cache.put_packed(block, Some(packed(1000)));
-            assert!(cache.packed_bytes <= one * 15);
+            cache.put_compressed(block, Some(compressed(1000)));
+            assert!(cache.compressed_bytes <= one * 15);
         }
-        let kept = (0..100).filter(|&block| cache.packed(block).is_some());
-        assert_eq!(kept.count(), 15);
+        let retained = (0..100).filter(|&block| cache.compressed(block).is_some());
+        assert_eq!(retained.count(), 15);
     }
 
     #[test]
-    fn slow_codecs_and_their_memory_leave_less_room() {
+    fn slow_codecs_and_their_memory_reduce_the_limit_for_decoded_blocks() {
         let mut cache = BlockCache::new(1000, CODECS);
-        cache.decoding(50, false);
-        assert_eq!(cache.open_bytes_max(), 1000);
-        cache.decoding(150, true);
-        assert_eq!(cache.open_bytes_max(), 200);
-        cache.decoding(1 << 62, true);
-        assert_eq!(cache.open_bytes_max(), 0);
+        cache.note_decoding(50, false);
+        assert_eq!(cache.decoded_bytes_max(), 1000);
+        cache.note_decoding(150, true);
+        assert_eq!(cache.decoded_bytes_max(), 200);
+        cache.note_decoding(1 << 62, true);
+        assert_eq!(cache.decoded_bytes_max(), 0);
     }
 }

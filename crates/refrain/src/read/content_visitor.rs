@@ -1,4 +1,4 @@
-//! What walks over archives, of every dialect, deliver.
+//! The callback for the content of an archive, of every dialect.
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use crate::error::Result;
 
 /// Receives content in the order of the archive.
 pub(crate) trait ContentVisitor {
-    /// A member begins. Returns a source that reads back what is delivered of it, if that is possible.
+    /// Begins a member. Returns a source that reads back its delivered content, if that is
+    /// possible.
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>>;
-    /// The member's next content.
+    /// Receives the member's next content.
     fn content(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The member's next content, which is zeros.
+    /// Receives the member's next content as a number of zero bytes.
     fn zeros(&mut self, length_bytes: u64) -> Result<()>;
-    /// The member is complete and its hash is correct.
+    /// Completes the member, whose hash is correct.
     fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
 }
 
-/// What a walk counted.
+/// The totals of a pass over an archive.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct WalkTotals {
     pub content_bytes: u64,

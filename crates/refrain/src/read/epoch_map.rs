@@ -1,4 +1,4 @@
-//! The map of an epoch: which content bytes come from where.
+//! The map of an epoch: the origin of each content range.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, Pattern};
 use crate::error::{Error, Result};
 use crate::store::coding::decode_section;
 
-/// Where a stretch of content comes from.
+/// The origin of a content range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The store, from this offset on.
+    /// The store, from this offset.
     Store(u64),
-    /// A pattern, from this phase on; the number is its place in the map's list.
+    /// A pattern, from this phase; `pattern` is its index in the map's list.
     Fill { pattern: u32, phase: u64 },
 }
 
-/// The extents of one epoch in a form that is quick to search.
+/// The extents of one epoch in a searchable form.
 pub(crate) struct EpochMap {
     pub(super) content: Range<u64>,
-    /// Where each extent begins, relative to the epoch.
+    /// The start of each extent, relative to the epoch.
     pub(super) starts: Vec<u32>,
-    /// Where each extent's bytes begin in the store, or the number of its pattern with the highest bit set.
+    /// The store offset of each extent, or the index of its pattern with the highest bit set.
     pub(super) origins: Vec<u64>,
     pub(super) patterns: Vec<Pattern>,
 }
 
-/// Marks an origin that is the number of a pattern.
+/// Marks an origin that is the index of a pattern.
 pub(super) const IS_PATTERN: u64 = 1 << 63;
 
 impl EpochMap {
-    /// Opens and checks the section of an Extents frame. `sums` is what its extents add up to.
-    pub(crate) fn open(
+    /// Decodes and checks the section of an Extents frame. Also returns the sums of its extents.
+    pub(crate) fn parse(
         workspace: &mut Workspace,
         head: &ExtentsHeader,
         data: &[u8],
@@ -74,12 +74,12 @@ impl EpochMap {
         Ok((map, sums))
     }
 
-    /// The content that it describes.
+    /// The content range of the epoch.
     pub(crate) fn content(&self) -> Range<u64> {
         self.content.clone()
     }
 
-    /// Memory that it takes, in bytes.
+    /// The memory of the map, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.starts.len() * 12 + self.patterns.len() * size_of::<Pattern>()
     }
@@ -89,7 +89,7 @@ impl EpochMap {
         &self.patterns[number as usize]
     }
 
-    /// The origins of `range`, which lies inside the epoch, piece by piece with their lengths.
+    /// The origins of `range`, which is inside the epoch, with their lengths.
     pub(crate) fn origins(&self, range: Range<u64>) -> impl Iterator<Item = (Origin, u64)> + '_ {
         let first = (range.start - self.content.start) as u32;
         let mut extent = self

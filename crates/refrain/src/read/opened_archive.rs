@@ -1,4 +1,4 @@
-//! What an archive of any dialect can do once it is open.
+//! The interface of an opened archive of any dialect.
 
 use refrain_tree::Entry;
 
@@ -10,17 +10,17 @@ pub(crate) trait OpenedArchive: Send + Sync {
     /// The members, in the archive's order.
     fn members(&self) -> &[Member];
 
-    /// Reads content of member `member`, which exists, from `offset` on into `buffer`. Returns the number of bytes read: fewer than
-    /// `buffer` holds only at the member's end.
+    /// Reads content of member `member`, which exists, from `offset` into `buffer`. Returns the
+    /// number of bytes read, which is less than the length of `buffer` only at the member's end.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
     /// The entry list of a tree member; empty for others.
     fn entries(&self, member: usize) -> Result<Vec<Entry>>;
 
-    /// What the archive is made of. Decodes no block.
+    /// The properties of the archive. Decodes no block.
     fn info(&self) -> ArchiveInfo;
 
-    /// Every block of the store, by their headers.
+    /// All blocks of the store, from their headers.
     fn blocks(&self) -> Result<Vec<BlockInfo>>;
 
     /// The number of bytes that belong to no part of the archive that was recognized.

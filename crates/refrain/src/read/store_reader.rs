@@ -1,4 +1,4 @@
-//! The store of an archive: any byte of it, from blocks that are opened when they are needed.
+//! Reads any range of an archive's store. Blocks are decoded on demand and cached.
 
 use std::sync::Arc;
 
@@ -12,67 +12,71 @@ use crate::read::epoch_map::{EpochMap, Origin};
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 
-/// Which block holds a byte of the store.
+/// The location of a block in the store and in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockPlace {
+pub(crate) struct BlockLocation {
     pub block: u64,
     pub store_start: u64,
     pub raw_bytes: u64,
-    /// Where its frame begins.
+    /// The offset of its frame in the archive.
     pub frame_offset: u64,
 }
 
-/// The blocks of an archive: where they are, and how one is decoded. Each dialect has its own.
+/// Locates and decodes the blocks of an archive. Each dialect has its own implementation.
 pub(crate) trait BlockDecoder: Send + Sync {
-    /// The block that holds the byte at `offset_in_store`.
-    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace>;
-    /// Decodes the first `wanted` bytes of a block, or more.
+    /// Returns the block that holds the byte at `offset_in_store`.
+    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation>;
+    /// Decodes at least the first `wanted` bytes of a block.
     fn decode(
         &self,
-        place: &BlockPlace,
+        location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock>;
 }
 
-/// A block that was decoded, or its front.
+/// The decoded bytes of a block, or of its beginning.
 pub(crate) struct DecodedBlock {
     pub bytes: Vec<u8>,
-    /// The bytes are all of the block and decoding it again would take long: a compressed copy is retained when it is evicted.
-    pub is_worth_packing: bool,
+    /// Whether a compressed copy is retained when the block is evicted: the bytes are the whole
+    /// block, and decoding it again is slow.
+    pub is_slow_to_repeat: bool,
 }
 
-/// What decoders of blocks work with.
+/// The resources that block decoders share.
 pub(crate) struct DecodeResources {
     pub limits: Limits,
     pub workspaces: Workspaces,
-    /// Memory that codecs may use at the same time, in bytes.
+    /// Limits the memory that codecs use at the same time, in bytes.
     pub codec_memory: Permits,
     pub(super) cache: Lock<BlockCache>,
 }
 
 impl DecodeResources {
-    /// Memory for the next block, perhaps none.
-    pub(crate) fn spare(&self) -> Vec<u8> {
-        self.cache.lock().spare()
+    /// Returns a buffer of an evicted block, or an empty one.
+    pub(crate) fn take_spare_buffer(&self) -> Vec<u8> {
+        self.cache.lock().take_spare_buffer()
     }
 
-    /// A block is about to be decoded, with so much memory of the codec.
+    /// Records that a block is about to be decoded with `codec_bytes` of codec memory.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
-        self.cache.lock().decoding(codec_bytes, is_slow);
+        self.cache.lock().note_decoding(codec_bytes, is_slow);
     }
 }
 
-/// What of a budget is set aside for codecs to work with, in bytes.
+/// The share of a memory budget that is reserved for codecs, in bytes.
 pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
     memory_bytes / 16
 }
+
+/// A block is decoded ahead only if at least this many of its bytes are needed.
+const MUCH_BYTES: u64 = 64 << 10;
 
 /// Reads the store.
 pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
     pub(super) resources: DecodeResources,
-    opened_pages: DecodedPages,
+    decoded_pages: DecodedPages,
 }
 
 impl StoreReader {
@@ -96,60 +100,62 @@ impl StoreReader {
                 codec_memory: Permits::new(codecs.bytes_max),
                 cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
             },
-            opened_pages: DecodedPages::default(),
+            decoded_pages: DecodedPages::default(),
         }
     }
 
-    /// Changes how much of opened blocks is kept, in bytes.
+    /// Sets the memory limit of the block cache, in bytes.
     pub(crate) fn set_cache_bytes(&self, bytes_max: u64) {
         self.resources.cache.lock().set_bytes_max(bytes_max);
     }
 
-    /// Whether blocks of slow codecs were met.
-    pub(crate) fn is_packing(&self) -> bool {
-        self.resources.cache.lock().is_packing()
+    /// Whether blocks of slow codecs have been decoded.
+    pub(crate) fn has_slow_blocks(&self) -> bool {
+        self.resources.cache.lock().has_slow_blocks()
     }
 
-    /// How much of opened blocks is kept, in bytes.
-    pub(crate) fn open_bytes_max(&self) -> u64 {
-        self.resources.cache.lock().open_bytes_max()
+    /// The memory limit for decoded blocks, in bytes.
+    pub(crate) fn decoded_bytes_max(&self) -> u64 {
+        self.resources.cache.lock().decoded_bytes_max()
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
         &self.resources.workspaces
     }
 
-    /// Blocks that are not open and that this map needs much of, as far as a part of the cache holds them, in the order of
-    /// their first use.
-    pub(crate) fn missing(&self, map: &EpochMap) -> Vec<BlockPlace> {
-        /// Less than this of a block is left to whoever comes to it.
-        const MUCH_BYTES: u64 = 64 << 10;
-        let mut needed: Vec<(BlockPlace, u64)> = vec![];
+    /// Returns the blocks that are not cached and of which `map` needs at least [`MUCH_BYTES`], in
+    /// the order of their first use. They fill at most a quarter of the cache.
+    pub(crate) fn blocks_to_prefetch(&self, map: &EpochMap) -> Vec<BlockLocation> {
+        let mut needed: Vec<(BlockLocation, u64)> = vec![];
         for (origin, length) in map.origins(map.content()) {
             let Origin::Store(offset) = origin else {
                 continue;
             };
-            let holds = |place: &BlockPlace| {
-                offset >= place.store_start && offset - place.store_start < place.raw_bytes
+            let holds = |location: &BlockLocation| {
+                offset >= location.store_start && offset - location.store_start < location.raw_bytes
             };
-            if let Some((_, bytes)) = needed.iter_mut().rev().find(|(place, _)| holds(place)) {
+            if let Some((_, bytes)) = needed
+                .iter_mut()
+                .rev()
+                .find(|(location, _)| holds(location))
+            {
                 *bytes += length;
-            } else if let Some(place) = self.blocks.locate(offset) {
-                needed.push((place, length));
+            } else if let Some(location) = self.blocks.locate(offset) {
+                needed.push((location, length));
             }
         }
         let cache = self.resources.cache.lock();
-        let mut room = cache.open_bytes_max() / 4;
-        needed.retain(|(place, bytes)| {
-            let is_missing = *bytes >= MUCH_BYTES && !cache.holds(place.block);
-            let fits = is_missing && place.raw_bytes <= room;
-            room -= if fits { place.raw_bytes } else { 0 };
+        let mut available_bytes = cache.decoded_bytes_max() / 4;
+        needed.retain(|(location, bytes)| {
+            let is_missing = *bytes >= MUCH_BYTES && !cache.holds(location.block);
+            let fits = is_missing && location.raw_bytes <= available_bytes;
+            available_bytes -= if fits { location.raw_bytes } else { 0 };
             fits
         });
-        needed.into_iter().map(|(place, _)| place).collect()
+        needed.into_iter().map(|(location, _)| location).collect()
     }
 
-    /// Fills `out` with content from `content_start` on, which lies inside the map.
+    /// Fills `out` with content from `content_start`; the range is inside the map.
     pub(crate) fn fill(
         &self,
         map: &EpochMap,
@@ -159,10 +165,10 @@ impl StoreReader {
     ) -> Result<()> {
         let mut at = 0;
         for (origin, length) in map.origins(content_start..content_start + out.len() as u64) {
-            let piece = &mut out[at..at + length as usize];
+            let part = &mut out[at..at + length as usize];
             match origin {
-                Origin::Fill { pattern, phase } => map.pattern(pattern).fill(phase, piece),
-                Origin::Store(offset) => self.read(offset, piece, depth)?,
+                Origin::Fill { pattern, phase } => map.pattern(pattern).fill(phase, part),
+                Origin::Store(offset) => self.read(offset, part, depth)?,
             }
             at += length as usize;
         }
@@ -173,10 +179,10 @@ impl StoreReader {
         Ok(())
     }
 
-    pub(super) fn locate(&self, offset_in_store: u64) -> Result<BlockPlace> {
+    pub(super) fn locate(&self, offset_in_store: u64) -> Result<BlockLocation> {
         self.blocks.locate(offset_in_store).ok_or_else(|| {
             Error::damaged(format!(
-                "no block holds byte {offset_in_store} of the store, or it is out of the promised reach"
+                "no block holds byte {offset_in_store} of the store, or the block is outside the reach that the archive states"
             ))
         })
     }
@@ -186,32 +192,32 @@ impl StoreReader {
         let mut done = 0;
         while done < out.len() {
             let offset = offset_in_store + done as u64;
-            let place = self.locate(offset)?;
-            let inside = offset - place.store_start;
-            let count = (place.raw_bytes - inside).min((out.len() - done) as u64);
-            let piece = &mut out[done..done + count as usize];
-            if !self.read_packed(&place, inside, piece) {
-                let bytes = self.open(&place, inside + count, depth)?;
+            let location = self.locate(offset)?;
+            let inside = offset - location.store_start;
+            let count = (location.raw_bytes - inside).min((out.len() - done) as u64);
+            let part = &mut out[done..done + count as usize];
+            if !self.read_compressed(&location, inside, part) {
+                let bytes = self.open(&location, inside + count, depth)?;
                 let source = bytes.get(inside as usize..(inside + count) as usize);
-                let source =
-                    source.ok_or_else(|| Error::damaged("a block is shorter than it should be"))?;
-                piece.copy_from_slice(source);
+                let source = source
+                    .ok_or_else(|| Error::damaged("a block is shorter than its header states"))?;
+                part.copy_from_slice(source);
             }
             done += count as usize;
         }
         Ok(())
     }
 
-    /// Fills `out` from the block's packed form, if there is one.
-    fn read_packed(&self, place: &BlockPlace, inside: u64, out: &mut [u8]) -> bool {
-        let Some(packed) = self.resources.cache.lock().packed(place.block) else {
+    /// Fills `out` from the compressed copy of a block. Returns whether there is one.
+    fn read_compressed(&self, location: &BlockLocation, inside: u64, out: &mut [u8]) -> bool {
+        let Some(compressed) = self.resources.cache.lock().compressed(location.block) else {
             return false;
         };
         let read = |space: &mut CodecScratch| {
             let workspace = &mut space.codec;
-            packed.read_through(
-                &self.opened_pages,
-                place.block,
+            compressed.read_through(
+                &self.decoded_pages,
+                location.block,
                 workspace,
                 inside as usize,
                 out,
@@ -220,60 +226,64 @@ impl StoreReader {
         self.resources.workspaces.with(read).is_some()
     }
 
-    /// The first `wanted` bytes of a block, or more.
+    /// Returns at least the first `wanted` bytes of a block, from the cache or decoded.
     pub(crate) fn open(
         &self,
-        place: &BlockPlace,
+        location: &BlockLocation,
         wanted: u64,
         depth: Depth,
     ) -> Result<Arc<Vec<u8>>> {
         let wanted = match depth {
-            Depth::Whole => place.raw_bytes,
-            // What is asked for next is often a little behind.
-            Depth::Prefix => (wanted + wanted / 8).min(place.raw_bytes),
+            Depth::Whole => location.raw_bytes,
+            // The next read often follows a little later in the block.
+            Depth::Prefix => (wanted + wanted / 8).min(location.raw_bytes),
         };
-        let cell = self.resources.cache.lock().get(place.block, wanted);
-        let opened = cell.get_or_try_init(|| {
+        let cell = self.resources.cache.lock().get(location.block, wanted);
+        let decoded = cell.get_or_try_init(|| {
             let _stage = stage("decode", wanted);
-            let bytes = Arc::new(self.decode(place, wanted)?);
-            let evicted = self.resources.cache.lock().shrink(place.block);
+            let bytes = Arc::new(self.decode(location, wanted)?);
+            let evicted = self.resources.cache.lock().shrink(location.block);
             evicted
                 .into_iter()
-                .for_each(|(block, bytes)| self.pack(block, bytes));
+                .for_each(|(block, bytes)| self.retain_compressed(block, bytes));
             Ok::<_, Error>(bytes)
         });
-        Ok(opened
-            .map_err(|error| error.at_offset(place.frame_offset).in_block(place.block))?
+        Ok(decoded
+            .map_err(|error| {
+                error
+                    .at_offset(location.frame_offset)
+                    .in_block(location.block)
+            })?
             .clone())
     }
 
-    /// Keeps a block that left the cache in its packed form.
-    fn pack(&self, block: u64, bytes: Arc<Vec<u8>>) {
-        let packed = self
+    /// Replaces an evicted block by a compressed copy.
+    fn retain_compressed(&self, block: u64, bytes: Arc<Vec<u8>>) {
+        let compressed = self
             .resources
             .workspaces
             .with(|space| CompressedCopy::new(&mut space.codec, &bytes));
         let mut cache = self.resources.cache.lock();
-        cache.put_packed(block, packed.ok());
+        cache.put_compressed(block, compressed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {
-            cache.keep_spare(memory);
+            cache.put_spare_buffer(memory);
         }
     }
 
-    fn decode(&self, place: &BlockPlace, wanted: u64) -> Result<Vec<u8>> {
-        let decoded = self.blocks.decode(place, wanted, &self.resources)?;
-        if decoded.is_worth_packing {
-            self.resources.cache.lock().is_worth_packing(place.block);
+    fn decode(&self, location: &BlockLocation, wanted: u64) -> Result<Vec<u8>> {
+        let decoded = self.blocks.decode(location, wanted, &self.resources)?;
+        if decoded.is_slow_to_repeat {
+            self.resources.cache.lock().mark_slow(location.block);
         }
         Ok(decoded.bytes)
     }
 }
 
-/// How much of a block to open.
+/// The part of a block to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// All: the rest will be asked for.
+    /// The whole block: further reads will follow.
     Whole,
-    /// What is needed: a single read.
+    /// Only the requested bytes and those before them: a single read.
     Prefix,
 }

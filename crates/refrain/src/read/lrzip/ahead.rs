@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::literals::Literals;
-use crate::read::store_reader::{BlockDecoder, BlockPlace, StoreReader};
+use crate::read::store_reader::{BlockDecoder, BlockLocation, StoreReader};
 
 /// A block whose pages are opened, one after the other.
 struct Chain {
@@ -57,9 +57,13 @@ impl Ahead {
 
     /// Pages that are to be opened now, with the numbers of their blocks: always the one that content up to `needed` literals waits
     /// for, others as long as they do not drive out each other.
-    pub(super) fn start(&mut self, needed: u64, store: &StoreReader) -> Vec<(usize, BlockPlace)> {
+    pub(super) fn start(
+        &mut self,
+        needed: u64,
+        store: &StoreReader,
+    ) -> Vec<(usize, BlockLocation)> {
         self.start_chains();
-        let ahead_max = store.open_bytes_max() / 2;
+        let ahead_max = store.decoded_bytes_max() / 2;
         let mut ahead = self.opened_bytes.saturating_sub(self.used_bytes);
         let mut places = Vec::new();
         for (index, chain) in self.chains.iter_mut().enumerate() {

@@ -33,7 +33,7 @@ pub(super) enum Step {
         store_end: u64,
     },
     /// Content of the chunk, made already.
-    Made { piece: Piece, store_end: u64 },
+    PartContent { piece: Piece, store_end: u64 },
     /// The chunk is complete.
     ChunkEnd {
         /// Its CRC-32, where the archive has one that counts.
@@ -91,28 +91,28 @@ enum Content {
     /// Extents.
     Mapped(Flattener),
     /// Bytes.
-    Made(Box<Replay>),
+    PartContent(Box<Replay>),
 }
 
 impl Content {
     fn content_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.content_bytes(),
-            Content::Made(replay) => replay.content_bytes(),
+            Content::PartContent(replay) => replay.content_bytes(),
         }
     }
 
     fn store_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.store_bytes(),
-            Content::Made(replay) => replay.store_bytes(),
+            Content::PartContent(replay) => replay.store_bytes(),
         }
     }
 
     fn room_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.room_bytes(),
-            Content::Made(replay) => replay.room_bytes(),
+            Content::PartContent(replay) => replay.room_bytes(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Content {
                 flattener.literals(length);
                 Ok(())
             }
-            Content::Made(replay) => replay.literals(length, store),
+            Content::PartContent(replay) => replay.literals(length, store),
         }
     }
 
@@ -134,7 +134,7 @@ impl Content {
     ) -> Result<std::result::Result<(), Missing>> {
         match self {
             Content::Mapped(flattener) => flattener.copy(length, distance, store).map(Ok),
-            Content::Made(replay) => replay.copy(length, distance),
+            Content::PartContent(replay) => replay.copy(length, distance),
         }
     }
 
@@ -144,9 +144,9 @@ impl Content {
             Content::Mapped(flattener) => flattener
                 .take_map()
                 .map(|map| Step::Epoch { map, store_end }),
-            Content::Made(replay) => replay
+            Content::PartContent(replay) => replay
                 .take_piece()?
-                .map(|piece| Step::Made { piece, store_end }),
+                .map(|piece| Step::PartContent { piece, store_end }),
         })
     }
 }
@@ -180,7 +180,7 @@ impl EpochReader {
         pieces_max: usize,
         pool: Arc<BufferPool>,
     ) {
-        self.content = Content::Made(Box::new(Replay::new(output, pieces_max, pool)));
+        self.content = Content::PartContent(Box::new(Replay::new(output, pieces_max, pool)));
         self.literals.set_forward(true);
     }
 
@@ -215,7 +215,7 @@ impl EpochReader {
         };
         match &mut self.content {
             Content::Mapped(flattener) => flattener.set_floor(content_bytes),
-            Content::Made(replay) => {
+            Content::PartContent(replay) => {
                 let version = self.layout.header().version;
                 let spooled_bytes = self.opener.input.spooled_bytes();
                 let kept_bytes_max = self.share.maps_and_spool_bytes(spooled_bytes);

@@ -10,7 +10,7 @@ use super::share::Share;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::store_reader::{
-    BlockDecoder, BlockPlace, DecodeResources, DecodedBlock, StoreReader,
+    BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, StoreReader,
 };
 use crate::store::frames::limits_for;
 
@@ -109,7 +109,7 @@ impl Literals {
     }
 
     /// Opens a page into the memory of an old one.
-    fn page(&self, place: &BlockPlace, mut page: Vec<u8>) -> Result<Vec<u8>> {
+    fn page(&self, place: &BlockLocation, mut page: Vec<u8>) -> Result<Vec<u8>> {
         let block = self
             .block_at(place.store_start)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a page without a block"))?;
@@ -181,12 +181,12 @@ impl Literals {
 }
 
 impl BlockDecoder for Literals {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
         let block = self.block_at(offset_in_store)?;
         let raw_bytes = block.block.found.raw_bytes;
         let inside = offset_in_store - block.store_start;
         let page = inside / PAGE_BYTES;
-        (inside < raw_bytes).then(|| BlockPlace {
+        (inside < raw_bytes).then(|| BlockLocation {
             block: block.first_page + page,
             store_start: block.store_start + page * PAGE_BYTES,
             raw_bytes: (raw_bytes - page * PAGE_BYTES).min(PAGE_BYTES),
@@ -196,11 +196,11 @@ impl BlockDecoder for Literals {
 
     fn decode(
         &self,
-        place: &BlockPlace,
+        place: &BlockLocation,
         _wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        let bytes = self.page(place, resources.spare())?;
+        let bytes = self.page(place, resources.take_spare_buffer())?;
         // Streams begin at the front of their block, so decoding a page again takes long.
         let comes_again = !self.is_forward.load(Ordering::Relaxed);
         if comes_again {
@@ -208,7 +208,7 @@ impl BlockDecoder for Literals {
         }
         Ok(DecodedBlock {
             bytes,
-            is_worth_packing: comes_again,
+            is_slow_to_repeat: comes_again,
         })
     }
 }

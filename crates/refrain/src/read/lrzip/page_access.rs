@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::read::block_cache::{BlockCache, SPARE_MAX};
+use crate::read::block_cache::{BlockCache, SPARE_BUFFERS_MAX};
 use crate::read::store_reader::{Depth, StoreReader};
 
 impl StoreReader {
@@ -29,7 +29,7 @@ impl StoreReader {
 impl BlockCache {
     /// Keeps the memory of all blocks that go for the next ones, or, as usual, of a few.
     pub(crate) fn keep_all_spares(&mut self, all: bool) {
-        self.spare_max = if all { usize::MAX } else { SPARE_MAX };
-        self.spare.truncate(self.spare_max);
+        self.spare_buffers_max = if all { usize::MAX } else { SPARE_BUFFERS_MAX };
+        self.spare_buffers.truncate(self.spare_buffers_max);
     }
 }

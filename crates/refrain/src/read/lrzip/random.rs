@@ -130,7 +130,7 @@ impl LrzipArchive {
                 match epochs.next(&store)? {
                     Step::Epoch { map, .. } => maps.push(map),
                     Step::End(_) => return Ok(Mapped { maps, store }),
-                    Step::Chunk { .. } | Step::ChunkEnd { .. } | Step::Made { .. } => {}
+                    Step::Chunk { .. } | Step::ChunkEnd { .. } | Step::PartContent { .. } => {}
                 }
             }
         })

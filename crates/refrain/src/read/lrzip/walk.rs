@@ -44,13 +44,10 @@ enum Kind {
         step: Result<Step>,
     },
     /// A page of the block was opened.
-    Page {
-        block: usize,
-        opened: Result<u64>,
-    },
+    Page { block: usize, opened: Result<u64> },
     Piece {
         piece: u64,
-        made: Result<Made>,
+        made: Result<PartContent>,
     },
     /// A piece was packed, for later matches.
     Kept,
@@ -62,7 +59,7 @@ enum Kind {
     },
 }
 
-enum Made {
+enum PartContent {
     Bytes(PooledBuffer),
     Zeros(u64),
 }
@@ -76,7 +73,7 @@ enum Item {
         store_end: u64,
     },
     /// A piece that is made already, and where its literals end.
-    Made(Arc<PooledBuffer>, u64),
+    PartContent(Arc<PooledBuffer>, u64),
     ChunkEnd {
         crc: Option<u32>,
         archive_end: u64,
@@ -114,7 +111,7 @@ struct Walk<'a, 'scope, 'env> {
     blocks_bytes: u64,
     plans: VecDeque<Plan>,
     items: VecDeque<Item>,
-    made: BTreeMap<u64, Made>,
+    made: BTreeMap<u64, PartContent>,
     next_piece: u64,
     /// Content that is planned or made.
     planned_bytes: u64,
@@ -365,12 +362,13 @@ impl Walk<'_, '_, '_> {
                 self.has_ended = true;
                 self.items.push_back(Item::End(tail));
             }
-            Step::Made { piece, store_end } => {
+            Step::PartContent { piece, store_end } => {
                 self.planned_bytes += piece.bytes.len() as u64;
                 if let Some(keep) = piece.keep {
                     self.keep(keep, piece.bytes.clone());
                 }
-                self.items.push_back(Item::Made(piece.bytes, store_end));
+                self.items
+                    .push_back(Item::PartContent(piece.bytes, store_end));
             }
             Step::Epoch { map, store_end } => {
                 // Content may be mapped only after some of it was made: see `EpochReader::map_instead`.
@@ -428,11 +426,11 @@ impl Walk<'_, '_, '_> {
                     self.pieces_in_flight -= 1;
                     self.ahead.used(store_end);
                     match made {
-                        Made::Bytes(bytes) => self.give_bytes(Arc::new(bytes))?,
-                        Made::Zeros(length_bytes) => self.give_zeros(length_bytes)?,
+                        PartContent::Bytes(bytes) => self.give_bytes(Arc::new(bytes))?,
+                        PartContent::Zeros(length_bytes) => self.give_zeros(length_bytes)?,
                     }
                 }
-                Item::Made(bytes, store_end) => {
+                Item::PartContent(bytes, store_end) => {
                     self.ahead.used(store_end);
                     if self.is_forward {
                         self.ahead.forget_used(&self.shared.store);
@@ -551,13 +549,13 @@ impl Unfiltered {
 }
 
 impl Shared {
-    fn make(&self, map: &EpochMap, content: Range<u64>) -> Result<Made> {
+    fn make(&self, map: &EpochMap, content: Range<u64>) -> Result<PartContent> {
         let length_bytes = content.end - content.start;
         let mut origins = map.origins(content.clone());
         if let (Some((Origin::Fill { pattern, .. }, _)), None) = (origins.next(), origins.next())
             && map.pattern(pattern).is_zero()
         {
-            return Ok(Made::Zeros(length_bytes));
+            return Ok(PartContent::Zeros(length_bytes));
         }
         let bytes = match length_bytes {
             PIECE_BYTES => self.buffers.get_full()?,
@@ -566,6 +564,6 @@ impl Shared {
         let mut bytes = PooledBuffer::new(&self.buffers, bytes);
         self.store
             .fill(map, content.start, &mut bytes, Depth::Whole)?;
-        Ok(Made::Bytes(bytes))
+        Ok(PartContent::Bytes(bytes))
     }
 }

@@ -1,21 +1,21 @@
-//! A block decoded from the payload of its frame.
+//! Decoding of a block from the payload of its frame.
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
 
 use crate::error::{Error, Result, mebibytes};
-use crate::read::store_reader::{BlockPlace, DecodeResources, DecodedBlock};
+use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
 use crate::store::coding::description;
 
-/// Decodes the first `wanted` bytes of the block in `payload`, or more.
+/// Decodes at least the first `wanted` bytes of the block in `payload`.
 pub(crate) fn decode_block_frame(
     payload: &[u8],
-    place: &BlockPlace,
+    location: &BlockLocation,
     wanted: u64,
     resources: &DecodeResources,
 ) -> Result<DecodedBlock> {
     let (head, data) = BlockHeader::parse(payload, &resources.limits)?;
-    check_place(&head, place)?;
+    check_location(&head, location)?;
     let description = description(&head.coding, head.raw_bytes)?;
     let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
     let needed = codec_bytes.saturating_add(head.raw_bytes);
@@ -31,7 +31,7 @@ pub(crate) fn decode_block_frame(
     let is_whole = wanted >= head.raw_bytes;
     let _permits = resources.codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, is_slow);
-    let mut raw = resources.spare();
+    let mut raw = resources.take_spare_buffer();
     resources.workspaces.with(|space| {
         let workspace = &mut space.codec;
         if is_whole {
@@ -50,22 +50,22 @@ pub(crate) fn decode_block_frame(
     })?;
     Ok(DecodedBlock {
         bytes: raw,
-        is_worth_packing: is_slow && is_whole,
+        is_slow_to_repeat: is_slow && is_whole,
     })
 }
 
-/// Whether the frame holds the block that was expected in it.
-fn check_place(head: &BlockHeader, place: &BlockPlace) -> Result<()> {
+/// Checks that the frame holds the expected block.
+fn check_location(head: &BlockHeader, location: &BlockLocation) -> Result<()> {
     if (head.block_id, head.store_start, head.raw_bytes)
-        == (place.block, place.store_start, place.raw_bytes)
+        == (location.block, location.store_start, location.raw_bytes)
     {
         return Ok(());
     }
     Err(Error::damaged(format!(
-        "block {} with {} bytes of the store from {} on was expected; block {} with {} bytes from {} on is there",
-        place.block,
-        place.raw_bytes,
-        place.store_start,
+        "expected block {} with {} bytes at store offset {}, found block {} with {} bytes at store offset {}",
+        location.block,
+        location.raw_bytes,
+        location.store_start,
         head.block_id,
         head.raw_bytes,
         head.store_start

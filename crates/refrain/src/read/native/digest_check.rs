@@ -1,4 +1,4 @@
-//! Comparison of further digests on the way to another visitor.
+//! Verification of the additional digests of members.
 
 use std::sync::Arc;
 
@@ -11,18 +11,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_visitor::ContentVisitor;
 use crate::read::native::index_reading::read_index;
 
-/// Compares further digests on the way to another visitor.
+/// Verifies additional digests and passes all content to another visitor.
 pub(crate) struct DigestCheck<'a> {
     inner: &'a mut dyn ContentVisitor,
-    /// All functions that any member has a digest of, by the index.
+    /// The algorithms of all digests in the index.
     algorithms: Vec<DigestAlgorithm>,
-    /// Of the member that is given away.
+    /// The hashers of the current member.
     hashers: Vec<DigestHasher>,
 }
 
 impl<'a> DigestCheck<'a> {
-    /// Reads which functions to expect from the index: a MemberEnd frame names those of its member, but follows the content.
-    /// Without a source there is no index to read, and no further digest is compared.
+    /// Reads the algorithms from the index, because the MemberEnd frame, which lists those of its
+    /// member, follows the content. Without a source no index can be read, and no additional digest
+    /// is verified.
     ///
     /// # Errors
     /// `Io`. A damaged end or index is reported by the walk, at its offset.
@@ -45,7 +46,7 @@ impl<'a> DigestCheck<'a> {
     }
 }
 
-/// The functions that the members' ends in the index name. Reads the End and the Index frame only.
+/// The algorithms in the members' ends of the index. Reads only the End and the Index frame.
 fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestAlgorithm>> {
     let (_, index) = read_index(source, limits)?;
     let digests = index.members.iter().flat_map(|member| stated(&member.end));
@@ -88,7 +89,7 @@ impl ContentVisitor for DigestCheck<'_> {
                 let name = String::from_utf8_lossy(&start.name).into_owned();
                 let algorithm = algorithm.name();
                 return Err(Error::damaged(format!(
-                    "the content has not the {algorithm} digest that the archive states"
+                    "the content does not match its {algorithm} digest"
                 ))
                 .in_file(name));
             }
@@ -104,11 +105,11 @@ mod tests {
     use super::*;
     use crate::digests::finish;
 
-    /// Counts members that came to their end.
+    /// Counts completed members.
     #[derive(Default)]
-    struct Ends(usize);
+    struct EndCounter(usize);
 
-    impl ContentVisitor for Ends {
+    impl ContentVisitor for EndCounter {
         fn start(&mut self, _start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
             Ok(None)
         }
@@ -124,12 +125,13 @@ mod tests {
         }
     }
 
-    /// Two members, "abc" and 5000 zeros, whose ends state the digests of `algorithms`, changed by `bend`.
-    fn walk(
+    /// Two members, "abc" and 5000 zeros, whose ends hold the digests of `algorithms`, modified by
+    /// `modify`.
+    fn check(
         algorithms: &[DigestAlgorithm],
-        bend: impl Fn(usize, &mut Vec<Digest>),
+        modify: impl Fn(usize, &mut Vec<Digest>),
     ) -> Result<usize> {
-        let mut ends = Ends::default();
+        let mut ends = EndCounter::default();
         let mut check = DigestCheck {
             inner: &mut ends,
             algorithms: algorithms.to_vec(),
@@ -154,7 +156,7 @@ mod tests {
                 blake3: [0; 32],
                 digests: finish(stated),
             };
-            bend(member, &mut end.digests);
+            modify(member, &mut end.digests);
             check.start(&start)?;
             match member {
                 0 => check.content(&content)?,
@@ -168,19 +170,19 @@ mod tests {
     #[test]
     fn digests_are_compared_member_by_member() {
         let both = [DigestAlgorithm::Sha256, DigestAlgorithm::Md5];
-        assert_eq!(walk(&both, |_, _| {}).unwrap(), 2);
-        assert_eq!(walk(&[], |_, _| {}).unwrap(), 2);
+        assert_eq!(check(&both, |_, _| {}).unwrap(), 2);
+        assert_eq!(check(&[], |_, _| {}).unwrap(), 2);
         for wrong_member in 0..2 {
             for wrong_digest in 0..2 {
-                let bent = walk(&both, |member, digests| {
+                let modified = check(&both, |member, digests| {
                     if member == wrong_member {
                         digests[wrong_digest].bytes[7] ^= 1;
                     }
                 });
-                assert_eq!(bent.unwrap_err().kind, ErrorKind::Damaged);
+                assert_eq!(modified.unwrap_err().kind, ErrorKind::Damaged);
             }
         }
         // A member may have fewer than others.
-        assert_eq!(walk(&both, |_, digests| drop(digests.pop())).unwrap(), 2);
+        assert_eq!(check(&both, |_, digests| drop(digests.pop())).unwrap(), 2);
     }
 }

@@ -6,7 +6,7 @@ use refrain_storage::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::frames::read_frame_at;
 
-/// Reads the End frame and the index that it names, and checks one against the other.
+/// Reads the End frame and the index at the offset that it states, and checks that they match.
 pub(crate) fn read_index(source: &dyn Source, limits: &Limits) -> Result<(ArchiveEnd, Index)> {
     let end = read_end(source, source.size_bytes()?)?;
     let offset = end.index_frame_offset;
@@ -39,7 +39,7 @@ fn read_end(source: &dyn Source, size_bytes: u64) -> Result<ArchiveEnd> {
     })
 }
 
-/// The commonest damage by its name.
+/// The message for the most common damage.
 fn no_end(error: &Error) -> String {
-    format!("the archive does not end here: cut off, or something follows it ({error})")
+    format!("the archive is truncated, or other data follows it ({error})")
 }

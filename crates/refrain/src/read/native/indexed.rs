@@ -1,4 +1,4 @@
-//! An archive of our own opened for random access, by its index or by a scan.
+//! A native archive opened for random access, by its index or by a scan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::read::native::index_reading::read_index;
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::OpenedArchive;
 use crate::read::store_reader::{
-    BlockDecoder, BlockPlace, DecodeResources, DecodedBlock, Depth, StoreReader,
+    BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
 use crate::store::coding::decode_section;
 use crate::store::frames::{limits_for, read_frame_at};
 
-/// An archive of our own, opened for random access. See [`Archive`](crate::Archive).
+/// A native archive, opened for random access. See [`Archive`](crate::Archive).
 pub(crate) struct IndexedArchive {
     source: Arc<dyn Source>,
     limits: Limits,
@@ -42,31 +42,31 @@ pub(crate) struct IndexedArchive {
     skipped_bytes: u64,
 }
 
-/// Maps of epochs that are kept open.
-const MAPS_KEPT: usize = 16;
+/// The number of epoch maps that are cached.
+const CACHED_MAPS_MAX: usize = 16;
 
-/// A read of at most this many bytes opens blocks only as far as it needs them.
+/// A read of at most this many bytes decodes only the beginning of a block that it needs.
 const SMALL_READ_BYTES: usize = 256 << 10;
 
-/// The blocks that an index names.
+/// The blocks of an index.
 struct IndexedBlocks {
     source: Arc<dyn Source>,
     index: Arc<Index>,
-    /// Numbers of the blocks where they are not their places in the index: after a scan.
+    /// The block numbers, after a scan; otherwise a block number is its position in the index.
     block_ids: Vec<u64>,
     limits: Limits,
 }
 
 impl IndexedBlocks {
-    /// The payload of a block's frame, its checksum checked.
-    fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>> {
-        let number = self.index.block_at(place.store_start);
+    /// The payload of a block's frame; its checksum is verified.
+    fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
+        let number = self.index.block_at(location.store_start);
         let block = number.and_then(|number| self.index.blocks.get(number));
         let frame_bytes = block.map(|block| block.frame_bytes);
         let mut stage = stage("read", 0);
         let frame = read_frame_at(
             &*self.source,
-            place.frame_offset,
+            location.frame_offset,
             FrameKind::Block,
             frame_bytes,
             &self.limits,
@@ -77,10 +77,10 @@ impl IndexedBlocks {
 }
 
 impl BlockDecoder for IndexedBlocks {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
         let number = self.index.block_at(offset_in_store)?;
         let block = self.index.blocks.get(number)?;
-        Some(BlockPlace {
+        Some(BlockLocation {
             block: self.block_ids.get(number).copied().unwrap_or(number as u64),
             store_start: block.store_start,
             raw_bytes: block.raw_bytes,
@@ -90,11 +90,11 @@ impl BlockDecoder for IndexedBlocks {
 
     fn decode(
         &self,
-        place: &BlockPlace,
+        location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        decode_block_frame(&self.payload(place)?, place, wanted, resources)
+        decode_block_frame(&self.payload(location)?, location, wanted, resources)
     }
 }
 
@@ -102,8 +102,8 @@ impl IndexedArchive {
     /// Opens an archive by the index at its end.
     ///
     /// # Errors
-    /// `Damaged` if it is no archive, was cut off, or its ends contradict each other; `Unsupported` for a later version;
-    /// `Limit` if its index takes more memory than allowed; `Io`.
+    /// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict each
+    /// other; `Unsupported` for a later version; `Limit` if its index exceeds the memory limit; `Io`.
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<IndexedArchive> {
         let limits = limits_for(options.memory_bytes);
         let mut magic = [0; MAGIC.len()];
@@ -129,12 +129,13 @@ impl IndexedArchive {
         ))
     }
 
-    /// Opens what is left of a damaged archive, without its index: reads all of it once, and takes every frame that is whole.
-    /// Ranges whose blocks and extents are there can be read; others fail as `Damaged`. A member whose end is lost has a
-    /// hash of zeros, content whose member is lost belongs to one without a name.
+    /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
+    /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. A member whose
+    /// end is lost has a hash of zeros. Content whose member is lost belongs to a member without a
+    /// name.
     ///
     /// # Errors
-    /// `Damaged` if not one frame with content is found; `Io`.
+    /// `Damaged` if no frame with content is found; `Io`.
     pub(crate) fn open_by_scan(
         source: Arc<dyn Source>,
         options: &ReadOptions,
@@ -220,9 +221,10 @@ impl IndexedArchive {
         Ok(())
     }
 
-    /// The map of the epoch that holds this content.
+    /// The map of the epoch that holds the content at `content_at`.
     fn map_of(&self, content_at: u64) -> Result<Arc<EpochMap>> {
-        let missing = || Error::damaged("no epoch holds this content").at_content(content_at);
+        let missing =
+            || Error::damaged("no intact frame describes this content").at_content(content_at);
         let number = self.index.epoch_at(content_at).ok_or_else(missing)?;
         if let Some((_, map)) = self.maps.lock().iter().find(|(kept, _)| *kept == number) {
             return Ok(map.clone());
@@ -252,18 +254,18 @@ impl IndexedArchive {
             ) != expected
             {
                 return Err(Error::damaged(
-                    "the epoch is not the one that the index names",
+                    "the epoch differs from its entry in the index",
                 ));
             }
             Ok(self
                 .store
                 .workspaces()
-                .with(|space| EpochMap::open(&mut space.codec, &head, data))?
+                .with(|space| EpochMap::parse(&mut space.codec, &head, data))?
                 .0)
         };
         let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);
         let mut maps = self.maps.lock();
-        if maps.len() >= MAPS_KEPT {
+        if maps.len() >= CACHED_MAPS_MAX {
             maps.remove(0);
         }
         maps.push((number, map.clone()));
@@ -277,11 +279,12 @@ impl OpenedArchive for IndexedArchive {
         &self.members
     }
 
-    /// Reads content of a member from `offset` on into `buffer`. Returns the bytes read: fewer than asked for only at the
-    /// member's end.
+    /// Reads content of a member from `offset` into `buffer`. Returns the number of bytes read, which
+    /// is less than the length of `buffer` only at the member's end.
     ///
     /// # Errors
-    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for what lies behind the range.
+    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the frames
+    /// that the range needs.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let row = self.index.members.get(member).ok_or_else(|| {
             let message = format!(
@@ -331,7 +334,7 @@ impl OpenedArchive for IndexedArchive {
         Ok(entries)
     }
 
-    /// What the archive is made of, by its index: no block is read.
+    /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> ArchiveInfo {
         let index = &self.index;
         ArchiveInfo {
@@ -359,7 +362,7 @@ impl OpenedArchive for IndexedArchive {
         }
     }
 
-    /// Every block, by the heads of their frames.
+    /// All blocks, from the headers of their frames.
     ///
     /// # Errors
     /// As [`IndexedArchive::read_at`].
@@ -380,13 +383,13 @@ impl OpenedArchive for IndexedArchive {
         self.index.blocks.iter().map(block).collect()
     }
 
-    /// Bytes that belong to no whole frame; known, and possibly not 0, only after [`IndexedArchive::open_by_scan`].
+    /// The number of bytes outside intact frames; 0 except after [`IndexedArchive::open_by_scan`].
     fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 }
 
-/// Of numbers that nobody has checked against each other.
+/// The saturating sum of unchecked numbers.
 fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }

@@ -4,6 +4,6 @@ pub(crate) mod block_frame;
 pub(crate) mod digest_check;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
-pub(crate) mod piece;
 pub(crate) mod scan;
+pub(crate) mod segment_part;
 pub(crate) mod walk;

@@ -1,8 +1,8 @@
-//! An archive whose index, or any part, is damaged: every frame that is still whole, found by looking for it.
+//! Finds the intact frames of an archive whose index, or any other part, is damaged.
 //!
-//! Frames describe themselves: a block says which bytes of the store it holds, an epoch which content it describes. So an
-//! index can be made of whatever is left, with gaps where something is missing; what lies in a gap cannot be read, and
-//! everything else can.
+//! Frames are self-describing: a block states its range of the store, an epoch its range of the
+//! content. An index is rebuilt from the frames that remain, with gaps where frames are missing.
+//! Content in a gap cannot be read; all other content can.
 
 use refrain_format::{
     ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
@@ -14,24 +14,24 @@ use refrain_storage::Source;
 use crate::error::{ErrorKind, Result};
 use crate::store::frames::{CheckedFrame, read_any_frame_at};
 
-/// Bytes of the archive that are searched at once.
+/// The number of bytes that are searched at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What a scan found.
+/// The result of a scan.
 pub(crate) struct ScannedArchive {
-    /// The settings, or stand-ins if their frame is lost.
+    /// The settings, or substitutes if their frame is lost.
     pub head: ArchiveHeader,
-    /// Blocks, epochs and members that are there, with gaps.
+    /// The blocks, epochs and members that were found, with gaps.
     pub index: Index,
     /// The number of each block of the index.
     pub block_ids: Vec<u64>,
-    /// Bytes between the frames that were found.
+    /// The number of bytes outside the frames that were found.
     pub skipped_bytes: u64,
 }
 
-/// Looks for frames from the archive's first byte to its last.
+/// Searches the whole archive for frames.
 pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchive> {
-    let mut found = Found::default();
+    let mut found = FoundFrames::default();
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut skipped_bytes) = (0, 0);
     while let Some(offset) = next_header(source, at, &mut window)? {
@@ -42,7 +42,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchiv
                 frame.offset + frame.header.frame_bytes()
             }
             Err(error) if error.kind == ErrorKind::Io => return Err(error),
-            // A header whose payload is damaged: the next frame may begin anywhere behind it.
+            // The payload of this header is damaged: the next frame may begin anywhere after it.
             Err(_) => {
                 skipped_bytes += 1;
                 offset + 1
@@ -50,11 +50,11 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchiv
         };
     }
     skipped_bytes += source.size_bytes()?.saturating_sub(at);
-    // The magic is no frame.
+    // The magic is not a frame.
     Ok(found.into_archive(skipped_bytes.saturating_sub(MAGIC.len() as u64)))
 }
 
-/// Where the next intact frame header begins, at or after `at`.
+/// The offset of the next intact frame header at or after `at`.
 fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Option<u64>> {
     loop {
         let count = source.read_at(at, window)?;
@@ -70,7 +70,7 @@ fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Op
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundFrames {
     head: Option<ArchiveHeader>,
     blocks: Vec<(IndexBlock, u64)>,
     epochs: Vec<IndexEpoch>,
@@ -79,7 +79,7 @@ struct Found {
     entries: Vec<(u64, IndexEntries)>,
 }
 
-impl Found {
+impl FoundFrames {
     fn add(&mut self, frame: &CheckedFrame, limits: &Limits) {
         let (frame_offset, frame_bytes) = (frame.offset, frame.header.frame_bytes());
         match Payload::parse(frame.header.kind, &frame.payload, limits) {
@@ -115,7 +115,7 @@ impl Found {
                     packed_checksum: head.packed_checksum,
                 },
             )),
-            // An index that disagrees with the frames is no help, and one that agrees is no news.
+            // The index is rebuilt from the frames; a stored one adds nothing.
             Ok(Payload::Index(_) | Payload::End(_) | Payload::Skipped) | Err(_) => {}
         }
     }
@@ -133,7 +133,7 @@ impl Found {
             members,
             ..Index::default()
         };
-        let head = self.head.unwrap_or_else(|| stand_in(&index));
+        let head = self.head.unwrap_or_else(|| substitute_settings(&index));
         ScannedArchive {
             head,
             index,
@@ -142,7 +142,8 @@ impl Found {
         }
     }
 
-    /// Members by their starts; content in front of the first known start belongs to one without a name.
+    /// The members by their starts. Content before the first known start belongs to a member
+    /// without a name.
     fn members(&mut self) -> Vec<IndexMember> {
         self.starts.sort_by_key(|(_, start)| start.member_id);
         self.starts.dedup_by_key(|(_, start)| start.member_id);
@@ -153,7 +154,7 @@ impl Found {
                 .any(|(_, start)| start.content_start <= at)
         };
         if let Some(content_start) = first_content.filter(|&at| !is_covered(at)) {
-            let nameless = MemberStart {
+            let unnamed = MemberStart {
                 member_id: u64::MAX,
                 content_start,
                 kind: MemberKind::Stream,
@@ -162,7 +163,7 @@ impl Found {
                 modified: None,
                 content_bytes_hint: None,
             };
-            self.starts.insert(0, (0, nameless));
+            self.starts.insert(0, (0, unnamed));
         }
         let content_end = self
             .epochs
@@ -199,7 +200,7 @@ impl Found {
     }
 }
 
-/// The end of a member whose MemberEnd frame is lost: its hash is not known, and zero.
+/// The end of a member whose MemberEnd frame is lost. The unknown hash is zero.
 fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
     MemberEnd {
         member_id,
@@ -210,8 +211,8 @@ fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
     }
 }
 
-/// Settings for an archive that has lost its own.
-fn stand_in(index: &Index) -> ArchiveHeader {
+/// Substitute settings for an archive whose own are lost.
+fn substitute_settings(index: &Index) -> ArchiveHeader {
     ArchiveHeader {
         version: (FORMAT_MAJOR, FORMAT_MINOR),
         required_features: 0,

@@ -1,7 +1,9 @@
-//! An archive from front to back: every frame read and checked, content made in parallel, written in order.
+//! Reads an archive sequentially: checks every frame, decodes content in parallel and delivers it
+//! in order.
 //!
-//! The same walk serves files and pipes, extraction and verification. What differs is only where an older block comes from when
-//! it is needed again: from the file, or from frames kept in memory, as many as the archive promises to need.
+//! Files and pipes, extraction and verification use the same code. They differ only in the source
+//! of an earlier block that is needed again: the file, or frames in memory, as many as the
+//! archive's reach requires.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -25,108 +27,112 @@ use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::digest_check::DigestCheck;
-use crate::read::native::piece::{Made, MadePiece};
+use crate::read::native::segment_part::{PartContent, SegmentPart};
 use crate::read::store_reader::{
-    BlockDecoder, BlockPlace, DecodeResources, DecodedBlock, Depth, StoreReader, codec_share_bytes,
+    BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
+    codec_share_bytes,
 };
 use crate::store::coding::decode_section;
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader, limits_for, read_frame_at};
 
-/// A block that went by.
-struct SeenBlock {
-    place: BlockPlace,
+/// A block whose frame has been read.
+struct StreamedBlock {
+    location: BlockLocation,
     frame_bytes: u64,
-    /// Kept in memory until it was opened; or, for a pipe, while it is within reach.
+    /// Retained until the block was decoded, or, for a pipe, while it is within reach.
     payload: Option<Arc<Vec<u8>>>,
 }
 
-/// The blocks that went by so far.
-pub(crate) struct SeenBlocks {
+/// The blocks whose frames have been read so far.
+pub(crate) struct StreamedBlocks {
     /// Reads a block again; `None` for a pipe.
     source: Option<Arc<dyn Source>>,
     limits: Limits,
-    seen: Lock<VecDeque<SeenBlock>>,
+    streamed: Lock<VecDeque<StreamedBlock>>,
 }
 
-impl SeenBlocks {
-    fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> SeenBlocks {
-        SeenBlocks {
+impl StreamedBlocks {
+    fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> StreamedBlocks {
+        StreamedBlocks {
             source,
             limits,
-            seen: Lock::default(),
+            streamed: Lock::default(),
         }
     }
 
-    fn add(&self, head: &BlockHeader, frame: &CheckedFrame) -> BlockPlace {
-        let place = BlockPlace {
+    fn add(&self, head: &BlockHeader, frame: &CheckedFrame) -> BlockLocation {
+        let location = BlockLocation {
             block: head.block_id,
             store_start: head.store_start,
             raw_bytes: head.raw_bytes,
             frame_offset: frame.offset,
         };
         let payload = Some(frame.payload.clone());
-        self.seen.lock().push_back(SeenBlock {
-            place,
+        self.streamed.lock().push_back(StreamedBlock {
+            location,
             frame_bytes: frame.header.frame_bytes(),
             payload,
         });
-        place
+        location
     }
 
-    /// The block was opened and need not be kept, if it can be read again.
-    fn opened(&self, block: u64) {
-        let mut seen = self.seen.lock();
-        let first = seen.front().map_or(0, |first| first.place.block);
+    /// Releases the payload of a decoded block if it can be read again.
+    fn release_payload(&self, block: u64) {
+        let mut streamed = self.streamed.lock();
+        let first = streamed.front().map_or(0, |first| first.location.block);
         if self.source.is_some()
-            && let Some(seen) = block
+            && let Some(streamed) = block
                 .checked_sub(first)
-                .and_then(|index| seen.get_mut(index as usize))
+                .and_then(|index| streamed.get_mut(index as usize))
         {
-            seen.payload = None;
+            streamed.payload = None;
         }
     }
 
-    /// Forgets blocks that begin before `archive_offset`, for a pipe.
-    fn forget_before(&self, archive_offset: u64) {
-        let mut seen = self.seen.lock();
+    /// Evicts the blocks that begin before `archive_offset`, for a pipe.
+    fn evict_before(&self, archive_offset: u64) {
+        let mut streamed = self.streamed.lock();
         while self.source.is_none()
-            && seen
+            && streamed
                 .front()
-                .is_some_and(|block| block.place.frame_offset < archive_offset)
+                .is_some_and(|block| block.location.frame_offset < archive_offset)
         {
-            seen.pop_front();
+            streamed.pop_front();
         }
     }
 
-    /// The archive's first byte that has to be kept, for a pipe.
-    fn first_kept(&self) -> Option<u64> {
-        let seen = self.seen.lock();
-        let first = seen.front().filter(|_| self.source.is_none());
-        first.map(|block| block.place.frame_offset)
+    /// The archive offset of the first retained block, for a pipe.
+    fn first_retained_offset(&self) -> Option<u64> {
+        let streamed = self.streamed.lock();
+        let first = streamed.front().filter(|_| self.source.is_none());
+        first.map(|block| block.location.frame_offset)
     }
 
-    /// The payload of a block's frame, its checksum checked.
-    fn payload(&self, place: &BlockPlace) -> Result<Arc<Vec<u8>>> {
-        let seen = self.seen.lock();
-        let first = seen.front().map_or(0, |first| first.place.block);
-        let block = place
+    /// The payload of a block's frame; its checksum is verified.
+    fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
+        let streamed = self.streamed.lock();
+        let first = streamed.front().map_or(0, |first| first.location.block);
+        let block = location
             .block
             .checked_sub(first)
-            .and_then(|index| seen.get(index as usize));
-        let block =
-            block.ok_or_else(|| Error::damaged("the block is out of the promised reach"))?;
+            .and_then(|index| streamed.get(index as usize));
+        let block = block.ok_or_else(|| {
+            Error::damaged("the block is outside the reach that the archive states")
+        })?;
         if let Some(payload) = &block.payload {
             return Ok(payload.clone());
         }
         let frame_bytes = block.frame_bytes;
-        drop(seen);
-        let source = self
-            .source
-            .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "a payload was not kept"))?;
+        drop(streamed);
+        let source = self.source.as_ref().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                "the payload of a block was not retained",
+            )
+        })?;
         let frame = read_frame_at(
             &**source,
-            place.frame_offset,
+            location.frame_offset,
             FrameKind::Block,
             Some(frame_bytes),
             &self.limits,
@@ -135,109 +141,111 @@ impl SeenBlocks {
     }
 }
 
-impl BlockDecoder for SeenBlocks {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockPlace> {
-        let seen = self.seen.lock();
-        let after = seen.partition_point(|block| block.place.store_start <= offset_in_store);
-        let place = seen.get(after.checked_sub(1)?)?.place;
-        (offset_in_store - place.store_start < place.raw_bytes).then_some(place)
+impl BlockDecoder for StreamedBlocks {
+    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
+        let streamed = self.streamed.lock();
+        let after = streamed.partition_point(|block| block.location.store_start <= offset_in_store);
+        let location = streamed.get(after.checked_sub(1)?)?.location;
+        (offset_in_store - location.store_start < location.raw_bytes).then_some(location)
     }
 
     fn decode(
         &self,
-        place: &BlockPlace,
+        location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        decode_block_frame(&self.payload(place)?, place, wanted, resources)
+        decode_block_frame(&self.payload(location)?, location, wanted, resources)
     }
 }
 
-/// What a job reports.
-enum Kind {
+/// The result of a job.
+enum JobResult {
     Frame {
         reader: Box<FrameReader>,
         frame: Result<Option<CheckedFrame>>,
     },
-    /// A block was opened: its number and its bytes.
+    /// A block was decoded ahead.
     Block {
-        opening: u64,
-        place: Result<BlockPlace>,
+        decoding: u64,
+        location: Result<BlockLocation>,
     },
-    Piece {
-        piece: u64,
-        made: Result<MadePiece>,
+    Part {
+        part: u64,
+        decoded: Result<SegmentPart>,
     },
 }
 
-/// A member whose content is given away, or will be.
-struct OpenMember {
+/// A member whose content is being delivered or is still to be delivered.
+struct PendingMember {
     start: MemberStart,
     hasher: ContentHasher,
     is_started: bool,
 }
 
-/// A piece of content that is to be made: part of one segment of one member.
-struct PiecePlan {
-    piece: u64,
+/// A content range to decode: one segment of a member, or a part of it.
+struct PartPlan {
+    part: u64,
     map: Arc<EpochMap>,
     content: Range<u64>,
-    /// Where it begins in its member, if it is a whole segment of it.
+    /// Its offset in its member if it is a whole segment.
     segment_at: Option<u64>,
-    /// Jobs below this number open the blocks that it needs.
-    after_opening: u64,
-    /// Bytes of all blocks that were read before its extents.
+    /// Jobs with lower numbers decode the blocks that it needs.
+    after_decoding: u64,
+    /// The decoded size of all blocks before its extents.
     blocks_bytes: u64,
 }
 
-/// Where an epoch ends.
+/// The end of an epoch.
 struct PlannedEpoch {
-    /// Its pieces have lower numbers.
-    pieces_end: u64,
-    /// Its frame ends here in the archive.
+    /// The parts of the epoch have lower numbers.
+    parts_end: u64,
+    /// The archive offset of the end of its frame.
     archive_offset: u64,
 }
 
-/// What workers share.
-struct Shared {
+/// The data that all workers share.
+struct WalkContext {
     store: StoreReader,
-    blocks: Arc<SeenBlocks>,
+    blocks: Arc<StreamedBlocks>,
     buffers: BufferPool,
 }
 
-/// Settings of a walk.
+/// Options of a pass over an archive.
 pub(crate) struct WalkOptions {
     pub threads: usize,
     pub memory_bytes: u64,
     pub limits: Limits,
 }
 
-/// How the memory of a walk is shared out.
-struct Share {
-    /// Pieces being made or waiting to be given away, each up to a segment.
-    pieces_max: u64,
-    /// Blocks being opened.
+/// The shares of the memory budget.
+struct MemoryShares {
+    /// The number of parts in flight, each up to a segment.
+    parts_max: u64,
+    /// The number of blocks being decoded ahead.
     blocks_max: u64,
-    /// Bytes of theirs from which on no further one is read.
+    /// The decoded size of these blocks beyond which no further frame is read.
     pending_bytes_max: u64,
-    /// Opened blocks.
+    /// The memory for decoded blocks.
     cache_bytes: u64,
 }
 
-impl Share {
-    fn new(options: &WalkOptions, reads_again: bool) -> Share {
+impl MemoryShares {
+    fn new(options: &WalkOptions, can_reread: bool) -> MemoryShares {
         let memory_bytes = options.memory_bytes;
         let threads = options.threads as u64;
-        let pieces_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
-        // Two of the largest blocks that a level makes, at the default budget: one after the other would leave cores idle.
+        let parts_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
+        // Two of the largest blocks of any level, at the default budget. Only one at a time would
+        // leave cores idle.
         let pending_bytes_max = memory_bytes / 8;
         let maps_bytes = memory_bytes / 16;
-        let past_bytes = if reads_again { 0 } else { memory_bytes / 2 };
-        let others = maps_bytes + codec_share_bytes(memory_bytes) + past_bytes;
-        // Of what a pipe's past does not take of its half, some goes to opened blocks as well; see `Walk::block`.
-        let used = pieces_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
-        Share {
-            pieces_max,
+        let history_bytes = if can_reread { 0 } else { memory_bytes / 2 };
+        let others = maps_bytes + codec_share_bytes(memory_bytes) + history_bytes;
+        // A pipe's history may need less than its half; `Walk::block` adds a part of the rest to
+        // the block cache.
+        let used = parts_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
+        MemoryShares {
+            parts_max,
             blocks_max: 2 * threads + 2,
             pending_bytes_max,
             cache_bytes: memory_bytes.saturating_sub(used),
@@ -245,7 +253,7 @@ impl Share {
     }
 }
 
-/// Walks over an archive with a crew of its own.
+/// Reads an archive sequentially with a crew of its own.
 pub(crate) fn walk_archive(
     feed: ArchiveFeed,
     options: &ReadOptions,
@@ -267,7 +275,7 @@ pub(crate) fn walk_archive(
     })
 }
 
-/// Walks over an archive. See the module's text.
+/// Reads an archive sequentially. See the module documentation.
 fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     reader: FrameReader,
@@ -276,22 +284,22 @@ fn walk<'env>(
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
-    let share = Share::new(options, source.is_some());
-    let blocks = Arc::new(SeenBlocks::new(source, options.limits));
-    let shared = Arc::new(Shared {
+    let shares = MemoryShares::new(options, source.is_some());
+    let blocks = Arc::new(StreamedBlocks::new(source, options.limits));
+    let context = Arc::new(WalkContext {
         store: StoreReader::new(
             blocks.clone(),
             options.limits,
             options.memory_bytes,
-            share.cache_bytes,
+            shares.cache_bytes,
             options.threads,
         ),
         blocks,
-        buffers: BufferPool::new(SEGMENT_BYTES, share.pieces_max as usize),
+        buffers: BufferPool::new(SEGMENT_BYTES, shares.parts_max as usize),
     });
     let mut walk = Walk {
         crew,
-        shared,
+        context,
         options,
         visitor,
         watch,
@@ -303,14 +311,14 @@ fn walk<'env>(
         epochs: VecDeque::new(),
         maps_bytes: 0,
         starts_bytes: 0,
-        made: BTreeMap::new(),
-        next_piece: 0,
-        next_given: 0,
-        share,
-        pieces_in_flight: 0,
-        opening: BTreeMap::new(),
-        opening_bytes: 0,
-        next_opening: 0,
+        decoded: BTreeMap::new(),
+        next_part: 0,
+        next_delivered: 0,
+        shares,
+        parts_in_flight: 0,
+        decoding: BTreeMap::new(),
+        decoding_bytes: 0,
+        next_decoding: 0,
         blocks_bytes: 0,
         begun: VecDeque::new(),
         open: VecDeque::new(),
@@ -322,12 +330,12 @@ fn walk<'env>(
     walk.run()
 }
 
-/// The event type of a walk's crew.
-pub(crate) struct Event(Kind);
+/// The completion type of the crew.
+pub(crate) struct Event(JobResult);
 
 struct Walk<'a, 'scope, 'env> {
     crew: &'a Crew<'scope, 'env, Event>,
-    shared: Arc<Shared>,
+    context: Arc<WalkContext>,
     options: &'a WalkOptions,
     visitor: &'a mut dyn ContentVisitor,
     watch: &'a dyn Watch,
@@ -335,31 +343,31 @@ struct Walk<'a, 'scope, 'env> {
     workspace: Workspace,
     reach_bytes: u64,
     content_bytes_total: Option<u64>,
-    /// Pieces whose making has not begun, in the order of content.
-    plans: VecDeque<PiecePlan>,
-    /// Epochs of which pieces may not be made yet; only kept if the reach is limited.
+    /// Parts whose decoding has not begun, in the order of content.
+    plans: VecDeque<PartPlan>,
+    /// Epochs with parts that are not decoded yet. Recorded only if the reach is limited.
     epochs: VecDeque<PlannedEpoch>,
-    /// Memory of the maps that `plans` hold, and of the names in `open`.
+    /// The memory of the maps in `plans`, and of the members in `open`.
     maps_bytes: u64,
     starts_bytes: u64,
-    /// Pieces that are made and wait for their turn.
-    made: BTreeMap<u64, MadePiece>,
-    next_piece: u64,
-    next_given: u64,
-    share: Share,
-    /// Pieces being made, or made and not given away.
-    pieces_in_flight: u64,
-    /// Blocks being opened ahead of the pieces that need them, by the numbers of these jobs; with the numbers of the blocks.
-    opening: BTreeMap<u64, u64>,
-    opening_bytes: u64,
-    next_opening: u64,
-    /// Bytes of all blocks that were read, when open.
+    /// Decoded parts that wait for their delivery in order.
+    decoded: BTreeMap<u64, SegmentPart>,
+    next_part: u64,
+    next_delivered: u64,
+    shares: MemoryShares,
+    /// The number of parts being decoded, or decoded and not delivered.
+    parts_in_flight: u64,
+    /// The numbers of the blocks being decoded ahead of the parts that need them, by job number.
+    decoding: BTreeMap<u64, u64>,
+    decoding_bytes: u64,
+    next_decoding: u64,
+    /// The decoded size of all blocks so far.
     blocks_bytes: u64,
-    /// Where members begin in the content space, from the one that is being cut into pieces on.
+    /// The content offsets at which members begin, from the one that is being planned.
     begun: VecDeque<u64>,
-    /// Members that have begun and were not given away whole, in order.
-    open: VecDeque<OpenMember>,
-    /// Ends that are known, of the first of the open members.
+    /// Members that have begun and are not delivered completely, in order.
+    open: VecDeque<PendingMember>,
+    /// The known ends of the first members in `open`.
     ends: VecDeque<MemberEnd>,
     reader: Option<Box<FrameReader>>,
     at_end: bool,
@@ -371,37 +379,39 @@ impl Walk<'_, '_, '_> {
         loop {
             self.read_next();
             match self.crew.next() {
-                Some(event) => self.take(event?.0)?,
+                Some(event) => self.handle(event?.0)?,
                 None if self.at_end => break,
-                None => return Err(Error::new(ErrorKind::Internal, "the walk stands still")),
+                None => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "the reader makes no progress",
+                    ));
+                }
             }
-            self.give()?;
-            self.start_pieces();
+            self.deliver()?;
+            self.start_parts();
             if is_cancelled(self.watch) {
                 return Err(Error::cancelled());
             }
         }
         if !self.checker.is_complete() {
-            let message = "the archive ends without its End frame: it was cut off";
+            let message = "the archive is truncated: its End frame is missing";
             return Err(Error::damaged(message).at_offset(self.checker.offset()));
         }
-        if self.next_given != self.next_piece || !self.open.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                "content was not given away",
-            ));
+        if self.next_delivered != self.next_part || !self.open.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, "content was not delivered"));
         }
         self.totals.archive_bytes = self.checker.offset();
         Ok(self.totals)
     }
 
-    /// Lets the next frame be read, if there is room for what may come of it, or if nothing can be given away before it comes.
+    /// Submits the reading of the next frame, if the limits permit or if the delivery needs it.
     fn read_next(&mut self) {
-        let opening = self.opening.len() as u64;
+        let decoding = self.decoding.len() as u64;
         let has_room = self.may_plan_more()
-            && opening < self.share.blocks_max
-            && (opening == 0 || self.opening_bytes < self.share.pending_bytes_max);
-        if self.at_end || !(has_room || self.waits_for_end()) {
+            && decoding < self.shares.blocks_max
+            && (decoding == 0 || self.decoding_bytes < self.shares.pending_bytes_max);
+        if self.at_end || !(has_room || self.needs_member_end()) {
             return;
         }
         let Some(mut reader) = self.reader.take() else {
@@ -409,36 +419,38 @@ impl Walk<'_, '_, '_> {
         };
         self.crew.submit(Lane::Input, move || {
             let frame = reader.next();
-            Event(Kind::Frame { reader, frame })
+            Event(JobResult::Frame { reader, frame })
         });
     }
 
-    /// Pieces of more than a few segments are planned only if that lets further blocks be opened meanwhile: those of slow
-    /// codecs take a second each, and the extents between two of them may make hundreds of megabytes of content.
+    /// Whether further extents may be planned. More than a few segments are planned only if further
+    /// blocks can be decoded meanwhile: those of slow codecs take a second each, and the extents
+    /// between two of them may produce hundreds of megabytes of content.
     fn may_plan_more(&self) -> bool {
         let Some(first) = self.plans.front() else {
             return true;
         };
-        if (self.plans.len() as u64) < self.share.pieces_max {
+        if (self.plans.len() as u64) < self.shares.parts_max {
             return true;
         }
-        // A pipe's past, and blocks within a promised reach, are kept until the pieces that need them are made.
-        let costs_only_maps = self.reads_again() && self.reach_bytes == REACH_UNLIMITED;
+        // A pipe's history, and blocks within a limited reach, are retained until the parts that
+        // need them are decoded.
+        let needs_only_maps = self.can_reread() && self.reach_bytes == REACH_UNLIMITED;
         let ahead_bytes = self.blocks_bytes - first.blocks_bytes;
-        self.shared.store.is_packing()
-            && costs_only_maps
-            && ahead_bytes < self.shared.store.open_bytes_max() / 4
+        self.context.store.has_slow_blocks()
+            && needs_only_maps
+            && ahead_bytes < self.context.store.decoded_bytes_max() / 4
             && self.maps_bytes < self.options.memory_bytes / 16
     }
 
-    /// Whether frames can be read once more.
-    fn reads_again(&self) -> bool {
-        self.shared.blocks.source.is_some()
+    /// Whether frames can be read again.
+    fn can_reread(&self) -> bool {
+        self.context.blocks.source.is_some()
     }
 
-    fn take(&mut self, event: Kind) -> Result<()> {
+    fn handle(&mut self, event: JobResult) -> Result<()> {
         match event {
-            Kind::Frame { reader, frame } => {
+            JobResult::Frame { reader, frame } => {
                 self.reader = Some(reader);
                 match frame? {
                     Some(frame) => {
@@ -448,21 +460,21 @@ impl Walk<'_, '_, '_> {
                     None => self.at_end = true,
                 }
             }
-            Kind::Block { opening, place } => {
-                let place = place?;
-                self.opening.remove(&opening);
-                self.opening_bytes -= place.raw_bytes;
-                self.shared.blocks.opened(place.block);
+            JobResult::Block { decoding, location } => {
+                let location = location?;
+                self.decoding.remove(&decoding);
+                self.decoding_bytes -= location.raw_bytes;
+                self.context.blocks.release_payload(location.block);
             }
-            Kind::Piece { piece, made } => {
-                self.made.insert(piece, made?);
+            JobResult::Part { part, decoded } => {
+                self.decoded.insert(part, decoded?);
             }
         }
         Ok(())
     }
 
     fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
-        // Whatever follows the End frame is refused by its own name.
+        // A frame after the End frame is an error of its own.
         self.checker.check_nothing_follows(&frame_bytes(&frame))?;
         let payload_bytes = frame.payload.clone();
         let payload = Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)?;
@@ -472,7 +484,7 @@ impl Walk<'_, '_, '_> {
             Payload::MemberStart(start) => self.member_start(start)?,
             Payload::Block { header: head, .. } => self.block(&frame, &head)?,
             Payload::Extents { header: head, data } => {
-                let (map, sums) = EpochMap::open(&mut self.workspace, &head, data)?;
+                let (map, sums) = EpochMap::parse(&mut self.workspace, &head, data)?;
                 self.checker.observe_epoch(&sums)?;
                 let frame_end = frame.offset + frame.header.frame_bytes();
                 self.epoch(Arc::new(map), frame_end)?;
@@ -500,10 +512,10 @@ impl Walk<'_, '_, '_> {
             (Some(total), Some(hint)) => total.checked_add(hint),
             _ => None,
         };
-        self.starts_bytes += (start.name.len() + size_of::<OpenMember>()) as u64;
-        self.check_waiting("members", self.starts_bytes)?;
+        self.starts_bytes += (start.name.len() + size_of::<PendingMember>()) as u64;
+        self.check_pending("members", self.starts_bytes)?;
         self.begun.push_back(start.content_start);
-        self.open.push_back(OpenMember {
+        self.open.push_back(PendingMember {
             start,
             hasher: ContentHasher::new(),
             is_started: false,
@@ -511,8 +523,8 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Refuses an archive that wants too much to be kept before it can be given away.
-    fn check_waiting(&self, what: &str, bytes: u64) -> Result<()> {
+    /// Refuses an archive that needs too much memory before its content can be delivered.
+    fn check_pending(&self, what: &str, bytes: u64) -> Result<()> {
         let allowed = self.options.memory_bytes / 8;
         if bytes <= allowed {
             return Ok(());
@@ -524,73 +536,77 @@ impl Walk<'_, '_, '_> {
         )))
     }
 
-    /// Keeps a block, and opens it ahead of the extents that will need it.
+    /// Records a block, and decodes it ahead of the extents that need it.
     fn block(&mut self, frame: &CheckedFrame, head: &BlockHeader) -> Result<()> {
-        let place = self.shared.blocks.add(head, frame);
-        self.blocks_bytes += place.raw_bytes;
+        let location = self.context.blocks.add(head, frame);
+        self.blocks_bytes += location.raw_bytes;
         self.watch.block(&BlockInfo::new(
             head,
             (frame.offset, frame.header.frame_bytes()),
         ));
-        let kept = self.forget(frame.offset + frame.header.frame_bytes());
-        if kept > self.options.memory_bytes / 2 {
+        let retained = self.evict_unreachable(frame.offset + frame.header.frame_bytes());
+        if retained > self.options.memory_bytes / 2 {
             return Err(Error::limit(format!(
                 "from a pipe, {} of this archive must remain in memory, the limit is {}: raise the memory limit, or \
                  read it from a file",
-                mebibytes(kept),
+                mebibytes(retained),
                 mebibytes(self.options.memory_bytes / 2)
             )));
         }
-        if !self.reads_again() {
-            let left = (self.options.memory_bytes / 8 * 3).saturating_sub(kept);
-            self.shared
+        if !self.can_reread() {
+            let left = (self.options.memory_bytes / 8 * 3).saturating_sub(retained);
+            self.context
                 .store
-                .set_cache_bytes(self.share.cache_bytes + left);
+                .set_cache_bytes(self.shares.cache_bytes + left);
         }
-        self.open_ahead(place);
+        self.decode_ahead(location);
         Ok(())
     }
 
-    /// Lets a block be opened that will be needed: a piece that came first would open it too, and others would wait for it.
-    fn open_ahead(&mut self, place: BlockPlace) {
-        // A second job for the same block would only wait for the first one, and keep a worker from others.
-        if self.opening.values().any(|&block| block == place.block) {
+    /// Submits the decoding of a block that will be needed. Otherwise the first part that needs it
+    /// decodes it while other parts wait.
+    fn decode_ahead(&mut self, location: BlockLocation) {
+        // A second job for the same block would occupy a worker while it waits for the first one.
+        if self.decoding.values().any(|&block| block == location.block) {
             return;
         }
-        let (shared, opening) = (self.shared.clone(), self.next_opening);
-        self.next_opening += 1;
-        self.opening.insert(opening, place.block);
-        self.opening_bytes += place.raw_bytes;
+        let (context, decoding) = (self.context.clone(), self.next_decoding);
+        self.next_decoding += 1;
+        self.decoding.insert(decoding, location.block);
+        self.decoding_bytes += location.raw_bytes;
         self.crew.submit(Lane::Normal, move || {
-            let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
-            let place = opened.map(|_| place);
-            Event(Kind::Block { opening, place })
+            let opened = context
+                .store
+                .open(&location, location.raw_bytes, Depth::Whole);
+            let location = opened.map(|_| location);
+            Event(JobResult::Block { decoding, location })
         });
     }
 
-    /// Forgets blocks that are out of reach at `archive_offset`, for a pipe. Returns how many of the archive's latest bytes
-    /// have to be kept.
-    fn forget(&mut self, archive_offset: u64) -> u64 {
-        let blocks = &self.shared.blocks;
+    /// Evicts the blocks that are out of reach at `archive_offset`, for a pipe. Returns the number
+    /// of latest archive bytes that must be retained.
+    fn evict_unreachable(&mut self, archive_offset: u64) -> u64 {
+        let blocks = &self.context.blocks;
         if self.reach_bytes != REACH_UNLIMITED {
-            let is_given = |epoch: &mut PlannedEpoch| epoch.pieces_end <= self.next_given;
-            while self.epochs.pop_front_if(is_given).is_some() {}
-            // Pieces that are not made yet need what was in reach at their own extents.
+            let is_delivered = |epoch: &mut PlannedEpoch| epoch.parts_end <= self.next_delivered;
+            while self.epochs.pop_front_if(is_delivered).is_some() {}
+            // Parts that are not decoded yet need the blocks within reach of their own extents.
             let oldest = self.epochs.front().map(|epoch| epoch.archive_offset);
             let from = oldest.unwrap_or(archive_offset);
-            blocks.forget_before(from.saturating_sub(self.reach_bytes));
+            blocks.evict_before(from.saturating_sub(self.reach_bytes));
         }
-        // What pieces still under way hold is not counted: whether an archive is refused must not depend on timing.
-        let first = blocks.first_kept().unwrap_or(archive_offset);
+        // Blocks retained for parts in flight do not count: whether an archive is refused must not
+        // depend on timing.
+        let first = blocks.first_retained_offset().unwrap_or(archive_offset);
         (archive_offset - first).min(self.reach_bytes)
     }
 
-    /// Cuts an epoch into pieces that lie inside segments of their members.
+    /// Plans the parts of an epoch, each inside one segment of its member.
     fn epoch(&mut self, map: Arc<EpochMap>, frame_end: u64) -> Result<()> {
         self.maps_bytes += map.memory_bytes() as u64;
-        self.check_waiting("extents", self.maps_bytes)?;
-        for place in self.shared.store.missing(&map) {
-            self.open_ahead(place);
+        self.check_pending("extents", self.maps_bytes)?;
+        for location in self.context.store.blocks_to_prefetch(&map) {
+            self.decode_ahead(location);
         }
         let content = map.content();
         let mut at = content.start;
@@ -606,40 +622,40 @@ impl Walk<'_, '_, '_> {
             let segment_left = SEGMENT_BYTES as u64 - inside_segment;
             let end = (at + segment_left).min(member_end).min(content.end);
             let is_whole = inside_segment == 0 && (end - at == segment_left || end == member_end);
-            let plan = PiecePlan {
-                piece: self.next_piece,
+            let plan = PartPlan {
+                part: self.next_part,
                 map: map.clone(),
                 content: at..end,
                 segment_at: is_whole.then_some(offset_in_member),
-                after_opening: self.next_opening,
+                after_decoding: self.next_decoding,
                 blocks_bytes: self.blocks_bytes,
             };
-            self.next_piece += 1;
+            self.next_part += 1;
             self.plans.push_back(plan);
             at = end;
         }
         if self.reach_bytes != REACH_UNLIMITED {
             self.epochs.push_back(PlannedEpoch {
-                pieces_end: self.next_piece,
+                parts_end: self.next_part,
                 archive_offset: frame_end,
             });
         }
         Ok(())
     }
 
-    /// Lets pieces be made, as many as there is room for.
-    fn start_pieces(&mut self) {
-        while self.pieces_in_flight < self.share.pieces_max {
-            let first_opening = self
-                .opening
+    /// Submits the decoding of parts up to the limit.
+    fn start_parts(&mut self) {
+        while self.parts_in_flight < self.shares.parts_max {
+            let first_decoding = self
+                .decoding
                 .first_key_value()
                 .map_or(u64::MAX, |(&first, _)| first);
-            let is_ready = |plan: &mut PiecePlan| plan.after_opening <= first_opening;
+            let is_ready = |plan: &mut PartPlan| plan.after_decoding <= first_decoding;
             let Some(plan) = self.plans.pop_front_if(is_ready) else {
                 return;
             };
-            let PiecePlan {
-                piece,
+            let PartPlan {
+                part,
                 map,
                 content,
                 segment_at,
@@ -652,18 +668,18 @@ impl Walk<'_, '_, '_> {
             {
                 self.maps_bytes -= map.memory_bytes() as u64;
             }
-            let shared = self.shared.clone();
-            self.pieces_in_flight += 1;
+            let context = self.context.clone();
+            self.parts_in_flight += 1;
             self.crew.submit(Lane::Normal, move || {
-                let Shared { store, buffers, .. } = &*shared;
+                let WalkContext { store, buffers, .. } = &*context;
                 let _stage = stage("put together", content.end - content.start);
-                let made = MadePiece::make(store, buffers, &map, content, segment_at);
-                Event(Kind::Piece { piece, made })
+                let decoded = SegmentPart::decode(store, buffers, &map, content, segment_at);
+                Event(JobResult::Part { part, decoded })
             });
         }
     }
 
-    /// Where the content of the first open member ends, as far as is known.
+    /// The content offset of the end of the first pending member, if it is known.
     fn front_end(&self) -> Option<u64> {
         let next = self.open.get(1).map(|next| next.start.content_start);
         let stated = self.ends.front().zip(self.open.front());
@@ -671,16 +687,17 @@ impl Walk<'_, '_, '_> {
             .map(|(end, member)| member.start.content_start.saturating_add(end.content_bytes)))
     }
 
-    /// All content of the first open member was given away, and only its MemberEnd frame is missing.
-    fn waits_for_end(&self) -> bool {
+    /// Whether all content of the first pending member is delivered and only its MemberEnd frame is
+    /// missing.
+    fn needs_member_end(&self) -> bool {
         self.ends.is_empty()
             && self
                 .front_end()
                 .is_some_and(|end| end <= self.totals.content_bytes)
     }
 
-    /// Gives away what is ready, in order.
-    fn give(&mut self) -> Result<()> {
+    /// Delivers the content that is ready, in order.
+    fn deliver(&mut self) -> Result<()> {
         while let Some(front) = self.open.front_mut() {
             if !front.is_started {
                 front.is_started = true;
@@ -694,59 +711,57 @@ impl Walk<'_, '_, '_> {
                 let Some(end) = self.ends.pop_front() else {
                     return Ok(());
                 };
-                self.give_end(&end)?;
+                self.deliver_end(&end)?;
             } else {
-                let Some(made) = self.made.remove(&self.next_given) else {
+                let Some(decoded) = self.decoded.remove(&self.next_delivered) else {
                     return Ok(());
                 };
-                self.next_given += 1;
-                self.pieces_in_flight -= 1;
-                self.give_piece(made)?;
+                self.next_delivered += 1;
+                self.parts_in_flight -= 1;
+                self.deliver_part(decoded)?;
             }
         }
         Ok(())
     }
 
-    fn give_piece(&mut self, made: MadePiece) -> Result<()> {
+    fn deliver_part(&mut self, decoded: SegmentPart) -> Result<()> {
         let content_at = self.totals.content_bytes;
         let damaged = |message: String| Error::damaged(message).at_content(content_at);
         let member = self
             .open
             .front_mut()
             .ok_or_else(|| damaged("content belongs to no member".into()))?;
-        made.hash_into(&mut member.hasher)
+        decoded
+            .hash_into(&mut member.hasher)
             .map_err(|error| damaged(error.to_string()))?;
-        self.totals.content_bytes += made.length_bytes;
-        let _stage = stage("give", made.length_bytes);
-        match made.bytes {
-            Made::Zeros => self.visitor.zeros(made.length_bytes),
-            Made::Bytes(bytes) => {
-                let given = self.visitor.content(&bytes);
-                self.shared.buffers.put(bytes);
-                given
+        self.totals.content_bytes += decoded.length_bytes;
+        let _stage = stage("give", decoded.length_bytes);
+        match decoded.bytes {
+            PartContent::Zeros => self.visitor.zeros(decoded.length_bytes),
+            PartContent::Bytes(bytes) => {
+                let delivered = self.visitor.content(&bytes);
+                self.context.buffers.put(bytes);
+                delivered
             }
         }
     }
 
-    fn give_end(&mut self, end: &MemberEnd) -> Result<()> {
-        let Some(OpenMember { start, hasher, .. }) = self.open.pop_front() else {
+    fn deliver_end(&mut self, end: &MemberEnd) -> Result<()> {
+        let Some(PendingMember { start, hasher, .. }) = self.open.pop_front() else {
             return Err(Error::damaged("a member ends that has not begun"));
         };
-        self.starts_bytes -= (start.name.len() + size_of::<OpenMember>()) as u64;
+        self.starts_bytes -= (start.name.len() + size_of::<PendingMember>()) as u64;
         let name = String::from_utf8_lossy(&start.name).into_owned();
         if hasher.content_bytes() != end.content_bytes {
             let message = format!(
-                "{} bytes came, {} are stated",
+                "the content has {} bytes, the archive states {}",
                 hasher.content_bytes(),
                 end.content_bytes
             );
             return Err(Error::damaged(message).in_file(name));
         }
         if hasher.value() != end.blake3 {
-            return Err(Error::damaged(
-                "the content has not the BLAKE3 hash that the archive states",
-            )
-            .in_file(name));
+            return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(name));
         }
         self.totals.members += 1;
         self.visitor.end(&start, end)
@@ -762,7 +777,7 @@ impl Walk<'_, '_, '_> {
 }
 
 fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
-    // Only whether anything follows matters; an intact header was read, so its kind is what is told.
+    // The checker needs only the header, which is intact.
     refrain_format::complete_frame(
         frame.header.kind,
         frame.header.skippable,

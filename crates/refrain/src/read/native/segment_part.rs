@@ -1,4 +1,4 @@
-//! A piece of content: made by a worker, given away in order.
+//! Decoded content of one segment, or of a part of it.
 
 use std::ops::Range;
 
@@ -10,31 +10,33 @@ use crate::error::{Error, Result};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 
-/// Content of a segment, or of a part of one.
-pub(crate) struct MadePiece {
-    pub bytes: Made,
+/// The decoded content of one segment of a member, or of a part of it.
+pub(crate) struct SegmentPart {
+    pub bytes: PartContent,
     pub length_bytes: u64,
-    /// `None` for a part of a segment: it is hashed with the others when it is given away.
+    /// The hash of a whole segment. A part of a segment is hashed at its delivery.
     hash: Option<SegmentHash>,
 }
 
-/// What a piece holds.
-pub(crate) enum Made {
+/// The bytes of a segment part.
+pub(crate) enum PartContent {
     Bytes(Vec<u8>),
     Zeros,
 }
 
-impl MadePiece {
-    /// The content `content`, which `map` describes. `segment_at` is where it begins in its member, if it is a whole segment of it.
-    pub(crate) fn make(
+impl SegmentPart {
+    /// Decodes the content range `content`, which `map` covers. `segment_at` is its offset in its
+    /// member if it is a whole segment.
+    pub(crate) fn decode(
         store: &StoreReader,
         buffers: &BufferPool,
         map: &EpochMap,
         content: Range<u64>,
         segment_at: Option<u64>,
-    ) -> Result<MadePiece> {
+    ) -> Result<SegmentPart> {
         let length_bytes = content.end - content.start;
-        // Only whole segments come out of the pool as they went in: filling up what a short piece left costs more than the piece.
+        // Only buffers of whole segments retain their length in the pool: extending the buffer of a
+        // short part to a segment costs more than decoding the part.
         let bytes = if length_bytes == SEGMENT_BYTES as u64 {
             buffers.get_full()
         } else {
@@ -54,28 +56,28 @@ impl MadePiece {
             (Some((Origin::Fill { pattern, .. }, _)), None) => map.pattern(pattern).is_zero(),
             _ => false,
         };
-        let made = if is_zeros {
+        let decoded = if is_zeros {
             buffers.put(bytes);
-            Made::Zeros
+            PartContent::Zeros
         } else {
-            Made::Bytes(bytes)
+            PartContent::Bytes(bytes)
         };
-        Ok(MadePiece {
-            bytes: made,
+        Ok(SegmentPart {
+            bytes: decoded,
             length_bytes,
             hash,
         })
     }
 
-    /// Appends the piece to what was hashed of its member.
+    /// Appends the content to the hash of its member.
     pub(crate) fn hash_into(
         &self,
         hasher: &mut ContentHasher,
     ) -> std::result::Result<(), SegmentError> {
         match (&self.hash, &self.bytes) {
             (Some(hash), _) => hasher.push(hash),
-            (None, Made::Bytes(bytes)) => hasher.push_bytes(bytes),
-            (None, Made::Zeros) => {
+            (None, PartContent::Bytes(bytes)) => hasher.push_bytes(bytes),
+            (None, PartContent::Zeros) => {
                 in_zero_pieces(self.length_bytes, |zeros| hasher.push_bytes(zeros))
             }
         }
