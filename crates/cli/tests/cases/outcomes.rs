@@ -285,7 +285,7 @@ fn joined_and_truncated_archives_are_named_as_such() {
     );
     assert!(
         case.fails("list cut", 2)
-            .contains("does not end here: cut off")
+            .contains("the archive is truncated")
     );
 }
 
