@@ -1,12 +1,13 @@
-//! Links the unwinder into the program, so that it starts faster.
+//! Links the unwinder into the program statically, so that it starts faster.
 //!
-//! Rust's standard library asks for `libgcc_s`, which the system's loader has to find, map and relocate whenever the program starts; of a
-//! short `refrain hash` that was a quarter of the time. GCC brings the same code as an archive, `libgcc_eh`, under the same
-//! exception from its licence (the GCC Runtime Library Exception). So that the linker takes it, a file of the name it looks for lies
-//! in a directory that is searched first, and names the archives: a linker script, as the C library's own `libc.so` is.
+//! Rust's standard library links to the shared library `libgcc_s`, which the dynamic loader must find, map and relocate at every start;
+//! that was a quarter of the time of a short `refrain hash`. GCC provides the same code as a static library, `libgcc_eh`, under
+//! the same exception from its licence (the GCC Runtime Library Exception). This script puts a file named `libgcc_s.so`
+//! into a directory that the linker searches first. The file is a linker script that names the static libraries, as the
+//! C library's own `libc.so` is.
 //!
-//! Where anything about this is different (another system, another C library, cross-compiling, no GCC), nothing is done, and the
-//! program is linked as usual.
+//! In any other environment (another system or C library, cross-compiling, no GCC) it does nothing, and the program is
+//! linked as usual.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,8 @@ fn is_plain_linux() -> bool {
         && has_shared_c_library
 }
 
-/// Whether the C compiler, which is what links, knows the archive: it gives the path of a file that it has, and the bare name of another.
+/// Whether the C compiler, which is also the linker, has the static library: it prints the path of a file that it has, and the bare name
+/// of any other.
 fn has_unwinder_archive() -> bool {
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let asked = Command::new(compiler)

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 /// The path by which a standard input that is a file can be opened again, with an offset of its own.
 pub const STDIN_PATH: &str = "/dev/stdin";
 
-/// Whether a path stands for standard input or output.
+/// Whether a path means standard input or output.
 pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
 //! | `progress` | the progress line on a terminal |
+//! | `size_estimate` | the expected size of directories |
 //! | `summary` | the line about a finished item |
 //! | `archive` | `info`: what an archive consists of |
 //! | `member`, `block` | one member, one block |
@@ -15,12 +16,14 @@ mod listing;
 mod member;
 mod progress;
 mod run;
+mod size_estimate;
 mod summary;
 
 pub use archive::{archive_json, archive_text, table_head, table_line};
 pub use block::block_json;
 pub use listing::{Listing, entry_json};
 pub use member::member_json;
-pub use progress::{Meter, ProgressLine};
+pub use progress::{Meter, ProgressLine, Total};
 pub use run::{DataTo, Outcome, Report, print};
+pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, tested_line};

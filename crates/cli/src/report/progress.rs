@@ -10,6 +10,7 @@ use refrain::{BlockInfo, Progress, Watch};
 use serde_json::Value;
 
 use super::block::{block_json, block_line};
+use super::size_estimate::SizeEstimate;
 use crate::args::ReportArgs;
 use crate::messages;
 use crate::session::Session;
@@ -18,7 +19,7 @@ use crate::units::{bytes_text, clock_text, rate_text};
 
 /// Time between two updates of the line: ten per second look continuous and cost little.
 const REDRAW_MILLISECONDS: u64 = 100;
-/// The width of a terminal that does not tell its own.
+/// The width assumed for a terminal that does not report one.
 const COLUMNS_DEFAULT: usize = 80;
 /// A label shorter than this is left out rather than cut.
 const LABEL_COLUMNS_MIN: usize = 6;
@@ -48,6 +49,10 @@ impl ProgressLine {
 
     /// Draws the line unless it was drawn a moment ago. May be called from any thread.
     pub fn update(&self, progress: &Progress) {
+        self.draw(&Position::of(progress, &Total::Reported));
+    }
+
+    fn draw(&self, position: &Position) {
         if !self.is_enabled {
             return;
         }
@@ -65,7 +70,7 @@ impl ProgressLine {
         self.is_drawn.store(true, Ordering::Relaxed);
         // The last column stays empty: some terminals wrap when it is written.
         let columns = terminal_columns().saturating_sub(1);
-        let line = line_text(&self.label, progress, elapsed, columns);
+        let line = line_text(&self.label, position, elapsed, columns);
         let _ = io::stderr()
             .lock()
             .write_all(format!("\r{line}\x1b[K").as_bytes());
@@ -79,11 +84,50 @@ impl ProgressLine {
     }
 }
 
+/// What the percentage refers to.
+#[derive(Debug, Clone)]
+pub enum Total {
+    /// The size of the content, if the engine reports it.
+    Reported,
+    /// The size of the archive that is read.
+    ArchiveBytes(u64),
+    /// An estimate of the size of the content.
+    Estimate(SizeEstimate),
+}
+
+/// How far an item of work is.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    content_bytes: u64,
+    archive_bytes: u64,
+    /// The bytes done and the bytes in total that the percentage refers to.
+    part: Option<(u64, u64)>,
+}
+
+impl Position {
+    fn of(progress: &Progress, total: &Total) -> Position {
+        let content_bytes = progress.content_bytes_done;
+        let archive_bytes = progress.archive_bytes;
+        let part = match total {
+            Total::Reported => (content_bytes, progress.content_bytes_total),
+            Total::ArchiveBytes(bytes) => (archive_bytes, Some(*bytes)),
+            Total::Estimate(estimate) => (content_bytes, estimate.bytes()),
+        };
+        let (done, total) = (part.0, part.1.filter(|bytes| *bytes > 0));
+        Position {
+            content_bytes,
+            archive_bytes,
+            part: total.map(|total| (done.min(total), total)),
+        }
+    }
+}
+
 /// Watches one item of work for the engine.
 #[derive(Debug)]
 pub struct Meter<'a> {
     session: &'a Session,
     line: Arc<ProgressLine>,
+    total: Total,
     prints_notices: bool,
     prints_blocks: bool,
     /// The blocks for the JSON document, if it lists them.
@@ -97,10 +141,21 @@ impl<'a> Meter<'a> {
         Meter {
             session,
             line: Arc::new(ProgressLine::new(label, prints)),
+            total: Total::Reported,
             prints_notices: !args.quiet,
             prints_blocks: prints && args.verbose >= 2,
             blocks: (args.json && args.verbose >= 2).then(RefCell::default),
         }
+    }
+
+    /// Sets what the percentage refers to.
+    pub fn set_total(&mut self, total: Total) {
+        self.total = total;
+    }
+
+    /// Whether the progress line is drawn.
+    pub fn is_drawn(&self) -> bool {
+        self.line.is_enabled
     }
 
     /// Adds the blocks to a result, if it lists them.
@@ -132,6 +187,9 @@ impl<'a> Meter<'a> {
 
 impl Drop for Meter<'_> {
     fn drop(&mut self) {
+        if let Total::Estimate(estimate) = &self.total {
+            estimate.cancel();
+        }
         self.erase();
     }
 }
@@ -140,7 +198,7 @@ impl Watch for Meter<'_> {
     fn progress(&self, progress: &Progress) {
         if self.line.is_enabled {
             self.session.require_orderly_end();
-            self.line.update(progress);
+            self.line.draw(&Position::of(progress, &self.total));
         }
     }
 
@@ -177,12 +235,11 @@ fn terminal_columns() -> usize {
 
 /// `kern2.tar  1.22 GB of 2.72 GB  45 %  698 MB/s  0:02 left` in at most `columns` columns. On a narrow terminal the
 /// amounts are left out first, then the label.
-fn line_text(label: &str, progress: &Progress, elapsed: Duration, columns: usize) -> String {
-    let done = progress.content_bytes_done;
-    let rate = rate_text(done, elapsed);
-    let (amounts, essential) = match progress.content_bytes_total {
-        Some(total) if total > 0 => {
-            let fraction = (done as f64 / total as f64).min(1.0);
+fn line_text(label: &str, position: &Position, elapsed: Duration, columns: usize) -> String {
+    let rate = rate_text(position.content_bytes, elapsed);
+    let (amounts, essential) = match position.part {
+        Some((done, total)) => {
+            let fraction = done as f64 / total as f64;
             let left = time_left(fraction, elapsed);
             let percent = (fraction * 100.0) as u32;
             (
@@ -190,12 +247,13 @@ fn line_text(label: &str, progress: &Progress, elapsed: Duration, columns: usize
                 format!("{percent} %{GAP}{rate}{GAP}{left} left"),
             )
         }
-        _ => {
-            let amounts = match progress.archive_bytes {
+        None => {
+            let amounts = match position.archive_bytes {
                 0 => String::new(),
                 bytes => format!("archive {}", bytes_text(bytes)),
             };
-            (amounts, format!("{}{GAP}{rate}", bytes_text(done)))
+            let done = bytes_text(position.content_bytes);
+            (amounts, format!("{done}{GAP}{rate}"))
         }
     };
     let has_room =
@@ -252,7 +310,8 @@ mod tests {
             content_bytes_total: total,
             ..Progress::default()
         };
-        line_text("x.tar", &progress, Duration::from_secs(seconds), columns)
+        let position = Position::of(&progress, &Total::Reported);
+        line_text("x.tar", &position, Duration::from_secs(seconds), columns)
     }
 
     #[test]
@@ -261,6 +320,18 @@ mod tests {
         assert_eq!(text, "x.tar  1.00 GB of 4.00 GB  25 %  100 MB/s  0:30 left");
         let text = line(1_000_000_000, None, 10, 79);
         assert_eq!(text, "x.tar  1.00 GB  100 MB/s");
+    }
+
+    #[test]
+    fn the_percentage_may_refer_to_the_archive() {
+        let progress = Progress {
+            content_bytes_done: 1_000_000_000,
+            content_bytes_total: Some(1_000_000_000),
+            archive_bytes: 10_000_000,
+        };
+        let position = Position::of(&progress, &Total::ArchiveBytes(40_000_000));
+        let text = line_text("x", &position, Duration::from_secs(10), 79);
+        assert_eq!(text, "x  10.0 MB of 40.0 MB  25 %  100 MB/s  0:30 left");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn into_error(failure: Failure) -> Error {
             action,
             error,
         } => {
-            // The kind must survive: it tells a broken pipe.
+            // The kind is kept, because a broken pipe is recognised by it.
             let text = format!("cannot {action}: {error}");
             (Some(file), std::io::Error::new(error.kind(), text).into())
         }

@@ -1,5 +1,6 @@
 //! `refrain compress`: files, directories and pipes into archives.
 
+use std::fs::Metadata;
 use std::path::Path;
 
 use refrain::storage::Sink;
@@ -14,7 +15,7 @@ use crate::paths;
 use crate::plan::{
     ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, writes_stdout,
 };
-use crate::report::{DataTo, Meter, Outcome, Report, Sizes, compressed_line};
+use crate::report::{DataTo, Meter, Outcome, Report, SizeEstimate, Sizes, Total, compressed_line};
 use crate::session::Session;
 use crate::text::printable;
 
@@ -45,7 +46,10 @@ fn compress(archive: ArchivePlan, plan: &CompressPlan, report: &Report) -> Resul
         .iter()
         .map(|input| open_member(input, report.session()))
         .collect::<Result<Vec<_>>>()?;
-    let meter = report.meter(&archive.label);
+    let mut meter = report.meter(&archive.label);
+    if meter.is_drawn() {
+        meter.set_total(total(&archive.inputs));
+    }
     let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
     drop(sink);
     meter.erase();
@@ -64,6 +68,22 @@ fn compress(archive: ArchivePlan, plan: &CompressPlan, report: &Report) -> Resul
         }
     }
     Ok(Outcome { summary, json })
+}
+
+/// What the percentage refers to. The engine does not know the size of a directory beforehand.
+fn total(inputs: &[CompressInput]) -> Total {
+    let is_of_kind = |kind: fn(&Metadata) -> bool| {
+        move |input: &CompressInput| input.metadata.as_ref().is_some_and(kind)
+    };
+    let has_directory = inputs.iter().any(is_of_kind(Metadata::is_dir));
+    let is_sized = |metadata: &Metadata| metadata.is_dir() || metadata.is_file();
+    match has_directory && inputs.iter().all(is_of_kind(is_sized)) {
+        true => {
+            let paths = inputs.iter().map(|input| input.path.clone());
+            Total::Estimate(SizeEstimate::start(paths.collect()))
+        }
+        false => Total::Reported,
+    }
 }
 
 fn open_sink(output: &ArchiveOutput) -> Result<Box<dyn Sink>> {
@@ -96,7 +116,7 @@ fn open_member(input: &CompressInput, session: &Session) -> Result<MemberInput> 
     })
 }
 
-/// Writes the archive in the planned format. Returns its sizes, and what else scripts are told.
+/// Writes the archive in the planned format. Returns its sizes, and further values for scripts.
 fn encode(
     plan: &CompressPlan,
     members: Vec<MemberInput>,

@@ -8,7 +8,7 @@ use refrain::storage::Source;
 use refrain::{Archive, Dialect, ExtractSummary, MemberKind};
 use serde_json::json;
 
-use super::input::{ArchiveContent, open_content};
+use super::input::{ArchiveContent, open_content, read_total};
 use super::recognise;
 use crate::args::DecompressArgs;
 use crate::exit::Exit;
@@ -101,7 +101,8 @@ fn extract_source<'a>(
     if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
         restore.take_attributes_of(archive);
     }
-    let meter = report.meter(label);
+    let mut meter = report.meter(label);
+    meter.set_total(read_total(&*source));
     let summary =
         refrain::extract(source, &mut restore, &plan.options, &meter).map_err(engine_failure)?;
     restore.publish_complete()?;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refrain::storage::Source;
-use refrain::{Archive, Progress, ReadOptions};
+use refrain::{Archive, Dialect, Progress, ReadOptions};
 
 use super::recognise::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::plan::{ArchiveInput, SeekableInput};
-use crate::report::{Meter, ProgressLine};
+use crate::report::{Meter, ProgressLine, Total};
 use crate::session::Session;
 
 /// The content of an archive that is read from beginning to end.
@@ -32,6 +32,15 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveC
     let source = files::source(&input.path)?;
     let first = first_bytes(&*source)?;
     Ok((ArchiveContent::Source(source), first))
+}
+
+/// What the percentage refers to while all of an archive is read. Native archives are read from front to end, and the size of
+/// their content is unknown until then; the headers of lrzip archives state it.
+pub fn read_total(source: &dyn Source) -> Total {
+    match (Dialect::of(source), source.size_bytes()) {
+        (Ok(Dialect::Native), Ok(bytes)) => Total::ArchiveBytes(bytes),
+        _ => Total::Reported,
+    }
 }
 
 /// Opens an archive to read parts of it.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | the verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
-//! | `recognise` | tells what an input is that is not an archive |
+//! | `recognise` | names the format of an input that is not an archive |
 //! | `examples` | the examples in the manual pages |
 
 pub mod bench;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::input::{ArchiveContent, open_content};
+use super::input::{ArchiveContent, open_content, read_total};
 use super::recognise;
 use crate::args::TestArgs;
 use crate::exit::Exit;
@@ -28,10 +28,13 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     let label = &archive.label;
     let (content, first) = open_content(archive, report.session())?;
     recognise::check(label, &first)?;
-    let meter = report.meter(label);
+    let mut meter = report.meter(label);
     let summary = match content {
         ArchiveContent::Stream(stream) => refrain::verify_stream(stream, &plan.options, &meter),
-        ArchiveContent::Source(source) => refrain::verify(source, &plan.options, &meter),
+        ArchiveContent::Source(source) => {
+            meter.set_total(read_total(&*source));
+            refrain::verify(source, &plan.options, &meter)
+        }
     };
     let summary = summary.map_err(|error| Failure::engine(label, error))?;
     meter.erase();

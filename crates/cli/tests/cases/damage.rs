@@ -1,4 +1,4 @@
-//! Broken archives: a clear error, exit code 2, and nothing published.
+//! Damaged archives: a clear error, exit code 2, and nothing published.
 
 use crate::support::{Case, REFRAIN, expect, mixture};
 
@@ -8,7 +8,7 @@ fn archive(case: &Case) -> Vec<u8> {
     case.read("good.rfn")
 }
 
-/// Every door that reads archives refuses `bad.rfn`, from file and from pipe.
+/// Every verb that reads all of an archive refuses `bad.rfn`, from a file and from a pipe.
 fn refused(case: &Case, bytes: &[u8], what: &str) {
     case.write("bad.rfn", bytes);
     for line in [
@@ -27,12 +27,12 @@ fn refused(case: &Case, bytes: &[u8], what: &str) {
     expect(case.pipe(REFRAIN, "decompress - -o out", bytes), 2, what);
     assert!(
         !case.exists("out"),
-        "{what}: a broken archive was published"
+        "{what}: a damaged archive was published"
     );
 }
 
 #[test]
-fn flipped_bits() {
+fn flipped_bits_are_found() {
     let case = Case::new();
     let good = archive(&case);
     for step in 0..24 {
@@ -41,7 +41,7 @@ fn flipped_bits() {
         bad[at] ^= 1 << (step % 8);
         case.write("bad.rfn", &bad);
         let what = format!("bit {} of byte {at} of {}", step % 8, good.len());
-        // The first bytes say what the file is: with another version it is "unsupported".
+        // The first bytes hold the version of the format: with another one it is "unsupported".
         let exit = expect_one_of(&case, "test bad.rfn", &[2, 3], &what);
         if exit == 2 {
             refused(&case, &bad, &what);
@@ -61,7 +61,7 @@ fn expect_one_of(case: &Case, line: &str, exits: &[i32], what: &str) -> i32 {
 }
 
 #[test]
-fn truncated() {
+fn truncated_archives_are_refused() {
     let case = Case::new();
     let good = archive(&case);
     for length in [
@@ -83,14 +83,14 @@ fn truncated() {
 }
 
 #[test]
-fn not_an_archive() {
+fn other_files_are_refused() {
     let case = Case::new();
     refused(&case, b"This is a text and was never an archive.\n", "text");
     refused(&case, &[0; 5000], "zeros");
 }
 
 #[test]
-fn the_place_is_in_the_message() {
+fn the_message_names_the_archive_offset() {
     let case = Case::new();
     let mut bad = archive(&case);
     let middle = bad.len() / 2;

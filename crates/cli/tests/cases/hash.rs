@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
-/// Programs to be compared with, and how we are told to do the same.
+/// Programs to compare with, and the option of `refrain hash` that does the same.
 const PEERS: [(&str, &str); 2] = [("md5sum", "--md5"), ("sha256sum", "--sha256")];
 
-/// A directory with files of all sorts, and their names.
-fn sorts(case: &Case) -> Vec<&'static OsStr> {
+/// Writes files of many kinds and returns their names.
+fn write_sample_files(case: &Case) -> Vec<&'static OsStr> {
     let names: [&[u8]; 9] = [
         b"empty",
         b"one",
@@ -48,8 +48,8 @@ fn run(case: &Case, program: &str, line: &str, names: &[&OsStr]) -> Output {
     command.env("LC_ALL", "C").args(names).output().unwrap()
 }
 
-/// What is said on standard error, with the name of the program taken away.
-fn words(output: &Output, program: &str) -> String {
+/// The messages on standard error, without the name of the program.
+fn messages(output: &Output, program: &str) -> String {
     let name = if program == REFRAIN {
         "refrain: "
     } else {
@@ -61,24 +61,24 @@ fn words(output: &Output, program: &str) -> String {
         .collect()
 }
 
-/// Compares what both say and how they end.
+/// Compares output, messages and exit codes of both programs.
 fn same(case: &Case, peer: &str, ours: &str, line: &str, names: &[&OsStr]) {
     let theirs = run(case, peer, line, names);
     let output = run(case, REFRAIN, &format!("hash {ours} {line}"), names);
     let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(text(&output), text(&theirs), "{peer} {line}");
     assert_eq!(
-        words(&output, REFRAIN),
-        words(&theirs, peer),
+        messages(&output, REFRAIN),
+        messages(&theirs, peer),
         "{peer} {line}"
     );
     assert_eq!(output.status.code(), theirs.status.code(), "{peer} {line}");
 }
 
 #[test]
-fn lines_are_those_of_the_system() {
+fn lines_equal_those_of_the_system_programs() {
     let case = Case::new();
-    let mut names = sorts(&case);
+    let mut names = write_sample_files(&case);
     names.extend([
         OsStr::new("missing"),
         OsStr::new("directory"),
@@ -103,9 +103,9 @@ fn lines_are_those_of_the_system() {
 }
 
 #[test]
-fn checking_says_what_the_system_says() {
+fn checking_reports_what_the_system_programs_report() {
     let case = Case::new();
-    let names = sorts(&case);
+    let names = write_sample_files(&case);
     fs::create_dir(case.path("directory")).unwrap();
     for (peer, ours) in PEERS {
         let mut sums = run(&case, peer, "", &names).stdout;
@@ -149,7 +149,7 @@ fn checking_says_what_the_system_says() {
 }
 
 #[test]
-fn a_list_of_both_is_told_apart_and_blake3_is_the_default() {
+fn mixed_lists_are_checked_and_blake3_is_the_default() {
     let case = Case::new();
     case.write("x", b"abc");
     let blake3 = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
@@ -181,7 +181,7 @@ fn a_list_of_both_is_told_apart_and_blake3_is_the_default() {
 }
 
 #[test]
-fn a_line_without_end_takes_no_memory_and_is_no_checksum() {
+fn an_overlong_line_takes_no_memory_and_is_malformed() {
     let case = Case::new();
     case.write("x", b"abc");
     let mut list = incompressible(1, 40 << 20);
@@ -194,7 +194,7 @@ fn a_line_without_end_takes_no_memory_and_is_no_checksum() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_run_quietly() {
+fn a_reader_that_closes_the_output_ends_the_run_without_a_message() {
     let case = Case::new();
     let name = "n".repeat(200);
     case.write(&name, b"x");
@@ -211,7 +211,7 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
 }
 
 #[test]
-fn archives_hold_further_digests_that_the_system_makes_too() {
+fn archives_store_further_digests_equal_to_those_of_the_system_programs() {
     let case = Case::new();
     case.write("x", &mixture(3_000_000));
     case.write("zeros", &vec![0; 5 << 20]);

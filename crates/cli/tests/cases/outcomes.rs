@@ -158,8 +158,8 @@ fn a_reader_that_closes_the_output_is_no_failure() {
         let mut few = [0; 10];
         child.stdout.take().unwrap().read_exact(&mut few).unwrap();
         let output = expect(child.wait_with_output().unwrap(), 0, line);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.is_empty(), "{line}: {said}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.is_empty(), "{line}: {message}");
     }
 }
 
@@ -170,9 +170,9 @@ fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
         .args(["-s", signal, &child.id().to_string()])
         .status();
     assert!(kill.unwrap().success());
-    let asked = Instant::now();
+    let sent = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if asked.elapsed() > Duration::from_secs(20) {
+        if sent.elapsed() > Duration::from_secs(20) {
             child.kill().unwrap();
             panic!("{what}: {signal} did not end the run");
         }
@@ -220,7 +220,7 @@ fn a_signal_does_not_wait_for_long_work() {
     }
 }
 
-/// A pipe that nobody writes to and nobody closes must not make the program deaf.
+/// A pipe without data and without an end must not delay the reaction to a signal.
 #[test]
 fn a_silent_pipe_does_not_keep_a_signal_from_being_heard() {
     let case = Case::new();
@@ -247,8 +247,8 @@ fn an_archive_is_not_replaced_by_its_content() {
     case.ok("compress -q x");
     std::os::unix::fs::symlink("x.rfn", case.path("link")).unwrap();
     for output in ["x.rfn", "link", "./x.rfn"] {
-        let said = case.fails(&format!("decompress --force x.rfn -o {output}"), 1);
-        assert!(said.contains("is both input and output"), "{said}");
+        let message = case.fails(&format!("decompress --force x.rfn -o {output}"), 1);
+        assert!(message.contains("is both input and output"), "{message}");
     }
     case.ok("compress -q x y.rfn -o z.rfn");
     std::fs::rename(case.path("z.rfn"), case.path("y.rfn")).unwrap();
@@ -264,8 +264,8 @@ fn a_link_that_points_at_nothing_is_not_written_through() {
     let case = Case::new();
     case.write("x", b"content");
     std::os::unix::fs::symlink("victim", case.path("x.rfn")).unwrap();
-    let said = case.fails("compress x", 4);
-    assert!(said.contains("already exists"), "{said}");
+    let message = case.fails("compress x", 4);
+    assert!(message.contains("already exists"), "{message}");
     assert!(!case.exists("victim"));
     case.ok("compress -q --force x");
     assert!(case.exists("victim"));
@@ -361,23 +361,25 @@ fn every_verb_reports_its_stages_with_profile() {
     ];
     for (line, stages) in runs {
         let output = case.ok(&format!("{line} --profile"));
-        let told = String::from_utf8(output.stderr).unwrap();
-        let lines = told.lines().skip_while(|line| !line.starts_with("stage "));
+        let profile = String::from_utf8(output.stderr).unwrap();
+        let lines = profile
+            .lines()
+            .skip_while(|line| !line.starts_with("stage "));
         let lines: Vec<&str> = lines.collect();
         assert!(
             lines.last().unwrap().starts_with("whole program "),
-            "{line}: {told}"
+            "{line}: {profile}"
         );
         for stage in stages {
             let named = lines.iter().filter(|line| line.starts_with(stage));
-            assert_eq!(named.count(), 1, "{line}, {stage}: {told}");
+            assert_eq!(named.count(), 1, "{line}, {stage}: {profile}");
         }
         if line == "cat x.rfn" {
             assert!(output.stdout == content);
         }
     }
-    let told = String::from_utf8(case.ok("--profile test x.rfn").stderr).unwrap();
-    assert!(told.contains("whole program "), "before the verb too");
+    let profile = String::from_utf8(case.ok("--profile test x.rfn").stderr).unwrap();
+    assert!(profile.contains("whole program "), "before the verb too");
     let quiet = String::from_utf8(case.ok("test x.rfn").stderr).unwrap();
     assert!(!quiet.contains("whole program "));
 }
@@ -389,8 +391,8 @@ fn policies(process: u32) -> Vec<String> {
     let policy = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
         // The second is the name in brackets, which may hold anything.
-        let (_, behind_name) = stat.rsplit_once(')')?;
-        Some(behind_name.split_whitespace().nth(38)?.to_owned())
+        let (_, after_name) = stat.rsplit_once(')')?;
+        Some(after_name.split_whitespace().nth(38)?.to_owned())
     };
     threads.filter_map(policy).collect()
 }

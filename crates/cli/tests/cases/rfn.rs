@@ -41,8 +41,8 @@ fn pipes_without_arguments() {
     let data = mixture(100_000);
     let rfn = case.program_link("rfn");
     let output = expect(case.pipe(&rfn, "", &data), 0, "rfn");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.is_empty(), "a filter prints nothing: {said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.is_empty(), "a filter prints nothing: {message}");
     let packed = output.stdout;
     let talks = expect(case.pipe(&rfn, "-v", &data), 0, "rfn -v").stderr;
     assert!(!talks.is_empty());

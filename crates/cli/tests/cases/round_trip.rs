@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! The output of a round trip equals its input.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
 #[test]
-fn a_file_comes_back_with_mode_and_time() {
+fn a_file_is_restored_with_mode_and_time() {
     let case = Case::new();
     let data = mixture(1 << 20);
     let path = case.write("data.bin", &data);
@@ -45,7 +45,7 @@ fn a_file_comes_back_with_mode_and_time() {
 }
 
 #[test]
-fn every_length_around_the_small_ones() {
+fn small_files_of_many_lengths_are_restored() {
     for length in [0, 1, 2, 511, 4096, 65_537] {
         let case = Case::new();
         let data = incompressible(length as u64, length);
@@ -60,29 +60,29 @@ fn every_length_around_the_small_ones() {
 fn pipes() {
     let case = Case::new();
     let data = mixture(3 << 20);
-    let packed = expect(case.pipe(REFRAIN, "compress", &data), 0, "compress");
-    let packed_too = expect(
+    let archive = expect(case.pipe(REFRAIN, "compress", &data), 0, "compress");
+    let archive_too = expect(
         case.pipe(REFRAIN, "compress - -o -", &data),
         0,
         "compress - -o -",
     );
-    assert!(packed.stdout == packed_too.stdout);
-    assert!(packed.stdout.len() < data.len());
+    assert!(archive.stdout == archive_too.stdout);
+    assert!(archive.stdout.len() < data.len());
     let unpacked = expect(
-        case.pipe(REFRAIN, "decompress", &packed.stdout),
+        case.pipe(REFRAIN, "decompress", &archive.stdout),
         0,
         "decompress",
     );
     assert!(unpacked.stdout == data);
-    expect(case.pipe(REFRAIN, "test -", &packed.stdout), 0, "test -");
+    expect(case.pipe(REFRAIN, "test -", &archive.stdout), 0, "test -");
     expect(
-        case.pipe(REFRAIN, "decompress - -o out", &packed.stdout),
+        case.pipe(REFRAIN, "decompress - -o out", &archive.stdout),
         0,
         "decompress - -o out",
     );
     assert!(case.read("out") == data);
     // The archive of a pipe is an archive like any other.
-    case.write("packed.rfn", &packed.stdout);
+    case.write("packed.rfn", &archive.stdout);
     case.ok("test packed.rfn");
     case.ok("decompress packed.rfn");
     assert!(case.read("packed") == data);
@@ -153,17 +153,20 @@ fn several_members_of_a_pipe_are_restored_as_from_a_file() {
             case.names()
         );
     }
-    // A tree that was added to what was there cannot be told apart from it any more.
+    // The entries of a directory that was merged into another cannot be told from the earlier ones.
     let archive = case.ok("compress tree two -o -").stdout;
     let output = expect(
         case.pipe(REFRAIN, "decompress - -o full", &archive),
         1,
         "full",
     );
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("several members"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("several members"), "{message}");
     assert_eq!(case.read("full/mine"), b"stays");
-    assert!(case.read("full/deep/one") == one, "what was complete stays");
+    assert!(
+        case.read("full/deep/one") == one,
+        "the complete member remains"
+    );
 }
 
 fn names_in(directory: &std::path::Path) -> Vec<String> {
@@ -176,7 +179,7 @@ fn names_in(directory: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn an_only_file_below_a_directory_is_called_as_its_archive() {
+fn a_single_file_below_a_directory_is_named_like_its_archive() {
     let case = Case::new();
     case.write("x", b"data");
     let archive = case.ok("compress x -o -").stdout;

@@ -1,15 +1,17 @@
 //! Progress, summaries and refusals on a terminal.
 
+use std::fs::File;
 use std::io::Read;
 
 use crate::support::{Case, REFRAIN, incompressible, mixture};
 
 /// Runs `refrain` on a pseudo-terminal of 80 columns. Returns the exit code and the output.
 fn on_a_terminal(case: &Case, line: &str) -> (i32, String) {
-    on_a_terminal_of(80, case, line)
+    on_a_terminal_of(80, case, line, None)
 }
 
-fn on_a_terminal_of(columns: u16, case: &Case, line: &str) -> (i32, String) {
+/// The same for another width, with standard output redirected to a file.
+fn on_a_terminal_of(columns: u16, case: &Case, line: &str, stdout: Option<File>) -> (i32, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -29,33 +31,33 @@ fn on_a_terminal_of(columns: u16, case: &Case, line: &str) -> (i32, String) {
     rustix::termios::tcsetwinsize(&terminal, size).unwrap();
     let mut command = case.command(REFRAIN, line);
     command.stdin(terminal.try_clone().unwrap());
-    command.stdout(terminal.try_clone().unwrap());
+    command.stdout(stdout.unwrap_or_else(|| terminal.try_clone().unwrap()));
     command.stderr(terminal);
     let mut child = command.spawn().unwrap();
     // Closes the test's copies of the terminal, so that reading ends when the child closes its own.
     drop(command);
     let mut controller = std::fs::File::from(controller);
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut piece = [0; 4096];
     // The end of a terminal is an error (EIO) on Linux.
     while let Ok(count @ 1..) = controller.read(&mut piece) {
-        said.extend_from_slice(&piece[..count]);
+        output.extend_from_slice(&piece[..count]);
     }
     let code = child.wait().unwrap().code().unwrap();
-    (code, String::from_utf8_lossy(&said).into_owned())
+    (code, String::from_utf8_lossy(&output).into_owned())
 }
 
 #[test]
 fn a_terminal_gets_progress_and_a_summary_and_never_binary() {
     let case = Case::new();
     case.write("x", &incompressible(1, 48 << 20));
-    let (code, said) = on_a_terminal(&case, "compress x -T1");
-    assert_eq!(code, 0, "{said}");
+    let (code, output) = on_a_terminal(&case, "compress x -T1");
+    assert_eq!(code, 0, "{output}");
     assert!(
-        said.contains("of 50.3 MB") && said.contains(" left"),
-        "{said:?}"
+        output.contains("of 50.3 MB") && output.contains(" left"),
+        "{output:?}"
     );
-    let summary = said
+    let summary = output
         .trim_end()
         .rsplit(['\r', '\n'])
         .next()
@@ -64,18 +66,21 @@ fn a_terminal_gets_progress_and_a_summary_and_never_binary() {
         summary.starts_with("\u{1b}[Kx: 50.3 MB -> "),
         "the progress line is erased before the summary: {summary:?}"
     );
-    let (_, said) = on_a_terminal(&case, "test -q x.rfn");
-    assert!(said.is_empty(), "{said:?}");
+    let (_, output) = on_a_terminal(&case, "test -q x.rfn");
+    assert!(output.is_empty(), "{output:?}");
     for line in ["compress x -o -", "decompress x.rfn -o -", "cat x.rfn"] {
-        let (code, said) = on_a_terminal(&case, line);
+        let (code, output) = on_a_terminal(&case, line);
         assert_eq!(code, 1, "{line}");
-        assert!(said.contains("is a terminal") && said.len() < 200, "{said}");
+        assert!(
+            output.contains("is a terminal") && output.len() < 200,
+            "{output}"
+        );
     }
-    let (code, said) = on_a_terminal(&case, "compress");
+    let (code, output) = on_a_terminal(&case, "compress");
     assert_eq!(code, 1);
-    assert!(said.contains("standard input is a terminal"), "{said}");
-    let (code, said) = on_a_terminal(&case, "cat --force x.rfn --range 0..1");
-    assert!(code == 0 && !said.is_empty());
+    assert!(output.contains("standard input is a terminal"), "{output}");
+    let (code, output) = on_a_terminal(&case, "cat --force x.rfn --range 0..1");
+    assert!(code == 0 && !output.is_empty());
 }
 
 /// The texts between carriage returns, without the escape sequence that erases a line.
@@ -88,14 +93,22 @@ fn drawn_lines(output: &str) -> Vec<String> {
 fn progress_has_percentage_rate_and_time_left_for_every_long_verb() {
     let case = Case::new();
     case.write("x", &incompressible(1, 96 << 20));
-    case.ok("compress -q -1 x");
+    for name in ["tree/a", "tree/sub/b", "tree/sub/c"] {
+        case.write(name, &incompressible(2, 32 << 20));
+    }
+    case.ok("compress -q --codec none x");
+    case.ok("compress -q --codec none tree");
     for line in [
-        "compress x -1 -T1 -o /dev/null",
+        "compress x -T1 -o /dev/null",
+        "compress tree -T1 -o /dev/null",
         "test x.rfn -T1",
+        "test tree.rfn -T1",
         "decompress -f x.rfn -T1 -o out",
+        "cat x.rfn -T1",
         "hash --sha256 x x x x -T1",
     ] {
-        let (code, output) = on_a_terminal_of(40, &case, line);
+        let stdout = File::create(case.path("stdout")).unwrap();
+        let (code, output) = on_a_terminal_of(40, &case, line, Some(stdout));
         assert_eq!(code, 0, "{line}: {output}");
         let lines = drawn_lines(&output);
         let progress = lines.iter().filter(|text| text.contains(" left"));

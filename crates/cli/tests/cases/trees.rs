@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snapshot};
 
-/// A directory with one of everything a normal user can make.
-fn plant(case: &Case) {
+/// Creates a directory with one entry of every kind that needs no privileges.
+fn create_tree(case: &Case) {
     case.write("tree/a.txt", b"first");
     case.write("tree/sub/deep/data.bin", &mixture(400_000));
     case.write("tree/sub.x", b"sorts between sub and sub/");
@@ -46,7 +46,7 @@ fn same(case: &Case, other: &str) {
 #[test]
 fn a_directory_is_restored_as_it_was() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     case.ok("compress tree");
     case.ok("decompress tree.rfn -o out");
     same(&case, "out");
@@ -67,7 +67,7 @@ fn a_directory_is_restored_as_it_was() {
 #[test]
 fn the_archive_of_a_directory_is_deterministic_and_a_tar() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     case.ok("compress tree -o one.rfn -T1");
     case.ok("compress tree -o two.rfn -T2");
     assert!(case.read("one.rfn") == case.read("two.rfn"));
@@ -84,7 +84,7 @@ fn the_archive_of_a_directory_is_deterministic_and_a_tar() {
 #[test]
 fn a_directory_by_pipe() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     let archive = case.ok("compress tree -o -").stdout;
     expect(
         case.pipe(REFRAIN, "decompress - -o out", &archive),
@@ -97,7 +97,7 @@ fn a_directory_by_pipe() {
 #[test]
 fn directories_and_files_together() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     case.write("file", b"beside");
     case.ok("compress tree file -o both.rfn");
     case.ok("decompress both.rfn -o out");
@@ -109,7 +109,7 @@ fn directories_and_files_together() {
 #[test]
 fn an_existing_directory_is_added_to_but_not_overwritten() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     case.ok("compress tree");
     case.write("out/other", b"stays");
     case.write("out/sub.x", b"mine");
@@ -166,7 +166,7 @@ fn names_that_are_not_utf8_remain_what_they_are() {
 #[test]
 fn an_output_with_a_slash_holds_the_directory_by_its_name() {
     let case = Case::new();
-    plant(&case);
+    create_tree(&case);
     case.ok("compress -q tree");
     fs::create_dir(case.path("existing")).unwrap();
     for output in ["new/", "existing/"] {

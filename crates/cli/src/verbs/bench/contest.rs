@@ -22,7 +22,7 @@ pub(super) struct FileResult {
     pub(super) input_bytes: u64,
     /// Measured runs per contender and step.
     pub(super) runs: u32,
-    /// Threads asked for.
+    /// The number of threads.
     pub(super) threads: u32,
     /// Whether measured output went to /dev/null where a contender allows it.
     pub(super) discarded: bool,
