@@ -1,13 +1,14 @@
 //! Links the unwinder into the program statically, so that it starts faster.
 //!
-//! Rust's standard library links to the shared library `libgcc_s`, which the dynamic loader must find, map and relocate at every start;
-//! that was a quarter of the time of a short `refrain hash`. GCC provides the same code as a static library, `libgcc_eh`, under
-//! the same exception from its licence (the GCC Runtime Library Exception). This script puts a file named `libgcc_s.so`
-//! into a directory that the linker searches first. The file is a linker script that names the static libraries, as the
-//! C library's own `libc.so` is.
+//! Rust's standard library links to the shared library `libgcc_s`, which the dynamic loader must
+//! find, map and relocate at every start; that was a quarter of the time of a short `refrain hash`.
+//! GCC provides the same code as a static library, `libgcc_eh`, under the same exception from its
+//! licence (the GCC Runtime Library Exception). This script puts a file named `libgcc_s.so` into a
+//! directory that the linker searches first. The file is a linker script that names the static
+//! libraries, as the C library's own `libc.so` is.
 //!
-//! In any other environment (another system or C library, cross-compiling, no GCC) it does nothing, and the program is
-//! linked as usual.
+//! In any other environment (another system or C library, cross-compiling, no GCC) it does nothing,
+//! and the program is linked as usual.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,8 @@ fn is_plain_linux() -> bool {
         && has_shared_c_library
 }
 
-/// Whether the C compiler, which is also the linker, has the static library: it prints the path of a file that it has, and the bare name
-/// of any other.
+/// Whether the C compiler, which is also the linker, has the static library: it prints the path of
+/// a file that it has, and the bare name of any other.
 fn has_unwinder_archive() -> bool {
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let asked = Command::new(compiler)

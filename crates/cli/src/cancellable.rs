@@ -18,9 +18,9 @@ const CHECK_INTERVAL: Timespec = Timespec {
 
 /// A file that is read only when data is available, until the session is cancelled.
 ///
-/// A thread blocked in `read` on a silent pipe cannot be cancelled: the system delivers signals to any thread, and the
-/// standard library repeats an interrupted read. This reader waits in `poll` instead and checks the flag at intervals.
-/// Regular files are always ready.
+/// A thread blocked in `read` on a silent pipe cannot be cancelled: the system delivers signals to
+/// any thread, and the standard library repeats an interrupted read. This reader waits in `poll`
+/// instead and checks the flag at intervals. Regular files are always ready.
 #[derive(Debug)]
 pub struct CancellableReader {
     file: File,

@@ -10,7 +10,8 @@ pub enum Exit {
     Done = 0,
     /// The command line is wrong, or asks for something that cannot be done.
     Usage = 1,
-    /// An archive is damaged or truncated, is not an archive, or was refused because it is unsafe (path traversal).
+    /// An archive is damaged or truncated, is not an archive, or was refused because it is unsafe
+    /// (path traversal).
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,

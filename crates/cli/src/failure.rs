@@ -24,7 +24,8 @@ pub enum Failure {
         /// What is wrong and, where possible, what to do instead.
         text: String,
     },
-    /// An archive asks for something that would be unsafe, such as a path outside of the output directory.
+    /// An archive asks for something that would be unsafe, such as a path outside of the output
+    /// directory.
     Refused {
         /// The archive, or the path.
         file: String,
@@ -168,7 +169,8 @@ fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> b
     error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// The engine's message: the file is named once, and a memory limit comes with the option that raises it.
+/// The engine's message: the file is named once, and a memory limit comes with the option that
+/// raises it.
 fn engine_text(error: &refrain::Error) -> String {
     let mut text = error.to_string();
     if let Some(file) = &error.location.file {

@@ -40,7 +40,8 @@ pub fn stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
     }
 }
 
-/// Reads up to `count_max` bytes of a stream. Returns them, and a stream that begins with them again.
+/// Reads up to `count_max` bytes of a stream. Returns them, and a stream that begins with them
+/// again.
 pub fn peek(
     path: &Path,
     mut stream: Box<dyn Read + Send>,
@@ -65,7 +66,8 @@ pub fn source(path: &Path) -> Result<Arc<dyn Source>> {
 
 /// Standard output as a sink.
 ///
-/// It has a descriptor of its own: the buffer of `std::io::stdout` searches for line ends, which mean nothing in binary data.
+/// It has a descriptor of its own: the buffer of `std::io::stdout` searches for line ends, which
+/// mean nothing in binary data.
 pub fn stdout_sink() -> Result<Box<dyn Sink>> {
     let descriptor = io::stdout().as_fd().try_clone_to_owned();
     let file = File::from(descriptor.map_err(io_failure(Path::new("standard output"), "open"))?);
@@ -106,8 +108,8 @@ fn storage_failure(path: &Path, error: io::Error) -> Failure {
     }
 }
 
-/// Creates the directories between `base` and `base/relative`. Refuses to pass through symbolic links, which an earlier
-/// member of the same archive could have created.
+/// Creates the directories between `base` and `base/relative`. Refuses to pass through symbolic
+/// links, which an earlier member of the same archive could have created.
 pub fn make_parents(base: &Path, relative: &Path) -> Result<()> {
     let mut path = base.to_path_buf();
     if !base.as_os_str().is_empty() {
@@ -127,7 +129,8 @@ pub fn make_parents(base: &Path, relative: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes each source that is still the regular file that was read. Returns a remark for each that was not removed.
+/// Removes each source that is still the regular file that was read. Returns a remark for each that
+/// was not removed.
 pub fn remove_sources<'a>(
     sources: impl IntoIterator<Item = (&'a PathBuf, &'a Metadata)>,
 ) -> Result<Vec<String>> {
@@ -153,8 +156,8 @@ pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<&'static str
     Ok(None)
 }
 
-/// Waits until a restored directory is on the disk. Single files are synced when they are published; for a tree of many
-/// files one `syncfs` takes far less time.
+/// Waits until a restored directory is on the disk. Single files are synced when they are
+/// published; for a tree of many files one `syncfs` takes far less time.
 pub fn sync_tree(path: &Path) -> Result<()> {
     let directory = File::open(path).map_err(io_failure(path, "sync"))?;
     #[cfg(target_os = "linux")]

@@ -1,4 +1,5 @@
-//! The command line of Refrain: one multi-call binary (`refrain VERB`, `rfn`, `unrfn`, `rfncat`, and lrzip's names).
+//! The command line of Refrain: one multi-call binary (`refrain VERB`, `rfn`, `unrfn`, `rfncat`,
+//! and lrzip's names).
 //!
 //! The journey of a verb goes one way:
 //!

@@ -1,4 +1,5 @@
-//! Lines on standard error. Errors while writing them are ignored: there is no channel left to report them on.
+//! Lines on standard error. Errors while writing them are ignored: there is no channel left to
+//! report them on.
 
 use std::io::{self, Write};
 
@@ -16,8 +17,8 @@ pub fn line(text: &str) {
         .write_all(format!("{text}\n").as_bytes());
 }
 
-/// Prints the argument parser's answer: help and version on standard output (success), complaints on standard error
-/// (usage; the parser's own code for them would be 2).
+/// Prints the argument parser's answer: help and version on standard output (success), complaints
+/// on standard error (usage; the parser's own code for them would be 2).
 pub fn parser(error: &clap::Error) -> Exit {
     match (error.use_stderr(), error.print()) {
         (true, _) => Exit::Usage,

@@ -47,7 +47,8 @@ pub fn without_suffix(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The name of a member. A member without a name, as in archives of lrzip, is called like its archive without the suffix.
+/// The name of a member. A member without a name, as in archives of lrzip, is called like its
+/// archive without the suffix.
 pub fn of_member(archive: &Path, name: &str) -> String {
     if !name.is_empty() {
         return name.to_owned();
@@ -89,8 +90,8 @@ pub fn relative_name(path: &Path) -> Result<String> {
 
 /// A member name from an archive as a path that stays below the directory that it is joined to.
 ///
-/// Archives are not trusted: absolute names, `..` and NUL are refused, not repaired, because a repaired name could
-/// collide with another member.
+/// Archives are not trusted: absolute names, `..` and NUL are refused, not repaired, because a
+/// repaired name could collide with another member.
 ///
 /// # Errors
 /// `Refused` for an unsafe name, `Usage` for a member without a name.

@@ -9,7 +9,8 @@ use refrain::Timestamp;
 
 use crate::failure::{Failure, Result};
 
-/// The path by which a standard input that is a file can be opened again, with an offset of its own.
+/// The path by which a standard input that is a file can be opened again, with an offset of its
+/// own.
 pub const STDIN_PATH: &str = "/dev/stdin";
 
 /// Whether a path means standard input or output.
@@ -80,7 +81,8 @@ pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>) {
     )
 }
 
-/// Refuses an output that is the input `read`: `--force` must not replace a file that is being read.
+/// Refuses an output that is the input `read`: `--force` must not replace a file that is being
+/// read.
 pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
     match fs::metadata(output) {
         Ok(found) if found.is_file() && identity(&found) == identity(read) => Err(Failure::usage(

@@ -35,18 +35,19 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts handling signals. The first signal requests an orderly end, which removes unpublished output, also while
-    /// the program waits for a silent pipe. If that takes longer than [`GRACE`] (encoding a block with a dense codec takes
-    /// up to a minute; opening a named pipe without a writer blocks), the process ends anyway; the second signal ends
-    /// it at once.
+    /// Starts handling signals. The first signal requests an orderly end, which removes unpublished
+    /// output, also while the program waits for a silent pipe. If that takes longer than [`GRACE`]
+    /// (encoding a block with a dense codec takes up to a minute; opening a named pipe without a
+    /// writer blocks), the process ends anyway; the second signal ends it at once.
     pub fn start(program: &'static str) -> Session {
         let session = Session::for_short_run(program);
         session.require_orderly_end();
         session
     }
 
-    /// Like [`Session::start`], for runs that may take milliseconds and leave nothing behind: the first signal ends
-    /// the process, and no thread is started, until [`require_orderly_end`](Session::require_orderly_end).
+    /// Like [`Session::start`], for runs that may take milliseconds and leave nothing behind: the
+    /// first signal ends the process, and no thread is started, until
+    /// [`require_orderly_end`](Session::require_orderly_end).
     pub fn for_short_run(program: &'static str) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicUsize::new(0));
@@ -96,8 +97,8 @@ impl Session {
     }
 }
 
-/// Ends the process if it has not ended within [`GRACE`] after a signal, or at the second signal, and removes unpublished
-/// output.
+/// Ends the process if it has not ended within [`GRACE`] after a signal, or at the second signal,
+/// and removes unpublished output.
 fn enforce_end(program: &'static str) {
     let wait = move |mut signals: Signals| {
         let Some(signal) = signals.forever().next() else {
@@ -106,7 +107,8 @@ fn enforce_end(program: &'static str) {
         let first = Instant::now();
         while first.elapsed() < GRACE {
             thread::sleep(CHECK_INTERVAL);
-            // Some programs, `timeout` among them, signal the process and then its group: that is one request.
+            // Some programs, `timeout` among them, signal the process and then its group: that is
+            // one request.
             if signals.pending().next().is_some() && first.elapsed() > CHECK_INTERVAL * 2 {
                 break;
             }

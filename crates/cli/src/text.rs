@@ -1,6 +1,7 @@
 //! Text for people: names that are safe to print, counts with their nouns, digits.
 
-/// Returns `name` with every control character, which a terminal could take as a command, replaced by `?`.
+/// Returns `name` with every control character, which a terminal could take as a command, replaced
+/// by `?`.
 pub fn printable(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 /// Compare Refrain with other programs on FILE, as whole processes, and print a table.
 ///
-/// The runs of all contenders alternate (A B A B), after one warm-up run each; the table shows medians.
-/// The first peer is the baseline that the column "of baseline" refers to.
+/// The runs of all contenders alternate (A B A B), after one warm-up run each; the table shows
+/// medians. The first peer is the baseline that the column "of baseline" refers to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
     /// Files to measure with; each has its own table
@@ -17,12 +17,14 @@ pub struct BenchArgs {
     /// For zstd, lrzip, xz, 7zz, zpaq, gzip, bzip2, lz4 and similar programs, name and options are
     /// enough, for example 'zstd -3 --long=31 -T2'. For other programs, `{}` stands for the input
     /// file (without it, the file is the last argument), `{out}` for the output file (without it,
-    /// standard output is used), and the argument `<` connects the input to standard input. A decompression
-    /// command may follow after ':::', for example 'mytool -c < ::: mytool -d {} {out}'.
+    /// standard output is used), and the argument `<` connects the input to standard input. A
+    /// decompression command may follow after ':::', for example 'mytool -c < ::: mytool -d {}
+    /// {out}'.
     #[arg(long = "peer", value_name = "COMMAND")]
     pub peer_commands: Vec<String>,
 
-    /// Predefined peers with suitable options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is all of them
+    /// Predefined peers with suitable options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is
+    /// all of them
     ///
     /// Programs that are not installed are skipped with a note.
     #[arg(long = "peers", value_name = "NAMES", value_delimiter = ',')]

@@ -13,20 +13,24 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
-    /// Use of the archive: storage (archive: large blocks, level 8 by default) or random access (serve: small blocks)
+    /// Use of the archive: storage (archive: large blocks, level 8 by default) or random access
+    /// (serve: small blocks)
     #[arg(long = "for", value_name = "PURPOSE")]
     pub purpose: Option<PurposeArg>,
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec, help = codec_help())]
     pub codec: Option<CodecChoice>,
-    /// Largest block, instead of the level's. A block is compressed on its own; a random read decodes whole blocks
+    /// Largest block, instead of the level's. A block is compressed on its own; a random read
+    /// decodes whole blocks
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
-    /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory. Default: unlimited; from a pipe
-    /// or directory to a pipe a quarter of the memory (levels 8 and 9, whose blocks decode slowly, refer in pipes to what
-    /// a third of the memory holds compressed)
+    /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory.
+    /// Default: unlimited; from a pipe or directory to a pipe a quarter of the memory (levels 8 and
+    /// 9, whose blocks decode slowly, refer in pipes to what a third of the memory holds
+    /// compressed)
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
-    /// Store further digests of each member, such as md5,sha256; `info` shows them. BLAKE3 is always stored
+    /// Store further digests of each member, such as md5,sha256; `info` shows them. BLAKE3 is
+    /// always stored
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub hash: Vec<AlgorithmArg>,
 }

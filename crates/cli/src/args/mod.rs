@@ -1,4 +1,5 @@
-//! The declaration of all verbs and flags. Help, manual pages and completions are generated from it.
+//! The declaration of all verbs and flags. Help, manual pages and completions are generated from
+//! it.
 
 mod bench;
 mod compression;

@@ -11,7 +11,8 @@ pub struct OutputArgs {
     /// Write to PATH; '-' is standard output
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Overwrite existing files, write binary data to a terminal, compress files that already end in .rfn
+    /// Overwrite existing files, write binary data to a terminal, compress files that already end
+    /// in .rfn
     #[arg(short, long)]
     pub force: bool,
     /// Remove each source when its output is complete (regular files only)
@@ -26,8 +27,8 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Whether the output must be on the disk before the run ends. Like gzip, xz and zstd, this program leaves that to
-    /// the system unless the source is about to be removed.
+    /// Whether the output must be on the disk before the run ends. Like gzip, xz and zstd, this
+    /// program leaves that to the system unless the source is about to be removed.
     pub fn is_synced(&self) -> bool {
         self.sync || self.rm
     }

@@ -7,7 +7,8 @@ use refrain::{PasswordSource, ReadOptions};
 
 use crate::password;
 
-/// Where the password of an encrypted archive comes from: a file, a descriptor, or a prompt on the terminal.
+/// Where the password of an encrypted archive comes from: a file, a descriptor, or a prompt on the
+/// terminal.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PasswordArgs {
     /// Read the password of an encrypted archive from the first line of FILE

@@ -34,7 +34,8 @@ impl ThreadArgs {
 pub struct ResourceArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
-    /// Memory budget (256M, 1GiB; powers of 1024); default: set by the level for compressing, 1G for reading
+    /// Memory budget (256M, 1GiB; powers of 1024); default: set by the level for compressing, 1G
+    /// for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
 }

@@ -93,8 +93,8 @@ impl RfnArgs {
         if self.stdout || mode == RfnMode::Cat {
             self.output.output.get_or_insert_with(|| PathBuf::from("-"));
         }
-        // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be taken for messages of the
-        // program that started it.
+        // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be taken for
+        // messages of the program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
         let password = self.password;

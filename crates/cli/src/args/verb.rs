@@ -20,8 +20,8 @@ use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use crate::exit::EXIT_CODES_TEXT;
 
-/// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads any byte
-/// range back quickly.
+/// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
+/// any byte range back quickly.
 #[derive(Debug, Parser)]
 #[command(name = "refrain", version, after_help = EXIT_CODES_TEXT)]
 pub struct Arguments<V: Subcommand> {
@@ -148,7 +148,8 @@ pub struct TestArgs {
 /// How an archive is opened for reading parts of it
 #[derive(Debug, Args, Default)]
 pub struct OpeningArgs {
-    /// For damaged archives: find every intact frame instead of using the index; reads the whole archive
+    /// For damaged archives: find every intact frame instead of using the index; reads the whole
+    /// archive
     #[arg(long)]
     pub scan: bool,
 }
@@ -211,7 +212,8 @@ pub struct CatArgs {
     /// A member, or a file of an archived directory; default: the only member
     #[arg(value_name = "PATH")]
     pub path: Option<OsString>,
-    /// Write only the bytes from A up to but not including B; A.. and ..B are open, sizes may have suffixes
+    /// Write only the bytes from A up to but not including B; A.. and ..B are open, sizes may have
+    /// suffixes
     #[arg(long, value_name = "A..B")]
     pub range: Option<ByteRange>,
     /// Write to a terminal even if the bytes are binary
@@ -244,7 +246,8 @@ pub enum GenerateWhat {
     Man,
     /// Completions for bash, zsh and fish
     Completions,
-    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, through which this program acts as lrzip
+    /// Links named lrzip, lrunzip, lrzcat, lrz, lrztar and lrzuntar, through which this program
+    /// acts as lrzip
     LrzipLinks,
     /// Manual pages for these names
     LrzipMan,

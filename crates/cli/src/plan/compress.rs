@@ -63,7 +63,8 @@ impl CompressPlan {
     /// Plans a run.
     ///
     /// # Errors
-    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too small for them.
+    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too
+    /// small for them.
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         let format = match LrzipFormat::of(args)? {
             Some(format) => ArchiveFormat::Lrzip(format),
@@ -106,7 +107,8 @@ fn alone(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     archive(vec![input], Some(names::with_suffix(path, suffix)), args)
 }
 
-/// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a file.
+/// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a
+/// file.
 fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
     let is_directory = input.metadata.as_ref().is_some_and(Metadata::is_dir);
     match (args.lrzip.is_lrzip(), is_directory) {

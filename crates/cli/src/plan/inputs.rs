@@ -74,7 +74,8 @@ impl SeekableInput {
     /// The archive at `path`; `-` is standard input, which must be a file.
     ///
     /// # Errors
-    /// `Usage` for a pipe, a directory, or a standard input that was read from before; `Io` if there is no such file.
+    /// `Usage` for a pipe, a directory, or a standard input that was read from before; `Io` if
+    /// there is no such file.
     pub fn new(path: &Path) -> Result<SeekableInput> {
         let open_path = match is_dash(path) {
             true => PathBuf::from(STDIN_PATH),
@@ -88,7 +89,8 @@ impl SeekableInput {
             let text = "is not a regular file: this verb reads the archive at any offset";
             return Err(Failure::usage(label(path), text));
         }
-        // Opened again it begins at offset 0, which is right only if nothing was read from it before.
+        // Opened again it begins at offset 0, which is right only if nothing was read from it
+        // before.
         if is_dash(path) && rustix::fs::tell(io::stdin()) != Ok(0) {
             let text =
                 "has been read from before; this verb needs an archive from its first byte on";

@@ -1,7 +1,8 @@
 //! What a run will do: its inputs, outputs, names and options.
 //!
-//! A plan is made from the arguments and from the metadata of files, before any file is opened or created. Wrong options and
-//! everything else that can be refused without reading content is refused here.
+//! A plan is made from the arguments and from the metadata of files, before any file is opened or
+//! created. Wrong options and everything else that can be refused without reading content is
+//! refused here.
 //!
 //! | file | what |
 //! |---|---|

@@ -79,7 +79,8 @@ impl CatPlan {
     /// Plans a run of `cat`.
     ///
     /// # Errors
-    /// `Usage` if the output would go to a terminal, or the archive is a pipe; `Io` if there is no such file.
+    /// `Usage` if the output would go to a terminal, or the archive is a pipe; `Io` if there is no
+    /// such file.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
         check_stdout(args.force)?;
         Ok(CatPlan {

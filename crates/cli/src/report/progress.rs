@@ -233,8 +233,8 @@ fn terminal_columns() -> usize {
     }
 }
 
-/// `kern2.tar  1.22 GB of 2.72 GB  45 %  698 MB/s  0:02 left` in at most `columns` columns. On a narrow terminal the
-/// amounts are left out first, then the label.
+/// `kern2.tar  1.22 GB of 2.72 GB  45 %  698 MB/s  0:02 left` in at most `columns` columns. On a
+/// narrow terminal the amounts are left out first, then the label.
 fn line_text(label: &str, position: &Position, elapsed: Duration, columns: usize) -> String {
     let rate = rate_text(position.content_bytes, elapsed);
     let (amounts, essential) = match position.part {

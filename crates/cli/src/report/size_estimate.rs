@@ -10,8 +10,8 @@ use refrain::pool::{SignalDelivery, start_detached};
 /// Headers and contents in a tar stream are multiples of this.
 const TAR_BLOCK_BYTES: u64 = 512;
 
-/// A size that a thread of its own determines while the work already runs. Reading the metadata of a large directory takes
-/// seconds, which the work must not wait for.
+/// A size that a thread of its own determines while the work already runs. Reading the metadata of
+/// a large directory takes seconds, which the work must not wait for.
 #[derive(Debug, Clone, Default)]
 pub struct SizeEstimate {
     state: Arc<State>,
@@ -83,7 +83,8 @@ impl State {
     }
 }
 
-/// The header and the content of an entry. Long names and hard links make the true size a little different.
+/// The header and the content of an entry. Long names and hard links make the true size a little
+/// different.
 fn tar_bytes(metadata: &Metadata) -> u64 {
     let content_bytes = match metadata.is_file() {
         true => metadata.len().next_multiple_of(TAR_BLOCK_BYTES),

@@ -13,13 +13,14 @@ use crate::paths::{ends_with_slash, io_failure, is_directory};
 
 /// `-o PATH` for an archive that comes through a pipe.
 ///
-/// The result is the same as from a file: a single member becomes PATH itself (a file goes below PATH if that is a directory),
-/// several go below it under their names. When a second member begins, the first one, which is complete, is moved.
+/// The result is the same as from a file: a single member becomes PATH itself (a file goes below
+/// PATH if that is a directory), several go below it under their names. When a second member
+/// begins, the first one, which is complete, is moved.
 #[derive(Debug)]
 pub struct StreamPlacement {
     path: PathBuf,
-    /// Whether PATH was a directory with entries. Entries that a member added to it cannot be told from earlier ones, so
-    /// the member cannot be moved.
+    /// Whether PATH was a directory with entries. Entries that a member added to it cannot be told
+    /// from earlier ones, so the member cannot be moved.
     was_full: bool,
     /// Whether PATH is, or is to become, a directory.
     is_directory: bool,
@@ -70,8 +71,9 @@ impl StreamPlacement {
         Ok(self.path.join(relative))
     }
 
-    /// Moves the first member from PATH to PATH/`name`: into a new directory beside it, which is then renamed to PATH.
-    /// Only a kill between the two renames leaves the member in the directory beside.
+    /// Moves the first member from PATH to PATH/`name`: into a new directory beside it, which is
+    /// then renamed to PATH. Only a kill between the two renames leaves the member in the directory
+    /// beside.
     fn move_first(&self, archive: &str, name: &str) -> Result<PathBuf> {
         if self.was_full {
             let text = "has several members, and the output directory was not empty: \

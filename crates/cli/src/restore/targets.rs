@@ -26,8 +26,8 @@ pub struct Restore {
     /// Mode and time for members whose archive does not store them.
     attributes: (Option<u32>, Option<Timestamp>),
     open: Option<PathBuf>,
-    /// The member that was closed last. It is published when the next one begins or the archive was read to its end, so that
-    /// an archive of one member that lacks its end restores nothing.
+    /// The member that was closed last. It is published when the next one begins or the archive was
+    /// read to its end, so that an archive of one member that lacks its end restores nothing.
     complete: Option<(PathBuf, Box<dyn Sink>)>,
     restored: Vec<PathBuf>,
 }
@@ -53,7 +53,8 @@ impl Restore {
         self.archive_file = archive;
     }
 
-    /// Gives members the mode and time of their archive. lrzip stores neither; it gives an archive those of its source.
+    /// Gives members the mode and time of their archive. lrzip stores neither; it gives an archive
+    /// those of its source.
     pub fn take_attributes_of(&mut self, archive: &Metadata) {
         self.attributes = (paths::mode(archive), paths::modified(archive));
     }
@@ -69,7 +70,8 @@ impl Restore {
         self.restored.iter().map(text).collect()
     }
 
-    /// Publishes the member that is complete. Must be called again after the whole archive was found good.
+    /// Publishes the member that is complete. Must be called again after the whole archive was
+    /// found good.
     pub fn publish_complete(&mut self) -> Result<()> {
         let Some((path, mut sink)) = self.complete.take() else {
             return Ok(());

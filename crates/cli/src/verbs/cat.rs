@@ -1,4 +1,5 @@
-//! `refrain cat`: writes a member, an entry or a range of it to standard output, and reads only what that needs.
+//! `refrain cat`: writes a member, an entry or a range of it to standard output, and reads only
+//! what that needs.
 
 use std::ffi::OsStr;
 use std::ops::Range;

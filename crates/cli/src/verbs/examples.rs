@@ -160,7 +160,8 @@ const EXAMPLES: [(&str, Examples); 11] = [
     ),
 ];
 
-/// The sections EXAMPLES and SEE ALSO of a manual page, in roff. `pages` are the stems of all pages that belong together.
+/// The sections EXAMPLES and SEE ALSO of a manual page, in roff. `pages` are the stems of all pages
+/// that belong together.
 pub fn sections(stem: &str, pages: &[String]) -> String {
     let mut text = String::new();
     if let Some((_, examples)) = EXAMPLES.iter().find(|(name, _)| *name == stem) {

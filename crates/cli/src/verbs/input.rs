@@ -34,8 +34,9 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveC
     Ok((ArchiveContent::Source(source), first))
 }
 
-/// What the percentage refers to while all of an archive is read. Native archives are read from front to end, and the size of
-/// their content is unknown until then; the headers of lrzip archives state it.
+/// What the percentage refers to while all of an archive is read. Native archives are read from
+/// front to end, and the size of their content is unknown until then; the headers of lrzip archives
+/// state it.
 pub fn read_total(source: &dyn Source) -> Total {
     match (Dialect::of(source), source.size_bytes()) {
         (Ok(Dialect::Native), Ok(bytes)) => Total::ArchiveBytes(bytes),
@@ -77,7 +78,8 @@ fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
     Ok(first)
 }
 
-/// Shows the bytes that are read while an archive is opened, and ends the opening when the run is cancelled.
+/// Shows the bytes that are read while an archive is opened, and ends the opening when the run is
+/// cancelled.
 struct WatchedSource {
     inner: Arc<dyn Source>,
     line: Arc<ProgressLine>,

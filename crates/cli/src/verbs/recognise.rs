@@ -26,8 +26,9 @@ const MAGIC_NUMBERS: [(usize, &[u8], &str); 15] = [
     (0, b"DWARFS", "DwarFS"),
 ];
 
-/// Refuses an input that is empty or in another known format. `first` are its first [`PREFIX_BYTES`] bytes, or all of a
-/// shorter input. Other inputs are left to the engine, which knows what a damaged archive looks like.
+/// Refuses an input that is empty or in another known format. `first` are its first
+/// [`PREFIX_BYTES`] bytes, or all of a shorter input. Other inputs are left to the engine, which
+/// knows what a damaged archive looks like.
 ///
 /// # Errors
 /// `NotAnArchive`.

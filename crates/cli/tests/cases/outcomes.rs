@@ -163,7 +163,8 @@ fn a_reader_that_closes_the_output_is_no_failure() {
     }
 }
 
-/// Sends a signal to a running command, and expects it to end with 128 plus the number of the signal.
+/// Sends a signal to a running command, and expects it to end with 128 plus the number of the
+/// signal.
 fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
     std::thread::sleep(Duration::from_millis(300));
     let kill = Command::new("kill")
@@ -202,7 +203,8 @@ fn a_signal_ends_the_run_and_leaves_nothing() {
     }
 }
 
-/// Neither a block that takes a minute nor a named pipe without a writer delays the reaction to a signal.
+/// Neither a block that takes a minute nor a named pipe without a writer delays the reaction to a
+/// signal.
 #[test]
 fn a_signal_does_not_wait_for_long_work() {
     let case = Case::new();
@@ -384,7 +386,8 @@ fn every_verb_reports_its_stages_with_profile() {
     assert!(!quiet.contains("whole program "));
 }
 
-/// Scheduling policies of the threads of a process (`proc(5)`: the 41st number of `stat`); 5 is `SCHED_IDLE`.
+/// Scheduling policies of the threads of a process (`proc(5)`: the 41st number of `stat`); 5 is
+/// `SCHED_IDLE`.
 #[cfg(target_os = "linux")]
 fn policies(process: u32) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();

@@ -136,7 +136,8 @@ pub fn incompressible(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Data with everything the engine searches for: text, incompressible data, far repeats, zeros, a short period.
+/// Data with everything the engine searches for: text, incompressible data, far repeats, zeros, a
+/// short period.
 pub fn mixture(length: usize) -> Vec<u8> {
     let passage = incompressible(7, length / 5);
     let mut bytes = Vec::with_capacity(length * 2);

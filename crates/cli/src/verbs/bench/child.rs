@@ -21,8 +21,8 @@ pub(super) struct Cost {
     pub(super) elapsed: Duration,
     /// User and system time of the process and the children it waited for.
     pub(super) cpu: Duration,
-    /// Greatest resident memory. The kernel starts a child's maximum at that of its parent, so the parent
-    /// (this program) must stay small: it never holds the measured files in memory.
+    /// Greatest resident memory. The kernel starts a child's maximum at that of its parent, so the
+    /// parent (this program) must stay small: it never holds the measured files in memory.
     pub(super) peak_memory_bytes: u64,
 }
 

@@ -159,8 +159,8 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// One run that is not measured: fills the page cache, determines the size of the archive, and compares the
-    /// decompressed content with the input.
+    /// One run that is not measured: fills the page cache, determines the size of the archive, and
+    /// compares the decompressed content with the input.
     fn warm_up<'c>(
         &self,
         number: usize,

@@ -2,9 +2,10 @@
 //!
 //! Every contender, Refrain included, is a child process that reads a file and writes a file, so
 //! that time, CPU time and peak memory mean the same for all. The runs are interleaved (A B A B,
-//! not A A B B), so that a machine that slows down or warms up affects all contenders alike. Figures are
-//! medians, with the spread beside them. One warm-up run per contender fills the page cache, determines
-//! the size of the archive, and provides the archive for the decompression runs, whose output is compared with the input.
+//! not A A B B), so that a machine that slows down or warms up affects all contenders alike.
+//! Figures are medians, with the spread beside them. One warm-up run per contender fills the page
+//! cache, determines the size of the archive, and provides the archive for the decompression runs,
+//! whose output is compared with the input.
 //!
 //! | file | what |
 //! |---|---|
@@ -42,8 +43,8 @@ pub fn run(args: &BenchArgs, session: &Session) -> Exit {
     }
 }
 
-/// Runs the measurements and writes the table (or JSON) to `out`; progress and skipped programs go to `notes`, one line
-/// each.
+/// Runs the measurements and writes the table (or JSON) to `out`; progress and skipped programs go
+/// to `notes`, one line each.
 ///
 /// # Errors
 ///

@@ -145,7 +145,8 @@ fn read_cells(times: Option<&ReadTimes>) -> [String; 2] {
     })
 }
 
-/// For every peer: the fastest row of Refrain whose archive is no larger, which is the fair comparison.
+/// For every peer: the fastest row of Refrain whose archive is no larger, which is the fair
+/// comparison.
 fn standings(result: &FileResult) -> Vec<String> {
     let peers = result.rows.iter().filter(|row| !row.is_refrain);
     peers.map(|peer| standing(peer, &result.rows)).collect()

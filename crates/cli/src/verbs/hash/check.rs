@@ -124,8 +124,8 @@ fn next_sums(
     Ok(sums)
 }
 
-/// Reads a line without its end into `line`; one that is too long is replaced by a malformed one. Returns `false` at the end
-/// of the list.
+/// Reads a line without its end into `line`; one that is too long is replaced by a malformed one.
+/// Returns `false` at the end of the list.
 fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut read = lines

@@ -107,7 +107,8 @@ pub fn write_line(
     line.push(if form.ends_with_zero { 0 } else { b'\n' });
 }
 
-/// Parses a line without its end. Its algorithm is `only`, or that of its tag, or follows from the number of its digits.
+/// Parses a line without its end. Its algorithm is `only`, or that of its tag, or follows from the
+/// number of its digits.
 pub fn read_line(line: &[u8], only: Option<DigestAlgorithm>) -> Line {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() || line.starts_with(b"#") {
@@ -172,7 +173,8 @@ fn plain(text: &[u8], only: Option<DigestAlgorithm>) -> Option<Parts<'_>> {
     let [b' ' | b'\t', name @ ..] = rest else {
         return None;
     };
-    // A second space or an asterisk belongs to the format, unless nothing follows it; old programs wrote one space only.
+    // A second space or an asterisk belongs to the format, unless nothing follows it; old programs
+    // wrote one space only.
     let name = match name {
         [b' ' | b'*', name @ ..] if !name.is_empty() => name,
         name => name,

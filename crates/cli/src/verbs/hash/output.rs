@@ -1,4 +1,5 @@
-//! The output of `refrain hash`: lines on standard output, messages on standard error, JSON, the exit code.
+//! The output of `refrain hash`: lines on standard output, messages on standard error, JSON, the
+//! exit code.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,8 +13,8 @@ use crate::report::{self, Meter};
 use crate::session::Session;
 use crate::text::printable;
 
-/// The code of md5sum when something did not match or could not be read; scripts rely on it. Its number is that of
-/// `usage` in other verbs.
+/// The code of md5sum when something did not match or could not be read; scripts rely on it. Its
+/// number is that of `usage` in other verbs.
 const NOT_ALL_GOOD: Exit = Exit::Usage;
 
 /// Text is written in pieces of about this many bytes; immediately to a terminal.
@@ -46,7 +47,8 @@ impl<'a> HashOutput<'a> {
         self.is_all_good = false;
     }
 
-    /// Writes bytes to standard output, unless the output is JSON. Erases the line of `meter` first.
+    /// Writes bytes to standard output, unless the output is JSON. Erases the line of `meter`
+    /// first.
     pub fn text(&mut self, bytes: &[u8], meter: &Meter<'_>) -> Result<()> {
         if self.args.json {
             return Ok(());
