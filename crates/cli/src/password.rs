@@ -26,11 +26,11 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
         io::Error::other("the archive is encrypted, and there is no terminal to read the password from: use --password-file")
     })?;
     terminal.write_all(b"Password: ")?;
-    typed(&terminal)
+    read_without_echo(&terminal)
 }
 
 /// Reads a line from a terminal with echo off.
-pub fn typed(mut terminal: &File) -> io::Result<Vec<u8>> {
+pub fn read_without_echo(mut terminal: &File) -> io::Result<Vec<u8>> {
     let echo_off = EchoOff::begin(terminal)?;
     let line = first_line(terminal);
     drop(echo_off);

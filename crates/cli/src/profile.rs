@@ -28,7 +28,7 @@ const HEAD: [&str; 12] = [
 type Row = [String; HEAD.len()];
 
 /// Runs `work`, then prints what its stages took.
-pub fn around<R>(work: impl FnOnce() -> R) -> R {
+pub fn measure<R>(work: impl FnOnce() -> R) -> R {
     stages::measure();
     let start = Instant::now();
     let result = work();

@@ -41,7 +41,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
         );
     }
     match arguments.run.profile {
-        true => profile::around(|| run_verb(arguments.verb, &session)),
+        true => profile::measure(|| run_verb(arguments.verb, &session)),
         false => run_verb(arguments.verb, &session),
     }
 }

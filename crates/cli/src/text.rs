@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaces_control_characters() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a\n\u{7}b\u{9b}c"), "a??b?c");
     }
 

@@ -72,8 +72,11 @@ impl CompressPlan {
         };
         let files = or_stdin(&args.files)?;
         let archives = match &args.output.output {
-            Some(output) => vec![together(&files, output, args)],
-            None => files.iter().map(|path| alone(path, args)).collect(),
+            Some(output) => vec![archive_of_all(&files, output, args)],
+            None => files
+                .iter()
+                .map(|path| archive_beside(path, args))
+                .collect(),
         };
         Ok(CompressPlan {
             format,
@@ -94,7 +97,7 @@ fn options(args: &CompressArgs) -> Result<CompressOptions> {
 }
 
 /// Without `-o`: the archive of `path` is created beside it.
-fn alone(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+fn archive_beside(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     if is_dash(path) {
         return archive(vec![stdin_input()], None, args);
     }
@@ -119,7 +122,7 @@ fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
 }
 
 /// With `-o`: all paths become members of one archive.
-fn together(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     let name = match paths {
         [_] => |path: &Path| names::base_name(path).or_else(|_| Ok("root".to_string())),
         _ => names::relative_name,

@@ -87,7 +87,7 @@ fn usage_errors_are_exit_1() {
 }
 
 #[test]
-fn missing_files_are_exit_4_and_others_go_on() {
+fn missing_files_are_exit_4_and_do_not_stop_the_others() {
     let case = Case::new();
     case.write("x", b"data");
     for line in [
@@ -224,7 +224,7 @@ fn a_signal_does_not_wait_for_long_work() {
 
 /// A pipe without data and without an end must not delay the reaction to a signal.
 #[test]
-fn a_silent_pipe_does_not_keep_a_signal_from_being_heard() {
+fn a_signal_ends_a_run_that_waits_for_a_silent_pipe() {
     let case = Case::new();
     for line in ["compress - -o out", "decompress - -o out", "test -"] {
         let mut command = case.command(REFRAIN, line);
@@ -262,7 +262,7 @@ fn an_archive_is_not_replaced_by_its_content() {
 
 /// Another user may have created the link.
 #[test]
-fn a_link_that_points_at_nothing_is_not_written_through() {
+fn a_dangling_link_is_not_written_through() {
     let case = Case::new();
     case.write("x", b"content");
     std::os::unix::fs::symlink("victim", case.path("x.rfn")).unwrap();

@@ -91,7 +91,7 @@ fn cat_writes_ranges() {
 }
 
 #[test]
-fn list_names_what_cat_can_reach() {
+fn every_line_of_list_is_a_path_for_cat() {
     let case = Case::new();
     let deep = incompressible(9, 50_000);
     case.write("tree/a", b"aaa");
@@ -145,7 +145,7 @@ fn a_redirected_archive_is_read_from_its_first_byte_or_not_at_all() {
 }
 
 #[test]
-fn a_scan_reads_what_an_index_cannot() {
+fn a_scan_reads_an_archive_without_an_index() {
     let case = Case::new();
     let data = mixture(300_000);
     case.write("x", &data);

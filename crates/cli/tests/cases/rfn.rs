@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{Case, expect, incompressible, mixture, snapshot};
 
 #[test]
-fn in_place_and_back() {
+fn rfn_compresses_and_decompresses_in_place() {
     let case = Case::new();
     let data = mixture(200_000);
     case.write("x", &data);
@@ -36,7 +36,7 @@ fn in_place_and_back() {
 }
 
 #[test]
-fn pipes_without_arguments() {
+fn rfn_is_a_filter_without_arguments() {
     let case = Case::new();
     let data = mixture(100_000);
     let rfn = case.program_link("rfn");

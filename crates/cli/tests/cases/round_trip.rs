@@ -57,7 +57,7 @@ fn small_files_of_many_lengths_are_restored() {
 }
 
 #[test]
-fn pipes() {
+fn pipes_round_trip() {
     let case = Case::new();
     let data = mixture(3 << 20);
     let archive = expect(case.pipe(REFRAIN, "compress", &data), 0, "compress");
@@ -213,7 +213,7 @@ fn threads_do_not_change_the_bytes() {
 }
 
 #[test]
-fn every_level_and_codec() {
+fn every_level_and_codec_round_trips() {
     let case = Case::new();
     let data = mixture(300_000);
     case.write("x", &data);

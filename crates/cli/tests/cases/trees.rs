@@ -82,7 +82,7 @@ fn the_archive_of_a_directory_is_deterministic_and_a_tar() {
 }
 
 #[test]
-fn a_directory_by_pipe() {
+fn a_directory_is_restored_from_a_pipe() {
     let case = Case::new();
     create_tree(&case);
     let archive = case.ok("compress tree -o -").stdout;
@@ -95,7 +95,7 @@ fn a_directory_by_pipe() {
 }
 
 #[test]
-fn directories_and_files_together() {
+fn directories_and_files_share_an_archive() {
     let case = Case::new();
     create_tree(&case);
     case.write("file", b"beside");

@@ -56,7 +56,7 @@ fn prompt(text: &str) -> io::Result<Vec<u8>> {
     let mut stderr = io::stderr();
     stderr.write_all(text.as_bytes())?;
     if io::stdin().is_terminal() {
-        return password::typed(&File::from(io::stdin().as_fd().try_clone_to_owned()?));
+        return password::read_without_echo(&File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
     let mut line = Vec::new();
     // The buffer of the standard library retains what was read beyond the line, for the next

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_program_gets_the_file_last_unless_it_says_where() {
+    fn an_unknown_program_gets_the_file_as_its_last_argument_without_a_placeholder() {
         let last = peer("squash --hard").unwrap();
         assert_eq!(line(&last.compress), ["squash", "--hard", "/in put"]);
         assert!(last.decompress.is_none());
@@ -327,13 +327,13 @@ mod tests {
     }
 
     #[test]
-    fn braces_that_are_no_placeholder_stay() {
+    fn other_braces_are_not_replaced() {
         let odd = peer("awk {print} {}{original}{").unwrap();
         assert_eq!(line(&odd.compress), ["awk", "{print}", "/in put/original{"]);
     }
 
     #[test]
-    fn unreadable_command_lines_are_usage_errors() {
+    fn malformed_command_lines_are_usage_errors() {
         for bad in ["", "   ", "zstd 'open", "<"] {
             assert!(matches!(peer(bad), Err(BenchError::Usage(_))), "{bad:?}");
         }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn own_rows_call_this_program() {
+    fn rows_of_refrain_call_this_program() {
         let row = refrain_contender("'/a b/refrain'", "--codec none", 2, 0).unwrap();
         assert_eq!(row.name, "refrain --codec none");
         assert_eq!(

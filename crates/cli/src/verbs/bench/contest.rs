@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_loses_content_or_fails_is_left_out() {
+    fn a_peer_that_fails_or_changes_the_content_is_left_out() {
         let directory = tempfile::tempdir().unwrap();
         let file = input(&directory, 5000);
         let (result, notes) = contest(&[
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn discarding_measures_without_files() {
+    fn discarded_output_is_measured_without_files() {
         let directory = tempfile::tempdir().unwrap();
         let file = input(&directory, 5000);
         let (result, _) = contest(&[&file, "--runs", "1", "--discard", "--peer", "cat"]).unwrap();

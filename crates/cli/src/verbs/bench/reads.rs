@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_differ_and_are_the_same_every_time() {
+    fn offsets_differ_and_are_the_same_every_time() {
         let offsets: Vec<u64> = (0..1000)
             .map(|index| scrambled(index) % (1 << 32))
             .collect();

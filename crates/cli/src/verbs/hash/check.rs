@@ -85,7 +85,7 @@ fn check_list(
         let meter = Meter::start(&label, &report, output.session);
         check_sums(&sums, args, &mut tally, &meter, output)?;
     }
-    conclude(&label, &tally, args, output);
+    report_list(&label, &tally, args, output);
     Ok(())
 }
 
@@ -162,12 +162,12 @@ fn check_sums(
     let file = |sum: &Sum| (PathBuf::from(OsStr::from_bytes(&sum.name)), sum.algorithm);
     let inputs = FileInputs::new(sums.iter().map(file).collect(), output.session);
     hash_all(&inputs, args, meter, &mut |index, result| {
-        judge(&sums[index], result, args, tally, meter, output)
+        compare_and_report(&sums[index], result, args, tally, meter, output)
     })
 }
 
 /// Compares, counts and reports.
-fn judge(
+fn compare_and_report(
     sum: &Sum,
     result: io::Result<DigestValue>,
     args: &HashArgs,
@@ -213,7 +213,7 @@ fn judge(
 }
 
 /// Reports the counts of a list, and whether all of it matched.
-fn conclude(label: &str, tally: &Tally, args: &HashArgs, output: &mut HashOutput) {
+fn report_list(label: &str, tally: &Tally, args: &HashArgs, output: &mut HashOutput) {
     let label = printable(label);
     if tally.proper == 0 {
         output.message(&format!(

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_digits_tells_the_function_unless_one_is_requested() {
+    fn the_number_of_digits_selects_the_algorithm_unless_one_is_given() {
         let line = format!("{DIGITS}{DIGITS}  name");
         for (only, expected) in [
             (None, Some(DigestAlgorithm::Blake3)),
