@@ -133,6 +133,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
         #[test]
         fn orders_by_class_then_deadline(
             a in (0usize..3, 0usize..TENANTS_MAX, 0u64..1 << 61),

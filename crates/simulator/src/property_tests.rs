@@ -2,6 +2,7 @@
 
 use refrain_policy::topology::{Sharing, Topology};
 use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId};
+use refrain_testkit::scaled;
 
 use crate::costs::Costs;
 use crate::random::{Distribution, Random};
@@ -10,8 +11,8 @@ use crate::workload::{Arrivals, Group};
 
 const MS: u64 = 1_000_000;
 /// The number of seeds per property in an ordinary and in a long run.
-const SEEDS: u64 = 60;
-const SEEDS_LONG: u64 = 5000;
+const SEEDS: u32 = 60;
+const SEEDS_LONG: u32 = 5000;
 const MACHINES: [&str; 8] = [
     "1c",
     "1c2t",
@@ -104,8 +105,8 @@ fn simulation(random: &mut Random) -> Simulation {
 
 /// No CPU is idle while a flow that it may run is queued, and CPU time is neither lost nor
 /// invented.
-fn check_work_conservation(seeds: u64) {
-    for seed in 0..seeds {
+fn check_work_conservation(seeds: u32) {
+    for seed in 0..u64::from(scaled(seeds)) {
         let mut random = Random::new(seed);
         let (policy, simulation) = (policy(&mut random), simulation(&mut random));
         let report = simulation.run(&policy).unwrap();
@@ -119,7 +120,7 @@ fn check_work_conservation(seeds: u64) {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for seed in 0..100 {
+    for seed in 0..u64::from(scaled(100)) {
         let mut random = Random::new(seed);
         let (policy, simulation) = (policy(&mut random), simulation(&mut random));
         assert_eq!(
@@ -167,9 +168,9 @@ fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
 
 /// No runnable flow waits longer than the bound. Without tenants, because tenants share CPU time
 /// regardless of deadlines.
-fn check_wait_bound(seeds: u64) {
+fn check_wait_bound(seeds: u32) {
     let mut closest = 0.0f64;
-    for seed in 0..seeds {
+    for seed in 0..u64::from(scaled(seeds)) {
         let mut random = Random::new(seed);
         let (mut policy, mut simulation) = (policy(&mut random), simulation(&mut random));
         policy.has_tenants = false;
@@ -192,8 +193,8 @@ fn check_wait_bound(seeds: u64) {
 
 /// CPU-bound flows get time in inverse proportion to their offsets, on any machine of equal CPUs,
 /// if no flow's share exceeds one CPU.
-fn check_shares(seeds: u64) {
-    for seed in 0..seeds / 5 {
+fn check_shares(seeds: u32) {
+    for seed in 0..u64::from(scaled(seeds / 5)) {
         let mut random = Random::new(seed);
         let machine = choose(&mut random, &["1c", "2c", "8-way", "2l2c"]);
         let topology = Topology::from_spec(machine).unwrap();

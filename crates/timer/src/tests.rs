@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use refrain_testkit::scaled;
 
 use crate::callbacks::Notify;
 use crate::deadline::NEVER_NS;
@@ -227,6 +228,9 @@ fn operations() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
+
+    #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
     #[test]
     fn any_sequence_of_calls_matches_the_reference(
         operations in proptest::collection::vec(operations(), 0..400)
@@ -270,7 +274,7 @@ fn long_run(operations: u64, seed: u64) {
 
 #[test]
 fn a_random_run_ends_each_timer_exactly_once() {
-    long_run(300_000, 1);
+    long_run(u64::from(scaled(300_000)), 1);
 }
 
 /// `cargo test --release -p refrain-timer -- --ignored hundred_million`
@@ -375,7 +379,7 @@ impl Race {
 
 #[test]
 fn racing_threads_end_each_timer_exactly_once() {
-    Race::new(50_000).run(4);
+    Race::new(scaled(50_000) as usize).run(4);
 }
 
 /// `cargo test --release -p refrain-timer -- --ignored hundred_million`

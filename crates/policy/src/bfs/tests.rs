@@ -363,6 +363,9 @@ fn classes_order_before_deadlines_and_a_refractory_class_is_normal() {
 }
 
 proptest! {
+
+    #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
     /// No sequence of runs makes the state of a flow invalid.
     #[test]
     fn any_run_history_leaves_a_valid_entity(

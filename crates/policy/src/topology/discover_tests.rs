@@ -211,7 +211,7 @@ fn this_machine_has_at_least_one_cpu() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(64)))]
 
     /// Any file contents: no panic, and the CPUs of one core share one cache.
     #[test]

@@ -41,6 +41,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
         #[test]
         fn any_text_gives_a_sorted_list(text: String) {
             let numbers = parse_list(&text);

@@ -181,6 +181,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
         #[test]
         fn behaves_as_a_set(
             left in proptest::collection::btree_set(0..CPUS_MAX, 0..40),

@@ -268,6 +268,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
         #[test]
         fn any_text_parses_or_fails_cleanly(text in "[0-9nlct@+x-]{0,12}") {
             if let Ok(topology) = Topology::from_spec(&text) {

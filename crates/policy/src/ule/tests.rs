@@ -159,6 +159,9 @@ fn a_child_inherits_proportions_of_its_parents_history() {
 }
 
 proptest! {
+
+    #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
     #[test]
     fn scores_remain_in_range_and_histories_decay(
         steps in proptest::collection::vec((any::<u64>(), any::<bool>()), 0..40), nice in -20i32..20,

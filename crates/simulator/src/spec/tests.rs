@@ -117,6 +117,9 @@ fn errors_name_the_line_and_the_setting() {
 }
 
 proptest! {
+
+    #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
     #[test]
     fn any_text_parses_or_fails_cleanly(text in "((machine|policy|costs|run|flows|seed)( [a-z0-9=:.~]{1,8}){0,4}[;\n]){0,4}") {
         let _ = Experiment::from_spec(&text);

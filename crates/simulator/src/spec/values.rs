@@ -124,6 +124,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(256)))]
+
         #[test]
         fn formatted_times_parse_back(time: u64) {
             prop_assert_eq!(time_ns(&format_ns(time)), Some(time));
