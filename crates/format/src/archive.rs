@@ -1,6 +1,6 @@
 //! The Archive frame: version, features and settings. It is always the first frame.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
@@ -48,7 +48,7 @@ impl ArchiveHeader {
     /// # Errors
     /// An unsupported version or feature; settings that are impossible or above the limits.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new("archive header", payload);
+        let mut reader = ByteReader::new("archive header", payload);
         let version = (reader.u16()?, reader.u16()?);
         let required_features = reader.u64()?;
         // Version and features are checked first: a later version may use the rest differently.

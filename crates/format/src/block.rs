@@ -3,7 +3,7 @@
 //! Its header has a fixed size. An encoder reserves space for it and for the frame header, lets the
 //! codec append its output after them, and fills both in at the end, so no data is copied.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::{check_checksum, check_limit, check_positive, check_range, check_raw_length};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::Result;
@@ -38,7 +38,7 @@ impl BlockHeader {
     /// # Errors
     /// Damaged lengths or coding; more raw bytes than the limit.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("block header", payload);
+        let mut reader = ByteReader::new("block header", payload);
         let header = Self {
             block_id: reader.u64()?,
             store_start: reader.u64()?,

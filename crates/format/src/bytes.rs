@@ -8,12 +8,12 @@ pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 /// A cursor over untrusted bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     /// Creates a cursor at the start of `bytes`; `what` names them in errors.
     pub(crate) fn new(what: &'static str, bytes: &'a [u8]) -> Self {
         Self { what, rest: bytes }
@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read_varint(bytes: &[u8]) -> Result<u64> {
-        let mut reader = Reader::new("test", bytes);
+        let mut reader = ByteReader::new("test", bytes);
         let value = reader.varint()?;
         reader.finish()?;
         Ok(value)
@@ -217,11 +217,11 @@ mod tests {
         let mut bytes = Vec::new();
         put_varint(&mut bytes, 3);
         bytes.extend([0; 6]);
-        assert_eq!(Reader::new("test", &bytes).count(2), Ok(3));
-        assert!(Reader::new("test", &bytes).count(3).is_err());
+        assert_eq!(ByteReader::new("test", &bytes).count(2), Ok(3));
+        assert!(ByteReader::new("test", &bytes).count(3).is_err());
         let mut huge = Vec::new();
         put_varint(&mut huge, u64::MAX);
-        assert!(Reader::new("test", &huge).count(2).is_err());
+        assert!(ByteReader::new("test", &huge).count(2).is_err());
     }
 
     proptest! {

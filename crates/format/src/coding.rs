@@ -2,7 +2,7 @@
 //! frame that holds coded data. This crate interprets only codec 0; the codec crate interprets the
 //! others.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX};
@@ -103,7 +103,7 @@ impl Coding {
         self.fallback
     }
 
-    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(reader: &mut ByteReader<'_>) -> Result<Self> {
         let codec = reader.u16()?;
         let fallback = reader.u8()?;
         let filter_count = usize::from(reader.u8()?);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn parse(bytes: &[u8]) -> Result<Coding> {
-        let mut reader = Reader::new("coding", bytes);
+        let mut reader = ByteReader::new("coding", bytes);
         let coding = Coding::parse(&mut reader)?;
         reader.finish()?;
         Ok(coding)

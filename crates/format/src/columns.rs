@@ -4,7 +4,7 @@
 //! Layout: the byte lengths of all columns but the last (variable-length numbers), then the
 //! columns.
 
-use crate::bytes::{Reader, put_varint};
+use crate::bytes::{ByteReader, put_varint};
 use crate::error::Result;
 
 /// Joins `N` columns into a section.
@@ -24,19 +24,19 @@ pub(crate) fn join<const N: usize>(columns: &[Vec<u8>; N]) -> Vec<u8> {
 pub(crate) fn split<'a, const N: usize>(
     what: &'static str,
     raw: &'a [u8],
-) -> Result<[Reader<'a>; N]> {
-    let mut reader = Reader::new(what, raw);
+) -> Result<[ByteReader<'a>; N]> {
+    let mut reader = ByteReader::new(what, raw);
     let mut lengths = [0_usize; N];
     for length in lengths.iter_mut().take(N.saturating_sub(1)) {
         *length = reader.count(1)?;
     }
-    let mut columns = std::array::from_fn(|_| Reader::new(what, &[]));
+    let mut columns = std::array::from_fn(|_| ByteReader::new(what, &[]));
     for (index, (column, length)) in columns.iter_mut().zip(lengths).enumerate() {
         let length = match index + 1 == N {
             true => reader.remaining(),
             false => length,
         };
-        *column = Reader::new(what, reader.take(length)?);
+        *column = ByteReader::new(what, reader.take(length)?);
     }
     Ok(columns)
 }

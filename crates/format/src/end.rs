@@ -1,7 +1,7 @@
 //! The End frame: the last frame, of a fixed size, so that a reader that can seek finds the index
 //! from the end of the file.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::check_range;
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
@@ -34,7 +34,7 @@ impl ArchiveEnd {
     /// # Errors
     /// Offsets outside the archive; a generation that this version does not know.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new("end", payload);
+        let mut reader = ByteReader::new("end", payload);
         let end = Self {
             index_frame_offset: reader.u64()?,
             index_frame_bytes: reader.u64()?,

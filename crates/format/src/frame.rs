@@ -7,7 +7,7 @@
 //!
 //! Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::layout::{
@@ -50,7 +50,7 @@ impl UntrustedFrameHeader {
     /// # Errors
     /// [`FormatError::Truncated`] if there are fewer than [`FRAME_HEADER_BYTES`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        Ok(Self::new(Reader::new("frame header", bytes).array()?))
+        Ok(Self::new(ByteReader::new("frame header", bytes).array()?))
     }
 
     /// Returns whether the sync word and the checksum are right, that is, whether this is a frame
@@ -68,13 +68,13 @@ impl UntrustedFrameHeader {
     }
 
     fn check_intact(&self) -> Result<()> {
-        let mut reader = Reader::new("frame header", &self.bytes);
+        let mut reader = ByteReader::new("frame header", &self.bytes);
         let sync: [u8; 4] = reader.array()?;
         if sync != SYNC {
             return Err(FormatError::Sync { found: sync });
         }
         let (checked, checksum) = self.bytes.split_at(CHECKED_BYTES);
-        let expected = Reader::new("frame header", checksum).u64()?;
+        let expected = ByteReader::new("frame header", checksum).u64()?;
         let found = checksum64(checked);
         if found != expected {
             return Err(FormatError::Checksum {
@@ -111,7 +111,7 @@ impl UntrustedFrameHeader {
     }
 
     fn parse_fields(&self) -> Result<FrameHeader> {
-        let mut reader = Reader::new("frame header", &self.bytes);
+        let mut reader = ByteReader::new("frame header", &self.bytes);
         reader.take(KIND_AT)?;
         let kind = FrameKind::from_id(reader.u8()?);
         let flags = reader.u8()?;
@@ -248,7 +248,7 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
 /// # Errors
 /// [`FormatError::Truncated`] or [`FormatError::Magic`].
 pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
-    let found: [u8; 8] = Reader::new("archive magic", start_of_file).array()?;
+    let found: [u8; 8] = ByteReader::new("archive magic", start_of_file).array()?;
     match found == MAGIC {
         true => Ok(()),
         false => Err(FormatError::Magic { found }),

@@ -2,7 +2,7 @@
 
 use refrain_tree::Timestamp;
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::{check_limit, check_positive, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
@@ -74,7 +74,7 @@ impl MemberStart {
     /// # Errors
     /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new("member start", payload);
+        let mut reader = ByteReader::new("member start", payload);
         let member_id = reader.u64()?;
         let content_start = reader.u64()?;
         let kind = MemberKind::from_id(reader.u8()?)?;
@@ -225,7 +225,7 @@ impl MemberEnd {
     /// # Errors
     /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new("member end", payload);
+        let mut reader = ByteReader::new("member end", payload);
         let mut end = Self {
             member_id: reader.u64()?,
             content_bytes: reader.u64()?,

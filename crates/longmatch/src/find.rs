@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::compare::{equal_backward, equal_forward};
 use crate::epoch::{Epoch, NO_CANDIDATE};
-use crate::index::{Index, IndexWords};
+use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
@@ -72,7 +72,7 @@ pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
     segment: usize,
     candidates: &[u32],
-    index: &Index<W>,
+    index: &FingerprintIndex<W>,
     history: &dyn History,
     store_floor: u64,
     rules: &Rules,
@@ -123,7 +123,7 @@ pub fn match_segment<W: IndexWords>(
 struct AnchorLookups<'a, W> {
     scan: &'a SegmentScan,
     candidates: &'a [u32],
-    index: &'a Index<W>,
+    index: &'a FingerprintIndex<W>,
     looked_up: [Option<u64>; LOOKAHEAD],
     window: std::ops::Range<usize>,
     ahead: usize,

@@ -3,7 +3,7 @@
 
 use crate::epoch::Epoch;
 use crate::flatten::FlatEpoch;
-use crate::index::{Index, IndexWords};
+use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::FINGERPRINT_BYTES;
 
 /// The number of pending insertions whose buckets have been prefetched, so that cache misses
@@ -14,7 +14,7 @@ const LOOKAHEAD: usize = 16;
 /// `store_end` is the length of the store after the epoch. Anchors in copies are not inserted: the
 /// store already has them.
 pub fn insert_epoch<W: IndexWords>(
-    index: &mut Index<W>,
+    index: &mut FingerprintIndex<W>,
     epoch: &Epoch<'_>,
     flat: &FlatEpoch,
     store_end: u64,

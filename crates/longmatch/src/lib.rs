@@ -72,7 +72,7 @@ pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats};
 pub use extent::{Extent, Pattern};
 pub use find::{History, HistoryChunk, Match, MatchSource, match_segment};
 pub use flatten::{FlatEpoch, flatten};
-pub use index::{ADDRESS_MAX, Index, IndexWords, SMALL_INDEX_SHARE};
+pub use index::{ADDRESS_MAX, FingerprintIndex, IndexWords, SMALL_INDEX_SHARE};
 pub use insert::insert_epoch;
 pub use params::{EPOCH_BYTES_MAX, PERIOD_MAX, Rules};
 pub use replay::replay;

@@ -6,7 +6,7 @@ use crate::epoch::{Epoch, EpochSegment, find_in_epoch};
 use crate::extent::Extent;
 use crate::find::{History, HistoryChunk, match_segment};
 use crate::flatten::flatten;
-use crate::index::Index;
+use crate::index::FingerprintIndex;
 use crate::insert::insert_epoch;
 use crate::params::Rules;
 use crate::reference::ReferenceMatcher;
@@ -33,7 +33,7 @@ impl History for MemoryHistory {
 
 /// The production code over a whole content, epoch by epoch.
 pub struct Matcher {
-    index: Index<Vec<u64>>,
+    index: FingerprintIndex<Vec<u64>>,
     history: MemoryHistory,
     rules: Rules,
 }
@@ -41,7 +41,7 @@ pub struct Matcher {
 impl Matcher {
     /// Creates a matcher with an index of `index_words` words.
     pub fn new(rules: Rules, index_words: usize, chunk_bytes: usize) -> Matcher {
-        let index = Index::new(vec![0; index_words]);
+        let index = FingerprintIndex::new(vec![0; index_words]);
         Matcher {
             index,
             history: MemoryHistory {

@@ -46,12 +46,12 @@ struct MemberPlan {
 
 /// Content and store as the extents build them.
 #[derive(Default)]
-struct Spaces {
+struct ContentAndStore {
     content: Vec<u8>,
     store: Vec<u8>,
 }
 
-impl Spaces {
+impl ContentAndStore {
     fn append(&mut self, extent: &Extent, rng: &mut Rng) {
         let from = self.content.len();
         self.content.resize(from + extent.length() as usize, 0);
@@ -78,10 +78,10 @@ impl Spaces {
 pub fn sample_archive(seed: u64) -> SampleArchive {
     let mut rng = Rng::new(seed);
     let member_count = rng.below(5) as usize;
-    let mut spaces = Spaces::default();
+    let mut spaces = ContentAndStore::default();
     let epochs = random_epochs(member_count, &mut spaces, &mut rng);
     let plans = random_members(member_count, spaces.content.len(), &mut rng);
-    let bytes = Writer::new(seed, &spaces, &mut rng).write(&epochs, &plans);
+    let bytes = ArchiveWriter::new(seed, &spaces, &mut rng).write(&epochs, &plans);
     let members = plans
         .into_iter()
         .map(|plan| SampleMember {
@@ -93,7 +93,11 @@ pub fn sample_archive(seed: u64) -> SampleArchive {
     SampleArchive { bytes, members }
 }
 
-fn random_epochs(member_count: usize, spaces: &mut Spaces, rng: &mut Rng) -> Vec<EpochPlan> {
+fn random_epochs(
+    member_count: usize,
+    spaces: &mut ContentAndStore,
+    rng: &mut Rng,
+) -> Vec<EpochPlan> {
     let epoch_count = match member_count {
         0 => 0,
         _ => rng.below(5),
@@ -172,8 +176,8 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
 }
 
 /// Writes the plan with the format's assembler.
-struct Writer<'a> {
-    spaces: &'a Spaces,
+struct ArchiveWriter<'a> {
+    spaces: &'a ContentAndStore,
     rng: &'a mut Rng,
     assembler: ArchiveAssembler,
     bytes: Vec<u8>,
@@ -183,8 +187,8 @@ struct Writer<'a> {
     block_count: u64,
 }
 
-impl<'a> Writer<'a> {
-    fn new(seed: u64, spaces: &'a Spaces, rng: &'a mut Rng) -> Self {
+impl<'a> ArchiveWriter<'a> {
+    fn new(seed: u64, spaces: &'a ContentAndStore, rng: &'a mut Rng) -> Self {
         let header = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,

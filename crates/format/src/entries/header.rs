@@ -1,6 +1,6 @@
 //! The header of an Entries frame's payload.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::{check_limit, check_positive, check_range, check_raw};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::{FormatError, Result};
@@ -37,7 +37,7 @@ impl EntriesHeader {
     /// # Errors
     /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("entries header", payload);
+        let mut reader = ByteReader::new("entries header", payload);
         let header = Self {
             member_id: reader.u64()?,
             first_entry: reader.u64()?,

@@ -8,7 +8,7 @@
 
 use super::entry::{check_entry, entry_kind_from_id, entry_kind_id, text_bytes};
 use super::header::EntriesHeader;
-use crate::bytes::{Reader, add_difference, difference, put_varint, unzigzag, zigzag};
+use crate::bytes::{ByteReader, add_difference, difference, put_varint, unzigzag, zigzag};
 use crate::check::{check_limit, check_positive};
 use crate::columns;
 use crate::error::{FormatError, Result};
@@ -182,7 +182,10 @@ pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> 
     Ok(entries)
 }
 
-fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], previous: &PreviousEntry) -> Result<Entry> {
+fn take_entry(
+    columns: &mut [ByteReader<'_>; COLUMN_COUNT],
+    previous: &PreviousEntry,
+) -> Result<Entry> {
     let [
         kinds,
         shared,
@@ -215,7 +218,7 @@ fn take_entry(columns: &mut [Reader<'_>; COLUMN_COUNT], previous: &PreviousEntry
 fn take_path(
     shared_bytes: u64,
     own_bytes: u64,
-    paths: &mut Reader<'_>,
+    paths: &mut ByteReader<'_>,
     previous: &[u8],
 ) -> Result<Vec<u8>> {
     check_limit(
@@ -244,13 +247,13 @@ fn take_path(
     Ok(path)
 }
 
-fn take_text(links: &mut Reader<'_>) -> Result<Vec<u8>> {
+fn take_text(links: &mut ByteReader<'_>) -> Result<Vec<u8>> {
     let length = links.varint()?;
     check_limit("link target bytes", length, PATH_BYTES_MAX as u64)?;
     Ok(links.take(length as usize)?.to_vec())
 }
 
-fn take_u32(what: &'static str, reader: &mut Reader<'_>) -> Result<u32> {
+fn take_u32(what: &'static str, reader: &mut ByteReader<'_>) -> Result<u32> {
     let value = reader.varint()?;
     u32::try_from(value).map_err(|_| FormatError::OverLimit {
         what,

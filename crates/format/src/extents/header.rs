@@ -1,6 +1,6 @@
 //! The header of an Extents frame's payload.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::{check_limit, check_range, check_raw};
 use crate::coding::{CODING_BYTES, Coding};
 use crate::error::{FormatError, Result};
@@ -43,7 +43,7 @@ impl ExtentsHeader {
     /// # Errors
     /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = Reader::new("extents header", payload);
+        let mut reader = ByteReader::new("extents header", payload);
         let header = Self {
             epoch_id: reader.u64()?,
             content_start: reader.u64()?,

@@ -8,7 +8,7 @@
 
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
-use crate::bytes::{Reader, add_difference, difference, put_varint};
+use crate::bytes::{ByteReader, add_difference, difference, put_varint};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
 use crate::columns;
 use crate::error::{FormatError, Result};
@@ -209,12 +209,12 @@ pub fn unpack_extents(header: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Re
 pub struct ExtentReader<'a> {
     header: ExtentsHeader,
     pointers: StorePointers,
-    kinds: Reader<'a>,
-    fresh: Reader<'a>,
-    copies: Reader<'a>,
-    sources: Reader<'a>,
-    fills: Reader<'a>,
-    patterns: Reader<'a>,
+    kinds: ByteReader<'a>,
+    fresh: ByteReader<'a>,
+    copies: ByteReader<'a>,
+    sources: ByteReader<'a>,
+    fills: ByteReader<'a>,
+    patterns: ByteReader<'a>,
     done: bool,
 }
 

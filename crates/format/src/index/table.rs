@@ -1,7 +1,7 @@
 //! The index as a table: appending, parsing, writing.
 
 use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
-use crate::bytes::{Reader, add_difference, difference, put_varint};
+use crate::bytes::{ByteReader, add_difference, difference, put_varint};
 use crate::check::{check_limit, check_positive, check_range};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
@@ -92,7 +92,7 @@ impl Index {
     pub fn parse(payload: &[u8], limits: &Limits) -> Result<Self> {
         let limits = limits.capped();
         check_limit("index bytes", payload.len() as u64, limits.index_bytes_max)?;
-        let mut reader = Reader::new("index", payload);
+        let mut reader = ByteReader::new("index", payload);
         let mut index = Self::default();
         index.parse_blocks(&mut reader)?;
         index.parse_epochs(&mut reader)?;
@@ -137,7 +137,7 @@ impl Index {
         ))
     }
 
-    fn parse_blocks(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+    fn parse_blocks(&mut self, reader: &mut ByteReader<'_>) -> Result<()> {
         let count = reader.count(BLOCK_ROW_BYTES_MIN)?;
         self.blocks.reserve_exact(count);
         let mut spans = SpanCoder::new();
@@ -179,7 +179,7 @@ impl Index {
         Ok(())
     }
 
-    fn parse_epochs(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+    fn parse_epochs(&mut self, reader: &mut ByteReader<'_>) -> Result<()> {
         let count = reader.count(EPOCH_ROW_BYTES_MIN)?;
         self.epochs.reserve_exact(count);
         let mut spans = SpanCoder::new();
@@ -218,7 +218,7 @@ impl Index {
         Ok(())
     }
 
-    fn parse_members(&mut self, reader: &mut Reader<'_>, limits: &Limits) -> Result<()> {
+    fn parse_members(&mut self, reader: &mut ByteReader<'_>, limits: &Limits) -> Result<()> {
         let count = reader.count(MEMBER_ROW_BYTES_MIN)?;
         check_limit("members", count as u64, limits.members_max)?;
         self.members.reserve_exact(count);
@@ -269,7 +269,7 @@ impl Index {
     }
 }
 
-fn parse_entries(reader: &mut Reader<'_>) -> Result<Vec<IndexEntries>> {
+fn parse_entries(reader: &mut ByteReader<'_>) -> Result<Vec<IndexEntries>> {
     let count = reader.count(ENTRIES_ROW_BYTES_MIN)?;
     let mut rows = Vec::with_capacity(count);
     let mut spans = SpanCoder::new();
@@ -297,7 +297,7 @@ impl SpanCoder {
         }
     }
 
-    fn take(&mut self, reader: &mut Reader<'_>) -> Result<FrameSpan> {
+    fn take(&mut self, reader: &mut ByteReader<'_>) -> Result<FrameSpan> {
         let gap = reader.varint()?;
         let offset = check_range("frame offset", self.previous_end, gap)?;
         let bytes = reader.varint()?;
@@ -336,7 +336,7 @@ fn check_in_range(what: &'static str, value: u64, limit: u64) -> Result<()> {
     check_limit(what, value, limit)
 }
 
-fn take_u16(what: &'static str, reader: &mut Reader<'_>) -> Result<u16> {
+fn take_u16(what: &'static str, reader: &mut ByteReader<'_>) -> Result<u16> {
     let value = reader.varint()?;
     u16::try_from(value).map_err(|_| FormatError::OverLimit {
         what,

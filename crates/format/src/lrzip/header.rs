@@ -1,6 +1,6 @@
 //! The header of an archive: version, content length, LZMA properties, digest, encryption.
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
@@ -144,7 +144,7 @@ impl Header {
     /// # Errors
     /// `Magic`, `Truncated`, `Version`; `Value` and `OverLimit` for values that no writer writes.
     pub fn parse(bytes: &[u8]) -> Result<Header> {
-        let mut reader = Reader::new("lrzip header", bytes);
+        let mut reader = ByteReader::new("lrzip header", bytes);
         if reader.array::<4>()? != MAGIC {
             let mut found = [0; 8];
             found
@@ -168,7 +168,7 @@ impl Header {
     }
 }
 
-fn parse_lrzip(version: Version, mut reader: Reader) -> Result<Header> {
+fn parse_lrzip(version: Version, mut reader: ByteReader) -> Result<Header> {
     let size_or_salt = reader.array::<8>()?;
     let streaming = reader.u8()?;
     reader.u8()?;
@@ -230,7 +230,7 @@ fn cbc(salt: [u8; 8]) -> Result<Cipher> {
 }
 
 fn gcm(descriptor: [u8; DESCRIPTOR_BYTES]) -> Result<Cipher> {
-    let mut reader = Reader::new("encryption descriptor", &descriptor);
+    let mut reader = ByteReader::new("encryption descriptor", &descriptor);
     let (suite, salt_bytes) = (reader.u8()?, reader.u8()?);
     if (suite, salt_bytes) != (1, 16) {
         return Err(FormatError::Reserved {
@@ -258,7 +258,7 @@ fn gcm(descriptor: [u8; DESCRIPTOR_BYTES]) -> Result<Cipher> {
     })
 }
 
-fn parse_next(mut reader: Reader) -> Result<Header> {
+fn parse_next(mut reader: ByteReader) -> Result<Header> {
     let stated = reader.u64()?;
     let (digest, encryption, filter) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let (method, properties) = (reader.u8()? & 15, reader.u8()?);

@@ -56,7 +56,7 @@ impl IndexWords for Vec<u64> {
 pub const ADDRESS_MAX: u64 = ADDRESS_MASK - 1;
 
 /// The map from fingerprints to store offsets.
-pub struct Index<W> {
+pub struct FingerprintIndex<W> {
     /// The entries, until there are too many for it; then `None`.
     small: Option<SmallTable>,
     memory: W,
@@ -67,22 +67,22 @@ pub struct Index<W> {
     floor: u64,
 }
 
-impl Index<()> {
+impl FingerprintIndex<()> {
     /// The smallest number of words.
     pub const WORDS_MIN: usize = 2 * SLOTS;
 }
 
-impl<W: IndexWords> Index<W> {
+impl<W: IndexWords> FingerprintIndex<W> {
     /// Creates an index over `memory`, which must be all zero and whose length must be a power of
-    /// two, at least [`Index::WORDS_MIN`].
-    pub fn new(memory: W) -> Index<W> {
+    /// two, at least [`FingerprintIndex::WORDS_MIN`].
+    pub fn new(memory: W) -> FingerprintIndex<W> {
         let words = memory.words().len();
         assert!(
-            words.is_power_of_two() && words >= Index::WORDS_MIN,
+            words.is_power_of_two() && words >= FingerprintIndex::WORDS_MIN,
             "an index cannot have {words} words"
         );
         let bucket_bits = (words / SLOTS).trailing_zeros();
-        Index {
+        FingerprintIndex {
             small: SmallTable::new(words / SMALL_INDEX_SHARE),
             memory,
             bucket_shift: 64 - bucket_bits,
@@ -113,7 +113,7 @@ impl<W: IndexWords> Index<W> {
         (fingerprint >> self.bucket_shift) as usize * SLOTS
     }
 
-    /// Prefetches the memory that [`Index::get`] and [`Index::insert`] access for `fingerprint`.
+    /// Prefetches the memory that [`FingerprintIndex::get`] and [`FingerprintIndex::insert`] access for `fingerprint`.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u64) {
         match &self.small {
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_insertion_keeps_the_oldest_entry() {
-        let mut index = Index::new(vec![0; 1024]);
+        let mut index = FingerprintIndex::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(7, 200);
         assert_eq!(index.get(7), Some(100));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn entries_below_the_floor_are_evicted_and_replaced() {
-        let mut index = Index::new(vec![0; 1024]);
+        let mut index = FingerprintIndex::new(vec![0; 1024]);
         index.insert(7, 100);
         index.insert(9, 0);
         index.evict_below(101);
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn entries_remain_when_the_small_table_moves_to_the_buckets() {
         let words = 1 << 16;
-        let mut index = Index::new(vec![0; words]);
+        let mut index = FingerprintIndex::new(vec![0; words]);
         let entries = words as u64 / 4;
         for n in 0..entries {
             index.insert(spread(n), n * 128);
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_full_index_loses_old_entries_and_keeps_recent_ones() {
         let words = 1 << 14;
-        let mut index = Index::new(vec![0; words]);
+        let mut index = FingerprintIndex::new(vec![0; words]);
         let total = 8 * words as u64;
         for n in 0..total {
             index.insert(spread(n), n * 128);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use refrain_longmatch::{
-    Extent, FlatEpoch, Index, IndexWords, Match, Rules, flatten, insert_epoch,
+    Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, flatten, insert_epoch,
 };
 use refrain_pool::HugeBuffer;
 
@@ -14,7 +14,7 @@ use crate::write::pipeline::segments::EpochData;
 
 /// What matching an epoch reads and committing it changes.
 pub(crate) struct MatchState {
-    pub index: Index<IndexMemory>,
+    pub index: FingerprintIndex<IndexMemory>,
     pub history: StoreHistory,
 }
 
@@ -34,7 +34,7 @@ impl MatchState {
     pub(crate) fn new(index_words: usize, history: StoreHistory) -> Result<MatchState> {
         let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
         Ok(MatchState {
-            index: Index::new(memory),
+            index: FingerprintIndex::new(memory),
             history,
         })
     }
