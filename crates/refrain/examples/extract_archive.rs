@@ -16,7 +16,7 @@ struct Below {
 }
 
 impl Below {
-    /// A name in an archive is whatever its maker wrote: only plain names may become paths.
+    /// Names in an archive are untrusted: only plain names may become paths.
     fn path_of(&self, name: &str) -> refrain::Result<PathBuf> {
         let name = Path::new(name);
         match name.components().collect::<Vec<_>>()[..] {
@@ -44,7 +44,7 @@ impl Targets for Below {
     }
 
     fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
-        // Only now, when all bytes are there and their hash is right, does the file get its name.
+        // The file gets its name only now, when all bytes are written and their hash is correct.
         if let Some(mut sink) = sink {
             sink.publish()?;
         }

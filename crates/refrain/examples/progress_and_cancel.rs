@@ -1,5 +1,5 @@
-//! Watches a run and stops it: `progress_and_cancel INPUT BYTES` compresses INPUT into memory, tells how far it is, and
-//! asks it to stop after BYTES of content.
+//! Watches a run and cancels it: `progress_and_cancel INPUT BYTES` compresses INPUT into memory, prints the progress, and
+//! cancels after BYTES of content.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use refrain::{
     BlockInfo, CompressOptions, Content, ErrorKind, MemberInput, Progress, Watch, compress,
 };
 
-/// Prints what it sees, and has seen enough after so many bytes.
+/// Prints the progress, and cancels the run after so many bytes.
 struct Impatient {
     content_bytes_max: u64,
     stop: AtomicBool,
@@ -23,7 +23,7 @@ impl Watch for Impatient {
             progress.content_bytes_done, progress.content_bytes_total, progress.archive_bytes
         );
         if progress.content_bytes_done >= self.content_bytes_max {
-            // Any thread may set the flag, and a signal handler too: it is all that is needed to stop a run.
+            // Setting this flag cancels the run. Any thread may set it, and a signal handler as well.
             self.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = CompressOptions::default();
     match compress(vec![member], &mut sink, &options, &watch) {
         Ok(summary) => println!("done: {summary:?}"),
-        // The sink was not published: nothing is left behind.
+        // The sink was not published, so nothing remains.
         Err(error) if error.kind == ErrorKind::Cancelled => {
             println!("stopped; published: {}", output.published().is_some());
         }

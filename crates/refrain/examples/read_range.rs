@@ -1,6 +1,6 @@
 //! Reads ranges of an archive with several threads that share it: `read_range ARCHIVE OFFSET LENGTH [THREADS]`.
 //!
-//! The range is cut into as many parts as there are threads; what was read goes to standard output, in order.
+//! The range is divided into as many parts as there are threads, and written to standard output in order.
 
 use std::error::Error;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let source = Arc::new(FileSource::open(archive)?);
     let archive = Archive::open(source, &ReadOptions::default())?;
 
-    // Any number of threads may read at once; blocks that two of them need are opened once.
+    // Any number of threads may read at once; a block that two of them need is decoded once.
     let mut buffer = vec![0; length];
     let part_bytes = length.div_ceil(threads.max(1)).max(1);
     let counts = thread::scope(|scope| {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let mut read = 0;
     for count in counts {
-        // Less than asked for at the end of the content only, so the parts leave no gap.
+        // A read is short only at the end of the content, so the parts leave no gap.
         read += count.map_err(|_| "a reader panicked")??;
     }
     std::io::stdout().write_all(&buffer[..read])?;

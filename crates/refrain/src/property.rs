@@ -1,4 +1,4 @@
-//! Properties of the whole engine, from arbitrary bytes: shared by property tests and fuzz targets.
+//! Properties of the whole engine for arbitrary bytes, used by property tests and fuzz targets.
 
 pub mod lrzip;
 
@@ -12,39 +12,39 @@ use crate::{
     extract_stream,
 };
 
-/// Content that is taken from one archive of arbitrary bytes, in bytes: forged fills can be endless.
+/// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can be endless.
 const CONTENT_BYTES_MAX: u64 = 8 << 20;
 
-/// Content that is made for one round trip, in bytes: the interest lies in structure, not in size.
+/// The most content bytes that are generated for one round trip: its structure matters, not its size.
 const MADE_BYTES_MAX: usize = 3 << 20;
 
-/// Members that are made for one round trip.
+/// The most members that are generated for one round trip.
 const MEMBERS_MAX: usize = 8;
 
-/// What a reader of arbitrary bytes is allowed: little, so that what exceeds it shows.
+/// The options of a reader of arbitrary bytes: little memory, so that a violation of the limits shows.
 const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
     password: None,
 };
 
-/// What made an archive is enough to read it.
+/// The options of a reader with as much memory as the writer had.
 const AS_MADE: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: crate::MEMORY_BYTES_MIN,
     password: None,
 };
 
-/// Members as they were closed; refuses more than [`CONTENT_BYTES_MAX`].
+/// Collects the members that were closed; fails at more than [`CONTENT_BYTES_MAX`].
 #[derive(Default)]
-struct Taken {
+struct CollectedMembers {
     members: Vec<(Member, Vec<u8>)>,
     open: Option<MemoryOutput>,
     bytes: u64,
     is_pipe: bool,
 }
 
-impl Targets for Taken {
+impl Targets for CollectedMembers {
     fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
         let sink = MemorySink::with_limit(CONTENT_BYTES_MAX - self.bytes);
         self.open = Some(sink.output());
@@ -66,11 +66,11 @@ impl Targets for Taken {
     }
 }
 
-/// What a walk published, and whether it was satisfied with the archive.
+/// The members that an extraction published, and whether it succeeded.
 fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member, Vec<u8>)>, bool) {
-    let mut taken = Taken {
+    let mut taken = CollectedMembers {
         is_pipe: as_pipe,
-        ..Taken::default()
+        ..CollectedMembers::default()
     };
     let result = if as_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
@@ -82,7 +82,7 @@ fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member,
     (taken.members, result.is_ok())
 }
 
-/// Any bytes, taken for an archive, are read or refused, by every way of reading; and the ways agree on what they read.
+/// Arbitrary bytes are read as an archive or refused by every way of reading, and the ways agree on the content.
 ///
 /// # Panics
 /// When the property does not hold.
@@ -93,18 +93,18 @@ pub fn archive_survives(bytes: &[u8]) {
 fn survives(bytes: &[u8], options: &ReadOptions) {
     let (by_file, file_is_sound) = walked(bytes, false, options);
     let (by_pipe, pipe_is_sound) = walked(bytes, true, options);
-    // A pipe may need more memory for the archive's past, but it never takes what a file does not.
+    // A stream may need more memory for the archive's latest bytes, but what it accepts a file accepts as well.
     assert!(file_is_sound || !pipe_is_sound);
     if pipe_is_sound {
-        assert!(by_file == by_pipe, "file and pipe differ");
+        assert!(by_file == by_pipe, "file and stream differ");
     }
     scan_survives(bytes, options);
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open(source, options) else {
-        assert!(!file_is_sound, "a sound archive cannot be opened");
+        assert!(!file_is_sound, "an intact archive cannot be opened");
         return;
     };
-    let is_foreign = archive.info().lrzip.is_some();
+    let is_lrzip = archive.info().lrzip.is_some();
     let _ = archive.blocks();
     if file_is_sound {
         assert_eq!(archive.members().len(), by_file.len());
@@ -120,8 +120,8 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
                     .len()
                     .min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let count = match read {
-                    // lrzip's matches of matches may take more memory as maps than when they are followed in order.
-                    Err(error) if error.kind == ErrorKind::Limit && is_foreign => continue,
+                    // Matches of matches in an archive of lrzip may take more memory as maps than when they are replayed in order.
+                    Err(error) if error.kind == ErrorKind::Limit && is_lrzip => continue,
                     read => read.unwrap_or(usize::MAX),
                 };
                 assert!(
@@ -133,7 +133,7 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
     }
 }
 
-/// What a scan finds in arbitrary bytes is read without harm.
+/// Whatever a scan finds in arbitrary bytes can be read without a panic.
 fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open_by_scan(source, options) else {
@@ -149,7 +149,7 @@ fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     }
 }
 
-/// Takes instructions from arbitrary bytes; zeros when there are no more.
+/// Instructions from arbitrary bytes; zeros at the end.
 struct Instructions<'a>(&'a [u8]);
 
 impl Instructions<'_> {
@@ -163,7 +163,7 @@ impl Instructions<'_> {
         usize::from(self.byte()) << 8 | usize::from(self.byte())
     }
 
-    /// A stretch of content that may repeat what stands before it.
+    /// Appends a part that may repeat earlier content.
     fn append_part(&mut self, content: &mut Vec<u8>) {
         let kind = self.byte();
         let length = self.number() << (kind >> 6).min(2);
@@ -174,7 +174,7 @@ impl Instructions<'_> {
                 self.0 = rest;
                 content.extend_from_slice(literal);
             }
-            1 => content.extend(noise(length, self.byte())),
+            1 => content.extend(incompressible(length, self.byte())),
             2 => {
                 let period: Vec<u8> = (0..1 + self.byte() % 80).map(|_| self.byte()).collect();
                 content.extend(period.iter().cycle().take(length));
@@ -194,8 +194,8 @@ impl Instructions<'_> {
     }
 }
 
-/// Bytes without repeats. The same seed gives the same bytes, and so far repeats.
-fn noise(length: usize, seed: u8) -> impl Iterator<Item = u8> {
+/// Incompressible bytes. The same seed gives the same bytes, and so far repeats.
+fn incompressible(length: usize, seed: u8) -> impl Iterator<Item = u8> {
     let mut state = u64::from(seed) + 1;
     (0..length).map(move |_| {
         // Knuth's MMIX generator; its upper bits are good enough.
@@ -206,8 +206,8 @@ fn noise(length: usize, seed: u8) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Contents and options that arbitrary bytes describe come back from the archive by every way of reading, and neither the
-/// number of threads nor a second run changes a byte of it.
+/// Contents that arbitrary bytes describe are equal after compression and every way of reading, and neither the
+/// number of threads nor a second run changes a byte of the archive.
 ///
 /// # Panics
 /// When the property does not hold.
@@ -287,17 +287,17 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn any_content_comes_back(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_content_round_trips(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             round_trips(&bytes);
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             archive_survives(&bytes);
         }
 
         #[test]
-        fn broken_samples_are_survived(seed in 0_u64..1000, skip in 0_usize..100) {
+        fn broken_samples_are_read_or_refused(seed in 0_u64..1000, skip in 0_usize..100) {
             let sample = sample_archive(seed);
             archive_survives(&sample.bytes);
             for mutation in mutations(&sample.bytes, seed).skip(skip).step_by(100) {

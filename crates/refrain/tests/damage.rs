@@ -1,7 +1,7 @@
-//! Broken archives: refused with kind and place, or not broken where it matters. Never a panic, a wrong byte, a hang, or
-//! memory that nobody allowed.
+//! Broken archives are refused with kind and location, or read correctly if the damage is harmless. Never a panic, a wrong byte, a hang, or
+//! more memory than allowed.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -17,13 +17,13 @@ use refrain_testkit::{Expectation, Mutation, Rng, data, frames_of, mutations};
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap::new();
 
-/// What a reader is allowed.
+/// The memory of a reader.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Content of a sample, and so of what a harmless change gives, with room for the extents of a forged one.
+/// The most content of a sample, also after a harmless change, with room for the extents of a forged one.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
-/// An archive and what is in it.
+/// An archive and its content.
 struct Sample {
     archive: Vec<u8>,
     members: Vec<Published>,
@@ -55,7 +55,7 @@ fn tree() -> (tempfile::TempDir, Content) {
     (root, content)
 }
 
-/// A few KiB with everything: copies, fills, empty members, a tree.
+/// A few KiB with copies, fills, empty members and a tree.
 fn small_sample(codec: &str) -> Arc<Sample> {
     let (_root, tree) = tree();
     let versions = data::versions(3_000, 2, 1, 1);
@@ -73,7 +73,7 @@ fn small_sample(codec: &str) -> Arc<Sample> {
 
 /// Several blocks and several epochs in some tens or hundreds of KiB.
 fn many_frames_sample(codec: &str) -> Arc<Sample> {
-    // Repeats near enough to be the codec's affair fill the store and cost little of the archive.
+    // Repeats that are near enough for the codec fill the store and take little of the archive.
     let repeats = data::periodic(5 * MIB, 3_000, 4);
     let mut members = vec![
         file("repeats", &repeats),
@@ -115,7 +115,7 @@ fn by_index(
     let _ = archive.info();
     let (mut members, mut entries) = (vec![], vec![]);
     for (index, member) in archive.members().iter().enumerate() {
-        // A forged length: read some of it, and fail as a caller would who cannot take it.
+        // A forged length: reads a part, and fails like a caller without room for all of it.
         let mut content = vec![0; member.content_bytes.min(limit_bytes) as usize];
         archive.read_at(index, 0, &mut content)?;
         entries.push(archive.entries(index)?);
@@ -128,20 +128,20 @@ fn by_index(
     Ok((members, entries))
 }
 
-/// Kind and place of an error of a broken archive.
+/// Checks kind and location of an error of a broken archive.
 fn check_error(error: &refrain::Error, expectation: Expectation, what: &str) {
     match (error.kind, expectation) {
         (ErrorKind::Unsupported, _) => {}
         (ErrorKind::Damaged | ErrorKind::Limit, Expectation::Rejected) => {}
         (ErrorKind::Damaged | ErrorKind::Limit, Expectation::RejectedOrHarmless) => {}
-        // The sink's own limit: a forged archive with valid, but endless content.
+        // The limit of the sink: a forged archive with valid but endless content.
         (ErrorKind::Io, Expectation::RejectedOrHarmless) => return,
         (kind, _) => panic!("{what}: refused as {kind:?}: {error}"),
     }
-    assert_has_place(error, what);
+    assert_has_location(error, what);
 }
 
-/// What was published before an error must be right, in a prefix of the true members; after success, all.
+/// What was published before an error must be a correct prefix of the members; after success, all of them.
 fn check_published(sample: &Sample, read: &[Published], complete: bool, what: &str) {
     assert!(
         read.len() <= sample.members.len(),
@@ -155,7 +155,7 @@ fn check_published(sample: &Sample, read: &[Published], complete: bool, what: &s
             read.content == expected.content,
             "{what}: wrong content passed"
         );
-        // A forged name is published before the index, which comes last, contradicts it.
+        // A forged name is published before the index at the end contradicts it.
         assert!(
             !complete || read.name == expected.name,
             "{what}: wrong name"
@@ -163,7 +163,7 @@ fn check_published(sample: &Sample, read: &[Published], complete: bool, what: &s
     }
 }
 
-/// Everything that must hold for one broken archive. Gives how many ways of reading refused it.
+/// Checks everything that must hold for one broken archive. Returns the number of ways of reading that refused it.
 fn check(sample: &Sample, mutation: &Mutation) -> usize {
     let (bytes, what) = (&mutation.bytes, &mutation.description);
     let mut refusals = 0;
@@ -197,8 +197,8 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
         walked[0], walked[1],
         "{what}: file and pipe judge differently"
     );
-    // The index shows a part of the archive only, so damage elsewhere may pass; but no frame that is read may be wrong. A
-    // forged archive with checksums made right may give other content, which only the hash of the whole can tell.
+    // Reading by the index touches a part of the archive only, so damage elsewhere may remain undetected, but no frame that is read may be
+    // wrong. A forged archive with correct checksums may have other content, which only the hash of the whole member detects.
     let is_forged = mutation.expectation == Expectation::RejectedOrHarmless;
     match by_index(bytes, CONTENT_BYTES_MAX) {
         Ok((members, entries)) if !is_forged => {
@@ -208,7 +208,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
         Ok(_) => {}
         Err(error) => {
             refusals += 1;
-            // What comes from a later version may be a contradiction to those who see a part only.
+            // An archive of a later version may look contradictory when a part of it is read.
             let expectation = match mutation.expectation {
                 Expectation::Unsupported => Expectation::Rejected,
                 expectation => expectation,
@@ -223,9 +223,9 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
     refusals
 }
 
-/// Checks mutations under the watchdog, and that the memory stays in bounds.
+/// Checks mutations under the watchdog, and the peak of the memory.
 fn check_all(sample: &Arc<Sample>, mutations: impl Iterator<Item = Mutation>) {
-    // What a case holds by itself: the archive three times, its content twice, and the way there.
+    // The memory of a case itself: the archive three times, its content twice, and buffers.
     let content: usize = sample
         .members
         .iter()
@@ -242,7 +242,7 @@ fn check_all(sample: &Arc<Sample>, mutations: impl Iterator<Item = Mutation>) {
                 check(&sample, &mutation);
             });
         });
-        // A forged fill is valid content, and the targets here hold it in memory.
+        // A forged fill is valid content, which the targets of this test hold in memory.
         let allowed = allowed
             + if is_forged {
                 2 * CONTENT_BYTES_MAX as usize
@@ -276,7 +276,7 @@ fn bit_flip(archive: &[u8], bit: usize) -> Mutation {
     }
 }
 
-/// `every`-th offset, and all in and around the frames' headers.
+/// Every `every`-th offset, and all offsets in and around the frames' headers.
 fn offsets(archive: &[u8], every: usize) -> Vec<usize> {
     let mut offsets: Vec<usize> = (0..archive.len()).step_by(every).collect();
     for frame in frames_of(archive).iter().take(12) {
@@ -287,9 +287,9 @@ fn offsets(archive: &[u8], every: usize) -> Vec<usize> {
     offsets
 }
 
-// The tests of this binary share one heap, whose peak they measure: so they are one test.
+// One test, because all cases measure the peak of the same heap.
 #[test]
-fn broken_archives_are_refused_or_harmless() {
+fn broken_archives_are_refused_or_read_correctly() {
     for codec in ["zstd", "none"] {
         let sample = small_sample(codec);
         let archive = &sample.archive;

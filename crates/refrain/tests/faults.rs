@@ -1,7 +1,7 @@
-//! A failing disk, a full one, a source that changes: nothing half published, nothing wrong published, and the error says
-//! what it was.
+//! A failing disk, a full disk, a source that changes: nothing incomplete or wrong is published, and the error states the
+//! cause.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -28,7 +28,7 @@ fn faulty(bytes: &[u8], plan: FaultPlan) -> Arc<FaultySource<MemorySource<Vec<u8
     Arc::new(FaultySource::new(MemorySource::new(bytes.to_vec()), plan))
 }
 
-/// Compresses into a faulty sink; gives the result and what was published.
+/// Compresses into a faulty sink. Returns the result and what was published.
 fn compressed(content: Content, plan: FaultPlan) -> (Result<()>, Option<Vec<u8>>) {
     let inner = MemorySink::new();
     let output = inner.output();
@@ -48,7 +48,7 @@ fn assert_io(result: &Result<()>, kind: io::ErrorKind, what: &str) {
 }
 
 #[test]
-fn the_nth_read_of_a_compressed_file_fails() {
+fn a_failed_read_of_a_file_ends_the_compression() {
     let bytes = content();
     let sound = faulty(&bytes, FaultPlan::new(1));
     let (result, published) = compressed(Content::Source(sound.clone()), FaultPlan::new(1));
@@ -64,7 +64,7 @@ fn the_nth_read_of_a_compressed_file_fails() {
             compressed(Content::Source(source), FaultPlan::new(1))
         });
         match result {
-            // Reading again, to compare, may fail: then a repeat is not used.
+            // Reading again to compare may fail; the repeat is then not used.
             Ok(()) => assert_reads(&published.unwrap(), &expected, &what),
             Err(_) => {
                 assert_io(&result, io::ErrorKind::TimedOut, &what);
@@ -75,7 +75,7 @@ fn the_nth_read_of_a_compressed_file_fails() {
 }
 
 #[test]
-fn the_nth_read_of_a_compressed_pipe_fails() {
+fn a_failed_read_of_a_stream_ends_the_compression() {
     let bytes = content();
     let mut failures = 0;
     for call in 0..6 {
@@ -98,7 +98,7 @@ fn the_nth_read_of_a_compressed_pipe_fails() {
 }
 
 #[test]
-fn the_nth_write_of_an_archive_fails() {
+fn a_failed_write_ends_the_compression() {
     let bytes = content();
     let mut call = 0;
     loop {
@@ -118,7 +118,7 @@ fn the_nth_write_of_an_archive_fails() {
 }
 
 #[test]
-fn a_full_disk_and_a_failing_publish() {
+fn a_full_disk_and_a_failed_publish_publish_nothing() {
     let bytes = content();
     let (_, whole) = compressed(Content::Source(source(&bytes)), FaultPlan::new(1));
     let whole = whole.unwrap().len() as u64;
@@ -139,7 +139,7 @@ fn a_full_disk_and_a_failing_publish() {
 }
 
 #[test]
-fn short_transfers_and_interruptions_change_nothing() {
+fn short_transfers_and_interruptions_do_not_change_the_result() {
     let bytes = content();
     let storm = || FaultPlan::new(7).short_transfers().interruptions();
     let (_, calm) = compressed(Content::Source(source(&bytes)), FaultPlan::new(1));
@@ -162,7 +162,7 @@ fn short_transfers_and_interruptions_change_nothing() {
     assert!(targets.published[0].content == bytes);
 }
 
-/// Targets whose first sink is faulty; counts what was published.
+/// Targets whose first sink is faulty. Counts the published members.
 struct FaultyTargets {
     plan: Option<FaultPlan>,
     outputs: Vec<MemoryOutput>,
@@ -211,7 +211,7 @@ impl Targets for FaultyTargets {
     }
 }
 
-/// Zeros between data, so that both kinds of writes happen.
+/// Zeros between data, so that both kinds of writes occur.
 fn archive_to_extract() -> (Vec<u8>, Vec<u8>) {
     let bytes = [content(), data::zeros(2 * MIB), data::text(50_000, 1)].concat();
     let members = vec![file("m", &bytes), file("other", b"other")];
@@ -219,7 +219,7 @@ fn archive_to_extract() -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn the_nth_write_of_an_extraction_fails() {
+fn a_failed_write_ends_the_extraction() {
     let (archive, bytes) = archive_to_extract();
     let run = |plan: FaultPlan| {
         let source = source(&archive);
@@ -237,7 +237,7 @@ fn the_nth_write_of_an_extraction_fails() {
     let (result, first, writes) = run(FaultPlan::new(1));
     assert!(result.is_ok() && first.unwrap() == bytes);
     assert!(writes >= 6, "{writes}");
-    // The last write is the other member's, whose sink is sound.
+    // The last write belongs to the other member, whose sink does not fail.
     for call in 0..writes - 1 {
         let (result, first, _) = run(FaultPlan::new(1).fail_write(call, io::ErrorKind::TimedOut));
         assert_io(&result, io::ErrorKind::TimedOut, &format!("write {call}"));
@@ -252,7 +252,7 @@ fn the_nth_write_of_an_extraction_fails() {
 }
 
 #[test]
-fn the_nth_read_of_an_archive_fails() {
+fn a_failed_read_of_an_archive_returns_io() {
     let (archive, bytes) = archive_to_extract();
     let sound = faulty(&archive, FaultPlan::new(1));
     let mut targets = Collect::default();
@@ -279,12 +279,12 @@ fn the_nth_read_of_an_archive_fails() {
 }
 
 #[test]
-fn a_source_that_shrinks_or_grows_gives_what_was_read_and_a_notice() {
+fn a_source_that_changes_its_size_is_archived_as_read_with_a_notice() {
     let bytes = content();
     let size = bytes.len() as u64;
     let small = size / 2;
     let cases = [
-        // (size at first, read from which on it changes, size then)
+        // (size at first, number of the read from which on it changes, size then)
         (size, 1, small),
         (size, 1, 0),
         (size, 2, small),

@@ -1,6 +1,7 @@
-//! Golden archives: what was written once is read for ever, and this version writes what it wrote. See `golden/README.md`.
+//! Golden archives: every version reads the archives of all versions before, and this version writes the same bytes as ever. See
+//! `golden/README.md`.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -21,12 +22,12 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden")
 }
 
-/// Where this version's own archives are.
+/// The directory of this version's archives.
 fn own() -> PathBuf {
     golden().join("archives").join(env!("CARGO_PKG_VERSION"))
 }
 
-/// How a golden archive is made.
+/// The recipe of a golden archive.
 struct Recipe {
     name: String,
     members: Vec<MemberInput>,
@@ -54,7 +55,7 @@ impl Recipe {
     }
 }
 
-/// Something for every codec, filter and kind of extent, in some tens of KiB.
+/// Content for every codec, filter and kind of extent, in some tens of KiB.
 fn mixture() -> Vec<u8> {
     let mut all = data::versions(3_000, 3, 2, 1);
     all.extend(data::executable(20_000, 2));
@@ -65,7 +66,7 @@ fn mixture() -> Vec<u8> {
     all
 }
 
-/// Recipes whose bytes depend on nothing but this version. A change of archive bytes shows here.
+/// Recipes whose bytes depend on this version only. The test fails when the bytes of an archive change.
 fn recipes() -> Vec<Recipe> {
     let mixture = mixture();
     let mut recipes = vec![];
@@ -123,7 +124,7 @@ fn recipes() -> Vec<Recipe> {
     ];
     recipes.push(Recipe::new("members", members, options(3, 2)));
     recipes.push(Recipe::new("nothing", vec![], options(3, 1)));
-    // Two epochs and several blocks, which cost next to nothing.
+    // Two epochs and several blocks, which take few bytes.
     let mut long = data::periodic(9 * MIB, 3_000, 5);
     long.extend(data::zeros(28 * MIB));
     long.extend_from_within(MIB..2 * MIB);
@@ -140,7 +141,7 @@ fn recipes() -> Vec<Recipe> {
     recipes
 }
 
-/// Not among the recipes: the tar stream records who owns the files, which differs between machines.
+/// Not among the recipes, because the tar stream records the owners of the files, which differ between machines.
 fn tree() -> (String, Vec<u8>) {
     let root = tempfile::tempdir().unwrap();
     let sub = root.path().join("sub");
@@ -154,7 +155,7 @@ fn tree() -> (String, Vec<u8>) {
     Recipe::new("tree", members, options(3, 1)).bytes()
 }
 
-/// What is known of an archive: a line for each member and entry.
+/// A description of an archive, with a line for each member and entry.
 fn described(archive: &[u8]) -> String {
     let archive = Archive::open(source(archive), &read_options(1)).unwrap();
     let text = String::from_utf8_lossy;
@@ -200,7 +201,7 @@ fn files_of(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_golden_archive_is_read() {
+fn reads_every_golden_archive() {
     let mut count = 0;
     for version in fs::read_dir(golden().join("archives")).unwrap() {
         for path in files_of(&version.unwrap().path(), "rfn") {
@@ -233,7 +234,7 @@ fn every_golden_archive_is_read() {
 }
 
 #[test]
-fn this_version_writes_the_bytes_that_it_wrote() {
+fn writes_the_same_bytes_as_the_golden_archives() {
     let recipes = recipes();
     let own_files = files_of(&own(), "rfn").len();
     assert_eq!(own_files, recipes.len() + 1, "recipes and the tree");
@@ -252,7 +253,7 @@ fn this_version_writes_the_bytes_that_it_wrote() {
 }
 
 #[test]
-fn every_broken_archive_is_refused_by_its_name() {
+fn refuses_every_broken_archive_with_its_error() {
     let files = files_of(&golden().join("broken"), "rfn");
     assert!(files.len() >= 5);
     for path in files {
@@ -274,7 +275,7 @@ fn every_broken_archive_is_refused_by_its_name() {
         ];
         for error in errors {
             assert_eq!(error.kind, kind, "{name}: {error}");
-            assert_has_place(&error, &name);
+            assert_has_location(&error, &name);
         }
     }
 }
@@ -306,13 +307,13 @@ fn broken() -> Vec<(String, Vec<u8>)> {
     broken
 }
 
-/// Writes the files of this version that do not exist. Not a test; `golden/README.md` says when to use it.
+/// Writes the files of this version that do not exist. Not a test; see `golden/README.md` for when to use it.
 #[test]
 #[ignore = "writes golden files"]
 fn make_golden() {
     let write = |path: PathBuf, bytes: &[u8]| {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // What was written once is never changed.
+        // Existing golden files are never changed.
         if !path.exists() {
             fs::write(path, bytes).unwrap();
         }

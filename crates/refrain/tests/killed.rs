@@ -1,9 +1,8 @@
-//! Killed in the middle of a run: the old file is still there, whole, and of the new one there is nothing.
+//! A run that is killed leaves the old file complete and nothing of the new one.
 //!
-//! The test runs itself as a child that compresses or extracts without end, and kills it with `SIGKILL`, which no cleaning
-//! up can catch.
+//! The test runs itself as a child that compresses or extracts forever, and kills it with `SIGKILL`, so that no cleanup can run.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -33,7 +32,7 @@ fn atomic(path: &Path) -> AtomicFile {
     AtomicFile::create(path, &options).unwrap()
 }
 
-/// Not a test: what the child does.
+/// Not a test: the work of the child.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(PATH).map(PathBuf::from) else {
@@ -62,7 +61,7 @@ fn child() {
     }
 }
 
-/// Writes the member and, when all but its end is there, waits to be killed.
+/// Writes the member except for its end, and then waits to be killed.
 struct Endless(PathBuf);
 
 impl Targets for Endless {
@@ -79,7 +78,7 @@ impl Targets for Endless {
 }
 
 #[test]
-fn a_killed_run_leaves_what_was_there() {
+fn a_killed_run_leaves_the_old_file() {
     for verb in ["compress", "extract"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
@@ -98,7 +97,7 @@ fn a_killed_run_leaves_what_was_there() {
         assert!(is_under_way, "{verb} ended by itself");
         assert_eq!(std::fs::read(&path).unwrap(), b"what was there", "{verb}");
         for entry in std::fs::read_dir(folder.path()).unwrap() {
-            // Where there are no files without a name, a hidden one is left.
+            // On file systems without unnamed files a hidden file remains.
             let name = entry.unwrap().file_name().into_string().unwrap();
             assert!(name == "out" || name.starts_with(".out."), "{verb}: {name}");
         }

@@ -1,4 +1,4 @@
-//! Archives of lrzip, of many versions and by hand: what is in them comes out, by file, by pipe and by range.
+//! Archives of lrzip, written by many versions and by hand, are read correctly from files, from streams and by range.
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,12 +24,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/lrzip")
 }
 
-/// Keeps the content of the one member.
+/// Collects the content of the one member.
 #[derive(Default)]
 struct Kept {
     output: Option<MemoryOutput>,
     closed: Option<Member>,
-    /// What was written cannot be read back.
+    /// Whether the output cannot be read back.
     is_pipe: bool,
 }
 
@@ -71,7 +71,7 @@ fn by_file(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
     Ok(kept.content())
 }
 
-/// From a file to a pipe.
+/// From a file to a stream.
 fn to_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
     let mut kept = Kept {
         is_pipe: true,
@@ -82,7 +82,7 @@ fn to_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
     Ok(kept.content())
 }
 
-/// From a pipe to a pipe.
+/// From a stream to a stream.
 fn by_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
     let mut kept = Kept {
         is_pipe: true,
@@ -137,7 +137,7 @@ fn archives() -> BTreeMap<String, (Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn every_archive_opens_by_file_and_by_pipe() {
+fn reads_every_archive_from_a_file_and_from_a_stream() {
     for (name, (archive, content)) in archives() {
         for threads in [0, 1, 3] {
             let found = by_file(&archive, &options(threads))
@@ -162,7 +162,7 @@ fn every_archive_opens_by_file_and_by_pipe() {
 }
 
 #[test]
-fn any_range_is_read() {
+fn reads_any_range() {
     for (name, (archive, content)) in archives() {
         let source = Arc::new(MemorySource::new(archive));
         let opened =
@@ -199,7 +199,7 @@ fn any_range_is_read() {
 }
 
 #[test]
-fn archives_that_are_cut_or_damaged_are_refused() {
+fn refuses_truncated_and_damaged_archives() {
     for (name, (archive, content)) in archives() {
         for length in [4, 20, 24, 30, archive.len() / 2, archive.len() - 1] {
             let error = by_file(&archive[..length], &options(1)).expect_err(&name);
@@ -210,7 +210,7 @@ fn archives_that_are_cut_or_damaged_are_refused() {
             );
             by_pipe(&archive[..length], &options(1)).expect_err(&name);
         }
-        // Not every byte counts: some are not in use, the length of a chunk is not believed.
+        // Changes of some bytes have no effect: unused ones, and the length of a chunk, which readers ignore.
         for step in 0..40 {
             let at = archive.len() * step / 40;
             let mut broken = archive.clone();
@@ -236,7 +236,7 @@ fn with_password(password: &str) -> ReadOptions {
 }
 
 #[test]
-fn encrypted_archives_open_with_their_password() {
+fn reads_encrypted_archives_with_their_password() {
     let content = fs::read(folder().join("plain56k.bin")).unwrap();
     for name in [
         "v06-enc-lzma-pw_secret",
@@ -263,15 +263,15 @@ fn encrypted_archives_open_with_their_password() {
     assert_eq!(opened.info().lrzip.unwrap().cipher, Some("AES-256-GCM"));
 }
 
-/// Random records of every dialect: the engine and the slow replay agree, whatever the threads and the memory.
+/// Random records of every version: the engine and the reference replay agree for all numbers of threads and amounts of memory.
 #[test]
-fn made_archives_are_what_their_records_say() {
+fn archives_from_random_records_match_the_reference_replay() {
     for seed in 0..12 {
         let chunk_count = 1 + seed as usize % 3;
         let content_bytes = [3_000, 200_000, 12_000_000][seed as usize / 4];
         let mut chunks = sample_chunks(content_bytes, chunk_count, seed);
         for dialect in DIALECTS {
-            // The oldest one has one chunk.
+            // Archives of the oldest version have one chunk.
             let chunks = match dialect.minor {
                 4 => &mut chunks[..1],
                 _ => &mut chunks[..],
@@ -295,7 +295,7 @@ fn made_archives_are_what_their_records_say() {
                     content.len()
                 );
             }
-            // Content that matches need is kept, or mapped where there is too little memory for it.
+            // Content that matches need is retained, or mapped where there is too little memory for it.
             for memory_bytes in [16 << 20, 64 << 20, 1 << 30] {
                 let options = ReadOptions {
                     memory_bytes,
@@ -326,10 +326,10 @@ fn made_archives_are_what_their_records_say() {
     }
 }
 
-/// Noise of which everything comes twice, so that it has to be kept: with too little memory it is mapped, from where on
-/// the literals are opened again.
+/// Incompressible content that repeats completely, so that all of it has to be retained. With too little memory it is mapped, and from there
+/// on the literals are decoded again.
 #[test]
-fn what_does_not_fit_in_memory_is_mapped() {
+fn maps_content_that_does_not_fit_in_memory() {
     const HALF_BYTES: usize = 20 << 20;
     let mut chunk = SampleChunk {
         literals: vec![0; HALF_BYTES + 1000],
@@ -355,24 +355,24 @@ fn what_does_not_fit_in_memory_is_mapped() {
 }
 
 #[test]
-fn a_wrong_crc_is_noticed() {
+fn detects_a_wrong_crc() {
     let chunks = sample_chunks(10_000, 2, 1);
     let mut archive = sample_lrzip_archive(&chunks, DIALECTS[2], 1 << 20, 1);
-    // The records of the last chunk are the last block, or the literals are: either way its last byte counts.
+    // The last block holds the records or the literals of the last chunk; its last byte matters in both cases.
     let last = archive.len() - 1;
     archive[last] ^= 1;
     let error = by_file(&archive, &options(1)).expect_err("damaged");
     assert_eq!(error.kind, ErrorKind::Damaged);
 }
 
-/// A filter over whole chunks, taken back by pieces and by ranges.
+/// A filter over whole chunks, undone piece by piece and by ranges.
 #[test]
-fn filters_over_chunks_are_taken_back() {
+fn undoes_filters_over_chunks() {
     let dialect = DIALECTS[5];
     assert!(dialect.names_filter);
     for (filter, foreign) in [(1, LrzipFilter::X86), (2, LrzipFilter::Arm64)] {
         let mut chunks = sample_chunks(3_000_000, 3, u64::from(filter));
-        // Plausible calls and branches everywhere; the last chunk is as it is.
+        // Plausible calls and branches everywhere; the last chunk is not filtered.
         for chunk in &mut chunks {
             let words = [0xE8, 0x00, 0x94, 0xFF, 0x25, 0x10, 0x02, 0x97];
             chunk
@@ -431,7 +431,7 @@ fn filters_over_chunks_are_taken_back() {
 }
 
 #[test]
-fn the_heads_tell_what_the_whole_archive_tells() {
+fn the_layout_agrees_with_the_opened_archive() {
     for (name, (archive, content)) in archives() {
         let source = Arc::new(MemorySource::new(archive.clone()));
         let layout = LrzipLayout::read(source.clone(), &options(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Archives of lrzip that we write: what went in comes out, whatever the back end, the doors, the chunks and the cipher.
+//! Archives of lrzip that Refrain writes are read correctly, for every back end, kind of input and output, chunk size and cipher.
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -42,7 +42,7 @@ fn packed(content: Content, options: &LrzipOptions) -> Result<(Vec<u8>, LrzipSum
     Ok((output.published().unwrap(), summary))
 }
 
-/// Passages that come back at many distances, runs, periods, noise.
+/// Passages that repeat at many distances, runs, periods, incompressible data.
 fn mixture(length: usize, seed: u64) -> Vec<u8> {
     let mut numbers = Rng::new(seed);
     let mut bytes = Vec::with_capacity(length + MIB);
@@ -68,7 +68,7 @@ fn mixture(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// All of it, by file, by pipe and by range, through our own reader.
+/// Reads everything from a file, from a stream and by range.
 fn check(archive: &[u8], content: &[u8], options: &ReadOptions, what: &str) {
     let source = Arc::new(MemorySource::new(archive.to_vec()));
     let summary = verify(source.clone(), options, &Unwatched);
@@ -91,10 +91,10 @@ fn check(archive: &[u8], content: &[u8], options: &ReadOptions, what: &str) {
     }
 }
 
-/// Found by chance: with the default memory the models of ZPAQ's upper levels fitted into what a file's reader has for them, and not into a
-/// pipe's.
+/// Regression: with the default memory the models of ZPAQ's upper levels fitted the share of a reader of files, but not that of a reader
+/// of streams.
 #[test]
-fn what_upper_levels_make_opens_with_the_default_memory() {
+fn reads_archives_of_the_upper_levels_with_the_default_memory() {
     let content = mixture(100_000, 3);
     for (back_end, level) in [
         (LrzipBackEnd::Zpaq, 7),
@@ -113,7 +113,7 @@ fn what_upper_levels_make_opens_with_the_default_memory() {
 }
 
 #[test]
-fn every_back_end_takes_every_content() {
+fn every_back_end_round_trips_every_content() {
     let contents = [
         Vec::new(),
         b"x".to_vec(),
@@ -159,7 +159,7 @@ fn every_back_end_takes_every_content() {
     }
 }
 
-/// A block of records ends after so many literals and after so many records: there may be none, or both at once.
+/// A block of records ends after a number of literals and after a number of records. Both may occur at once, or without any record.
 #[test]
 fn no_block_of_records_is_empty() {
     let mut numbers = Rng::new(5);
@@ -184,7 +184,7 @@ fn no_block_of_records_is_empty() {
 }
 
 #[test]
-fn matches_stay_inside_their_chunk() {
+fn matches_do_not_cross_chunks() {
     let half = mixture(19 * MIB, 3);
     let content = [&half[..], &half].concat();
     let options = |chunk_mib: usize| LrzipOptions {
@@ -200,7 +200,7 @@ fn matches_stay_inside_their_chunk() {
     assert_eq!(summary.chunks, 3);
     check(&cut, &content, &ReadOptions::default(), "three chunks");
     assert!(cut.len() > whole.len());
-    // Of a pipe it is not known in advance which chunk is the last one: one without content says so.
+    // The last chunk of a stream is not known in advance: a chunk without content marks the end.
     let (piped, summary) = packed(of_stream(&content), &options(16)).unwrap();
     assert_eq!(summary.chunks, 4);
     check(
@@ -209,7 +209,7 @@ fn matches_stay_inside_their_chunk() {
         &ReadOptions::default(),
         "three chunks, piped",
     );
-    // The same where it ends with a chunk.
+    // The same for a stream that ends together with a chunk.
     let even = &content[..32 * MIB];
     let (piped, summary) = packed(of_stream(even), &options(16)).unwrap();
     assert_eq!(summary.chunks, 3);
@@ -222,7 +222,7 @@ fn matches_stay_inside_their_chunk() {
 }
 
 #[test]
-fn old_content_of_a_pipe_is_found_again() {
+fn finds_repeats_of_old_content_of_a_stream() {
     let half = mixture(40 * MIB, 4);
     let content = [&half[..], &half].concat();
     for back_end in [LrzipBackEnd::Gzip, LrzipBackEnd::Lzo] {
@@ -243,7 +243,7 @@ fn old_content_of_a_pipe_is_found_again() {
 }
 
 #[test]
-fn encrypted_archives_open_with_their_password_alone() {
+fn reads_encrypted_archives_only_with_their_password() {
     let content = mixture(2 * MIB, 5);
     for cipher in [LrzipCipher::Aes128Cbc, LrzipCipher::Aes256Gcm] {
         let with = |password: &[u8]| {
@@ -263,7 +263,7 @@ fn encrypted_archives_open_with_their_password_alone() {
             password: Some(PasswordSource::of(password)),
             ..ReadOptions::default()
         };
-        // Making a key takes a second or more: not more often than need be.
+        // Deriving a key takes a second or more.
         let source = Arc::new(MemorySource::new(archive.clone()));
         let opened = verify(source.clone(), &read(b"secret"), &Unwatched).unwrap();
         assert_eq!(opened.content_bytes, content.len() as u64);
@@ -287,7 +287,7 @@ fn encrypted_archives_open_with_their_password_alone() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn refuses_invalid_options() {
     let base = LrzipOptions::default;
     for (options, kind) in [
         (
@@ -332,7 +332,7 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-/// A source that says it holds more than it does, as a file that is cut while it is read.
+/// A source that states a larger size than it has, like a file that is truncated while it is read.
 struct Shrinking(AtomicU64);
 
 impl Source for Shrinking {
@@ -356,7 +356,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn what_cannot_be_read_whole_is_not_published() {
+fn does_not_publish_an_incomplete_source() {
     let shrinking = Content::Source(Arc::new(Shrinking(AtomicU64::new(5_000_000))));
     for content in [shrinking, Content::Stream(Box::new(Broken))] {
         let mut sink = MemorySink::new();

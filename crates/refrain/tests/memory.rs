@@ -1,8 +1,8 @@
-//! The budget holds for any size of input: measured by the heap, which the index (a mapping of its own) is added to.
+//! The memory remains within the budget for any size of input. The heap is measured; the index, a mapping of its own, is added.
 //!
-//! The content is generated while it is read and compared while it is written, so that the test itself holds none of it.
+//! The content is generated while it is read and compared while it is written, so that the test itself holds nothing of it.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +29,7 @@ static HEAP: CountingHeap = CountingHeap::new();
 
 const PIECE_BYTES: usize = MIB;
 
-/// Content that is a function of the offset: random pieces, text, and pieces that stood before, near and far.
+/// Content that is a function of the offset: random pieces, text, and repeats of near and far pieces.
 #[derive(Clone, Copy)]
 struct Generator {
     pieces: u64,
@@ -74,7 +74,7 @@ impl Source for Generator {
     }
 }
 
-/// Compares what is written with what was generated.
+/// Compares the written bytes with the generated ones.
 struct Compare {
     generator: Generator,
     at: u64,
@@ -138,7 +138,7 @@ impl Generator {
     }
 }
 
-/// Peaks are sampled from a counting allocator: a tenth more than the budget is the promise.
+/// The most memory in percent of the budget, by the peak of a counting allocator.
 const PERCENT_MAX: u64 = 110;
 
 /// The index is mapped, not on the heap: a quarter of the budget.
@@ -154,7 +154,7 @@ fn options(memory_bytes: u64) -> CompressOptions {
     }
 }
 
-/// Prints the number and gives it; the caller asserts.
+/// Prints and returns the number; the caller asserts.
 fn percent(what: &str, used: u64, memory_bytes: u64) -> u64 {
     let percent = used * 100 / memory_bytes;
     println!(
@@ -165,7 +165,7 @@ fn percent(what: &str, used: u64, memory_bytes: u64) -> u64 {
     percent
 }
 
-/// Compresses, and gives the share of the budget that was used, in percent.
+/// Compresses. Returns the share of the budget that was used, in percent.
 fn compressing(what: &str, member: MemberInput, sink: &mut dyn Sink, memory_bytes: u64) -> u64 {
     let (result, peak) = HEAP.peak_bytes_of(|| {
         refrain::compress(vec![member], sink, &options(memory_bytes), &Unwatched)
@@ -184,9 +184,9 @@ fn reading(what: &str, memory_bytes: u64, read: impl FnOnce(&ReadOptions)) -> u6
     percent(what, peak as u64, memory_bytes)
 }
 
-// One test, because all share the heap that is measured.
+// One test, because all cases measure the same heap.
 #[test]
-fn peaks_stay_within_the_budget() {
+fn the_peak_of_the_memory_is_within_the_budget() {
     let folder = tempfile::tempdir().unwrap();
     let generator = Generator { pieces: 400 };
     let mut shares = vec![];

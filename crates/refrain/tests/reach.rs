@@ -1,6 +1,6 @@
-//! From pipe to pipe: how much of the past a decoder has to keep, and that the promise is kept.
+//! The reach: how many of the latest bytes a decoder of a stream has to retain, and that extents remain within it.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -14,10 +14,10 @@ use refrain_testkit::data;
 
 const REACH_BYTES: u64 = 64 << 20;
 
-/// The passage that comes again, first far away and then near.
+/// The length of the passage that repeats, first far away and then near.
 const PASSAGE_BYTES: usize = 4 * MIB;
 
-/// Incompressible content whose first passage comes again beyond the reach, and then once more right behind that.
+/// Incompressible content whose first passage repeats beyond the reach, and again directly after that.
 fn content() -> Vec<u8> {
     let mut bytes = data::random(72 * MIB, 1);
     bytes.extend_from_within(..PASSAGE_BYTES);
@@ -43,7 +43,7 @@ fn reading_with(memory_bytes: u64) -> ReadOptions {
 }
 
 #[test]
-fn a_limited_reach_is_kept_and_changes_no_content() {
+fn extents_remain_within_a_limited_reach() {
     let bytes = content();
     let (archive, summary) =
         piped_archive_of(vec![pipe("m", &bytes)], &options(2, Some(REACH_BYTES)));
@@ -59,7 +59,7 @@ fn a_limited_reach_is_kept_and_changes_no_content() {
         "{matched}"
     );
 
-    // Half of a reader's memory may hold the past.
+    // Half of a reader's memory may hold the latest bytes of the archive.
     let read = extracted_from_pipe(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
     assert!(read[0].content == bytes);
     let read = extracted(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
@@ -75,7 +75,7 @@ fn a_limited_reach_is_kept_and_changes_no_content() {
 }
 
 #[test]
-fn without_a_limit_far_repeats_are_found() {
+fn finds_far_repeats_without_a_limit() {
     let bytes = content();
     let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &options(2, None));
     let matched = summary.matched_bytes as usize;
@@ -85,9 +85,9 @@ fn without_a_limit_far_repeats_are_found() {
     assert!(read[0].content == bytes);
 }
 
-/// What comes through a pipe and goes into a codec that opens slowly is history only as far as packed copies of it fit into memory.
+/// The history of a stream that is compressed by a slowly decoding codec extends as far as compressed copies fit in memory.
 #[test]
-fn with_a_slow_codec_a_pipe_is_remembered_as_far_as_memory_holds_it() {
+fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
     const PASSAGE_BYTES: usize = 2 * MIB;
     let mut bytes = data::text(PASSAGE_BYTES, 1);
     bytes.extend(data::text(64 * MIB, 2));
@@ -118,7 +118,7 @@ fn with_a_slow_codec_a_pipe_is_remembered_as_far_as_memory_holds_it() {
 }
 
 #[test]
-fn with_a_slow_codec_a_directory_is_remembered_as_a_file_is() {
+fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
     let root = tempfile::tempdir().unwrap();
     let passage = data::text(PASSAGE_BYTES, 1);
     let file = |name: &str, bytes: &[u8]| std::fs::write(root.path().join(name), bytes).unwrap();
@@ -160,7 +160,7 @@ fn with_a_slow_codec_a_directory_is_remembered_as_a_file_is() {
 }
 
 #[test]
-fn from_pipe_to_pipe_a_reach_beyond_the_memory_is_refused() {
+fn refuses_a_reach_beyond_the_memory_from_stream_to_stream() {
     let mut sink = refrain::storage::StreamSink::new(std::io::sink(), "pipe");
     let unlimited = options(2, Some(u64::MAX));
     let result = refrain::compress(
@@ -178,7 +178,7 @@ fn promise(archive: &[u8]) -> u64 {
 }
 
 #[test]
-fn a_directory_into_a_pipe_promises_a_reach_by_itself() {
+fn a_directory_into_a_stream_has_a_limited_reach_by_default() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a"), "a").unwrap();
     let tree = || member("m", Content::Directory(root.path().to_path_buf()));
@@ -189,14 +189,14 @@ fn a_directory_into_a_pipe_promises_a_reach_by_itself() {
 }
 
 #[test]
-fn a_pipe_promises_a_reach_by_itself() {
+fn a_stream_into_a_stream_has_a_limited_reach_by_default() {
     let (archive, _) =
         piped_archive_of(vec![pipe("m", &data::text(100_000, 1))], &options(1, None));
     assert_eq!(promise(&archive), refrain::MEMORY_BYTES_MIN / 4);
 }
 
 #[test]
-fn a_reach_that_holds_too_little_is_refused() {
+fn refuses_a_reach_of_fewer_than_four_blocks() {
     let mut sink = refrain::storage::NullSink::new();
     let options = options(1, Some(1 << 20));
     let error = refrain::compress(vec![], &mut sink, &options, &refrain::Unwatched).unwrap_err();

@@ -1,6 +1,6 @@
-//! What goes in comes out, by every way in and out.
+//! Round trips by every kind of input, output and reading.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -11,7 +11,7 @@ use refrain::{
 };
 use refrain_testkit::{Rng, data};
 
-/// A few MiB with something for every part of the engine: far repeats, runs, periods, code, text.
+/// A few MiB for every part of the engine: far repeats, runs, periods, machine code, text.
 fn mixture(seed: u64) -> Vec<u8> {
     let mut all = data::versions(600_000, 3, 4, seed);
     for (_, bytes) in data::all_kinds(100_000, seed) {
@@ -23,7 +23,7 @@ fn mixture(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn all_kinds_of_data() {
+fn round_trips_all_kinds_of_data() {
     for length in [1_000, 200_000, 1_500_000] {
         let kinds = data::all_kinds(length, 11);
         for (name, bytes) in &kinds {
@@ -31,7 +31,7 @@ fn all_kinds_of_data() {
             assert_eq!(summary.content_bytes, bytes.len() as u64);
             assert_reads(&archive, &[as_published(name, bytes)], name);
         }
-        // And all as one archive, whose members repeat one another.
+        // All of it in one archive, whose members repeat each other.
         let twice = kinds.iter().chain(&kinds);
         let members = twice.clone().map(|(name, bytes)| file(name, bytes));
         let (archive, _) = archive_of(members.collect(), &options(1, 2));
@@ -43,7 +43,7 @@ fn all_kinds_of_data() {
 }
 
 #[test]
-fn sizes_around_segments_and_epochs() {
+fn round_trips_sizes_around_segments_and_epochs() {
     let epoch = 32 * MIB;
     let all = data::far_duplicates(epoch + 1, 50_000, 3);
     for size in [0, 1, MIB - 1, MIB, MIB + 1, epoch - 1, epoch, epoch + 1] {
@@ -57,7 +57,7 @@ fn sizes_around_segments_and_epochs() {
 }
 
 #[test]
-fn pipe_of_a_whole_epoch() {
+fn round_trips_a_stream_of_exactly_one_epoch() {
     let bytes = data::far_duplicates(32 * MIB, 50_000, 3);
     for size in [0, 32 * MIB] {
         let (archive, _) = archive_of(vec![pipe("m", &bytes[..size])], &options(1, 2));
@@ -74,7 +74,7 @@ fn pipe_of_a_whole_epoch() {
 }
 
 #[test]
-fn no_members_and_empty_members() {
+fn round_trips_no_members_and_empty_members() {
     let (archive, _) = archive_of(vec![], &options(3, 1));
     assert_reads(&archive, &[], "nothing");
     let contents: [&[u8]; 7] = [b"", b"abc", b"", b"", b"abcabc", b"x", b""];
@@ -92,7 +92,7 @@ fn no_members_and_empty_members() {
 }
 
 #[test]
-fn thousands_of_tiny_members() {
+fn round_trips_thousands_of_tiny_members() {
     // More than the segments of an epoch, so that members end in several.
     let mut numbers = Rng::new(5);
     let contents: Vec<(String, Vec<u8>)> = (0..10_000)
@@ -149,7 +149,7 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
 }
 
 #[test]
-fn every_level() {
+fn round_trips_at_every_level() {
     let bytes = mixture(1);
     for purpose in [Purpose::Archive, Purpose::Serve] {
         for level in refrain::levels(purpose) {
@@ -166,11 +166,11 @@ fn every_level() {
 }
 
 #[test]
-fn the_densest_extents_open_with_little_memory() {
+fn reads_the_densest_extents_with_little_memory() {
     let bytes = data::random(20 * MIB, 3);
     let mut version = bytes.clone();
     for stretch in version.chunks_mut(64 << 10) {
-        // Long enough for anchors; then pieces as short as they may be.
+        // Long enough for anchors; then pieces as short as possible.
         let edited = stretch.get_mut(8 << 10..).unwrap_or_default();
         for piece in edited.chunks_mut(20) {
             piece.iter_mut().take(4).for_each(|byte| *byte = 0);
@@ -203,7 +203,7 @@ fn the_densest_extents_open_with_little_memory() {
 
 #[test]
 fn fast_levels_find_near_repeats() {
-    // Pieces once in order and once in another: too far apart for the tables of fast codecs, too short for extents.
+    // Pieces in one order and again in another: too far apart for the tables of fast codecs, too short for extents.
     const PIECES: usize = 1024;
     const PIECE_BYTES: usize = 400;
     let mut bytes = data::random(PIECES * PIECE_BYTES, 5);
@@ -218,7 +218,7 @@ fn fast_levels_find_near_repeats() {
 }
 
 #[test]
-fn every_codec() {
+fn round_trips_with_every_codec() {
     let bytes = mixture(2);
     for name in refrain::codec_names() {
         let options = CompressOptions {
@@ -244,7 +244,7 @@ fn every_codec() {
 }
 
 #[test]
-fn threads_and_runs_change_no_byte() {
+fn the_bytes_do_not_depend_on_threads_or_runs() {
     let bytes = [
         mixture(3),
         data::far_duplicates(9 * MIB, 20_000, 4),
@@ -268,10 +268,10 @@ fn threads_and_runs_change_no_byte() {
     }
 }
 
-/// File and pipe differ in the kind and the expected length of the MemberStart frame (offsets 16, 17 and 40 of its payload),
-/// so in that frame's two checksums, in the index, which repeats the payload, and in its checksums. In nothing else.
+/// Archives of a file and a stream differ only in the kind and the expected length of the MemberStart frame (offsets 16, 17 and 40 of its
+/// payload), in the two checksums of that frame, in the index, which repeats the payload, and in the checksums of the index.
 #[test]
-fn a_pipe_gives_the_archive_of_the_file() {
+fn a_stream_has_the_same_archive_as_the_file() {
     use refrain_format::{FRAME_HEADER_BYTES, FrameKind};
     use refrain_testkit::frames_of;
     let bytes = [mixture(6), data::far_duplicates(34 * MIB, 20_000, 4)].concat();
@@ -302,7 +302,7 @@ fn a_pipe_gives_the_archive_of_the_file() {
 }
 
 #[test]
-fn ranges_read_by_many_threads_are_those_of_the_content() {
+fn many_threads_read_ranges_correctly() {
     let contents = [
         mixture(7),
         data::far_duplicates(5 * MIB, 3_000, 8),
@@ -337,7 +337,7 @@ fn ranges_read_by_many_threads_are_those_of_the_content() {
 }
 
 #[test]
-fn reads_outside_are_empty_or_refused() {
+fn reads_outside_of_the_content_are_empty_or_refused() {
     let (archive, _) = archive_of(
         vec![file("a", b"first"), file("b", b"second")],
         &options(1, 1),

@@ -1,6 +1,6 @@
-//! Damaged archives, read as far as their frames are whole.
+//! Damaged archives are read as far as their frames are intact.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -45,7 +45,7 @@ fn read(archive: &Archive, member: usize, length: usize) -> refrain::Result<Vec<
 }
 
 #[test]
-fn a_whole_archive_is_read_by_scan_as_by_index() {
+fn a_scan_reads_an_intact_archive_like_the_index() {
     let (contents, archive) = sample();
     let scanned = open(archive).unwrap();
     assert_eq!(scanned.skipped_bytes(), 0);
@@ -57,7 +57,7 @@ fn a_whole_archive_is_read_by_scan_as_by_index() {
 }
 
 #[test]
-fn without_index_and_end_nothing_of_the_content_is_lost() {
+fn a_scan_reads_all_content_without_index_and_end() {
     let (contents, archive) = sample();
     // The last hundreds of bytes hold the End frame and a part of the index.
     let cut = archive[..archive.len() - 150].to_vec();
@@ -70,7 +70,7 @@ fn without_index_and_end_nothing_of_the_content_is_lost() {
 }
 
 #[test]
-fn around_a_destroyed_part_everything_else_is_there() {
+fn a_scan_reads_everything_around_a_destroyed_part() {
     let (contents, mut archive) = sample();
     let whole = open(archive.clone()).unwrap();
     let blocks = whole.blocks().unwrap();
@@ -85,7 +85,7 @@ fn around_a_destroyed_part_everything_else_is_there() {
 }
 
 #[test]
-fn what_is_no_archive_gives_an_error() {
+fn a_scan_of_something_else_returns_an_error() {
     for bytes in [vec![], b"plain text".to_vec(), data::random(3 << 20, 3)] {
         assert_eq!(open(bytes).err().unwrap().kind, ErrorKind::Damaged);
     }

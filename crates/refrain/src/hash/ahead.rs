@@ -1,4 +1,4 @@
-//! One input: read ahead on a thread of its own, and hashed meanwhile. BLAKE3, which is a tree, is hashed by all threads.
+//! A single input, read ahead on a thread of its own while it is hashed. BLAKE3 is a tree and is hashed by all threads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,10 +17,10 @@ use super::threads::resolved;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
 
-/// Pieces that are read ahead; each has [`SEGMENT_BYTES`].
+/// The number of pieces that are read ahead; each has [`SEGMENT_BYTES`].
 const PIECES_AHEAD: usize = 4;
 
-/// The input; after its end it is not asked again (a terminal would wait for more).
+/// The input. It is not read again after its end (a terminal would wait for more).
 struct Input {
     reader: Box<dyn Read + Send>,
     has_ended: bool,
@@ -33,7 +33,7 @@ impl Input {
             return Ok(());
         }
         if buffer.is_empty() {
-            // Fresh zeros come from the system, and cost nothing where nothing is read.
+            // The system supplies zero pages, which cost nothing where nothing is read.
             *buffer = vec![0; SEGMENT_BYTES];
         }
         buffer.resize(SEGMENT_BYTES, 0);
@@ -45,7 +45,7 @@ impl Input {
     }
 }
 
-/// What comes back from the threads.
+/// The result of a job.
 enum Event {
     /// The next piece, in the order of the input; after the end they are empty.
     Piece(io::Result<Vec<u8>>),
@@ -53,7 +53,7 @@ enum Event {
     Segment(Result<SegmentHash>, Vec<u8>),
 }
 
-/// Hashes the only input, with `threads` threads, 0 as for [`hash`](super::hash).
+/// Hashes a single input with `threads` threads, where 0 has the meaning that it has for [`hash`](super::hash).
 pub(super) fn hash_one(
     inputs: &dyn HashInputs,
     threads: usize,
@@ -93,12 +93,12 @@ pub(super) fn hash_one(
     delivery.result(0, result)
 }
 
-/// The digest under way.
+/// The digest while it is computed.
 enum Hash {
     Serial(DigestHasher),
     Tree {
         hasher: ContentHasher,
-        /// Segments whose predecessors are not there yet, by offset.
+        /// Segments whose predecessors are still missing, by offset.
         waiting: BTreeMap<u64, SegmentHash>,
     },
 }
@@ -165,7 +165,7 @@ impl Ahead<'_, '_, '_> {
         })?))
     }
 
-    /// Asks for a piece, to be put into `buffer`.
+    /// Submits a job that reads a piece into `buffer`.
     fn read_next(&mut self, mut buffer: Vec<u8>) {
         if self.reads_under_way + self.segments_under_way >= PIECES_AHEAD + self.segments_max {
             return;
@@ -180,7 +180,7 @@ impl Ahead<'_, '_, '_> {
         });
     }
 
-    /// Hashes a piece, or has it hashed.
+    /// Hashes a piece, here or in a job.
     fn piece(&mut self, piece: Vec<u8>) -> Result<()> {
         let has_ended = piece.len() < SEGMENT_BYTES;
         let offset = self.next_offset;
@@ -205,7 +205,7 @@ impl Ahead<'_, '_, '_> {
         Ok(())
     }
 
-    /// A segment was hashed; what follows without a gap is joined.
+    /// Adds a hashed segment and joins all that follow each other without a gap.
     fn segment(&mut self, segment: SegmentHash) -> Result<()> {
         let Hash::Tree { hasher, waiting } = &mut self.hash else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Several inputs at once on one thread.
+//! Several inputs, hashed side by side on one thread.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,27 +10,27 @@ use refrain_protect::{DigestHasher, DigestValue};
 use super::inputs::HashInputs;
 use crate::store::exact_read::read_full;
 
-/// Bytes of all pieces in memory: with what the kernel copies them from, that stays in a core's own cache.
+/// The bytes of all pieces in memory: together with the pages that the kernel copies them from they fit in the cache of a core.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// Bytes of a piece: calls should not cost more than the copies, nor should the copies leave the cache.
+/// The bytes of a piece: large enough that system calls do not cost more than the copies, small enough that the copies remain in the cache.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
-/// A line of the cache, and a block of MD5 and SHA-256.
+/// The length of a cache line, and of a block of MD5 and SHA-256.
 const LINE_BYTES: usize = 64;
 
-/// What opening an input costs, as bytes that could be hashed meanwhile, roughly.
+/// The cost of opening an input, as the approximate number of bytes that could be hashed in the same time.
 const OPEN_COST_BYTES: u64 = 16 << 10;
 
-/// Room of a piece of `count` bytes. Each begins with a line, right behind the one before, so that small ones share pages of memory; but one
-/// line is left out between them: else the same place of all long ones would fall into one set of the first cache, which has fewer lines
-/// than there are pieces.
+/// The distance between pieces of `count` bytes. Each begins at a cache line, close to the one before, so that small pieces share pages of
+/// memory. One line is left out between them: otherwise the same offset of all long pieces would fall into one set of the first-level cache,
+/// which has fewer lines than there are pieces.
 fn room_bytes(count: usize) -> usize {
     count.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
 
-/// Bytes of a piece when there are so many.
+/// The bytes of a piece if there are `slots_max` of them.
 fn piece_bytes(slots_max: usize) -> usize {
     let piece_bytes = (BUFFER_BYTES / slots_max).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
     piece_bytes.next_multiple_of(LINE_BYTES)
@@ -43,13 +43,13 @@ struct Slot {
     hasher: DigestHasher,
 }
 
-/// What came of reading a piece.
+/// The result of reading a piece.
 type PieceRead = io::Result<usize>;
 
 /// The inputs that one thread works on.
 pub(super) struct Batch<'a> {
     inputs: &'a dyn HashInputs,
-    /// The next input that nobody has taken.
+    /// The number of the next input that no batch has taken.
     next: &'a AtomicUsize,
     slots: Vec<Slot>,
     slots_max: usize,
@@ -75,7 +75,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps `slots_max` inputs at most, and gives the next so many of those that it has to another batch, for another thread.
+    /// Keeps at most `slots_max` inputs and moves up to as many others to a new batch, for another thread.
     pub(super) fn split_off(&mut self, slots_max: usize) -> Batch<'a> {
         let mut other = Batch::new(self.inputs, self.next, slots_max);
         let mut given = self.slots.split_off(slots_max.min(self.slots.len()));
@@ -86,22 +86,22 @@ impl<'a> Batch<'a> {
         other
     }
 
-    /// Whether no input is left.
+    /// Whether all inputs are done.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Bytes read since the last call.
+    /// The number of bytes read since the last call.
     pub(super) fn take_bytes_read(&mut self) -> u64 {
         std::mem::take(&mut self.bytes_read)
     }
 
-    /// Results since the last call.
+    /// The results since the last call.
     pub(super) fn take_results(&mut self) -> Vec<(usize, io::Result<DigestValue>)> {
         std::mem::take(&mut self.results)
     }
 
-    /// Reads and hashes until about `quantum_bytes` are done, no input is left, or the run was cancelled.
+    /// Reads and hashes until about `quantum_bytes` are done, all inputs are done, or the run is cancelled.
     pub(super) fn run(&mut self, quantum_bytes: u64, cancel_flag: Option<&AtomicBool>) {
         let mut stage = stage("read and hash", 0);
         let mut cost_bytes = 0;
@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Fills free slots. Returns the cost of it.
+    /// Opens inputs for the free slots. Returns the cost in bytes.
     fn open_inputs(&mut self) -> u64 {
         let mut cost_bytes = 0;
         while self.slots.len() < self.slots_max {
@@ -139,12 +139,12 @@ impl<'a> Batch<'a> {
         cost_bytes
     }
 
-    /// Reads a piece of every input, hashes them all, and closes inputs that ended.
+    /// Reads a piece of every input, hashes all pieces, and closes the inputs that ended.
     fn round(&mut self) {
         let pieces_max = self.slots_max.max(self.slots.len());
         let buffer_bytes = pieces_max * room_bytes(self.piece_bytes) + LINE_BYTES;
         if self.buffer.len() < buffer_bytes {
-            self.buffer = vec![0; buffer_bytes]; // as zero pages, touched when they are read into
+            self.buffer = vec![0; buffer_bytes]; // zero pages, which are touched when data is read into them
         }
         let unaligned = self
             .buffer
@@ -167,7 +167,7 @@ impl<'a> Batch<'a> {
         self.close_ended(read);
     }
 
-    /// Takes the results of inputs that ended or failed.
+    /// Collects the results of inputs that ended or failed.
     fn close_ended(&mut self, read: Vec<PieceRead>) {
         let mut ended = Vec::new();
         let slots = std::mem::take(&mut self.slots);

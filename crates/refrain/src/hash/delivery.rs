@@ -1,4 +1,4 @@
-//! Results, in the order of the inputs.
+//! Delivery of the results in the order of the inputs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use super::inputs::HashInputs;
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 
-/// Brings results into order, and tells how far the work is.
+/// Passes results to the caller in order, and reports the progress.
 pub(super) struct Delivery<'a> {
     inputs: &'a dyn HashInputs,
     watch: &'a dyn Watch,
@@ -36,7 +36,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// What a batch has finished and read since the last time.
+    /// Takes what a batch has read and finished since the last call.
     pub(super) fn take(&mut self, batch: &mut Batch<'_>) -> Result<()> {
         let bytes = batch.take_bytes_read();
         let results = batch.take_results();
@@ -47,7 +47,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// So many bytes more were read.
+    /// Counts bytes that were read, and reports the progress.
     pub(super) fn read(&mut self, bytes: u64) -> Result<()> {
         self.bytes_done += bytes;
         if is_cancelled(self.watch) {
@@ -61,6 +61,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
+    /// Delivers the result of an input, once all before it were delivered.
     pub(super) fn result(&mut self, index: usize, result: io::Result<DigestValue>) -> Result<()> {
         self.waiting.insert(index, result);
         while let Some(result) = self.waiting.remove(&self.next) {

@@ -4,21 +4,21 @@ use std::io::{self, Read};
 
 use refrain_protect::DigestAlgorithm;
 
-/// What is to be hashed. Inputs are opened when it is their turn, from any thread, each once.
+/// The inputs to be hashed. Each is opened once, shortly before it is read, on any thread.
 pub trait HashInputs: Sync {
-    /// How many there are.
+    /// The number of inputs.
     fn count(&self) -> usize;
 
-    /// The function for one of them.
+    /// The hash function for an input.
     fn algorithm(&self, index: usize) -> DigestAlgorithm;
 
-    /// Opens one of them.
+    /// Opens an input.
     ///
     /// # Errors
-    /// Whatever keeps it from being read; it becomes the result for that input, and the others are hashed all the same.
+    /// Any error becomes the result of that input; the others are hashed nevertheless.
     fn open(&self, index: usize) -> io::Result<Box<dyn Read + Send>>;
 
-    /// Bytes of all of them, if known; for the display of progress.
+    /// The bytes of all inputs, if known; for the display of progress.
     fn content_bytes_total(&self) -> Option<u64> {
         None
     }

@@ -1,4 +1,4 @@
-//! The verb itself: batches of inputs side by side, or one long input ahead of its hash.
+//! The verb `hash`: batches of inputs side by side, or one long input that is read ahead.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -15,22 +15,22 @@ use super::threads::resolved;
 use crate::error::Result;
 use crate::progress::Watch;
 
-/// Threads that hash several inputs each, at most: each keeps up to [`LANES_MAX`] inputs open.
+/// The most threads that hash several inputs each: each has up to [`LANES_MAX`] inputs open.
 const BATCHES_MAX: usize = 16;
 
-/// What is done on the calling thread before others are asked, in bytes and in the cost of opening inputs.
+/// The work on the calling thread before other threads are started, in bytes, including the cost of opening inputs.
 const FIRST_QUANTUM_BYTES: u64 = 4 << 20;
 
-/// What a thread does between two reports, in the same unit. (A twentieth of a second of MD5, if only one input is left.)
+/// The work of a thread between two reports, in the same unit (a twentieth of a second of MD5, if only one input is left).
 const QUANTUM_BYTES: u64 = 32 << 20;
 
-/// Hashes all inputs with up to `threads` threads, and gives each result to `done`, in the order of the inputs. 0 threads are one for
-/// each processor; those are only counted where threads help, for asking the system takes longer than a small input.
+/// Hashes all inputs with up to `threads` threads, and passes each result to `done` in the order of the inputs. 0 means one thread for
+/// each processor. The processors are counted only where threads help, because the system call takes longer than a small input.
 ///
-/// Memory is half a mebibyte a thread, or a few mebibytes for one long input, whatever the sizes.
+/// The memory is half a MiB for each thread, or a few MiB for one long input, for any sizes.
 ///
 /// # Errors
-/// What `done` returns, which ends the run; `Cancelled` when the watch asked for it.
+/// Any error of `done`, which ends the run; `Cancelled` if the watch cancelled it.
 pub fn hash(
     inputs: &dyn HashInputs,
     threads: usize,
@@ -49,7 +49,7 @@ pub fn hash(
         return Ok(());
     }
     let batches = resolved(threads).clamp(1, BATCHES_MAX).min(inputs.count());
-    // A crew without threads does its jobs where it is asked for their results.
+    // A crew without threads runs its jobs on the thread that takes the results.
     crew(if batches > 1 { batches } else { 0 }, |crew| {
         let submit = |batch| submit(crew, batch, watch.cancel_flag());
         let slots_max = slots(inputs, batches);
@@ -79,7 +79,7 @@ fn submit<'env>(
     });
 }
 
-/// How many inputs each of so many threads takes at once. Only MD5 gains by it.
+/// The number of inputs that each of `batches` threads hashes side by side. Only MD5 is faster that way.
 fn slots(inputs: &dyn HashInputs, batches: usize) -> usize {
     let count = inputs.count();
     match (0..count).any(|index| inputs.algorithm(index) == DigestAlgorithm::Md5) {

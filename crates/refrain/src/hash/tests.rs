@@ -21,7 +21,7 @@ const BROKEN: usize = usize::MAX - 1;
 impl Lengths {
     fn new(lengths: Vec<usize>, algorithms: &[DigestAlgorithm]) -> Lengths {
         let longest = lengths.iter().filter(|&&length| length < BROKEN).max();
-        let bytes = noise(longest.copied().unwrap_or(0) + lengths.len());
+        let bytes = incompressible(longest.copied().unwrap_or(0) + lengths.len());
         Lengths {
             lengths,
             algorithms: algorithms.to_vec(),
@@ -34,7 +34,7 @@ impl Lengths {
     }
 }
 
-fn noise(length: usize) -> Vec<u8> {
+fn incompressible(length: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {
         state = state
@@ -114,7 +114,7 @@ fn check(inputs: &Lengths, threads: usize) {
 }
 
 #[test]
-fn one_input_of_any_length_with_and_without_reading_ahead() {
+fn hashes_one_input_of_any_length_with_and_without_reading_ahead() {
     for algorithm in DigestAlgorithm::ALL {
         for length in [
             0,
@@ -135,7 +135,7 @@ fn one_input_of_any_length_with_and_without_reading_ahead() {
 }
 
 #[test]
-fn many_inputs_with_failures_among_them() {
+fn hashes_many_inputs_and_reports_failures_among_them() {
     let mut lengths: Vec<usize> = (0..150).map(|index| index * index * 37 % 70_001).collect();
     lengths[7] = MISSING;
     lengths[50] = BROKEN;
@@ -155,7 +155,7 @@ fn many_inputs_with_failures_among_them() {
 }
 
 #[test]
-fn a_run_that_is_cancelled_says_so() {
+fn a_cancelled_run_returns_cancelled() {
     struct Cancelled(AtomicBool);
     impl Watch for Cancelled {
         fn cancel_flag(&self) -> Option<&AtomicBool> {
@@ -173,7 +173,7 @@ fn a_run_that_is_cancelled_says_so() {
 }
 
 #[test]
-fn the_caller_can_stop_a_run() {
+fn an_error_of_the_callback_ends_the_run() {
     for threads in [1, 3] {
         let inputs = Lengths::new(vec![100; 500], &[DigestAlgorithm::Md5]);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Compress into an archive of lrzip: one content in, one `.lrz` out.
+//! The verb for archives of lrzip: one content in, one `.lrz` out.
 
 use std::sync::Arc;
 
@@ -28,34 +28,34 @@ use crate::write::pipeline::history_policy::{
 use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
 use crate::write::pipeline::run::{pipeline_context, run, store_history};
 
-/// What a run made.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LrzipSummary {
     /// Bytes of the content.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
-    /// Unique bytes, without runs: what was left for the back end.
+    /// Bytes of the store, without runs: the unique bytes that the back end compressed.
     pub store_bytes: u64,
-    /// Content that records copy, in bytes.
+    /// Content bytes that records copy.
     pub matched_bytes: u64,
     /// Number of chunks.
     pub chunks: u64,
     /// Number of blocks, of records and literals.
     pub blocks: u64,
-    /// MD5 of the content, which the archive ends with.
+    /// MD5 of the content, as stored at the end of the archive.
     pub md5: DigestValue,
 }
 
-/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and publishes `sink`. A directory is packed as a tar stream;
-/// name, mode and time of the member are not kept, for the format has no place for them.
+/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and publishes `sink`. A directory is stored as a tar stream.
+/// Name, mode and time of the member are not stored, because the format has no field for them.
 ///
-/// The same content and options (`threads` aside) give the same bytes, but for what encryption draws. Memory stays within the options'
-/// budget for any length.
+/// The same content and options (except for `threads`) give the same bytes, except for the random numbers of encryption. Memory remains within
+/// the options' budget for any length.
 ///
 /// # Errors
-/// `Usage` for options that make no sense, `Io` for failing reads and writes and for a file that changes its length while it is
-/// read, `Limit` if the memory budget is too small, `Cancelled` when the watch asked for it. The sink is then not published.
+/// `Usage` for invalid options, `Io` for failed reads and writes and for a file that changes its length while it is
+/// read, `Limit` if the memory budget is too small, `Cancelled` if the watch cancelled the run. The sink is then not published.
 pub fn compress_lrzip(
     member: MemberInput,
     sink: &mut dyn Sink,
@@ -71,7 +71,7 @@ pub fn compress_lrzip(
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
-        retained_bytes: tuning.kept_bytes + reach_bytes.unwrap_or(0) + prepared.log_bytes(),
+        retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.log_bytes(),
         history,
     };
     let mut header = header(tuning.cut.plan);
@@ -199,17 +199,17 @@ fn header(plan: LrzipPlan) -> Header {
     }
 }
 
-/// Rounds of the first cipher's key derivation, as the salt says them: a number and how far it is shifted. 2^24, about what lrzip 0.6
-/// takes in 2028; it grows its number by the clock, which here changes nothing.
+/// The rounds of the first cipher's key derivation, as the salt states them: a number and how far it is shifted. They are 2^24, about what
+/// lrzip 0.6 uses in 2028; lrzip derives its number from the clock, Refrain does not.
 const CBC_ROUNDS: (u8, u8) = (128, 17);
-/// Iterations of the second cipher's key derivation, as lrzip 0.7 has them.
+/// The iterations of the second cipher's key derivation, as in lrzip 0.7.
 const GCM_ITERATIONS: u32 = 600_000;
 
-/// What is told of the first cipher.
-const CBC_NOTICE: &str = "AES-128-CBC as lrzip 0.6 has it is WEAK protection: nothing notices changes, and passwords are tried \
-     in about a second each; choose a long random one, or another program to encrypt";
+/// The notice about the first cipher.
+const CBC_NOTICE: &str = "AES-128-CBC as in lrzip 0.6 is WEAK protection: changes are not detected, and trying a password takes \
+     about a second; choose a long random password, or encrypt with another program";
 
-/// What encrypts, and what the header says of it.
+/// The encryption of the items, which is also stated in `header`.
 fn item_encryption(
     encryption: &LrzipEncryption,
     header: &mut Header,
@@ -217,7 +217,7 @@ fn item_encryption(
 ) -> Result<ItemEncryption> {
     let mut seed = [0; SEED_BYTES];
     getrandom::fill(&mut seed).map_err(|error| {
-        let cause = format!("the system gives no random numbers: {error}");
+        let cause = format!("the system supplies no random numbers: {error}");
         Error::new(ErrorKind::Io, cause)
     })?;
     let mut draw = SeededRandom::new(seed);

@@ -1,7 +1,7 @@
 #![cfg(feature = "lrzip")]
-//! Archives of lrzip: how to make them, and what their headers say.
+//! Archives of lrzip: how to write them, and what their headers state.
 //!
-//! Reading needs nothing of this: [`Archive`](crate::Archive), [`extract`](crate::extract()) and [`verify`](crate::verify) recognize the
+//! Reading does not need this module: [`Archive`](crate::Archive), [`extract`](crate::extract()) and [`verify`](crate::verify) recognize the
 //! dialect of an archive.
 
 mod compress;

@@ -1,4 +1,4 @@
-//! What a caller can choose of an archive of lrzip, and what a run makes of it.
+//! The options for an archive of lrzip, and the tuning that a run derives from them.
 
 use std::str::FromStr;
 
@@ -15,26 +15,26 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What squeezes the blocks of an archive of lrzip.
+/// The back end that compresses the blocks of an archive of lrzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipBackEnd {
-    /// Nothing: far repeats are taken out, that is all.
+    /// No compression of blocks; far repeats are still removed.
     None,
     /// bzip2.
     Bzip2,
     /// zlib, which lrzip calls gzip.
     Gzip,
-    /// LZO1X. Levels make no difference.
+    /// LZO1X. It has no levels.
     Lzo,
     /// LZMA.
     #[default]
     Lzma,
-    /// ZPAQ: slow to make and as slow to open.
+    /// ZPAQ: slow to compress and equally slow to decompress.
     Zpaq,
 }
 
 impl LrzipBackEnd {
-    /// All of them.
+    /// All back ends.
     pub const ALL: [Self; 6] = [
         Self::None,
         Self::Bzip2,
@@ -44,7 +44,7 @@ impl LrzipBackEnd {
         Self::Zpaq,
     ];
 
-    /// As lrzip calls it.
+    /// The name that lrzip uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -70,43 +70,43 @@ impl FromStr for LrzipBackEnd {
     }
 }
 
-/// How an archive of lrzip is encrypted.
+/// The cipher of an encrypted archive of lrzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipCipher {
-    /// AES-128-CBC, that of lrzip 0.6. Nothing notices when encrypted bytes are changed, and a password is tried in
-    /// about a second of one core: only a long random one is safe.
+    /// AES-128-CBC, as in lrzip 0.6. Changes of encrypted bytes are not detected, and trying a password takes about a
+    /// second on one core: only a long random password is safe.
     #[default]
     Aes128Cbc,
-    /// AES-256-GCM with a key by PBKDF2, which lrzip reads from 0.7 on. Needs one chunk.
+    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7. The archive has one chunk only.
     Aes256Gcm,
 }
 
 /// Encryption of an archive of lrzip.
 #[derive(Debug, Clone)]
 pub struct LrzipEncryption {
-    /// How.
+    /// The cipher.
     pub cipher: LrzipCipher,
-    /// Asked once, when the run begins; 1 to 503 bytes.
+    /// The source of the password, of 1 to 503 bytes. It is called once, when the run begins.
     pub password: PasswordSource,
 }
 
-/// How to make an archive of lrzip. `threads` changes nothing but the time; everything else may change the archive's bytes.
+/// How to write an archive of lrzip. `threads` changes only the time; every other option may change the archive's bytes.
 #[derive(Debug, Clone)]
 pub struct LrzipOptions {
-    /// What squeezes the blocks.
+    /// The back end that compresses the blocks.
     pub back_end: LrzipBackEnd,
     /// 1 is the fastest, 9 the densest; the back end's own level.
     pub level: Level,
-    /// Content of a chunk, at most, in bytes: matches do not reach beyond it. It is rounded to multiples of 16 MiB, at least one.
+    /// The most content bytes of a chunk, which matches do not cross. Rounded down to a multiple of 16 MiB, at least one.
     /// `None`: one chunk holds everything.
     pub chunk_bytes: Option<u64>,
-    /// Whether a sample of each block is looked at first, and blocks that look like noise are stored.
+    /// Whether a sample of each block is analyzed first, and blocks that look incompressible are stored.
     pub tries_sample: bool,
-    /// Encryption, if any: then the bytes also depend on what is drawn.
+    /// Encryption, if any. The bytes then also depend on random numbers.
     pub encryption: Option<LrzipEncryption>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// Memory that may be used, in bytes; `None`: a fixed default by back end and level.
+    /// The memory budget in bytes; `None`: a fixed default by back end and level.
     pub memory_bytes: Option<u64>,
 }
 
@@ -124,20 +124,20 @@ impl Default for LrzipOptions {
     }
 }
 
-/// What a run works with.
+/// The settings that a run works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
     pub cut: CutPlan,
-    /// Memory for blocks that are encoded and wait for the place of the next one, and for the lists that records are made from, at most.
-    pub kept_bytes: u64,
+    /// The most memory for encoded blocks that wait for the offset of the next one, and for the lists that records are made from.
+    pub waiting_bytes: u64,
 }
 
-/// A group of blocks may take this share of the memory, and two groups may wait.
+/// A group of blocks may take one in so many bytes of the memory, and two groups may wait.
 const GROUP_SHARE: u64 = 16;
 
-/// The list of where store bytes came first may take this share of the memory: what it has no room for is not matched any more. Two kernel
-/// trees with zlib need 45 MB, with LZMA 9.
+/// The list of first occurrences may take one in so many bytes of the memory; what it has no room for is no longer matched. Two kernel
+/// trees need 45 MB with zlib, 9 with LZMA.
 const RECORDS_SHARE: u64 = 8;
 
 impl LrzipTuning {
@@ -151,7 +151,8 @@ impl LrzipTuning {
         }
         let cipher = options.encryption.as_ref().map(|with| with.cipher);
         if cipher == Some(LrzipCipher::Aes256Gcm) && options.chunk_bytes.is_some() {
-            let message = "lrzip's AES-256-GCM is written in archives of one chunk: no window";
+            let message =
+                "archives of lrzip with AES-256-GCM have one chunk: they cannot have a window";
             return Err(usage(message.to_owned()));
         }
         let memory_bytes = options
@@ -176,7 +177,7 @@ impl LrzipTuning {
             anchor_bits: anchor_bits(options.back_end, level),
             far_min: far_bytes_min(plan, memory_bytes),
             near_min: near_bytes_min(plan),
-            near_window: sight_bytes(plan).min(block_bytes),
+            near_window: window_bytes(plan).min(block_bytes),
             block_bytes,
             run_min: 1024,
             resume_spacing: resume_spacing(memory_bytes),
@@ -197,21 +198,21 @@ impl LrzipTuning {
                 records_memory_bytes: records_bytes as usize,
                 tries_sample: options.tries_sample,
             },
-            kept_bytes: 2 * group_bytes.max(block_bytes) + records_bytes + records_bytes / 2,
+            waiting_bytes: 2 * group_bytes.max(block_bytes) + records_bytes + records_bytes / 2,
         })
     }
 }
 
 fn default_memory_bytes(options: &LrzipOptions) -> u64 {
     match (options.back_end, options.level.0) {
-        // Two blocks at a time, with their encoders.
+        // Two blocks at the same time, with their encoders.
         (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, 8..) => 4 << 30,
         (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, _) => 2 << 30,
         _ => 1 << 30,
     }
 }
 
-/// Store bytes in one block, at most: what the back end sees at once.
+/// The most store bytes in one block, which the back end compresses at once.
 fn block_bytes(back_end: LrzipBackEnd, level: u8) -> u64 {
     match back_end {
         LrzipBackEnd::Lzma => match level {
@@ -238,13 +239,13 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> LrzipPlan {
     }
 }
 
-/// Shortest far repeat that becomes a match, in bytes. A match and the literals before it take ten bytes of records, one when squeezed, and
-/// cut the context of the back end.
+/// The shortest far repeat that becomes a match, in bytes. A match and the literals before it take ten bytes of records, one byte after
+/// compression, and interrupt the context of the back end.
 ///
 /// Two kernel trees, MB: zlib 96 bytes 199.2, 104 198.4, 112 198.1, 120 200.3, 128 199.9, 192 199.9 (lrzip 198.4); LZO 96 317.6,
 /// 112 317.4; bzip2 112 158.5, 192 157.9; none 64 1038, 112 1049. Twice the anchors: zlib 96 200.2.
 ///
-/// Many short matches make long lists, which little memory has no room for ([`RECORDS_SHARE`]).
+/// Many short matches make long lists, for which a small memory has no room ([`RECORDS_SHARE`]).
 fn far_bytes_min(plan: LrzipPlan, memory_bytes: u64) -> u32 {
     match plan {
         _ if memory_bytes < 512 * MIB => 192,
@@ -254,7 +255,7 @@ fn far_bytes_min(plan: LrzipPlan, memory_bytes: u64) -> u32 {
     }
 }
 
-/// The same where the back end sees the source itself. zlib says at most 258 bytes at a time.
+/// The shortest repeat within the back end's window that becomes a match, in bytes. zlib encodes at most 258 bytes at a time.
 fn near_bytes_min(plan: LrzipPlan) -> u32 {
     match plan {
         LrzipPlan::Stored | LrzipPlan::Zlib { .. } | LrzipPlan::Lzo => 1024,
@@ -271,7 +272,7 @@ fn anchor_bits(back_end: LrzipBackEnd, level: u8) -> u32 {
 }
 
 /// How far back a back end finds repeats by itself, in bytes.
-fn sight_bytes(plan: LrzipPlan) -> u64 {
+fn window_bytes(plan: LrzipPlan) -> u64 {
     match plan {
         LrzipPlan::Stored => 0,
         LrzipPlan::Lzo => 48 * KIB,

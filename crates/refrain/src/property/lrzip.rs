@@ -9,7 +9,7 @@ use crate::lrzip::{LrzipBackEnd, LrzipLayout, LrzipOptions, compress_lrzip};
 use crate::storage::{MemorySink, MemorySource, Sink};
 use crate::{Content, Level, MemberInput, ReadOptions, Unwatched};
 
-/// Any bytes, taken for an archive of lrzip, are listed or refused.
+/// The layout of arbitrary bytes, read as an archive of lrzip, is listed or refused.
 ///
 /// # Panics
 /// When the property does not hold.
@@ -35,8 +35,8 @@ impl Sink for Pipe {
     }
 }
 
-/// Content that arbitrary bytes describe comes back from an archive of lrzip, by file and by pipe, and neither the number of threads nor a
-/// second run changes a byte of it.
+/// Content that arbitrary bytes describe is equal after compression into an archive of lrzip and extraction, from a file and from a stream,
+/// and neither the number of threads nor a second run changes a byte of the archive.
 ///
 /// # Panics
 /// When the property does not hold.
@@ -97,12 +97,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // Models of ZPAQ and dictionaries of LZMA are made anew for each of them, three times.
+    // Few cases, because each allocates models of ZPAQ and dictionaries of LZMA three times.
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
         #[test]
-        fn any_content_comes_back_from_lrzip(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_content_round_trips(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             lrzip_round_trips(&bytes);
         }
     }

@@ -1,12 +1,12 @@
-//! An allocator that counts: how much memory is taken now, and the most that ever was.
+//! A counting allocator: the memory in use now, and its peak.
 //!
-//! Unsafe because that is how allocators are made; every call goes to the system's allocator as it came.
+//! Unsafe, because `GlobalAlloc` is; every call is passed to the system's allocator unchanged.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// To be made a test binary's `#[global_allocator]`.
+/// For use as the `#[global_allocator]` of a test binary.
 pub struct CountingHeap {
     now: AtomicUsize,
     peak: AtomicUsize,
@@ -20,12 +20,12 @@ impl CountingHeap {
         }
     }
 
-    /// Bytes that are taken now.
+    /// The bytes in use now.
     pub fn now_bytes(&self) -> usize {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Runs `body` and gives the most bytes that were taken meanwhile, above what was taken before.
+    /// Runs `body`. Returns the peak of the bytes in use, above those in use before.
     pub fn peak_bytes_of<R>(&self, body: impl FnOnce() -> R) -> (R, usize) {
         let before = self.now_bytes();
         self.peak.store(before, Ordering::Relaxed);
@@ -48,26 +48,26 @@ impl CountingHeap {
 unsafe impl GlobalAlloc for CountingHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.taken(layout.size());
-        // SAFETY: as promised to us by the caller.
+        // SAFETY: the caller upholds the contract of the same method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.taken(layout.size());
-        // SAFETY: as promised to us by the caller.
+        // SAFETY: the caller upholds the contract of the same method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         self.given_back(layout.size());
-        // SAFETY: as promised to us by the caller.
+        // SAFETY: the caller upholds the contract of the same method.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
         self.taken(new_bytes);
         self.given_back(layout.size());
-        // SAFETY: as promised to us by the caller.
+        // SAFETY: the caller upholds the contract of the same method.
         unsafe { System.realloc(place, layout, new_bytes) }
     }
 }

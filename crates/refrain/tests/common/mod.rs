@@ -1,5 +1,5 @@
-//! What the engine's tests share: ways in, ways out, and a watchdog.
-// Every test binary uses its own part of this.
+//! Helpers of the engine's tests: inputs, ways of reading, and a watchdog.
+// Every test binary uses a part of this module.
 #![allow(dead_code)]
 
 use std::io::{self, Cursor, Read, Write};
@@ -56,12 +56,12 @@ pub fn file(name: &str, bytes: &[u8]) -> MemberInput {
     member(name, Content::Source(source(bytes)))
 }
 
-/// A member that is read as a pipe.
+/// A member that is read as a stream.
 pub fn pipe(name: &str, bytes: &[u8]) -> MemberInput {
     member(name, Content::Stream(Box::new(Cursor::new(bytes.to_vec()))))
 }
 
-/// The archive, written to something that can be read back, as a file can.
+/// The archive, written to a sink that can be read back, like a file.
 pub fn archive_of(
     members: Vec<MemberInput>,
     options: &CompressOptions,
@@ -73,7 +73,7 @@ pub fn archive_of(
     (output.published().expect("it is published"), summary)
 }
 
-/// A writer whose bytes can be looked at while a sink owns it.
+/// A writer whose bytes are accessible while a sink owns it.
 #[derive(Clone, Default)]
 pub struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 
@@ -94,7 +94,7 @@ impl Write for SharedBytes {
     }
 }
 
-/// The archive, written to a pipe.
+/// The archive, written to a sink that cannot be read back.
 pub fn piped_archive_of(
     members: Vec<MemberInput>,
     options: &CompressOptions,
@@ -106,7 +106,7 @@ pub fn piped_archive_of(
     (bytes.take(), summary)
 }
 
-/// A member as it was published.
+/// A published member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     pub name: String,
@@ -120,11 +120,11 @@ pub fn as_published(name: &str, content: &[u8]) -> Published {
     }
 }
 
-/// Takes members into memory. Only what was closed counts as published.
+/// Collects members in memory. A member is published when it is closed.
 #[derive(Default)]
 pub struct Collect {
     pub published: Vec<Published>,
-    /// Refuses members longer than this: a forged fill can be endless.
+    /// The longest member that is accepted: a forged fill can be endless.
     pub limit_bytes: Option<u64>,
     pub open: Option<refrain::storage::MemoryOutput>,
 }
@@ -147,7 +147,7 @@ impl Targets for Collect {
     }
 }
 
-/// Everything, by the verb for files.
+/// Extracts everything from a file.
 pub fn extracted(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
     let mut targets = Collect::default();
     let summary = refrain::extract(source(archive), &mut targets, options, &Unwatched)?;
@@ -156,7 +156,7 @@ pub fn extracted(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>
     Ok(targets.published)
 }
 
-/// Everything, by the verb for pipes.
+/// Extracts everything from a stream.
 pub fn extracted_from_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
     let mut targets = Collect::default();
     let stream = Box::new(Cursor::new(archive.to_vec()));
@@ -166,7 +166,7 @@ pub fn extracted_from_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<
     Ok(targets.published)
 }
 
-/// Everything, by the index, each member with one read.
+/// Reads everything by the index, each member with one read.
 pub fn read_by_index(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
     let archive = Archive::open(source(archive), options)?;
     let members = archive.members().to_vec();
@@ -184,7 +184,7 @@ pub fn read_by_index(archive: &[u8], options: &ReadOptions) -> Result<Vec<Publis
     members.iter().enumerate().map(read).collect()
 }
 
-/// Fails unless the archive gives `expected` by every way of reading.
+/// Fails unless every way of reading the archive returns `expected`.
 #[track_caller]
 pub fn assert_reads(archive: &[u8], expected: &[Published], what: &str) {
     let options = read_options(2);
@@ -198,7 +198,7 @@ pub fn assert_reads(archive: &[u8], expected: &[Published], what: &str) {
         assert_eq!(read.len(), expected.len(), "{what}, by {way}: members");
         for (read, expected) in read.iter().zip(expected) {
             assert_eq!(read.name, expected.name, "{what}, by {way}");
-            // Not assert_eq: nobody wants to see the bytes.
+            // Not assert_eq, which would print the bytes.
             assert!(
                 read.content == expected.content,
                 "{what}, by {way}: content of {} differs from byte {:?} on; {} bytes, expected {}",
@@ -222,7 +222,7 @@ pub fn read_options(threads: usize) -> ReadOptions {
     }
 }
 
-/// Remembers the notices.
+/// Collects the notices.
 #[derive(Default)]
 pub struct Notices(pub Mutex<Vec<String>>);
 
@@ -233,7 +233,7 @@ impl Watch for Notices {
     }
 }
 
-/// Runs `case` on a thread of its own and gives its result; fails if it panics, or is not done in time.
+/// Runs `case` on a thread of its own and returns its result. Fails if it panics or exceeds its time.
 #[track_caller]
 pub fn within<R: Send + 'static>(
     seconds: u64,
@@ -242,7 +242,7 @@ pub fn within<R: Send + 'static>(
 ) -> R {
     let (done, wait) = channel();
     let thread = std::thread::spawn(move || {
-        // The receiver is gone only if time ran out, and then the test has failed.
+        // The receiver is dropped only after a timeout, and then the test has failed.
         let _ = done.send(case());
     });
     match wait.recv_timeout(Duration::from_secs(seconds)) {
@@ -288,13 +288,13 @@ impl<F: FnMut(u64) -> Option<Vec<u8>>> Read for Generated<F> {
     }
 }
 
-/// Fails unless the error says where.
+/// Fails unless the error has a location.
 #[track_caller]
-pub fn assert_has_place(error: &Error, what: &str) {
+pub fn assert_has_location(error: &Error, what: &str) {
     let location = &error.location;
     let known = location.archive_offset.is_some()
         || location.block.is_some()
         || location.content_offset.is_some()
         || location.file.is_some();
-    assert!(known, "{what}: no place in: {error}");
+    assert!(known, "{what}: no location in: {error}");
 }
