@@ -1,4 +1,4 @@
-//! What a policy decides about a flow's place, and why a flow stops.
+//! Where a policy places a flow, and why a flow stops.
 
 use crate::topology::{CpuId, StripeId};
 use crate::view::View;

@@ -1,6 +1,6 @@
 //! Earliest virtual deadline first: BFS, and MuQSS when there is more than one stripe.
 
-mod place;
+mod placement;
 mod refill;
 #[cfg(test)]
 mod tests;

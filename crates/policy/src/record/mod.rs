@@ -188,12 +188,12 @@ impl<P: Policy> Policy for Recorded<P> {
             entity,
             view,
             |policy, entity, view| policy.wake(entity, waker, is_sync, view),
-            |place| Decision::Placement(*place),
+            |placement| Decision::Placement(*placement),
         )
     }
 
     fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
-        let outcome = |place: &Placement| Decision::Placement(*place);
+        let outcome = |placement: &Placement| Decision::Placement(*placement);
         let call = Call::Requeue { cpu };
         self.record(
             call,

@@ -6,7 +6,7 @@
 //! own (idle CPUs do steal), and random tie-breaks (the lowest number wins, so that runs are
 //! reproducible).
 
-mod place;
+mod placement;
 mod score;
 #[cfg(test)]
 mod tests;
@@ -132,7 +132,7 @@ impl Policy for Ule {
         let last_ran_ns = entity.history.asleep_since_ns;
         score::woke(&mut entity.history, view.now_ns());
         self.set_priority(entity, view);
-        self.place(entity, waker, last_ran_ns, view)
+        self.place_by_load(entity, waker, last_ran_ns, view)
     }
 
     fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
@@ -140,7 +140,7 @@ impl Policy for Ule {
         if is_allowed_here(entity, cpu, view) {
             return Placement::Queue(view.stripe_of(cpu));
         }
-        self.place(entity, None, view.now_ns(), view)
+        self.place_by_load(entity, None, view.now_ns(), view)
     }
 
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {

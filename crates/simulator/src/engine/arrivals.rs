@@ -31,16 +31,16 @@ impl<P: Policy> Engine<'_, P> {
             has_started: false,
         });
         if record.state == FlowState::Asleep {
-            let place = self
+            let placement = self
                 .policy
                 .wake(&mut record.entity, waker, is_sync, &self.machine);
-            self.enqueue(flow, place);
+            self.enqueue(flow, placement);
         }
     }
 
-    pub(super) fn enqueue(&mut self, flow: usize, place: Placement) {
+    pub(super) fn enqueue(&mut self, flow: usize, placement: Placement) {
         let now_ns = self.machine.now_ns;
-        let stripe = place.stripe(&self.machine);
+        let stripe = placement.stripe(&self.machine);
         let record = &mut self.flows[flow];
         record.state = FlowState::Queued { since_ns: now_ns };
         let (key, nice) = (
@@ -52,7 +52,7 @@ impl<P: Policy> Engine<'_, P> {
         self.stripes[stripe.index()].lock(now_ns, self.costs.queue_ns);
         self.queued += 1;
         self.publish(stripe.index());
-        match place {
+        match placement {
             Placement::Queue(_) => {}
             Placement::Idle(cpu) => {
                 self.machine.set_running(cpu, key, nice);

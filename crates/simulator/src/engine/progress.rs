@@ -168,8 +168,8 @@ impl<P: Policy> Engine<'_, P> {
         self.machine.ledger().ran(&charge);
         record.state = FlowState::Asleep;
         if why != Stop::Blocked {
-            let place = self.policy.requeue(&mut record.entity, cpu, &self.machine);
-            self.enqueue(flow, place);
+            let placement = self.policy.requeue(&mut record.entity, cpu, &self.machine);
+            self.enqueue(flow, placement);
         }
         self.find_work(cpu, Some(flow));
         self.plan_siblings(cpu);

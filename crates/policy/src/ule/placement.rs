@@ -22,7 +22,7 @@ fn load(cpu: CpuId, view: &impl View) -> usize {
 }
 
 impl Ule {
-    pub(super) fn place(
+    pub(super) fn place_by_load(
         &self,
         entity: &Entity,
         waker: Option<CpuId>,
