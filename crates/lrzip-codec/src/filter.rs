@@ -220,15 +220,15 @@ impl<S: Stage> Stage for FilteredStage<S> {
                 .min(usize::try_from(self.remaining_bytes).unwrap_or(BUFFER_BYTES));
             self.buffer.resize(before + room, 0);
             let rest = &input[progress.consumed_bytes..];
-            let made = self.stage.step(rest, is_last, &mut self.buffer[before..])?;
-            self.buffer.truncate(before + made.produced_bytes);
-            progress.consumed_bytes += made.consumed_bytes;
-            self.remaining_bytes -= made.produced_bytes as u64;
+            let step = self.stage.step(rest, is_last, &mut self.buffer[before..])?;
+            self.buffer.truncate(before + step.produced_bytes);
+            progress.consumed_bytes += step.consumed_bytes;
+            self.remaining_bytes -= step.produced_bytes as u64;
             (self.delivered, self.ready) = (0, self.filter.apply(&mut self.buffer));
             if self.remaining_bytes == 0 {
                 self.ready = self.buffer.len();
             }
-            if self.ready == 0 && made == Progress::default() {
+            if self.ready == 0 && step == Progress::default() {
                 if self.remaining_bytes == 0 {
                     return Err(damaged(CodecId::LZMA, "no bytes are left"));
                 }
@@ -252,8 +252,8 @@ mod tests {
         let run = |mut stream: Stream, input: &[u8]| {
             let mut out = Vec::with_capacity(raw.len() * 2 + 1000);
             loop {
-                let taken = stream.total_in() as usize;
-                let status = stream.process_vec(&input[taken..], &mut out, Action::Finish);
+                let consumed = stream.total_in() as usize;
+                let status = stream.process_vec(&input[consumed..], &mut out, Action::Finish);
                 if status.unwrap() == Status::StreamEnd {
                     return out;
                 }

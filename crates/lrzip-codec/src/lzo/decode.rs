@@ -45,13 +45,13 @@ enum State {
     MatchLength(Match),
     /// One byte of distance follows, whose bits begin at `shift`. `literals` follow the match.
     NearDistance {
-        found: Match,
+        partial: Match,
         shift: u32,
         literals: u8,
     },
     /// Two bytes of distance follow, of which `low` is the first if it has been read.
     FarDistance {
-        found: Match,
+        partial: Match,
         low: Option<u8>,
     },
     Copy {
@@ -95,41 +95,41 @@ impl LzoStage {
                 0 => State::LiteralLength(extended(length)?),
                 _ => literal_run(length + value),
             },
-            State::MatchLength(found) => match byte {
+            State::MatchLength(partial) => match byte {
                 0 => State::MatchLength(Match {
-                    length: extended(found.length)?,
-                    ..found
+                    length: extended(partial.length)?,
+                    ..partial
                 }),
                 _ => State::FarDistance {
-                    found: Match {
-                        length: found.length + value,
-                        ..found
+                    partial: Match {
+                        length: partial.length + value,
+                        ..partial
                     },
                     low: None,
                 },
             },
             State::NearDistance {
-                found,
+                partial,
                 shift,
                 literals,
             } => self.copy(
-                found.base + (usize::from(byte) << shift),
-                found.length,
+                partial.base + (usize::from(byte) << shift),
+                partial.length,
                 literals,
             )?,
-            State::FarDistance { found, low: None } => State::FarDistance {
-                found,
+            State::FarDistance { partial, low: None } => State::FarDistance {
+                partial,
                 low: Some(byte),
             },
             State::FarDistance {
-                found,
+                partial,
                 low: Some(low),
             } => {
                 let distance = usize::from(u16::from_le_bytes([low, byte]) >> 2);
                 // A far match of distance 0 ends the stream.
-                match found.base == FAR_BASE && distance == 0 {
+                match partial.base == FAR_BASE && distance == 0 {
                     true => State::End,
-                    false => self.copy(found.base + distance, found.length, low & 3)?,
+                    false => self.copy(partial.base + distance, partial.length, low & 3)?,
                 }
             }
             State::Copy { .. } | State::Literals { .. } | State::End => self.state,
@@ -140,7 +140,7 @@ impl LzoStage {
         let literals = byte & 3;
         let (low, wide) = (usize::from(byte), u64::from(byte));
         let near = |length, base, shift| State::NearDistance {
-            found: Match { length, base },
+            partial: Match { length, base },
             shift,
             literals,
         };
@@ -189,7 +189,7 @@ fn far(length: u64, all: u64, base: usize) -> State {
             base,
         }),
         _ => State::FarDistance {
-            found: Match {
+            partial: Match {
                 length: 2 + length,
                 base,
             },

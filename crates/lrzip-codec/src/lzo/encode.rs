@@ -25,7 +25,7 @@ const SKIP_LOG: u32 = 5;
 
 /// Encodes `raw` and appends the result to `out`.
 pub(crate) fn encode(raw: &[u8], out: &mut Vec<u8>) {
-    let mut writer = Writer {
+    let mut writer = InstructionWriter {
         out,
         is_first: true,
         literal_count_at: None,
@@ -72,7 +72,7 @@ fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
     count + rest.take_while(|(a, b)| a == b).count()
 }
 
-struct Writer<'a> {
+struct InstructionWriter<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
     /// The position of the byte of the previous match whose two lowest bits state how many literals
@@ -80,7 +80,7 @@ struct Writer<'a> {
     literal_count_at: Option<usize>,
 }
 
-impl Writer<'_> {
+impl InstructionWriter<'_> {
     fn literals(&mut self, bytes: &[u8]) {
         let count = bytes.len();
         match (count, self.literal_count_at, self.is_first) {

@@ -52,25 +52,26 @@ pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Re
     let checked = paths::check_free(path, context.settings.force);
     checked.map_err(|failure| context.run_error(path, failure))?;
     context.check_directory_of(path)?;
-    let place = Some(Placement::Exact {
+    let placement = Some(Placement::Exact {
         path: path.clone(),
         unpacks_tar: false,
     });
-    extract_content(context, input, place, path, &format!("{message}: "))
+    extract_content(context, input, placement, path, &format!("{message}: "))
 }
 
-/// Extracts the content of an archive to `place`. Messages name it `path`, and `prefix` precedes
+/// Extracts the content of an archive to `placement`. Messages name it `path`, and `prefix` precedes
 /// the message of success.
 pub fn extract_content(
     context: &RunContext,
     input: &InputFile,
-    place: Option<Placement>,
+    placement: Option<Placement>,
     path: &Path,
     prefix: &str,
 ) -> Result<(), RunError> {
     let label = paths::label(input.path);
-    let is_file = matches!(place, Some(Placement::Exact { .. }));
-    let mut restore = place.map(|place| Restore::new(&label, place, &context.output_args()));
+    let is_file = matches!(placement, Some(Placement::Exact { .. }));
+    let mut restore =
+        placement.map(|placement| Restore::new(&label, placement, &context.output_args()));
     if let (Some(restore), Some(archive)) = (&mut restore, &input.metadata) {
         restore.take_attributes_of(archive);
     }

@@ -133,11 +133,11 @@ fn extract_directory(context: &RunContext, archive: &Path) -> Result<(), RunErro
         path: archive,
         metadata: Some(regular_file(archive)?),
     };
-    let place = Placement::Exact {
+    let placement = Placement::Exact {
         path: directory.clone(),
         unpacks_tar: true,
     };
-    decompress::extract_content(context, &input, Some(place), &directory, "")?;
+    decompress::extract_content(context, &input, Some(placement), &directory, "")?;
     if context.settings.deletes_sources {
         context.delete_source(&input)?;
     }

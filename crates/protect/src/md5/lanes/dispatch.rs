@@ -32,7 +32,7 @@ pub(crate) fn compress_inputs(inputs: &mut [LaneInput]) {
 }
 
 /// The number of blocks from which on the processor's features are queried. For fewer blocks the
-/// gain is below three microseconds, and the first query may be slow (a virtual machine asks its
+/// gain is below three microseconds, and the first query may be slow (a virtual machine queries its
 /// host).
 #[cfg(target_arch = "x86_64")]
 pub(super) const SINGLE_BLOCKS_MIN: usize = 256;
