@@ -94,30 +94,25 @@ impl Sleeper {
     /// Sleeps until the worker is woken (not at all if it has been since
     /// [`Sleeper::prepare_to_sleep`]), or until `until_ns` by `now_ns`; [`u64::MAX`] means no time
     /// limit. Afterwards the worker is awake.
-    pub fn sleep(
-        &self,
-        patience: SpinLimits,
-        until_ns: u64,
-        now_ns: impl Fn() -> u64,
-    ) -> WakeReason {
-        let woken = self.wait(patience, until_ns, now_ns);
-        let ends = &self.ends[woken as usize];
+    pub fn sleep(&self, limits: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> WakeReason {
+        let reason = self.wait(limits, until_ns, now_ns);
+        let ends = &self.ends[reason as usize];
         ends.store(ends.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        woken
+        reason
     }
 
-    fn wait(&self, patience: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> WakeReason {
-        if patience.spin_ns > 0 {
-            let end_ns = now_ns().saturating_add(patience.spin_ns).min(until_ns);
+    fn wait(&self, limits: SpinLimits, until_ns: u64, now_ns: impl Fn() -> u64) -> WakeReason {
+        if limits.spin_ns > 0 {
+            let end_ns = now_ns().saturating_add(limits.spin_ns).min(until_ns);
             while !self.is_woken() && now_ns() < end_ns {
                 std::hint::spin_loop();
             }
         }
-        if patience.light_ns > 0
+        if limits.light_ns > 0
             && let Some(light) = LightSleep::detect()
             && self.moves(IDLE, LIGHT)
         {
-            let end_ns = now_ns().saturating_add(patience.light_ns).min(until_ns);
+            let end_ns = now_ns().saturating_add(limits.light_ns).min(until_ns);
             light.wait(&self.state, LIGHT, || now_ns() >= end_ns);
             self.moves(LIGHT, IDLE);
         }
@@ -199,10 +194,10 @@ mod tests {
     fn a_sleep_with_a_time_limit_ends_on_time() {
         let (sleeper, now_ns) = (Sleeper::default(), clock());
         sleeper.bind_to_current_thread();
-        for patience in [0, 100_000] {
+        for limit_ns in [0, 100_000] {
             sleeper.prepare_to_sleep();
-            let spin_ns = patience;
-            let light_ns = patience;
+            let spin_ns = limit_ns;
+            let light_ns = limit_ns;
             let until_ns = now_ns() + 2_000_000;
             let woken = sleeper.sleep(SpinLimits { spin_ns, light_ns }, until_ns, now_ns);
             assert_eq!(woken, WakeReason::TimedOut);
@@ -222,7 +217,7 @@ mod tests {
     }
 
     /// Two threads that wake each other `rounds` times.
-    fn ping_pong(patience: SpinLimits, rounds: u64) -> [WakeCounts; 2] {
+    fn ping_pong(limits: SpinLimits, rounds: u64) -> [WakeCounts; 2] {
         let sleepers: Arc<[Sleeper; 2]> = Arc::default();
         let turn = Arc::new(AtomicU64::new(0));
         let play = |me: usize| {
@@ -239,7 +234,7 @@ mod tests {
                         sleepers[1 - me].wake();
                         next += 2;
                     } else {
-                        sleepers[me].sleep(patience, u64::MAX, now_ns);
+                        sleepers[me].sleep(limits, u64::MAX, now_ns);
                     }
                 }
             }
@@ -254,11 +249,11 @@ mod tests {
     #[test]
     fn a_spinning_worker_is_woken_without_the_kernel() {
         let spin_ns = 60_000_000_000; // No round takes a minute, however busy the machine is.
-        let patience = SpinLimits {
+        let limits = SpinLimits {
             spin_ns,
             light_ns: 0,
         };
-        for wakes in ping_pong(patience, 200) {
+        for wakes in ping_pong(limits, 200) {
             assert_eq!((wakes.system_calls, wakes.parked), (0, 0));
             assert!(wakes.awake > 0);
         }

@@ -48,7 +48,7 @@ pub(crate) struct WorkerContext {
     pub(crate) depth: Cell<u32>,
     /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
     pub(crate) passed_ns: Cell<u64>,
-    pub(crate) habit: RefCell<SpinPolicy>,
+    pub(crate) spin_policy: RefCell<SpinPolicy>,
     /// The flow that was handed over.
     pub(crate) next: NextFlow,
     pub(crate) handles: HandleCache,
@@ -69,7 +69,7 @@ impl WorkerContext {
             frame: RefCell::default(),
             depth: Cell::new(0),
             passed_ns: Cell::new(0),
-            habit: RefCell::default(),
+            spin_policy: RefCell::default(),
             next: NextFlow::default(),
             handles: HandleCache::default(),
             uncharged: RefCell::new(None),

@@ -61,11 +61,11 @@ impl WorkerContext {
         let view = domain.view_at(self.last_ns());
         let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
-            let patience = self.patience();
-            if sleeper.sleep(patience, u64::MAX, || domain.now_ns()) == WakeReason::Parked {
+            let limits = self.spin_limits();
+            if sleeper.sleep(limits, u64::MAX, || domain.now_ns()) == WakeReason::Parked {
                 self.status.counters.parks.add(1);
             }
-            self.habit.borrow_mut().record_wake(self.read_clock());
+            self.spin_policy.borrow_mut().record_wake(self.read_clock());
         }
         domain.idle.claim(self.cpu);
         sleeper.cancel_sleep();
@@ -78,16 +78,16 @@ impl WorkerContext {
 
     /// How long to stay awake: by how often the worker was woken lately, and not at all where
     /// another thread could use the processor.
-    fn patience(&self) -> SpinLimits {
+    fn spin_limits(&self) -> SpinLimits {
         let (now_ns, spin_ns_max) = (self.last_ns(), self.domain.spin_ns);
         if spin_ns_max == 0 {
             return SpinLimits::default();
         }
-        let is_welcome = !self.domain.machine.is_overcommitted(now_ns);
-        let patience = self.habit.borrow_mut().limits(now_ns, is_welcome);
+        let has_processor = !self.domain.machine.is_overcommitted(now_ns);
+        let limits = self.spin_policy.borrow_mut().limits(now_ns, has_processor);
         SpinLimits {
-            spin_ns: patience.spin_ns.min(spin_ns_max),
-            light_ns: patience.light_ns.min(spin_ns_max),
+            spin_ns: limits.spin_ns.min(spin_ns_max),
+            light_ns: limits.light_ns.min(spin_ns_max),
         }
     }
 
