@@ -1,4 +1,4 @@
-//! The place of lrzip's names and format in a build without the feature `lrzip`.
+//! Replaces the lrzip command and format in a build without the feature `lrzip`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ pub enum Program {}
 
 impl Program {
     /// Returns `None`: this build does not act as lrzip.
-    pub fn of(_name: &str) -> Option<Program> {
+    pub fn from_name(_name: &str) -> Option<Program> {
         None
     }
 }
@@ -30,7 +30,7 @@ pub mod links {
     use crate::failure::{Failure, Result};
 
     /// Refuses: this build does not act as lrzip.
-    pub fn make(_directory: &Path) -> Result<()> {
+    pub fn create(_directory: &Path) -> Result<()> {
         let text = "this build does not act as lrzip: it was compiled without the feature lrzip";
         Err(Failure::usage("", text))
     }
