@@ -59,24 +59,24 @@ impl<T> Ord for QueuedEntry<T> {
 }
 
 /// The entries of one class and tenant.
-struct Lane<T> {
+struct TenantHeap<T> {
     /// The [`Key::lane`] of all its entries.
     number: usize,
-    heap: BinaryHeap<QueuedEntry<T>>,
+    entries: BinaryHeap<QueuedEntry<T>>,
 }
 
-struct Lanes<T> {
-    /// The lanes that were ever used: as many as pairs of class and tenant, one in most pools.
-    lanes: Vec<Lane<T>>,
+struct RunQueueState<T> {
+    /// The heaps that were ever used: as many as pairs of class and tenant, one in most pools.
+    heaps: Vec<TenantHeap<T>>,
     next_sequence: u64,
     length: usize,
     is_closed: bool,
 }
 
-impl<T> Default for Lanes<T> {
+impl<T> Default for RunQueueState<T> {
     fn default() -> Self {
-        Lanes {
-            lanes: Vec::new(),
+        RunQueueState {
+            heaps: Vec::new(),
             next_sequence: 0,
             length: 0,
             is_closed: false,
@@ -84,43 +84,43 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-impl<T> Lanes<T> {
-    /// The lane whose first entry has the lowest rank, and that rank.
+impl<T> RunQueueState<T> {
+    /// The heap whose first entry has the lowest rank, and that rank.
     fn first(&self, rank: &impl Fn(Key) -> Rank) -> Option<(usize, Rank)> {
-        if let [lane] = &self.lanes[..] {
-            return Some((0, rank(lane.heap.peek()?.key)));
+        if let [heap] = &self.heaps[..] {
+            return Some((0, rank(heap.entries.peek()?.key)));
         }
-        let ranks = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            let key = lane.heap.peek()?.key;
+        let ranks = self.heaps.iter().enumerate().filter_map(|(index, heap)| {
+            let key = heap.entries.peek()?.key;
             Some((index, rank(key)))
         });
         ranks.min_by_key(|&(_, rank)| rank)
     }
 
-    /// The key to publish: the smallest of the lanes' first keys. It is a hint, as everything that
+    /// The key to publish: the smallest of the heaps' first keys. It is a hint, as everything that
     /// is read without the lock.
     fn best_key(&self) -> Key {
-        if let [lane] = &self.lanes[..] {
-            return lane.heap.peek().map_or(Key::NONE, |first| first.key);
+        if let [heap] = &self.heaps[..] {
+            return heap.entries.peek().map_or(Key::NONE, |first| first.key);
         }
-        let firsts = self.lanes.iter().filter_map(|lane| lane.heap.peek());
+        let firsts = self.heaps.iter().filter_map(|heap| heap.entries.peek());
         firsts.map(|first| first.key).min().unwrap_or(Key::NONE)
     }
 
     fn push(&mut self, waiting: QueuedEntry<T>) {
         let number = waiting.key.lane().unwrap_or(0);
         self.length += 1;
-        match self.lanes.iter_mut().find(|lane| lane.number == number) {
-            Some(lane) => lane.heap.push(waiting),
-            None => self.lanes.push(Lane {
+        match self.heaps.iter_mut().find(|heap| heap.number == number) {
+            Some(heap) => heap.entries.push(waiting),
+            None => self.heaps.push(TenantHeap {
                 number,
-                heap: BinaryHeap::from([waiting]),
+                entries: BinaryHeap::from([waiting]),
             }),
         }
     }
 
-    fn pop(&mut self, lane: usize) -> Option<QueuedEntry<T>> {
-        let waiting = self.lanes.get_mut(lane)?.heap.pop()?;
+    fn pop(&mut self, heap: usize) -> Option<QueuedEntry<T>> {
+        let waiting = self.heaps.get_mut(heap)?.entries.pop()?;
         self.length -= 1;
         Some(waiting)
     }
@@ -128,7 +128,7 @@ impl<T> Lanes<T> {
 
 /// See the head of the module.
 pub struct RunQueue<T> {
-    lanes: Padded<ShortLock<Lanes<T>>>,
+    state: Padded<ShortLock<RunQueueState<T>>>,
     /// Written under the lock, on cache lines of their own: readers do not slow the lock down.
     published: Padded<Published>,
 }
@@ -145,7 +145,7 @@ impl<T> Default for RunQueue<T> {
             length: AtomicUsize::new(0),
         };
         RunQueue {
-            lanes: Padded(ShortLock::default()),
+            state: Padded(ShortLock::default()),
             published: Padded(published),
         }
     }
@@ -168,18 +168,18 @@ impl<T> RunQueue<T> {
     /// # Errors
     /// The entry, if the queue is closed.
     pub fn push(&self, key: Key, entry: T) -> Result<(), T> {
-        let mut lanes = self.lock();
-        if lanes.is_closed {
+        let mut state = self.lock();
+        if state.is_closed {
             return Err(entry);
         }
-        let sequence = lanes.next_sequence;
-        lanes.next_sequence += 1;
-        lanes.push(QueuedEntry {
+        let sequence = state.next_sequence;
+        state.next_sequence += 1;
+        state.push(QueuedEntry {
             key,
             sequence,
             entry,
         });
-        self.publish(&lanes);
+        self.publish(&state);
         Ok(())
     }
 
@@ -194,16 +194,16 @@ impl<T> RunQueue<T> {
         if !self.best_key().is_some() {
             return None;
         }
-        let mut lanes = self.lock();
+        let mut state = self.lock();
         // Entries that other workers may take and the caller may not. There are few, and they are
         // back in their positions before the lock is released.
         let mut rejected = Vec::new();
         let mut found = None;
-        while let Some((lane, rank)) = lanes.first(&rank) {
+        while let Some((heap, rank)) = state.first(&rank) {
             if rank >= limit {
                 break;
             }
-            let Some(waiting) = lanes.pop(lane) else {
+            let Some(waiting) = state.pop(heap) else {
                 break;
             };
             if is_wanted(&waiting.entry) {
@@ -212,20 +212,20 @@ impl<T> RunQueue<T> {
             }
             rejected.push(waiting);
         }
-        rejected.into_iter().for_each(|waiting| lanes.push(waiting));
-        self.publish(&lanes);
+        rejected.into_iter().for_each(|waiting| state.push(waiting));
+        self.publish(&state);
         found
     }
 
     /// Closes the queue: it accepts no more entries. Returns the queued ones.
     pub fn close(&self) -> Vec<T> {
-        let mut queue = self.lock();
-        queue.is_closed = true;
-        let lanes = std::mem::take(&mut queue.lanes);
-        queue.length = 0;
-        self.publish(&queue);
-        drop(queue);
-        let waiting = lanes.into_iter().flat_map(|lane| lane.heap.into_vec());
+        let mut state = self.lock();
+        state.is_closed = true;
+        let heaps = std::mem::take(&mut state.heaps);
+        state.length = 0;
+        self.publish(&state);
+        drop(state);
+        let waiting = heaps.into_iter().flat_map(|each| each.entries.into_vec());
         waiting.map(|waiting| waiting.entry).collect()
     }
 
@@ -238,23 +238,23 @@ impl<T> RunQueue<T> {
     /// chance, to which the long wait costs 3 µs); 125 with the lock's own wait after four rounds.
     /// With an earlier heap: 154 with 64 spins, 234 with a mutex, 300 to 500 with attempts in a
     /// loop.
-    fn lock(&self) -> ShortGuard<'_, Lanes<T>> {
+    fn lock(&self) -> ShortGuard<'_, RunQueueState<T>> {
         for &spins in WAITS_SPINS {
-            if let Some(lanes) = self.lanes.try_lock() {
-                return lanes;
+            if let Some(state) = self.state.try_lock() {
+                return state;
             }
             (0..spins).for_each(|_| std::hint::spin_loop());
         }
-        self.lanes.lock()
+        self.state.lock()
     }
 
     /// Writes only what has changed: most pushes do not change the first key.
-    fn publish(&self, lanes: &Lanes<T>) {
-        let best_key = lanes.best_key().bits();
+    fn publish(&self, state: &RunQueueState<T>) {
+        let best_key = state.best_key().bits();
         if self.published.best_key.load(Ordering::Relaxed) != best_key {
             self.published.best_key.store(best_key, Ordering::Release);
         }
-        self.published.length.store(lanes.length, Ordering::Relaxed);
+        self.published.length.store(state.length, Ordering::Relaxed);
     }
 }
 
