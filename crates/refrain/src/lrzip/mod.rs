@@ -7,6 +7,6 @@
 mod compress;
 mod options;
 
-pub use crate::read::lrzip::heads::{LrzipBlock, LrzipChunk, LrzipLayout};
+pub use crate::read::lrzip::headers::{LrzipBlock, LrzipChunk, LrzipLayout};
 pub use compress::{LrzipSummary, compress_lrzip};
 pub use options::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};

@@ -95,7 +95,7 @@ fn write_chunks(text: &mut String, layout: &LrzipLayout, content_bytes: u64, wit
 fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offsets: bool) {
     let _ = writeln!(text, "Stream: {stream}");
     if with_offsets {
-        let _ = writeln!(text, "Offset: {}", chunk.streams_at[stream]);
+        let _ = writeln!(text, "Offset: {}", chunk.stream_offsets[stream]);
     }
     text.push_str("Block\tComp\tPercent\t       Comp Size /     UComp Size");
     text.push_str(if with_offsets {
@@ -115,9 +115,9 @@ fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offse
             block.raw_bytes
         );
         if with_offsets {
-            let next = blocks.get(index + 1).map_or(0, |next| next.head_at);
-            let next = next.saturating_sub(chunk.streams_at[0]);
-            let _ = write!(text, "{:18} : {next:14}", block.head_at);
+            let next = blocks.get(index + 1).map_or(0, |next| next.header_offset);
+            let next = next.saturating_sub(chunk.stream_offsets[0]);
+            let _ = write!(text, "{:18} : {next:14}", block.header_offset);
         }
         text.push('\n');
     }

@@ -1,5 +1,6 @@
-//! Digests of content, as lrzip's archives carry them. They are made behind the walk's back: MD5 is a chain that takes as long as all
-//! else that has to be done in order, so it has a thread for itself whenever there is one.
+//! The digests of lrzip archives. They are computed concurrently with the delivery: MD5 is
+//! sequential and takes as long as all other sequential work, so it uses a thread of its own if
+//! there is one.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use refrain_storage::in_zero_pieces;
 
 use crate::error::{Error, Result};
 
-/// CRC-32 with the polynomial of gzip's, from 0 and not inverted at the end: that of one chunk.
+/// The CRC-32 of one chunk: gzip's polynomial, initial value 0, not inverted at the end.
 struct ChunkCrc(crc32fast::Hasher);
 
 impl ChunkCrc {
     fn new() -> ChunkCrc {
-        // The library inverts before and after.
+        // The library inverts the value before and after.
         ChunkCrc(crc32fast::Hasher::new_with_initial(u32::MAX))
     }
 
@@ -28,11 +29,11 @@ impl ChunkCrc {
     }
 }
 
-/// What is digested, in order.
-pub(super) enum Given {
+/// The input of a digest, in order.
+pub(super) enum DigestInput {
     Bytes(Arc<PooledBuffer>),
     Zeros(u64),
-    /// A chunk ends, with this CRC-32 if the archive has one that counts.
+    /// The end of a chunk, with its CRC-32 if the archive has a valid one.
     ChunkEnd(Option<u32>),
 }
 
@@ -48,7 +49,7 @@ enum Sum {
 }
 
 impl ContentDigest {
-    /// Of no content.
+    /// The digest of no content.
     pub(super) fn new(kind: DigestKind) -> ContentDigest {
         ContentDigest {
             sum: match kind {
@@ -59,18 +60,18 @@ impl ContentDigest {
         }
     }
 
-    /// Adds what was given.
+    /// Adds input.
     ///
     /// # Errors
-    /// `Damaged` for a chunk with another CRC-32.
-    pub(super) fn take(&mut self, given: &Given) -> Result<()> {
-        match given {
-            Given::Bytes(bytes) => self.update(bytes),
-            Given::Zeros(length_bytes) => in_zero_pieces(*length_bytes, |zeros| {
+    /// `Damaged` for a chunk whose CRC-32 differs.
+    pub(super) fn update_with(&mut self, input: &DigestInput) -> Result<()> {
+        match input {
+            DigestInput::Bytes(bytes) => self.update(bytes),
+            DigestInput::Zeros(length_bytes) => in_zero_pieces(*length_bytes, |zeros| {
                 self.update(zeros);
                 Ok::<_, Error>(())
             })?,
-            Given::ChunkEnd(stated) => return self.end_chunk(*stated),
+            DigestInput::ChunkEnd(stated) => return self.end_chunk(*stated),
         }
         Ok(())
     }
@@ -103,9 +104,9 @@ impl ContentDigest {
     /// `Damaged` if they differ.
     pub(super) fn finish(self, stated: Option<[u8; 16]>) -> Result<()> {
         match (self.sum, stated) {
-            (Sum::Md5(md5), Some(stated)) if md5.clone().finish() != stated => Err(Error::damaged(
-                "the content has not the MD5 that the archive states",
-            )),
+            (Sum::Md5(md5), Some(stated)) if md5.clone().finish() != stated => {
+                Err(Error::damaged("the content does not match its MD5"))
+            }
             _ => Ok(()),
         }
     }
@@ -117,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// Bit by bit, as the definition has it.
-    fn slow_crc(bytes: &[u8]) -> u32 {
+    /// Computes the CRC bit by bit, by definition.
+    fn reference_crc(bytes: &[u8]) -> u32 {
         bytes.iter().fold(0, |crc, &byte| {
             (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {
                 (crc >> 1) ^ (0xEDB8_8320 * (crc & 1))
@@ -131,29 +132,35 @@ mod tests {
         for bytes in [&b""[..], b"\0\0\0", b"123456789"] {
             let mut crc = ChunkCrc::new();
             crc.update(bytes);
-            assert_eq!(crc.value(), slow_crc(bytes), "{bytes:?}");
+            assert_eq!(crc.value(), reference_crc(bytes), "{bytes:?}");
         }
     }
 
     #[test]
     fn each_chunk_has_a_crc_of_its_own_and_all_content_one_md5() {
         let pool = Arc::new(BufferPool::new(1, 1));
-        let bytes = |bytes: &[u8]| Given::Bytes(Arc::new(PooledBuffer::new(&pool, bytes.to_vec())));
-        let given = [
+        let bytes =
+            |bytes: &[u8]| DigestInput::Bytes(Arc::new(PooledBuffer::new(&pool, bytes.to_vec())));
+        let inputs = [
             bytes(b"ab"),
-            Given::Zeros(3),
-            Given::ChunkEnd(Some(slow_crc(b"ab\0\0\0"))),
+            DigestInput::Zeros(3),
+            DigestInput::ChunkEnd(Some(reference_crc(b"ab\0\0\0"))),
             bytes(b"c"),
         ];
         let digest = |kind| {
             let mut digest = ContentDigest::new(kind);
-            given.iter().for_each(|given| digest.take(given).unwrap());
+            inputs
+                .iter()
+                .for_each(|input| digest.update_with(input).unwrap());
             digest
         };
         let mut crc = digest(DigestKind::Crc);
-        assert!(crc.take(&Given::ChunkEnd(Some(7))).is_err());
+        assert!(crc.update_with(&DigestInput::ChunkEnd(Some(7))).is_err());
         let mut crc = digest(DigestKind::Crc);
-        assert!(crc.take(&Given::ChunkEnd(Some(slow_crc(b"c")))).is_ok());
+        assert!(
+            crc.update_with(&DigestInput::ChunkEnd(Some(reference_crc(b"c"))))
+                .is_ok()
+        );
         let mut md5 = Md5::default();
         md5.update(b"ab\0\0\0c");
         let stated = md5.finish();

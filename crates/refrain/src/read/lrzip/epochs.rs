@@ -1,4 +1,4 @@
-//! The archive from front to back: which content comes from where, one map after the other.
+//! Reads an archive in order: the origin of all content, one map or piece after the other.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, Version};
 use refrain_pool::BufferPool;
 use refrain_storage::Source;
 
-use super::coded::{Block, Opener};
+use super::block_stream::{Block, Opener};
 use super::flatten::Flattener;
 use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::Literals;
-use super::piece::Piece;
+use super::reader_memory::ReaderMemory;
+use super::record_summary::{LastUses, RecordSummary};
 use super::records::ChunkRecords;
 use super::replay::{Missing, Replay};
-use super::share::Share;
-use super::survey::{LastUses, Survey};
+use super::replayed_piece::ReplayedPiece;
 use crate::error::{Error, Result};
 use crate::read::epoch_map::EpochMap;
 use crate::read::store_reader::StoreReader;
 
-/// What comes next in an archive.
-pub(super) enum Step {
+/// The next part of an archive.
+pub(super) enum ArchiveStep {
     /// A chunk begins.
     Chunk {
         prefilter: Option<Prefilter>,
@@ -29,19 +29,22 @@ pub(super) enum Step {
     /// Content of the chunk.
     Epoch {
         map: Arc<EpochMap>,
-        /// Literals before this are all that it and those before it need anew.
+        /// The new literals of this and earlier content are before this store offset.
         store_end: u64,
     },
-    /// Content of the chunk, made already.
-    PartContent { piece: Piece, store_end: u64 },
+    /// Content of the chunk, decoded already.
+    Replayed {
+        piece: ReplayedPiece,
+        store_end: u64,
+    },
     /// The chunk is complete.
     ChunkEnd {
-        /// Its CRC-32, where the archive has one that counts.
+        /// Its CRC-32, if the archive has a valid one.
         crc: Option<u32>,
-        /// Where it ends in the archive.
+        /// The archive offset of its end.
         archive_end: u64,
     },
-    /// All content is.
+    /// All content is complete.
     End(Tail),
 }
 
@@ -51,30 +54,30 @@ pub(super) struct EpochReader {
     opener: Opener,
     literals: Arc<Literals>,
     content: Content,
-    chunk: Option<OpenChunk>,
-    /// At the first chunk.
+    chunk: Option<CurrentChunk>,
+    /// Starts at the first chunk.
     start: LayoutReader,
-    share: Share,
+    share: ReaderMemory,
 }
 
 /// The chunk whose records are read.
-struct OpenChunk {
+struct CurrentChunk {
     chunk: Chunk,
     records: ChunkRecords,
-    /// Where it begins, in content and in the store, and where its literals end.
+    /// Its offsets in the content and in the store, and the end of its literals.
     content_start: u64,
     store_start: u64,
     store_end: u64,
-    /// What is left of a record that did not fit in a map.
+    /// The rest of a record that did not fit in a map.
     rest: Option<Record>,
     crc: Option<Option<u32>>,
 }
 
-impl OpenChunk {
-    /// Behind the content so far.
-    fn new(version: Version, chunk: Chunk, content: &Content) -> OpenChunk {
+impl CurrentChunk {
+    /// Starts after the content so far.
+    fn new(version: Version, chunk: Chunk, content: &Content) -> CurrentChunk {
         let store_start = content.store_bytes();
-        OpenChunk {
+        CurrentChunk {
             records: ChunkRecords::new(version, &chunk),
             content_start: content.content_bytes(),
             store_start,
@@ -86,33 +89,33 @@ impl OpenChunk {
     }
 }
 
-/// What becomes of records.
+/// The result of applying records.
 enum Content {
     /// Extents.
     Mapped(Flattener),
     /// Bytes.
-    PartContent(Box<Replay>),
+    Replayed(Box<Replay>),
 }
 
 impl Content {
     fn content_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.content_bytes(),
-            Content::PartContent(replay) => replay.content_bytes(),
+            Content::Replayed(replay) => replay.content_bytes(),
         }
     }
 
     fn store_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.store_bytes(),
-            Content::PartContent(replay) => replay.store_bytes(),
+            Content::Replayed(replay) => replay.store_bytes(),
         }
     }
 
     fn room_bytes(&self) -> u64 {
         match self {
             Content::Mapped(flattener) => flattener.room_bytes(),
-            Content::PartContent(replay) => replay.room_bytes(),
+            Content::Replayed(replay) => replay.room_bytes(),
         }
     }
 
@@ -122,7 +125,7 @@ impl Content {
                 flattener.literals(length);
                 Ok(())
             }
-            Content::PartContent(replay) => replay.literals(length, store),
+            Content::Replayed(replay) => replay.literals(length, store),
         }
     }
 
@@ -134,28 +137,29 @@ impl Content {
     ) -> Result<std::result::Result<(), Missing>> {
         match self {
             Content::Mapped(flattener) => flattener.copy(length, distance, store).map(Ok),
-            Content::PartContent(replay) => replay.copy(length, distance),
+            Content::Replayed(replay) => replay.copy(length, distance),
         }
     }
 
-    /// What there is, to be given away.
-    fn take(&mut self, store_end: u64) -> Result<Option<Step>> {
+    /// Takes the content that is complete.
+    fn take(&mut self, store_end: u64) -> Result<Option<ArchiveStep>> {
         Ok(match self {
             Content::Mapped(flattener) => flattener
                 .take_map()
-                .map(|map| Step::Epoch { map, store_end }),
-            Content::PartContent(replay) => replay
+                .map(|map| ArchiveStep::Epoch { map, store_end }),
+            Content::Replayed(replay) => replay
                 .take_piece()?
-                .map(|piece| Step::PartContent { piece, store_end }),
+                .map(|piece| ArchiveStep::Replayed { piece, store_end }),
         })
     }
 }
 
 impl EpochReader {
-    /// At the first chunk. `streams_max`: how many blocks of literals stay open.
+    /// At the first chunk. `streams_max` is the number of literal blocks whose decoders are
+    /// retained.
     pub(super) fn new(
         layout: LayoutReader,
-        share: &Share,
+        share: &ReaderMemory,
         streams_max: usize,
     ) -> (EpochReader, Arc<Literals>) {
         let opener = layout.opener(share.decoders_bytes);
@@ -172,19 +176,20 @@ impl EpochReader {
         (epochs, literals)
     }
 
-    /// Makes content instead of maps, as long as memory allows. What was made before can be read back from `output`, at the
-    /// latest when `pieces_max` further pieces were made; without one it is kept in memory.
+    /// Decodes content instead of making maps, while memory permits. Earlier content is read back
+    /// from `output`, at the latest after `pieces_max` further pieces; without an output it is
+    /// retained in memory.
     pub(super) fn replay(
         &mut self,
         output: Option<Arc<dyn Source>>,
         pieces_max: usize,
         pool: Arc<BufferPool>,
     ) {
-        self.content = Content::PartContent(Box::new(Replay::new(output, pieces_max, pool)));
+        self.content = Content::Replayed(Box::new(Replay::new(output, pieces_max, pool)));
         self.literals.set_forward(true);
     }
 
-    /// How far the archive's chunks were read.
+    /// The archive offset up to which chunks have been read.
     pub(super) fn offset(&self) -> u64 {
         self.layout.offset()
     }
@@ -194,28 +199,28 @@ impl EpochReader {
         self.layout.header()
     }
 
-    /// What comes next. `store` holds the literals that this reader has named.
-    pub(super) fn next(&mut self, store: &StoreReader) -> Result<Step> {
+    /// Reads the next part. `store` holds the literals of all parts so far.
+    pub(super) fn next(&mut self, store: &StoreReader) -> Result<ArchiveStep> {
         let Some(mut chunk) = self.chunk.take() else {
             return self.next_chunk();
         };
         let content_at = self.content.content_bytes();
         let step = self.next_in(&mut chunk, store);
         let step = step.map_err(|error| error.at_content(content_at))?;
-        if !matches!(step, Step::ChunkEnd { .. }) {
+        if !matches!(step, ArchiveStep::ChunkEnd { .. }) {
             self.chunk = Some(chunk);
         }
         Ok(step)
     }
 
-    fn next_chunk(&mut self) -> Result<Step> {
+    fn next_chunk(&mut self) -> Result<ArchiveStep> {
         let content_bytes = self.content.content_bytes();
         let Some(chunk) = self.layout.next(content_bytes)? else {
-            return self.layout.tail(content_bytes).map(Step::End);
+            return self.layout.tail(content_bytes).map(ArchiveStep::End);
         };
         match &mut self.content {
             Content::Mapped(flattener) => flattener.set_floor(content_bytes),
-            Content::PartContent(replay) => {
+            Content::Replayed(replay) => {
                 let version = self.layout.header().version;
                 let spooled_bytes = self.opener.input.spooled_bytes();
                 let kept_bytes_max = self.share.maps_and_spool_bytes(spooled_bytes);
@@ -224,16 +229,16 @@ impl EpochReader {
         }
         let literals = chunk.literals.clone();
         literals.iter().for_each(|&block| self.literals.add(block));
-        let step = Step::Chunk {
+        let step = ArchiveStep::Chunk {
             prefilter: chunk.header.prefilter,
             literals,
         };
         let version = self.layout.header().version;
-        self.chunk = Some(OpenChunk::new(version, chunk, &self.content));
+        self.chunk = Some(CurrentChunk::new(version, chunk, &self.content));
         Ok(step)
     }
 
-    fn next_in(&mut self, chunk: &mut OpenChunk, store: &StoreReader) -> Result<Step> {
+    fn next_in(&mut self, chunk: &mut CurrentChunk, store: &StoreReader) -> Result<ArchiveStep> {
         while chunk.crc.is_none() && self.content.room_bytes() > 0 {
             let record = match chunk.rest.take() {
                 Some(record) => record,
@@ -255,17 +260,18 @@ impl EpochReader {
             )));
         }
         let counts = self.header().digest == DigestKind::Crc;
-        Ok(Step::ChunkEnd {
+        Ok(ArchiveStep::ChunkEnd {
             crc: chunk.crc.flatten().filter(|_| counts),
             archive_end: self.layout.offset(),
         })
     }
 
-    /// Memory does not hold the content that a match needs: the chunk is mapped, from its first record on. No writer lets matches
-    /// reach into earlier chunks; if one does, these are mapped, too, unless they came through a pipe.
+    /// Maps a chunk from its first record, because memory does not hold the content that a match
+    /// needs. No known writer makes matches into earlier chunks; if one occurs, those chunks are
+    /// mapped too, unless they came through a pipe.
     fn map_instead(
         &mut self,
-        chunk: &mut OpenChunk,
+        chunk: &mut CurrentChunk,
         missing: Missing,
         store: &StoreReader,
     ) -> Result<()> {
@@ -284,18 +290,21 @@ impl EpochReader {
         while self.content.content_bytes() < chunk.content_start
             && let Some(earlier) = layout.next(self.content.content_bytes())?
         {
-            let mut earlier = OpenChunk::new(version, earlier, &self.content);
-            while !matches!(self.next_in(&mut earlier, store)?, Step::ChunkEnd { .. }) {}
+            let mut earlier = CurrentChunk::new(version, earlier, &self.content);
+            while !matches!(
+                self.next_in(&mut earlier, store)?,
+                ArchiveStep::ChunkEnd { .. }
+            ) {}
         }
         chunk.records = ChunkRecords::new(version, &chunk.chunk);
         (chunk.rest, chunk.crc) = (None, None);
         Ok(())
     }
 
-    /// Maps or makes as much of a record as fits.
+    /// Applies as much of a record as fits.
     fn apply(
         &mut self,
-        chunk: &mut OpenChunk,
+        chunk: &mut CurrentChunk,
         record: Record,
         store: &StoreReader,
     ) -> Result<std::result::Result<(), Missing>> {
@@ -305,7 +314,7 @@ impl EpochReader {
             Record::Literals { length_bytes } => {
                 let count = length_bytes.min(room);
                 if count > chunk.store_end - self.content.store_bytes() {
-                    let message = "the records name more literals than there are";
+                    let message = "the records use more literals than the chunk has";
                     return Err(Error::damaged(message).at_content(self.content.content_bytes()));
                 }
                 self.content.literals(count, store)?;
@@ -336,7 +345,7 @@ impl EpochReader {
         let found = self.content.content_bytes();
         match self.header().content_bytes {
             Some(stated) if found > stated => Err(Error::damaged(format!(
-                "there is more content than the {stated} bytes that the archive states"
+                "the content is longer than the {stated} bytes that the archive states"
             ))
             .at_content(stated)),
             _ => Ok(()),
@@ -344,7 +353,7 @@ impl EpochReader {
     }
 }
 
-/// Tells a replay which of a chunk's pieces it has to keep, if it keeps any.
+/// Prepares a replay for a chunk: which pieces to retain, if any.
 fn prepare_replay(
     replay: &mut Replay,
     version: Version,
@@ -353,12 +362,12 @@ fn prepare_replay(
     kept_bytes_max: u64,
 ) -> Result<()> {
     if chunk.header.prefilter.is_some() {
-        // What is written are other bytes than those that matches copy.
+        // The output holds other bytes than those that matches copy.
         replay.leave_output();
     }
     let mut last_uses = LastUses::default();
     if replay.needs_last_uses() {
-        last_uses = Survey::of(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
+        last_uses = RecordSummary::of(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
     }
     replay.begin_chunk(last_uses, kept_bytes_max);
     Ok(())

@@ -1,7 +1,9 @@
-//! Records to extents: every match is followed to the store, so that no extent points at content.
+//! Converts records to extents: every match is resolved to the store, so no extent refers to
+//! content.
 //!
-//! The maps of what came before are searched for the extents of a match's source. A match that overlaps itself is a period: if it
-//! is short, or its bytes have a short one, it becomes a fill; else the extents of its first round are repeated.
+//! The extents of a match's source are found in the maps of earlier content. A match that overlaps
+//! itself repeats a period. If the period is short, or its bytes have a short period, it becomes a
+//! fill; otherwise the extents of its first period are repeated.
 
 use std::sync::Arc;
 
@@ -13,34 +15,35 @@ use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 
-/// Content of one map.
+/// The content length of one map.
 pub(super) const EPOCH_BYTES: u64 = 4 << 20;
-/// The bytes of periods up to this are looked at for shorter ones: runs of zeros are often written with long distances.
+/// Periods up to this length are searched for shorter ones: runs of zeros often have long
+/// distances.
 const PERIOD_BYTES_MAX: u64 = 4096;
 
-/// Content, mapped so far.
+/// The maps of the content so far.
 pub(super) struct Flattener {
-    /// Maps that are full, in the order of content.
+    /// The complete maps, in the order of content.
     done: Vec<Arc<EpochMap>>,
     current: EpochMap,
-    /// The first literal byte that is not used yet.
+    /// The store offset of the first unused literal.
     store_at: u64,
     memory_bytes: u64,
     memory_bytes_max: u64,
-    /// Maps that end before this content may go when memory is short.
+    /// Maps that end before this content offset may be evicted.
     floor: u64,
-    pieces: Vec<(Piece, u64)>,
+    pieces: Vec<(SourcePart, u64)>,
 }
 
-/// Where a stretch of content comes from.
+/// The source of a part of a match.
 #[derive(Debug, Clone, Copy)]
-enum Piece {
+enum SourcePart {
     Store(u64),
     Fill(Pattern),
 }
 
 impl Flattener {
-    /// Of content from `content_start` on, whose first literal is at `store_start`.
+    /// Starts at `content_start`, with the first literal at `store_start`.
     pub(super) fn new(content_start: u64, store_start: u64, memory_bytes_max: u64) -> Flattener {
         Flattener {
             done: Vec::new(),
@@ -53,34 +56,34 @@ impl Flattener {
         }
     }
 
-    /// Content bytes that are mapped.
+    /// The number of mapped content bytes.
     pub(super) fn content_bytes(&self) -> u64 {
         self.current.content().end
     }
 
-    /// Literals that were used.
+    /// The number of literals used so far.
     pub(super) fn store_bytes(&self) -> u64 {
         self.store_at
     }
 
-    /// Content bytes that still fit in the present map.
+    /// The number of content bytes that fit in the current map.
     pub(super) fn room_bytes(&self) -> u64 {
         let content = self.current.content();
         EPOCH_BYTES - (content.end - content.start)
     }
 
-    /// Lets maps of content before go when memory is short: matches hardly ever leave their chunk.
+    /// Permits the eviction of maps of earlier content: matches hardly ever leave their chunk.
     pub(super) fn set_floor(&mut self, content_at: u64) {
         self.floor = content_at;
     }
 
-    /// Adds the next literals, no more than fit.
+    /// Appends the next literals, no more than fit.
     pub(super) fn literals(&mut self, length: u64) {
         self.current.push_store(self.store_at, length);
         self.store_at += length;
     }
 
-    /// Adds a copy of earlier content, no more than fits.
+    /// Appends a copy of earlier content, no more than fits.
     pub(super) fn copy(&mut self, length: u64, distance: u64, store: &StoreReader) -> Result<()> {
         let at = self.content_bytes();
         let start = at.checked_sub(distance).ok_or_else(|| {
@@ -100,8 +103,8 @@ impl Flattener {
             let mut pieces = std::mem::take(&mut self.pieces);
             for (piece, length) in pieces.drain(..) {
                 match piece {
-                    Piece::Store(offset) => self.current.push_store(offset, length),
-                    Piece::Fill(pattern) => self.current.push_fill(pattern, length),
+                    SourcePart::Store(offset) => self.current.push_store(offset, length),
+                    SourcePart::Fill(pattern) => self.current.push_fill(pattern, length),
                 }
             }
             self.pieces = pieces;
@@ -111,7 +114,7 @@ impl Flattener {
         Ok(())
     }
 
-    /// The present map, when it is full or a chunk ends; content goes on in the next one.
+    /// Takes the current map, when it is full or a chunk ends, and starts the next one.
     pub(super) fn take_map(&mut self) -> Option<Arc<EpochMap>> {
         let content = self.current.content();
         if content.is_empty() {
@@ -146,7 +149,7 @@ impl Flattener {
         .at_content(self.content_bytes()))
     }
 
-    /// The map that holds this content.
+    /// The map that holds the content at an offset.
     fn map_of(&self, content_at: u64) -> Result<&EpochMap> {
         if content_at >= self.current.content().start {
             return Ok(&self.current);
@@ -164,7 +167,7 @@ impl Flattener {
         })?)
     }
 
-    /// Puts the origins of content into `pieces`.
+    /// Collects the origins of a content range in `pieces`.
     fn collect(&mut self, start: u64, length: u64) -> Result<()> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let mut at = start;
@@ -173,9 +176,9 @@ impl Flattener {
             let end = map.content().end.min(start + length);
             for (origin, length) in map.origins(at..end) {
                 let piece = match origin {
-                    Origin::Store(offset) => Piece::Store(offset),
+                    Origin::Store(offset) => SourcePart::Store(offset),
                     Origin::Fill { pattern, phase } => {
-                        Piece::Fill(rotated(map.pattern(pattern), phase))
+                        SourcePart::Fill(rotated(map.pattern(pattern), phase))
                     }
                 };
                 pieces.push((piece, length));
@@ -186,7 +189,8 @@ impl Flattener {
         Ok(())
     }
 
-    /// The short period of the `distance` bytes of content from `start` on, which are repeated, if they have one.
+    /// The short period, if any, of the `distance` bytes of content from `start`, which are
+    /// repeated.
     fn period(
         &mut self,
         start: u64,
@@ -218,12 +222,12 @@ impl Flattener {
     }
 }
 
-/// Memory of a map that is kept, and of the place where it is.
+/// The memory of a retained map, including its list entry.
 fn memory_of(map: &EpochMap) -> u64 {
     (map.memory_bytes() + 2 * size_of::<EpochMap>()) as u64
 }
 
-/// The shortest period, short enough for a pattern, of which `bytes` are a whole number of rounds.
+/// The shortest period that fits a pattern and divides the length of `bytes`.
 fn shortest_period(bytes: &[u8]) -> Option<&[u8]> {
     let lengths = 1..=bytes.len().min(PATTERN_BYTES_MAX);
     lengths

@@ -1,4 +1,4 @@
-//! The archive's bytes at offsets, from a file, or from a pipe of which the past is kept as far as it may be needed.
+//! Reads an archive at offsets, from a file, or from a pipe whose history is retained as needed.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -10,26 +10,26 @@ use refrain_storage::Source;
 use crate::error::{Error, Result, mebibytes};
 use crate::store::exact_read::read_full;
 
-/// A pipe is read in pieces of this many bytes.
+/// The number of bytes that are read from a pipe at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Where the archive's bytes come from.
+/// The origin of the archive's bytes.
 enum Origin {
     File(Arc<dyn Source>, u64),
     Pipe(Lock<Spool>),
 }
 
-/// What came through a pipe.
+/// The history of a pipe.
 struct Spool {
     stream: Box<dyn Read + Send>,
-    /// Pieces that are kept, of [`PIECE_BYTES`] each but for the last one of all.
+    /// The retained pieces, of [`PIECE_BYTES`] each except for the last one of the pipe.
     pieces: VecDeque<Vec<u8>>,
-    /// Where the first of them begins.
+    /// The archive offset of the first one.
     start: u64,
     end: u64,
     has_ended: bool,
     bytes_max: u64,
-    /// What lies before may be forgotten when room is needed.
+    /// Bytes before this offset may be evicted.
     floor: u64,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ArchiveInput {
 }
 
 impl ArchiveInput {
-    /// Of a file.
+    /// Reads from a file.
     pub(crate) fn from_source(source: Arc<dyn Source>) -> Result<ArchiveInput> {
         let size_bytes = source.size_bytes()?;
         Ok(ArchiveInput {
@@ -47,7 +47,7 @@ impl ArchiveInput {
         })
     }
 
-    /// Of a pipe, of which at most so many bytes are kept.
+    /// Reads from a pipe, of which at most `bytes_max` bytes are retained.
     pub(crate) fn from_stream(stream: Box<dyn Read + Send>, bytes_max: u64) -> ArchiveInput {
         ArchiveInput {
             origin: Origin::Pipe(Lock::new(Spool {
@@ -62,7 +62,7 @@ impl ArchiveInput {
         }
     }
 
-    /// Reads from `offset` on until `buffer` is full or the archive ends.
+    /// Reads from `offset` until `buffer` is full or the archive ends.
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         match &self.origin {
             Origin::File(source, _) => Ok(source.read_at(offset, buffer)?),
@@ -70,7 +70,7 @@ impl ArchiveInput {
         }
     }
 
-    /// The `length` bytes from `offset` on, which are `what`.
+    /// Reads exactly `length` bytes from `offset`; errors name them `what`.
     pub(crate) fn exact(&self, what: &str, offset: u64, length: usize) -> Result<Vec<u8>> {
         let bytes = self.up_to(offset, length)?;
         if bytes.len() < length {
@@ -80,7 +80,7 @@ impl ArchiveInput {
         Ok(bytes)
     }
 
-    /// At most `length` bytes from `offset` on; fewer only at the end of the archive.
+    /// Reads up to `length` bytes from `offset`; fewer only at the end of the archive.
     pub(crate) fn up_to(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         let count = self.read_at(offset, &mut bytes)?;
@@ -88,12 +88,13 @@ impl ArchiveInput {
         Ok(bytes)
     }
 
-    /// Refuses a range that the archive cannot have, before memory is taken for it. A pipe shows only later.
+    /// Refuses a range beyond the end of a file, before memory is allocated for it. The end of a
+    /// pipe is unknown.
     pub(crate) fn check_range(&self, what: &str, offset: u64, length: u64) -> Result<()> {
         match self.origin {
             Origin::File(_, size) if offset.checked_add(length).is_none_or(|end| end > size) => {
                 let message = format!(
-                    "the archive ends inside {what}: it needs {length} bytes, {} are there",
+                    "the archive ends inside {what}: it needs {length} bytes, the file has {}",
                     size.saturating_sub(offset)
                 );
                 Err(Error::damaged(message).at_offset(offset))
@@ -102,8 +103,8 @@ impl ArchiveInput {
         }
     }
 
-    /// Lets what lies before `offset` go when room is needed.
-    pub(crate) fn may_forget_before(&self, offset: u64) {
+    /// Permits the release of bytes before `offset` when memory is needed.
+    pub(crate) fn release_before(&self, offset: u64) {
         if let Origin::Pipe(spool) = &self.origin {
             let mut spool = spool.lock();
             spool.floor = spool.floor.max(offset);
@@ -115,7 +116,7 @@ impl ArchiveInput {
         matches!(self.origin, Origin::File(..))
     }
 
-    /// Memory that a pipe's past takes, in bytes.
+    /// The memory of a pipe's history, in bytes.
     pub(crate) fn spooled_bytes(&self) -> u64 {
         match &self.origin {
             Origin::File(..) => 0,
@@ -123,8 +124,8 @@ impl ArchiveInput {
         }
     }
 
-    /// Bytes behind `offset`: the rest of a pipe is read for it.
-    pub(crate) fn bytes_behind(&self, offset: u64) -> Result<u64> {
+    /// The number of bytes after `offset`. Reads the rest of a pipe.
+    pub(crate) fn bytes_after(&self, offset: u64) -> Result<u64> {
         match &self.origin {
             Origin::File(_, size) => Ok(size.saturating_sub(offset)),
             Origin::Pipe(spool) => {
@@ -171,7 +172,7 @@ impl Spool {
         Ok(done)
     }
 
-    /// Reads one more piece; false at the end.
+    /// Reads one more piece. Returns false at the end.
     fn pull(&mut self) -> Result<bool> {
         if self.has_ended {
             return Ok(false);
@@ -239,21 +240,21 @@ mod tests {
                 );
             }
         }
-        assert_eq!(input.bytes_behind(100).unwrap(), bytes.len() as u64 - 100);
+        assert_eq!(input.bytes_after(100).unwrap(), bytes.len() as u64 - 100);
     }
 
     #[test]
-    fn only_what_may_be_forgotten_is() {
+    fn only_released_bytes_are_evicted() {
         let bytes = bytes();
         let room = 2 * PIECE_BYTES as u64;
         let input = ArchiveInput::from_stream(Box::new(Cursor::new(bytes.clone())), room);
         assert!(
             input.up_to(2 * PIECE_BYTES as u64, 1).is_err(),
-            "nothing may go"
+            "nothing is released"
         );
-        input.may_forget_before(PIECE_BYTES as u64);
+        input.release_before(PIECE_BYTES as u64);
         assert!(input.up_to(2 * PIECE_BYTES as u64, 1).unwrap() == bytes[2 * PIECE_BYTES..][..1]);
-        assert!(input.up_to(0, 1).is_err(), "it went");
+        assert!(input.up_to(0, 1).is_err(), "it was evicted");
         assert!(input.up_to(PIECE_BYTES as u64, 1).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Where everything is: chunks, and the blocks of their streams, in one pass from front to back.
+//! Locates chunks and the blocks of their streams, sequentially.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use refrain_format::lrzip::{
     HEADER_BYTES_MAX, Header, Stream, Version,
 };
 
-use super::coded::{Block, Opener};
+use super::block_stream::{Block, Opener};
 use super::input::ArchiveInput;
-use super::items::{ItemKind, Items, wrong_password};
+use super::item_decryption::{ItemKind, Items, wrong_password};
 use crate::error::{Error, Result};
 use crate::options::PasswordSource;
 
@@ -17,41 +17,41 @@ use crate::options::PasswordSource;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub header: ChunkHeader,
-    /// Where its first root is: heads count from here.
+    /// The archive offset of its first root. Offsets in headers count from here.
     pub base: u64,
     pub records: Vec<Block>,
     pub literals: Vec<Block>,
-    /// Bytes of all blocks when open.
+    /// The decoded size of all blocks.
     pub records_bytes: u64,
     pub literals_bytes: u64,
 }
 
-/// What follows the last chunk.
+/// The data after the last chunk.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tail {
     pub md5: Option<[u8; 16]>,
     pub archive_bytes: u64,
-    /// Bytes behind the archive's end.
+    /// The number of bytes after the end of the archive.
     pub trailing_bytes: u64,
 }
 
-/// Reads chunk after chunk.
+/// Reads the headers of one chunk after the other.
 #[derive(Clone)]
 pub(super) struct LayoutReader {
     input: Arc<ArchiveInput>,
     items: Items,
     header: Header,
-    /// Chunks name a filter; only the first of them shows whether they do.
+    /// Whether chunk headers have a filter field; only the first chunk shows it.
     has_prefilter: Option<bool>,
     next: u64,
     chunks: u64,
     is_last: bool,
 }
 
-/// Blocks of one chunk: with lrzip's smallest blocks, 10 MiB, these are 160 TiB.
+/// The limit for blocks of one chunk. With lrzip's smallest blocks, 10 MiB, these are 160 TiB.
 const BLOCKS_MAX: usize = 1 << 24;
 
-/// A header between the chunks of an archive that was written to a pipe.
+/// The header between the chunks of an archive that was written to a pipe.
 const STREAM_HEADER_BYTES: usize = 24;
 const STREAM_MAGIC: &[u8] = b"LRZC";
 
@@ -75,12 +75,13 @@ impl LayoutReader {
         })
     }
 
-    /// What opens its items.
+    /// The decryption of its items.
     pub(super) fn items(&self) -> &Items {
         &self.items
     }
 
-    /// What opens its blocks, one decoder in at most so many bytes of memory.
+    /// The parameters for decoding its blocks. One decoder uses at most `decoder_bytes_max` of
+    /// memory.
     pub(super) fn opener(&self, decoder_bytes_max: u64) -> Opener {
         Opener {
             input: self.input.clone(),
@@ -95,12 +96,12 @@ impl LayoutReader {
         &self.header
     }
 
-    /// Where the next chunk begins, or what follows the last one.
+    /// The archive offset of the next chunk, or of the data after the last one.
     pub(super) fn offset(&self) -> u64 {
         self.next
     }
 
-    /// The next chunk, when so much content came before it. `None` behind the last one.
+    /// Reads the next chunk; `content_bytes` is the content so far. `None` after the last one.
     pub(super) fn next(&mut self, content_bytes: u64) -> Result<Option<Chunk>> {
         let is_complete = |stated| self.chunks > 0 && content_bytes >= stated;
         if self.is_last || self.header.content_bytes.is_some_and(is_complete) {
@@ -112,13 +113,13 @@ impl LayoutReader {
         Ok(Some(chunk))
     }
 
-    /// What follows the last chunk, when there was so much content.
+    /// Reads the data after the last chunk; `content_bytes` is the length of all content.
     pub(super) fn tail(&self, content_bytes: u64) -> Result<Tail> {
         if let Some(stated) = self.header.content_bytes
             && stated != content_bytes
         {
             return Err(Error::damaged(format!(
-                "the archive states {stated} bytes of content, {content_bytes} are there"
+                "the archive states {stated} bytes of content, the records have {content_bytes}"
             )));
         }
         let at = self.next;
@@ -127,14 +128,14 @@ impl LayoutReader {
             DigestKind::Md5 => {
                 let stored = self.items.digest_bytes();
                 let bytes = self.input.exact("the MD5 of its content", at, stored)?;
-                let md5 = self.items.open(ItemKind::Digest, bytes)?;
+                let md5 = self.items.decrypt(ItemKind::Digest, bytes)?;
                 (md5.try_into().ok(), at + stored as u64)
             }
         };
         Ok(Tail {
             md5,
             archive_bytes: end,
-            trailing_bytes: self.input.bytes_behind(end)?,
+            trailing_bytes: self.input.bytes_after(end)?,
         })
     }
 
@@ -151,7 +152,7 @@ impl LayoutReader {
         let (header, roots) = match self.has_prefilter {
             Some(has_prefilter) => self.roots(has_prefilter)?,
             None => {
-                // One byte more moves the roots, so at most one of the two readings finds both.
+                // The field moves the roots by one byte, so at most one interpretation finds both.
                 let found = self.roots(false).map(|found| (false, found));
                 let (has_prefilter, found) =
                     found.or_else(|_| self.roots(true).map(|found| (true, found)))?;
@@ -208,19 +209,19 @@ impl LayoutReader {
             found,
             offset: payload_at,
         });
-        // The walk has checked that the sum stays small.
+        // The walk has limited the sum.
         *bytes += found.raw_bytes;
         Ok(())
     }
 
-    /// The head at `at`, and where its block begins.
+    /// Reads the header at `at`; also returns the offset of its block.
     fn head(&self, at: u64, width: u8) -> Result<(BlockHeader, u64)> {
         let length = BlockHeader::length_bytes(width) as u64;
         let stored = EncryptionOverhead::of(self.header.cipher.as_ref()).stored_bytes(length);
         let bytes = self
             .input
-            .exact("the head of a block", at, stored as usize)?;
-        let bytes = self.items.open(ItemKind::BlockHeader, bytes)?;
+            .exact("the header of a block", at, stored as usize)?;
+        let bytes = self.items.decrypt(ItemKind::BlockHeader, bytes)?;
         Ok((BlockHeader::parse(&bytes, width)?, at + stored))
     }
 
@@ -238,7 +239,7 @@ impl LayoutReader {
                 return Err(wrong_password());
             }
             return Err(Error::damaged(
-                "a chunk does not begin with the heads of its streams",
+                "a chunk does not begin with the headers of its streams",
             ));
         }
         Ok((header, [first, second]))

@@ -1,12 +1,12 @@
-//! The store of an lrzip archive: the literals of all chunks, in pages that are opened when they are needed.
+//! The store of an lrzip archive: the literals of all chunks, in pages that are decoded on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
 
-use super::coded::{Block, BlockStream, Dictionary, Opener};
-use super::share::Share;
+use super::block_stream::{Block, BlockStream, Dictionary, Opener};
+use super::reader_memory::ReaderMemory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::store_reader::{
@@ -14,41 +14,41 @@ use crate::read::store_reader::{
 };
 use crate::store::frames::limits_for;
 
-/// Bytes of a page: small against what is kept of the store, large against what it costs to keep one.
+/// The length of a page: small compared with the cache, large compared with the overhead of a page.
 pub(super) const PAGE_BYTES: u64 = 1 << 20;
 
 /// A block of literals.
 pub(super) struct LiteralBlock {
     block: Block,
-    /// Where it begins in the store.
+    /// Its offset in the store.
     store_start: u64,
     /// The number of its first page.
     first_page: u64,
     /// Its number among all blocks of literals.
     number: u64,
-    /// Held by the one who opens pages of it: a stream gives them in order only.
+    /// Locked while pages are decoded: a stream produces them in order only.
     turn: Lock<Dictionary>,
 }
 
-/// A block that is open up to some page.
+/// A decoder that has reached some page of a block.
 struct OpenStream {
     first_page: u64,
     stream: BlockStream,
 }
 
-/// All literals that are known so far.
+/// All literals so far.
 pub(super) struct Literals {
     opener: Opener,
     blocks: Lock<Vec<Arc<LiteralBlock>>>,
-    /// Streams that wait for their next page; the one that waited longest first.
+    /// Idle decoders, the least recently used one first.
     streams: Lock<Vec<OpenStream>>,
     streams_max: usize,
-    /// Every literal is wanted once only.
+    /// Whether every literal is used only once.
     is_forward: AtomicBool,
 }
 
 impl Literals {
-    /// No literals yet. At most `streams_max` blocks stay open.
+    /// Starts without literals. At most `streams_max` decoders are retained.
     pub(super) fn new(opener: Opener, streams_max: usize) -> Literals {
         Literals {
             opener,
@@ -59,7 +59,7 @@ impl Literals {
         }
     }
 
-    /// Says whether every literal will be wanted once only, in order.
+    /// Sets whether every literal is used only once, in order.
     pub(super) fn set_forward(&self, is_forward: bool) {
         self.is_forward.store(is_forward, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ impl Literals {
         }));
     }
 
-    /// Memory that opening block `index` takes, in bytes; 0 where that cannot be known yet.
+    /// The memory for decoding block `index`, in bytes; 0 if it is not known yet.
     pub(super) fn decoder_bytes(&self, index: usize) -> u64 {
         let Some(block) = self.blocks.lock().get(index).cloned() else {
             return 0;
@@ -92,7 +92,7 @@ impl Literals {
         self.opener.memory_bytes(&block.block).unwrap_or(0)
     }
 
-    /// Where block `index` begins in the store, and where it ends.
+    /// The start and the end of block `index` in the store.
     pub(super) fn range_of(&self, index: usize) -> Option<(u64, u64)> {
         let blocks = self.blocks.lock();
         let block = blocks.get(index)?;
@@ -108,14 +108,14 @@ impl Literals {
         blocks.get(after.checked_sub(1)?).cloned()
     }
 
-    /// Opens a page into the memory of an old one.
+    /// Decodes a page into the buffer of an evicted one.
     fn page(&self, place: &BlockLocation, mut page: Vec<u8>) -> Result<Vec<u8>> {
         let block = self
             .block_at(place.store_start)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a page without a block"))?;
         page.resize(place.raw_bytes as usize, 0);
         let opened = self.open_page(&block, place.store_start - block.store_start, &mut page);
-        // Pages have numbers of their own, which tell nobody anything.
+        // Page numbers are internal and would not help in an error.
         opened.map_err(|error| error.in_block(block.number))?;
         Ok(page)
     }
@@ -128,7 +128,8 @@ impl Literals {
         self.open_to(block, &mut dictionary, inside, page)
     }
 
-    /// Fills `page` with the bytes of a block from `inside` on, from a stream that waits before it, or from a new one.
+    /// Fills `page` with the bytes of a block from `inside`, by an idle decoder before it or a new
+    /// one.
     fn open_to(
         &self,
         block: &LiteralBlock,
@@ -136,13 +137,13 @@ impl Literals {
         inside: u64,
         page: &mut [u8],
     ) -> Result<()> {
-        let mut stream = match self.waiting(block.first_page, inside) {
+        let mut stream = match self.take_idle_stream(block.first_page, inside) {
             Some(stream) => stream,
             None => self.opener.open(&block.block, *dictionary)?,
         };
         let input = &self.opener.input;
         let read = |stream: &mut BlockStream, page: &mut [u8]| {
-            // Pages that are passed were there before and had to go.
+            // The skipped pages were decoded before and evicted.
             stream.skip(input, inside - stream.position())?;
             stream.read(input, page)
         };
@@ -170,8 +171,8 @@ impl Literals {
         Ok(())
     }
 
-    /// A stream of the block that has not passed `inside`.
-    fn waiting(&self, first_page: u64, inside: u64) -> Option<BlockStream> {
+    /// Takes an idle decoder of the block that is at or before `inside`.
+    fn take_idle_stream(&self, first_page: u64, inside: u64) -> Option<BlockStream> {
         let mut streams = self.streams.lock();
         let fits =
             |open: &OpenStream| open.first_page == first_page && open.stream.position() <= inside;
@@ -201,7 +202,7 @@ impl BlockDecoder for Literals {
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
         let bytes = self.page(place, resources.take_spare_buffer())?;
-        // Streams begin at the front of their block, so decoding a page again takes long.
+        // Decoding starts at the beginning of a block, so decoding a page again is slow.
         let comes_again = !self.is_forward.load(Ordering::Relaxed);
         if comes_again {
             resources.note_decoding(0, true);
@@ -216,7 +217,7 @@ impl BlockDecoder for Literals {
 /// The store of an archive.
 pub(super) fn store_reader(
     literals: Arc<Literals>,
-    share: &Share,
+    share: &ReaderMemory,
     options: &ReadOptions,
 ) -> StoreReader {
     StoreReader::new(

@@ -1,4 +1,4 @@
-//! Maps that are made extent by extent, from records: no frame holds them.
+//! Building of maps extent by extent, from records instead of a frame.
 
 use refrain_format::Pattern;
 
@@ -15,7 +15,7 @@ impl EpochMap {
         }
     }
 
-    /// Adds store bytes behind the content. The whole stays below 4 GiB.
+    /// Appends a store range. The content must remain below 4 GiB.
     pub(crate) fn push_store(&mut self, offset_in_store: u64, length: u64) {
         let follows = self.last().is_some_and(|(origin, before)| {
             origin & IS_PATTERN == 0 && origin.saturating_add(before) == offset_in_store
@@ -23,26 +23,26 @@ impl EpochMap {
         self.push(follows, offset_in_store, length);
     }
 
-    /// Adds a fill behind the content.
+    /// Appends a fill.
     pub(crate) fn push_fill(&mut self, pattern: Pattern, length: u64) {
         let last = self.last().filter(|(origin, _)| origin & IS_PATTERN != 0);
-        let goes_on = last.is_some_and(|(origin, before)| {
+        let continues = last.is_some_and(|(origin, before)| {
             rotated(&self.patterns[origin as u32 as usize], before) == pattern
         });
-        // The same few patterns come again and again.
+        // The same few patterns occur repeatedly.
         let recent = self.patterns.len().saturating_sub(8)..self.patterns.len();
         let number = recent
             .rev()
             .find(|&number| self.patterns[number] == pattern);
         let number = match number {
-            _ if goes_on => 0,
+            _ if continues => 0,
             Some(number) => number,
             None => {
                 self.patterns.push(pattern);
                 self.patterns.len() - 1
             }
         };
-        self.push(goes_on, IS_PATTERN | number as u64, length);
+        self.push(continues, IS_PATTERN | number as u64, length);
     }
 
     fn push(&mut self, follows: bool, origin: u64, length: u64) {
@@ -54,7 +54,7 @@ impl EpochMap {
         self.content.end += length;
     }
 
-    /// Origin and length of the last extent.
+    /// The origin and the length of the last extent.
     fn last(&self) -> Option<(u64, u64)> {
         let (start, origin) = self.starts.last().zip(self.origins.last())?;
         Some((
@@ -63,7 +63,7 @@ impl EpochMap {
         ))
     }
 
-    /// Gives back memory that no extent takes.
+    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.starts.shrink_to_fit();
         self.origins.shrink_to_fit();
@@ -71,7 +71,7 @@ impl EpochMap {
     }
 }
 
-/// A pattern from its phase on.
+/// A pattern that starts at the given phase.
 pub(crate) fn rotated(pattern: &Pattern, phase: u64) -> Pattern {
     let mut bytes = pattern.as_bytes().to_vec();
     let turn = phase % bytes.len().max(1) as u64;

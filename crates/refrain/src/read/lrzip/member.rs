@@ -1,10 +1,10 @@
-//! The one member of an archive.
+//! The only member of an archive.
 
 use refrain_format::{MemberEnd, MemberKind, MemberStart};
 
 use crate::archive_info::{Member, member};
 
-/// The one member of an archive, which does not know its name.
+/// The start of the only member. lrzip archives do not hold its name.
 pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
     MemberStart {
         member_id: 0,
@@ -17,7 +17,7 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
     }
 }
 
-/// The member as far as its start tells; its length is not known yet.
+/// The member of a start; its length is not known yet.
 pub(super) fn member_of_start(start: &MemberStart) -> Member {
     let end = MemberEnd {
         member_id: start.member_id,

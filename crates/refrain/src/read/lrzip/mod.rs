@@ -1,50 +1,51 @@
 #![cfg(feature = "lrzip")]
-//! lrzip's archives: the same content, store, extents and blocks by another description.
+//! Reads lrzip's archives as store, extents and blocks.
 //!
-//! The literals of all chunks are the store. Records become extents: a match is followed through the extents of its source to the
-//! store, as the match stage does when it writes an archive, and a match that overlaps itself becomes a fill. What comes of
-//! that are the maps and the store that the native dialect has, so any range can be read, content is made in parallel, and
-//! memory holds pages of the store and no output. The literals of a block can only be opened from its front; the blocks are often
-//! larger than memory, so they are opened as streams, a page at a time.
+//! The literals of all chunks form the store. Records become extents: a match is resolved through
+//! the extents of its source to the store, as in the match stage of the writer, and a match that
+//! overlaps itself becomes a fill. The result is the maps and the store of the native dialect, so
+//! any range can be read, content is decoded in parallel, and memory holds pages of the store
+//! instead of output. The literals of a block can only be decoded from its beginning, and blocks
+//! are often larger than memory, so they are decoded as streams, a page at a time.
 //!
 //! | file | what |
 //! |---|---|
 //! | `input` | the archive's bytes, from a file or a pipe |
-//! | `items` | decryption |
+//! | `item_decryption` | decryption |
 //! | `layout` | chunks and blocks |
-//! | `coded` | one block as a stream of raw bytes |
+//! | `block_stream` | one block as a stream of raw bytes |
 //! | `literals` | the store, in pages |
 //! | `records` | the records of a chunk |
-//! | `survey` | what records add up to, and which content they read when |
-//! | `replay`, `kept` | records to bytes: everything from front to back |
-//! | `flatten` | records to extents: ranges, and what does not fit in memory |
-//! | `epochs` | all of it in order: one piece or map after the other |
-//! | `ahead` | which pages are opened next |
-//! | `walk` | everything, from front to back |
-//! | `random` | any range |
-//! | `heads` | what it is made of, without opening anything |
-//! | `unfilter` | ranges behind a filter |
+//! | `record_summary` | sums over the records of a chunk, and the last use of its content |
+//! | `replay`, `retained` | records to bytes: sequential reading |
+//! | `flatten` | records to extents: random access, and chunks that do not fit in memory |
+//! | `epochs` | the whole archive in order, one piece or map after the other |
+//! | `page_prefetch` | which pages are decoded next |
+//! | `walk` | sequential reading of a whole archive |
+//! | `random` | random access |
+//! | `headers` | the structure of an archive, from its headers |
+//! | `unfilter` | ranges of filtered chunks |
 //! | `digest` | MD5 and CRC-32 of content |
 
-mod ahead;
-mod coded;
+mod block_stream;
 mod digest;
 mod epochs;
 mod flatten;
-pub(crate) mod heads;
+pub(crate) mod headers;
 mod input;
-mod items;
-mod kept;
+mod item_decryption;
 mod layout;
 mod literals;
 mod map_building;
 mod member;
 mod page_access;
-mod piece;
+mod page_prefetch;
 pub(crate) mod random;
+mod reader_memory;
+mod record_summary;
 mod records;
 mod replay;
-mod share;
-mod survey;
+mod replayed_piece;
+mod retained;
 mod unfilter;
 pub(crate) mod walk;

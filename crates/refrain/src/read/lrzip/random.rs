@@ -1,7 +1,8 @@
-//! Any range of an lrzip archive, and what it is made of.
+//! Random access to an lrzip archive.
 //!
-//! Opening reads the records of every chunk and follows none. The first range maps all of the content. After that a range costs the
-//! literals it is made of, from the front of their blocks on: slower than in an archive of ours, whose blocks are small.
+//! Opening reads the records of every chunk without applying them. The first read maps all of the
+//! content. Each later read decodes the literals of its range, from the beginning of their blocks,
+//! which is slower than in a native archive with its small blocks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use refrain_protect::{DigestAlgorithm, DigestValue};
 use refrain_storage::Source;
 use refrain_tree::Entry;
 
-use super::epochs::{EpochReader, Step};
-use super::heads::block_info;
+use super::epochs::{ArchiveStep, EpochReader};
+use super::headers::block_info;
 use super::input::ArchiveInput;
 use super::layout::{LayoutReader, Tail};
 use super::literals::store_reader;
 use super::member::{member_of_start, member_start};
-use super::share::Share;
-use super::survey::Survey;
+use super::reader_memory::ReaderMemory;
+use super::record_summary::RecordSummary;
 use super::unfilter::Unfilter;
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
@@ -29,39 +30,39 @@ use crate::read::epoch_map::EpochMap;
 use crate::read::opened_archive::OpenedArchive;
 use crate::read::store_reader::{Depth, StoreReader};
 
-/// An archive of lrzip's.
+/// An lrzip archive, opened for random access.
 pub(crate) struct LrzipArchive {
-    /// At the first chunk.
+    /// Starts at the first chunk.
     layout: LayoutReader,
     options: ReadOptions,
     header: Header,
-    chunks: Vec<SurveyedChunk>,
+    chunks: Vec<ContentChunk>,
     blocks: Vec<BlockInfo>,
-    /// Bytes of all records in the archive, and how many there are.
+    /// The size of all records in the archive, and their number.
     records_stored_bytes: u64,
     records: u64,
     run_bytes: u64,
     tail: Tail,
     members: Vec<Member>,
-    mapped: OnceValue<Mapped>,
-    /// Where the last range of a filtered chunk ended.
+    mapped: OnceValue<MappedArchive>,
+    /// The state after the last read of a filtered chunk.
     unfilter: Lock<Option<Unfilter>>,
 }
 
-/// All content, mapped.
-struct Mapped {
+/// The maps of all content.
+struct MappedArchive {
     maps: Vec<Arc<EpochMap>>,
     store: StoreReader,
 }
 
 /// A chunk of content.
-struct SurveyedChunk {
+struct ContentChunk {
     content_start: u64,
     prefilter: Option<Prefilter>,
 }
 
 impl LrzipArchive {
-    /// Reads what an archive says of its content.
+    /// Reads the structure and the records of an archive.
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipArchive> {
         let input = Arc::new(ArchiveInput::from_source(source)?);
         let layout = LayoutReader::open(input, options.password.as_ref())?;
@@ -79,7 +80,7 @@ impl LrzipArchive {
             mapped: OnceValue::default(),
             unfilter: Lock::default(),
         };
-        let content_bytes = archive.survey(layout)?;
+        let content_bytes = archive.read_records(layout)?;
         let md5 = archive.tail.md5.and_then(|md5| DigestValue::new(&md5));
         archive.members.push(Member {
             content_bytes,
@@ -93,13 +94,13 @@ impl LrzipArchive {
     }
 
     /// Reads all records; returns the length of the content in bytes.
-    fn survey(&mut self, mut layout: LayoutReader) -> Result<u64> {
-        let opener = layout.opener(Share::for_ranges(&self.options).decoders_bytes);
+    fn read_records(&mut self, mut layout: LayoutReader) -> Result<u64> {
+        let opener = layout.opener(ReaderMemory::for_ranges(&self.options).decoders_bytes);
         let (mut content_bytes, mut store_bytes) = (0, 0);
         while let Some(chunk) = layout.next(content_bytes)? {
-            let survey = Survey::of(self.header.version, &chunk, &opener, 0)
+            let survey = RecordSummary::of(self.header.version, &chunk, &opener, 0)
                 .map_err(|error| error.at_content(content_bytes))?;
-            self.chunks.push(SurveyedChunk {
+            self.chunks.push(ContentChunk {
                 content_start: content_bytes,
                 prefilter: chunk.header.prefilter,
             });
@@ -118,27 +119,29 @@ impl LrzipArchive {
         Ok(content_bytes)
     }
 
-    /// The maps of all content, which are made when they are needed first.
-    fn mapped(&self) -> Result<&Mapped> {
+    /// The maps of all content, which are built at their first use.
+    fn mapped(&self) -> Result<&MappedArchive> {
         self.mapped.get_or_try_init(|| {
-            let share = Share::for_ranges(&self.options);
+            let share = ReaderMemory::for_ranges(&self.options);
             let streams_max = self.options.threads.max(1) + 1;
             let (mut epochs, literals) = EpochReader::new(self.layout.clone(), &share, streams_max);
             let store = store_reader(literals, &share, &self.options);
             let mut maps = Vec::new();
             loop {
                 match epochs.next(&store)? {
-                    Step::Epoch { map, .. } => maps.push(map),
-                    Step::End(_) => return Ok(Mapped { maps, store }),
-                    Step::Chunk { .. } | Step::ChunkEnd { .. } | Step::PartContent { .. } => {}
+                    ArchiveStep::Epoch { map, .. } => maps.push(map),
+                    ArchiveStep::End(_) => return Ok(MappedArchive { maps, store }),
+                    ArchiveStep::Chunk { .. }
+                    | ArchiveStep::ChunkEnd { .. }
+                    | ArchiveStep::Replayed { .. } => {}
                 }
             }
         })
     }
 
-    /// Fills `out` with content as the maps have it.
+    /// Fills `out` with content according to the maps, before filters are inverted.
     fn read_mapped(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let Mapped { maps, store } = self.mapped()?;
+        let MappedArchive { maps, store } = self.mapped()?;
         let mut done = 0;
         while done < out.len() {
             let at = offset + done as u64;
@@ -153,7 +156,7 @@ impl LrzipArchive {
         Ok(())
     }
 
-    /// The chunk that holds this content, and its filter.
+    /// The chunk that holds the content at `content_at`, and its filter.
     fn chunk_at(&self, content_at: u64) -> (Range<u64>, Option<Prefilter>) {
         let content_bytes = self
             .members
@@ -177,17 +180,17 @@ impl LrzipArchive {
 }
 
 impl OpenedArchive for LrzipArchive {
-    /// The one member.
+    /// The only member.
     fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Bytes that follow the archive.
+    /// The number of bytes after the archive.
     fn skipped_bytes(&self) -> u64 {
         self.tail.trailing_bytes
     }
 
-    /// Reads content from `offset` on into `buffer`, as far as there is any.
+    /// Reads content from `offset` into `buffer`; returns the number of bytes.
     fn read_at(&self, _member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let content_bytes = self
             .members
@@ -225,7 +228,7 @@ impl OpenedArchive for LrzipArchive {
         Ok(count)
     }
 
-    /// What it is made of.
+    /// The properties of the archive.
     fn info(&self) -> ArchiveInfo {
         let content_bytes = self
             .members
@@ -268,7 +271,7 @@ impl OpenedArchive for LrzipArchive {
         }
     }
 
-    /// Blocks of literals.
+    /// The blocks of literals.
     fn blocks(&self) -> Result<Vec<BlockInfo>> {
         Ok(self.blocks.clone())
     }
@@ -278,7 +281,7 @@ impl OpenedArchive for LrzipArchive {
     }
 }
 
-/// Content so far and that of one more chunk.
+/// The sum of the content so far and that of one more chunk.
 fn content_after(content_bytes: u64, chunk_bytes: u64) -> Result<u64> {
     let all = content_bytes.checked_add(chunk_bytes);
     let all = all.filter(|&all| all <= ADDRESS_BYTES_MAX);

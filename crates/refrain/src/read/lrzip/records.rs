@@ -4,31 +4,31 @@ use std::collections::VecDeque;
 
 use refrain_format::lrzip::{Record, RecordParser, Version};
 
-use super::coded::{Block, BlockStream, Dictionary, Opener};
+use super::block_stream::{Block, BlockStream, Dictionary, Opener};
 use super::layout::Chunk;
 use crate::error::{Error, Result};
 
-/// Bytes of records that are opened at a time.
+/// The number of record bytes that are decoded at a time.
 const RECORDS_BYTES: usize = 64 << 10;
 
 /// Reads the records of a chunk.
 pub(super) struct ChunkRecords {
     parser: RecordParser,
     blocks: VecDeque<Block>,
-    open: Option<OpenBlock>,
+    open: Option<RecordBlock>,
     buffer: Vec<u8>,
     taken: usize,
 }
 
-/// The block that is read.
-struct OpenBlock {
+/// The block that is being read.
+struct RecordBlock {
     stream: BlockStream,
     dictionary: Dictionary,
     left_bytes: u64,
 }
 
 impl ChunkRecords {
-    /// At the first record.
+    /// Starts at the first record.
     pub(super) fn new(version: Version, chunk: &Chunk) -> ChunkRecords {
         ChunkRecords {
             parser: RecordParser::new(version, chunk.header.width_bytes),
@@ -39,7 +39,7 @@ impl ChunkRecords {
         }
     }
 
-    /// The next record. Behind the last one nothing may follow.
+    /// Reads the next record. An error if anything follows the last one.
     pub(super) fn next(&mut self, opener: &Opener) -> Result<Record> {
         loop {
             if let Some(record) = self.parse()? {
@@ -49,7 +49,9 @@ impl ChunkRecords {
                 return Ok(record);
             }
             if !self.fill(opener)? {
-                return Err(Error::damaged("the records of a chunk end without its end"));
+                return Err(Error::damaged(
+                    "the records of a chunk end without an end record",
+                ));
             }
         }
     }
@@ -62,7 +64,7 @@ impl ChunkRecords {
         Ok(record)
     }
 
-    /// Opens more records. False when there are no more.
+    /// Decodes more records. Returns false if there are none.
     fn fill(&mut self, opener: &Opener) -> Result<bool> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -70,7 +72,7 @@ impl ChunkRecords {
                 let Some(block) = self.blocks.pop_front() else {
                     return Ok(false);
                 };
-                OpenBlock {
+                RecordBlock {
                     stream: opener.open(&block, Dictionary::Stated)?,
                     dictionary: Dictionary::Stated,
                     left_bytes: block.found.raw_bytes,
@@ -94,7 +96,7 @@ impl ChunkRecords {
         Ok(true)
     }
 
-    /// Refuses what stands behind the last record.
+    /// Refuses data after the last record.
     fn finish(&mut self, opener: &Opener) -> Result<()> {
         loop {
             self.parse()?;

@@ -1,9 +1,10 @@
-//! Content made record by record: matches copy from content that was made before.
+//! Decodes content record by record: matches copy earlier content.
 //!
-//! Two kernel trees that lrzip packed have 4.5 million records, which become 25 million extents when every match is followed to
-//! the literals: 13 s of processor time, and 300 MB. Whoever wants everything from front to back does not need that. The
-//! latest pieces of content are in memory. Older ones are in the output, if that is a file; else those that a later match reads
-//! ([`survey`](super::survey)) are kept in memory, packed.
+//! Two kernel trees that lrzip compressed have 4.5 million records, which become 25 million extents
+//! when every match is resolved to the literals: 13 s of processor time, and 300 MB. Sequential
+//! reading does not need them. The latest pieces of content are in memory. Earlier ones are read
+//! back from the output if it is a file; otherwise the pieces that a later match reads
+//! ([`record_summary`](super::record_summary)) are retained in memory, compressed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,62 +13,62 @@ use refrain_codec::Workspace;
 use refrain_pool::{BufferPool, PooledBuffer};
 use refrain_storage::Source;
 
-use super::kept::KeptPieces;
-use super::piece::{Keep, PIECE_BYTES, Piece};
-use super::survey::LastUses;
+use super::record_summary::LastUses;
+use super::replayed_piece::{PIECE_BYTES, ReplayedPiece, Retention};
+use super::retained::RetainedPieces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::StoreReader;
 use crate::store::page::PAGE_BYTES;
 
-/// Pages of kept pieces that may take the same places, of which the least recently used one goes.
-const PLACES: usize = 8;
+/// The number of cached pages in each row; the least recently used one is replaced.
+const ROW_PAGES: usize = 8;
 
-/// Content so far.
+/// The content that has been decoded so far.
 pub(super) struct Replay {
-    older: Older,
-    /// The latest pieces: all that were not written yet, or not kept yet, are among them.
-    recent: VecDeque<Recent>,
+    earlier: EarlierContent,
+    /// The latest pieces, including all that are not written or not retained yet.
+    recent: VecDeque<RecentPiece>,
     recent_max: usize,
-    /// The piece that is being made, and where it begins.
+    /// The current piece, and its content offset.
     current: PooledBuffer,
     start: u64,
     store_at: u64,
-    /// The page of literals that was used last, and where it begins in the store.
+    /// The page of literals that was used last, and its store offset.
     page: Option<(u64, Arc<Vec<u8>>)>,
     pool: Arc<BufferPool>,
     chunk_start: u64,
     last_uses: LastUses,
 }
 
-/// Content that is not recent.
-enum Older {
-    /// What was written.
+/// The location of content that is not recent.
+enum EarlierContent {
+    /// The output.
     Output(Arc<dyn Source>),
-    Kept(Box<KeptReader>),
+    Retained(Box<RetainedReader>),
 }
 
-struct Recent {
+struct RecentPiece {
     start: u64,
     bytes: Arc<PooledBuffer>,
-    is_kept: bool,
+    is_retained: bool,
 }
 
-/// Content that a match needs is neither in the output nor in memory.
+/// The content that a match needs is neither in the output nor in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
     pub content_at: u64,
 }
 
 impl Replay {
-    /// At the beginning. Every piece was written to `output`, from where it can be read back, when `recent_max` others were made
-    /// after it. Pieces come out of `pool`.
+    /// Starts without content. A piece can be read back from `output` after `recent_max` later
+    /// pieces were decoded. Buffers of pieces come from `pool`.
     pub(super) fn new(
         output: Option<Arc<dyn Source>>,
         recent_max: usize,
         pool: Arc<BufferPool>,
     ) -> Replay {
         Replay {
-            older: output.map_or_else(Older::kept, Older::Output),
+            earlier: output.map_or_else(EarlierContent::retained, EarlierContent::Output),
             recent: VecDeque::new(),
             recent_max,
             current: PooledBuffer::new(&pool, Vec::new()),
@@ -80,48 +81,48 @@ impl Replay {
         }
     }
 
-    /// From here on the output holds other bytes than those that matches copy.
+    /// From now on the output holds other bytes than those that matches copy.
     pub(super) fn leave_output(&mut self) {
-        if let Older::Output(_) = self.older {
-            self.older = Older::kept();
+        if let EarlierContent::Output(_) = self.earlier {
+            self.earlier = EarlierContent::retained();
         }
     }
 
-    /// Whether [`Replay::begin_chunk`] needs to know when pieces are used last.
+    /// Whether [`Replay::begin_chunk`] needs the last uses of pieces.
     pub(super) fn needs_last_uses(&self) -> bool {
-        matches!(self.older, Older::Kept(_))
+        matches!(self.earlier, EarlierContent::Retained(_))
     }
 
-    /// A chunk begins, of which at most so many bytes may be kept.
-    pub(super) fn begin_chunk(&mut self, last_uses: LastUses, kept_bytes_max: u64) {
-        if let Older::Kept(reader) = &mut self.older {
-            // The eighth part of it is for open pages, at most.
-            let pages = (kept_bytes_max / 8 / PAGE_BYTES as u64).clamp(1, 512) as usize;
+    /// Begins a chunk, of which at most `retained_bytes_max` bytes may be retained.
+    pub(super) fn begin_chunk(&mut self, last_uses: LastUses, retained_bytes_max: u64) {
+        if let EarlierContent::Retained(reader) = &mut self.earlier {
+            // At most an eighth is for decoded pages.
+            let pages = (retained_bytes_max / 8 / PAGE_BYTES as u64).clamp(1, 512) as usize;
             reader
                 .pages
-                .resize_with(pages.div_ceil(PLACES), Default::default);
-            reader.kept.set_bytes_max(kept_bytes_max / 8 * 7);
+                .resize_with(pages.div_ceil(ROW_PAGES), Default::default);
+            reader.pieces.set_bytes_max(retained_bytes_max / 8 * 7);
         }
         self.chunk_start = self.start;
         self.last_uses = last_uses;
     }
 
-    /// Content bytes that were made.
+    /// The number of content bytes so far.
     pub(super) fn content_bytes(&self) -> u64 {
         self.start + self.current.len() as u64
     }
 
-    /// Literals that were used.
+    /// The number of literals used so far.
     pub(super) fn store_bytes(&self) -> u64 {
         self.store_at
     }
 
-    /// Content bytes that still fit in the present piece.
+    /// The number of bytes that fit in the current piece.
     pub(super) fn room_bytes(&self) -> u64 {
         PIECE_BYTES - self.current.len() as u64
     }
 
-    /// Adds the next literals, no more than fit.
+    /// Appends the next literals, no more than fit.
     pub(super) fn literals(&mut self, length: u64, store: &StoreReader) -> Result<()> {
         let mut left = length;
         while left > 0 {
@@ -140,7 +141,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Adds a copy of earlier content, no more than fits.
+    /// Appends a copy of earlier content, no more than fits.
     pub(super) fn copy(
         &mut self,
         length: u64,
@@ -148,7 +149,8 @@ impl Replay {
     ) -> Result<std::result::Result<(), Missing>> {
         let at = self.content_bytes();
         let start = at.checked_sub(distance).ok_or_else(|| {
-            let message = format!("a match reaches {distance} bytes back, where there is nothing");
+            let message =
+                format!("a match reaches {distance} bytes back, before the start of the content");
             Error::damaged(message).at_content(at)
         })?;
         let (mut from, end) = (start, start + length);
@@ -161,7 +163,8 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Adds a copy of at most `length` bytes of content from `from` on; returns how many.
+    /// Appends a copy of at most `length` bytes of content from `from`; returns the number of
+    /// bytes.
     fn copy_some(&mut self, from: u64, length: u64) -> Result<std::result::Result<u64, Missing>> {
         if let Some(inside) = from.checked_sub(self.start) {
             // A match that overlaps itself grows as it is copied.
@@ -186,56 +189,61 @@ impl Replay {
             .front()
             .map_or(self.start, |recent| recent.start);
         let length = length.min(oldest - from);
-        match &mut self.older {
-            Older::Output(output) => read_back(&**output, from, length, &mut self.current).map(Ok),
-            Older::Kept(kept) => Ok(kept.copy_some(from, length, &mut self.current)),
+        match &mut self.earlier {
+            EarlierContent::Output(output) => {
+                read_back(&**output, from, length, &mut self.current).map(Ok)
+            }
+            EarlierContent::Retained(pieces) => {
+                Ok(pieces.copy_some(from, length, &mut self.current))
+            }
         }
     }
 
-    /// The present piece, when it is full or a chunk ends.
-    pub(super) fn take_piece(&mut self) -> Result<Option<Piece>> {
+    /// Takes the current piece, when it is full or a chunk ends.
+    pub(super) fn take_piece(&mut self) -> Result<Option<ReplayedPiece>> {
         if self.current.is_empty() {
             return Ok(None);
         }
         let start = self.start;
-        self.forget_oldest();
+        self.release_oldest();
         let next = PooledBuffer::empty(&self.pool)?;
         let bytes = Arc::new(std::mem::replace(&mut self.current, next));
         self.start += bytes.len() as u64;
-        let keep = self.keep(start);
-        self.recent.push_back(Recent {
+        let retention = self.retention_of(start);
+        self.recent.push_back(RecentPiece {
             start,
             bytes: bytes.clone(),
-            is_kept: keep.is_some(),
+            is_retained: retention.is_some(),
         });
-        Ok(Some(Piece { bytes, keep }))
+        Ok(Some(ReplayedPiece { bytes, retention }))
     }
 
-    /// Whether the piece that begins at `start` has to be kept: not if all who read it come while it is recent.
-    fn keep(&self, start: u64) -> Option<Keep> {
-        let Older::Kept(reader) = &self.older else {
+    /// The retention of the piece at `start`; `None` if all matches that read it come while it is
+    /// recent.
+    fn retention_of(&self, start: u64) -> Option<Retention> {
+        let EarlierContent::Retained(reader) = &self.earlier else {
             return None;
         };
-        reader.kept.forget_before(self.start);
+        reader.pieces.release_before(self.start);
         let piece = (start - self.chunk_start) / PIECE_BYTES;
         let last_use = self.last_uses.of_piece(piece);
         let needed_until = self.chunk_start.saturating_add(last_use);
         let is_recent_until = start + PIECE_BYTES * self.recent_max as u64;
-        (needed_until > is_recent_until).then(|| Keep {
-            kept: reader.kept.clone(),
+        (needed_until > is_recent_until).then(|| Retention {
+            pieces: reader.pieces.clone(),
             start,
             needed_until,
         })
     }
 
-    /// Lets pieces go that are no longer recent, unless somebody still packs them.
-    fn forget_oldest(&mut self) {
+    /// Releases pieces that are no longer recent, except those that are still being compressed.
+    fn release_oldest(&mut self) {
         while self.recent.len() >= self.recent_max.max(1)
             && let Some(oldest) = self.recent.front()
         {
-            if let Older::Kept(reader) = &self.older
-                && oldest.is_kept
-                && !reader.kept.is_settled(oldest.start)
+            if let EarlierContent::Retained(reader) = &self.earlier
+                && oldest.is_retained
+                && !reader.pieces.is_settled(oldest.start)
             {
                 return;
             }
@@ -244,38 +252,38 @@ impl Replay {
     }
 }
 
-/// Appends content that was written to `to`.
+/// Appends content from the output to `to`.
 fn read_back(output: &dyn Source, from: u64, length: u64, to: &mut Vec<u8>) -> Result<u64> {
     let before = to.len();
     to.resize(before + length as usize, 0);
     let found = output.read_at(from, &mut to[before..])?;
     if (found as u64) < length {
-        let message = "content was not written when it was needed";
+        let message = "content was not in the output when it was needed";
         return Err(Error::new(ErrorKind::Internal, message).at_content(from));
     }
     Ok(length)
 }
 
-/// Reads kept pieces, page by page.
-struct KeptReader {
-    kept: Arc<KeptPieces>,
+/// Reads retained pieces, page by page.
+struct RetainedReader {
+    pieces: Arc<RetainedPieces>,
     workspace: Workspace,
-    /// Pages that are open, in the row that their number picks.
-    pages: Vec<[OpenPage; PLACES]>,
+    /// The cached pages; the page number selects the row.
+    pages: Vec<[CachedPage; ROW_PAGES]>,
     clock: u64,
 }
 
 #[derive(Default)]
-struct OpenPage {
+struct CachedPage {
     start: u64,
     bytes: Vec<u8>,
     used: u64,
 }
 
-impl Older {
-    fn kept() -> Older {
-        Older::Kept(Box::new(KeptReader {
-            kept: Arc::default(),
+impl EarlierContent {
+    fn retained() -> EarlierContent {
+        EarlierContent::Retained(Box::new(RetainedReader {
+            pieces: Arc::default(),
             workspace: Workspace::new(),
             pages: vec![Default::default()],
             clock: 0,
@@ -283,8 +291,8 @@ impl Older {
     }
 }
 
-impl KeptReader {
-    /// Appends at most `length` bytes of content from `from` on to `to`; returns how many.
+impl RetainedReader {
+    /// Appends at most `length` bytes of content from `from` to `to`; returns the number of bytes.
     fn copy_some(
         &mut self,
         from: u64,
@@ -294,22 +302,22 @@ impl KeptReader {
         self.clock += 1;
         let rows = self.pages.len();
         let row = &mut self.pages[(from as usize / PAGE_BYTES) % rows];
-        let rest_of = |page: &OpenPage| {
+        let rest_of = |page: &CachedPage| {
             let inside = from.checked_sub(page.start)?;
             let rest = page.bytes.len().checked_sub(inside as usize)?;
             (rest > 0).then_some(rest)
         };
         let open = row.iter().position(|page| rest_of(page).is_some());
-        let place = open.unwrap_or_else(|| {
+        let index = open.unwrap_or_else(|| {
             let ages = row
                 .iter()
                 .enumerate()
-                .map(|(place, page)| (page.used, place));
-            ages.min().map_or(0, |(_, place)| place)
+                .map(|(index, page)| (page.used, index));
+            ages.min().map_or(0, |(_, index)| index)
         });
-        let page = &mut row[place];
+        let page = &mut row[index];
         if open.is_none() {
-            let opened = open_page(&self.kept, &mut self.workspace, from, page);
+            let opened = decode_page(&self.pieces, &mut self.workspace, from, page);
             opened.ok_or(Missing { content_at: from })?;
         }
         page.used = self.clock;
@@ -320,14 +328,14 @@ impl KeptReader {
     }
 }
 
-/// Opens the page that holds this content.
-fn open_page(
-    kept: &KeptPieces,
+/// Decodes the page that holds the content at `content_at`.
+fn decode_page(
+    pieces: &RetainedPieces,
     workspace: &mut Workspace,
     content_at: u64,
-    page: &mut OpenPage,
+    page: &mut CachedPage,
 ) -> Option<()> {
-    let (start, length_bytes, packed) = kept.piece_at(content_at)?;
+    let (start, length_bytes, packed) = pieces.piece_at(content_at)?;
     let inside = (content_at - start) / PAGE_BYTES as u64 * PAGE_BYTES as u64;
     let count = (length_bytes - inside).min(PAGE_BYTES as u64);
     page.bytes.resize(count as usize, 0);

@@ -1,4 +1,4 @@
-//! Ranges of chunks that a filter was over: it is taken back from the front of the chunk on.
+//! Ranges of filtered chunks. The filter is inverted from the beginning of the chunk.
 
 use std::ops::Range;
 
@@ -7,41 +7,42 @@ use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use crate::error::Result;
 use refrain_format::lrzip::Prefilter;
 
-/// Filtered bytes that are read at a time.
+/// The number of filtered bytes that are read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How far the filter of a chunk was taken back.
+/// The state of inverting the filter of a chunk.
 pub(super) struct Unfilter {
     /// The chunk's content.
     chunk: Range<u64>,
     filter: StreamFilter,
-    /// Filtered bytes that wait for those behind them; they end where the next ones are read.
-    held: Vec<u8>,
+    /// Filtered bytes that need the following ones; they end at `next`.
+    pending: Vec<u8>,
     next: u64,
-    /// Bytes that are done, and where they begin.
+    /// Inverted bytes, and their offset.
     ready: Vec<u8>,
     ready_start: u64,
 }
 
 impl Unfilter {
-    /// At the front of a chunk.
+    /// Starts at the beginning of a chunk.
     pub(super) fn new(chunk: Range<u64>, prefilter: Prefilter) -> Unfilter {
         Unfilter {
             next: chunk.start,
             ready_start: chunk.start,
             chunk,
             filter: stream_filter(prefilter),
-            held: Vec::new(),
+            pending: Vec::new(),
             ready: Vec::new(),
         }
     }
 
-    /// Whether content at `offset` of the chunk that begins at `chunk_start` can still be had.
+    /// Whether content at `offset` of the chunk that begins at `chunk_start` can still be read.
     pub(super) fn can_reach(&self, chunk_start: u64, offset: u64) -> bool {
         self.chunk.start == chunk_start && offset >= self.ready_start
     }
 
-    /// Copies content from `offset` on into `out`, at least one byte; returns how many. `read` gives filtered bytes.
+    /// Copies content from `offset` into `out`, at least one byte; returns the number of bytes.
+    /// `read` reads filtered bytes.
     pub(super) fn read(
         &mut self,
         offset: u64,
@@ -50,17 +51,17 @@ impl Unfilter {
     ) -> Result<usize> {
         while offset >= self.ready_start + self.ready.len() as u64 && self.next < self.chunk.end {
             let count = (self.chunk.end - self.next).min(PIECE_BYTES);
-            let before = self.held.len();
-            self.held.resize(before + count as usize, 0);
-            read(self.next, &mut self.held[before..])?;
+            let before = self.pending.len();
+            self.pending.resize(before + count as usize, 0);
+            read(self.next, &mut self.pending[before..])?;
             self.next += count;
-            let done = match self.filter.apply(&mut self.held) {
-                _ if self.next == self.chunk.end => self.held.len(),
+            let done = match self.filter.apply(&mut self.pending) {
+                _ if self.next == self.chunk.end => self.pending.len(),
                 done => done,
             };
-            let rest = self.held.split_off(done);
+            let rest = self.pending.split_off(done);
             self.ready_start += self.ready.len() as u64;
-            self.ready = std::mem::replace(&mut self.held, rest);
+            self.ready = std::mem::replace(&mut self.pending, rest);
         }
         let inside = (offset - self.ready_start) as usize;
         let from = self.ready.get(inside..).unwrap_or_default();
@@ -70,7 +71,7 @@ impl Unfilter {
     }
 }
 
-/// Takes back what was done to a chunk.
+/// The inverse of a chunk's filter.
 pub(super) fn stream_filter(prefilter: Prefilter) -> StreamFilter {
     StreamFilter::new(match prefilter {
         Prefilter::X86 => LrzipFilter::X86,

@@ -1,8 +1,8 @@
-//! Everything from front to back: literals opened ahead, records followed, content digested and given away in order, all at the
-//! same time.
+//! Reads a whole archive sequentially. Decoding literals ahead, applying records, computing digests
+//! and delivering content in order run concurrently.
 //!
-//! Content is made by the one who reads the records ([`replay`](super::replay)). What does not fit in memory that way is mapped
-//! ([`flatten`](super::flatten)), and made in parallel.
+//! The job that reads the records also decodes the content ([`replay`](super::replay)). Chunks that
+//! do not fit in memory that way are mapped ([`flatten`](super::flatten)) and decoded in parallel.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -15,16 +15,16 @@ use refrain_lrzip_codec::StreamFilter;
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer, crew};
 
-use super::ahead::Ahead;
-use super::digest::{ContentDigest, Given};
-use super::epochs::{EpochReader, Step};
-use super::heads::block_info;
+use super::digest::{ContentDigest, DigestInput};
+use super::epochs::{ArchiveStep, EpochReader};
+use super::headers::block_info;
 use super::input::ArchiveInput;
 use super::layout::{LayoutReader, Tail};
 use super::literals::store_reader;
 use super::member::member_start;
-use super::piece::{Keep, PIECE_BYTES};
-use super::share::Share;
+use super::page_prefetch::PagePrefetcher;
+use super::reader_memory::ReaderMemory;
+use super::replayed_piece::{PIECE_BYTES, Retention};
 use super::unfilter::stream_filter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -35,45 +35,48 @@ use crate::read::store_reader::{Depth, StoreReader};
 use crate::store::frames::ArchiveFeed;
 use crate::store::workspaces::CodecScratch;
 
-/// The event type of a walk's crew.
-pub(crate) struct Event(Kind);
+/// The completion type of the crew.
+pub(crate) struct Event(JobResult);
 
-enum Kind {
+enum JobResult {
     Step {
         epochs: Box<EpochReader>,
-        step: Result<Step>,
+        step: Result<ArchiveStep>,
     },
-    /// A page of the block was opened.
-    Page { block: usize, opened: Result<u64> },
+    /// A page of the block was decoded.
+    Page {
+        block: usize,
+        page_bytes: Result<u64>,
+    },
     Piece {
         piece: u64,
-        made: Result<PartContent>,
+        decoded: Result<MappedContent>,
     },
-    /// A piece was packed, for later matches.
-    Kept,
+    /// A piece was compressed and retained for later matches.
+    Retained,
     /// Content was digested.
     Digested {
         digest: Box<ContentDigest>,
-        given: Vec<Given>,
+        inputs: Vec<DigestInput>,
         result: Result<()>,
     },
 }
 
-enum PartContent {
+enum MappedContent {
     Bytes(PooledBuffer),
     Zeros(u64),
 }
 
-/// What is given away in this order.
-enum Item {
+/// The items to deliver, in order.
+enum DeliveryItem {
     Chunk(Option<Prefilter>),
-    Piece {
+    Mapped {
         piece: u64,
-        /// Literals before this are used when it is given.
+        /// The piece uses literals before this store offset.
         store_end: u64,
     },
-    /// A piece that is made already, and where its literals end.
-    PartContent(Arc<PooledBuffer>, u64),
+    /// A piece that is decoded already, and the store offset of the end of its literals.
+    Replayed(Arc<PooledBuffer>, u64),
     ChunkEnd {
         crc: Option<u32>,
         archive_end: u64,
@@ -81,46 +84,46 @@ enum Item {
     End(Tail),
 }
 
-/// A piece of content that is to be made.
-struct Plan {
+/// A mapped piece of content to decode.
+struct PiecePlan {
     piece: u64,
     map: Arc<EpochMap>,
     content: Range<u64>,
     store_end: u64,
 }
 
-struct Shared {
+struct WalkContext {
     store: StoreReader,
     buffers: Arc<BufferPool>,
 }
 
 struct Walk<'a, 'scope, 'env> {
     crew: &'a Crew<'scope, 'env, Event>,
-    shared: Arc<Shared>,
+    context: Arc<WalkContext>,
     input: Arc<ArchiveInput>,
     visitor: &'a mut dyn ContentVisitor,
     watch: &'a dyn Watch,
     epochs: Option<Box<EpochReader>>,
     has_ended: bool,
-    /// Literals are wanted once only.
+    /// Whether every literal is used only once.
     is_forward: bool,
     pieces_max: u64,
-    ahead: Ahead,
-    /// Blocks of literals that were named, and their bytes.
+    prefetcher: PagePrefetcher,
+    /// The number of literal blocks so far, and their bytes.
     blocks_seen: u64,
     blocks_bytes: u64,
-    plans: VecDeque<Plan>,
-    items: VecDeque<Item>,
-    made: BTreeMap<u64, PartContent>,
+    plans: VecDeque<PiecePlan>,
+    items: VecDeque<DeliveryItem>,
+    decoded: BTreeMap<u64, MappedContent>,
     next_piece: u64,
-    /// Content that is planned or made.
+    /// The content bytes that are planned or decoded.
     planned_bytes: u64,
-    /// Pieces that are being made, are packed, or were given but are not digested.
+    /// The number of pieces being decoded, being compressed, and delivered but not digested.
     pieces_in_flight: u64,
-    pieces_in_packing: u64,
-    undigested: Vec<Given>,
+    pieces_in_retention: u64,
+    undigested: Vec<DigestInput>,
     undigested_pieces: u64,
-    /// `None` while it is at work.
+    /// `None` while a job uses it.
     digest: Option<Box<ContentDigest>>,
     filter: Unfiltered,
     content_bytes_total: Option<u64>,
@@ -128,15 +131,15 @@ struct Walk<'a, 'scope, 'env> {
     start: MemberStart,
 }
 
-/// Content on its way through the filter of its chunk.
+/// Inverts the filter of a chunk during delivery.
 #[derive(Default)]
 struct Unfiltered {
     filter: Option<StreamFilter>,
-    /// Filtered bytes that wait for those behind them.
-    held: Vec<u8>,
+    /// Filtered bytes that need the following ones.
+    pending: Vec<u8>,
 }
 
-/// Walks over an archive with a crew of its own.
+/// Reads an archive sequentially with a crew of its own.
 pub(crate) fn walk_archive(
     feed: ArchiveFeed,
     options: &ReadOptions,
@@ -147,7 +150,7 @@ pub(crate) fn walk_archive(
     let input = match feed {
         ArchiveFeed::Source(source) => ArchiveInput::from_source(source)?,
         ArchiveFeed::Stream(stream) => {
-            ArchiveInput::from_stream(stream, Share::new(options, true).spool_bytes)
+            ArchiveInput::from_stream(stream, ReaderMemory::new(options, true).spool_bytes)
         }
     };
     crew(options.threads.max(1), |crew| {
@@ -155,7 +158,7 @@ pub(crate) fn walk_archive(
     })
 }
 
-/// Walks over an archive. See the module's text.
+/// Reads an archive sequentially. See the module documentation.
 fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     input: Arc<ArchiveInput>,
@@ -164,12 +167,12 @@ fn walk<'env>(
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
-    let share = Share::new(options, is_stream);
+    let share = ReaderMemory::new(options, is_stream);
     let threads = options.threads.max(1);
     let layout = LayoutReader::open(input.clone(), options.password.as_ref())?;
     let (epochs, literals) = EpochReader::new(layout, &share, threads + 1);
     let pieces_max = (share.pieces_bytes / PIECE_BYTES).clamp(2, 8 * threads as u64 + 8);
-    let shared = Arc::new(Shared {
+    let context = Arc::new(WalkContext {
         store: store_reader(literals.clone(), &share, options),
         buffers: Arc::new(BufferPool::new(
             PIECE_BYTES as usize,
@@ -179,7 +182,7 @@ fn walk<'env>(
     let header = epochs.header().clone();
     let mut walk = Walk {
         crew,
-        shared,
+        context,
         input,
         visitor,
         watch,
@@ -187,16 +190,16 @@ fn walk<'env>(
         has_ended: false,
         is_forward: false,
         pieces_max,
-        ahead: Ahead::new(literals, threads, share.decoders_bytes),
+        prefetcher: PagePrefetcher::new(literals, threads, share.decoders_bytes),
         blocks_seen: 0,
         blocks_bytes: 0,
         plans: VecDeque::new(),
         items: VecDeque::new(),
-        made: BTreeMap::new(),
+        decoded: BTreeMap::new(),
         next_piece: 0,
         planned_bytes: 0,
         pieces_in_flight: 0,
-        pieces_in_packing: 0,
+        pieces_in_retention: 0,
         undigested: Vec::new(),
         undigested_pieces: 0,
         digest: Some(Box::new(ContentDigest::new(header.digest))),
@@ -212,24 +215,29 @@ impl Walk<'_, '_, '_> {
     fn run(&mut self) -> Result<WalkTotals> {
         let output = self.visitor.start(&self.start)?;
         if let Some(epochs) = &mut self.epochs {
-            let pool = self.shared.buffers.clone();
+            let pool = self.context.buffers.clone();
             epochs.replay(output, self.pieces_max as usize, pool);
             self.is_forward = true;
-            // As many as there were pages open at once.
-            self.shared.store.keep_all_spares(true);
+            // As many as there were decoded pages at once.
+            self.context.store.reuse_all_buffers(true);
         }
         loop {
             self.read_next();
-            self.open_ahead();
+            self.decode_ahead();
             self.start_pieces();
             match self.crew.next() {
-                Some(event) => self.take(event?.0)?,
+                Some(event) => self.handle(event?.0)?,
                 None if self.has_ended && self.items.is_empty() => return Ok(self.totals),
-                None => return Err(Error::new(ErrorKind::Internal, "the walk stands still")),
+                None => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "the reader makes no progress",
+                    ));
+                }
             }
-            // Records are followed while their content is given away.
+            // Records are applied while their content is delivered.
             self.read_next();
-            self.give()?;
+            self.deliver()?;
             self.start_digest();
             if is_cancelled(self.watch) {
                 return Err(Error::cancelled());
@@ -237,63 +245,63 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Lets the next records be followed, if there is room for the content that they describe.
+    /// Submits the application of the next records, if the limits permit more content.
     fn read_next(&mut self) {
-        let waiting = self.plans.len() as u64 + self.undigested_pieces + self.pieces_in_packing;
+        let waiting = self.plans.len() as u64 + self.undigested_pieces + self.pieces_in_retention;
         if self.has_ended || waiting >= self.pieces_max {
             return;
         }
         let Some(mut epochs) = self.epochs.take() else {
             return;
         };
-        let shared = self.shared.clone();
-        // On a thread of its own: a pipe may keep it waiting.
+        let context = self.context.clone();
+        // In the input lane, since reading from a pipe may block.
         self.crew.submit(Lane::Input, move || {
             let mut stage = stage("read", 0);
             let before = epochs.offset();
-            let step = epochs.next(&shared.store);
+            let step = epochs.next(&context.store);
             stage.add_bytes(epochs.offset().saturating_sub(before));
             drop(stage);
-            Event(Kind::Step { epochs, step })
+            Event(JobResult::Step { epochs, step })
         });
     }
 
-    /// Lets further pages of literals be opened.
-    fn open_ahead(&mut self) {
+    /// Submits the decoding of further pages of literals.
+    fn decode_ahead(&mut self) {
         let needed = self.plans.front().map_or(0, |plan| plan.store_end);
-        for (block, place) in self.ahead.start(needed, &self.shared.store) {
-            let shared = self.shared.clone();
+        for (block, place) in self.prefetcher.start(needed, &self.context.store) {
+            let context = self.context.clone();
             self.crew.submit(Lane::Normal, move || {
-                let opened = shared.store.open(&place, place.raw_bytes, Depth::Whole);
-                let opened = opened.map(|page| page.len() as u64);
-                Event(Kind::Page { block, opened })
+                let opened = context.store.open(&place, place.raw_bytes, Depth::Whole);
+                let page_bytes = opened.map(|page| page.len() as u64);
+                Event(JobResult::Page { block, page_bytes })
             });
         }
     }
 
-    /// Lets pieces be made whose literals are open.
+    /// Submits the decoding of pieces whose literals are decoded.
     fn start_pieces(&mut self) {
-        let frontier = self.ahead.frontier();
+        let frontier = self.prefetcher.frontier();
         while self.pieces_in_flight + self.undigested_pieces < self.pieces_max {
-            let is_ready = |plan: &mut Plan| plan.store_end <= frontier;
+            let is_ready = |plan: &mut PiecePlan| plan.store_end <= frontier;
             let Some(plan) = self.plans.pop_front_if(is_ready) else {
                 return;
             };
-            let shared = self.shared.clone();
+            let context = self.context.clone();
             self.pieces_in_flight += 1;
-            // Urgent: content that is given away makes room for all else.
+            // Urgent: delivering content frees memory for everything else.
             self.crew.submit(Lane::Urgent, move || {
                 let _stage = stage("put together", plan.content.end - plan.content.start);
-                let made = shared.make(&plan.map, plan.content);
-                Event(Kind::Piece {
+                let decoded = context.decode(&plan.map, plan.content);
+                Event(JobResult::Piece {
                     piece: plan.piece,
-                    made,
+                    decoded,
                 })
             });
         }
     }
 
-    /// Lets what was given be digested, unless that is going on.
+    /// Submits the digest of delivered content, unless a digest job is running.
     fn start_digest(&mut self) {
         if self.undigested.is_empty() {
             return;
@@ -301,53 +309,57 @@ impl Walk<'_, '_, '_> {
         let Some(mut digest) = self.digest.take() else {
             return;
         };
-        let given = std::mem::take(&mut self.undigested);
+        let inputs = std::mem::take(&mut self.undigested);
         self.crew.submit(Lane::Urgent, move || {
             let _stage = stage("hash", 0);
-            let result = given.iter().try_for_each(|given| digest.take(given));
-            Event(Kind::Digested {
+            let result = inputs
+                .iter()
+                .try_for_each(|input| digest.update_with(input));
+            Event(JobResult::Digested {
                 digest,
-                given,
+                inputs,
                 result,
             })
         });
     }
 
-    fn take(&mut self, event: Kind) -> Result<()> {
+    fn handle(&mut self, event: JobResult) -> Result<()> {
         match event {
-            Kind::Step { epochs, step } => {
+            JobResult::Step { epochs, step } => {
                 let archive_bytes = epochs.offset();
                 self.epochs = Some(epochs);
                 self.plan(step?);
                 self.totals.archive_bytes = self.totals.archive_bytes.max(archive_bytes);
             }
-            Kind::Page { block, opened } => self.ahead.opened(block, opened?),
-            Kind::Piece { piece, made } => {
-                self.made.insert(piece, made?);
+            JobResult::Page { block, page_bytes } => {
+                self.prefetcher.page_decoded(block, page_bytes?)
             }
-            Kind::Kept => self.pieces_in_packing -= 1,
-            Kind::Digested {
+            JobResult::Piece { piece, decoded } => {
+                self.decoded.insert(piece, decoded?);
+            }
+            JobResult::Retained => self.pieces_in_retention -= 1,
+            JobResult::Digested {
                 digest,
-                given,
+                inputs,
                 result,
             } => {
                 result?;
                 self.digest = Some(digest);
-                let is_piece = |given: &&Given| matches!(given, Given::Bytes(_));
-                self.undigested_pieces -= given.iter().filter(is_piece).count() as u64;
+                let is_piece = |input: &&DigestInput| matches!(input, DigestInput::Bytes(_));
+                self.undigested_pieces -= inputs.iter().filter(is_piece).count() as u64;
             }
         }
         Ok(())
     }
 
-    fn plan(&mut self, step: Step) {
+    fn plan(&mut self, step: ArchiveStep) {
         match step {
-            Step::Chunk {
+            ArchiveStep::Chunk {
                 prefilter,
                 literals,
                 ..
             } => {
-                self.items.push_back(Item::Chunk(prefilter));
+                self.items.push_back(DeliveryItem::Chunk(prefilter));
                 for block in literals {
                     self.watch
                         .block(&block_info(self.blocks_seen, &block, self.blocks_bytes));
@@ -355,25 +367,26 @@ impl Walk<'_, '_, '_> {
                     self.blocks_bytes += block.found.raw_bytes;
                 }
             }
-            Step::ChunkEnd { crc, archive_end } => {
-                self.items.push_back(Item::ChunkEnd { crc, archive_end });
+            ArchiveStep::ChunkEnd { crc, archive_end } => {
+                self.items
+                    .push_back(DeliveryItem::ChunkEnd { crc, archive_end });
             }
-            Step::End(tail) => {
+            ArchiveStep::End(tail) => {
                 self.has_ended = true;
-                self.items.push_back(Item::End(tail));
+                self.items.push_back(DeliveryItem::End(tail));
             }
-            Step::PartContent { piece, store_end } => {
+            ArchiveStep::Replayed { piece, store_end } => {
                 self.planned_bytes += piece.bytes.len() as u64;
-                if let Some(keep) = piece.keep {
-                    self.keep(keep, piece.bytes.clone());
+                if let Some(retention) = piece.retention {
+                    self.retain(retention, piece.bytes.clone());
                 }
                 self.items
-                    .push_back(Item::PartContent(piece.bytes, store_end));
+                    .push_back(DeliveryItem::Replayed(piece.bytes, store_end));
             }
-            Step::Epoch { map, store_end } => {
-                // Content may be mapped only after some of it was made: see `EpochReader::map_instead`.
+            ArchiveStep::Epoch { map, store_end } => {
+                // A part of the content may be decoded already: see `EpochReader::map_instead`.
                 if std::mem::take(&mut self.is_forward) {
-                    self.shared.store.keep_all_spares(false);
+                    self.context.store.reuse_all_buffers(false);
                 }
                 let content = map.content();
                 let mut at = content.start.max(self.planned_bytes);
@@ -382,75 +395,78 @@ impl Walk<'_, '_, '_> {
                     let end = (at + PIECE_BYTES).min(content.end);
                     let piece = self.next_piece;
                     self.next_piece += 1;
-                    self.plans.push_back(Plan {
+                    self.plans.push_back(PiecePlan {
                         piece,
                         map: map.clone(),
                         content: at..end,
                         store_end,
                     });
-                    self.items.push_back(Item::Piece { piece, store_end });
+                    self.items
+                        .push_back(DeliveryItem::Mapped { piece, store_end });
                     at = end;
                 }
             }
         }
     }
 
-    /// Lets a piece be packed that later matches read.
-    fn keep(&mut self, keep: Keep, bytes: Arc<PooledBuffer>) {
-        let shared = self.shared.clone();
-        self.pieces_in_packing += 1;
+    /// Submits the retention of a piece that later matches read.
+    fn retain(&mut self, retention: Retention, bytes: Arc<PooledBuffer>) {
+        let context = self.context.clone();
+        self.pieces_in_retention += 1;
         self.crew.submit(Lane::Normal, move || {
             let _stage = stage("keep", bytes.len() as u64);
-            let mut scratch = shared.buffers.get().unwrap_or_default();
-            let pack = |space: &mut CodecScratch| {
-                let (start, until) = (keep.start, keep.needed_until);
-                keep.kept
-                    .keep(&mut space.codec, &mut scratch, start, &bytes, until);
+            let mut scratch = context.buffers.get().unwrap_or_default();
+            let retain = |space: &mut CodecScratch| {
+                let (start, until) = (retention.start, retention.needed_until);
+                retention
+                    .pieces
+                    .retain(&mut space.codec, &mut scratch, start, &bytes, until);
             };
-            shared.store.workspaces().with(pack);
-            shared.buffers.put(scratch);
-            Event(Kind::Kept)
+            context.store.workspaces().with(retain);
+            context.buffers.put(scratch);
+            Event(JobResult::Retained)
         });
     }
 
-    /// Gives away what is ready, in order.
-    fn give(&mut self) -> Result<()> {
+    /// Delivers the content that is ready, in order.
+    fn deliver(&mut self) -> Result<()> {
         while let Some(item) = self.items.pop_front() {
             match item {
-                Item::Chunk(prefilter) => self.filter.begin_chunk(prefilter),
-                Item::Piece { piece, store_end } => {
-                    let Some(made) = self.made.remove(&piece) else {
-                        self.items.push_front(Item::Piece { piece, store_end });
+                DeliveryItem::Chunk(prefilter) => self.filter.begin_chunk(prefilter),
+                DeliveryItem::Mapped { piece, store_end } => {
+                    let Some(decoded) = self.decoded.remove(&piece) else {
+                        self.items
+                            .push_front(DeliveryItem::Mapped { piece, store_end });
                         return Ok(());
                     };
                     self.pieces_in_flight -= 1;
-                    self.ahead.used(store_end);
-                    match made {
-                        PartContent::Bytes(bytes) => self.give_bytes(Arc::new(bytes))?,
-                        PartContent::Zeros(length_bytes) => self.give_zeros(length_bytes)?,
+                    self.prefetcher.note_used(store_end);
+                    match decoded {
+                        MappedContent::Bytes(bytes) => self.deliver_bytes(Arc::new(bytes))?,
+                        MappedContent::Zeros(length_bytes) => self.deliver_zeros(length_bytes)?,
                     }
                 }
-                Item::PartContent(bytes, store_end) => {
-                    self.ahead.used(store_end);
+                DeliveryItem::Replayed(bytes, store_end) => {
+                    self.prefetcher.note_used(store_end);
                     if self.is_forward {
-                        self.ahead.forget_used(&self.shared.store);
+                        self.prefetcher.release_used(&self.context.store);
                     }
                     match bytes.iter().all(|&byte| byte == 0) {
-                        true => self.give_zeros(bytes.len() as u64)?,
-                        false => self.give_bytes(bytes)?,
+                        true => self.deliver_zeros(bytes.len() as u64)?,
+                        false => self.deliver_bytes(bytes)?,
                     }
                 }
-                Item::ChunkEnd { crc, archive_end } => {
+                DeliveryItem::ChunkEnd { crc, archive_end } => {
                     let rest = self.filter.finish();
-                    self.give_plain(self.pooled(rest))?;
-                    self.undigested.push(Given::ChunkEnd(crc));
-                    self.input.may_forget_before(archive_end);
+                    self.deliver_unfiltered(self.pooled(rest))?;
+                    self.undigested.push(DigestInput::ChunkEnd(crc));
+                    self.input.release_before(archive_end);
                 }
-                Item::End(tail) if self.undigested.is_empty() && self.digest.is_some() => {
+                DeliveryItem::End(tail) if self.undigested.is_empty() && self.digest.is_some() => {
                     self.end(&tail)?;
                 }
-                Item::End(tail) => {
-                    self.items.push_front(Item::End(tail));
+                DeliveryItem::End(tail) => {
+                    self.items.push_front(DeliveryItem::End(tail));
                     return Ok(());
                 }
             }
@@ -463,34 +479,34 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    fn give_zeros(&mut self, length_bytes: u64) -> Result<()> {
+    fn deliver_zeros(&mut self, length_bytes: u64) -> Result<()> {
         if self.filter.is_active() {
-            return self.give_bytes(self.pooled(vec![0; length_bytes as usize]));
+            return self.deliver_bytes(self.pooled(vec![0; length_bytes as usize]));
         }
-        self.undigested.push(Given::Zeros(length_bytes));
+        self.undigested.push(DigestInput::Zeros(length_bytes));
         self.totals.content_bytes += length_bytes;
         self.visitor.zeros(length_bytes)
     }
 
-    fn give_bytes(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
+    fn deliver_bytes(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
         if !self.filter.is_active() {
-            return self.give_plain(bytes);
+            return self.deliver_unfiltered(bytes);
         }
         let ready = self.filter.apply(&bytes);
-        self.give_plain(self.pooled(ready))
+        self.deliver_unfiltered(self.pooled(ready))
     }
 
     fn pooled(&self, bytes: Vec<u8>) -> Arc<PooledBuffer> {
-        Arc::new(PooledBuffer::new(&self.shared.buffers, bytes))
+        Arc::new(PooledBuffer::new(&self.context.buffers, bytes))
     }
 
-    fn give_plain(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
+    fn deliver_unfiltered(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
         self.totals.content_bytes += bytes.len() as u64;
         let stage = stage("give", bytes.len() as u64);
         self.visitor.content(&bytes)?;
         drop(stage);
         self.undigested_pieces += 1;
-        self.undigested.push(Given::Bytes(bytes));
+        self.undigested.push(DigestInput::Bytes(bytes));
         Ok(())
     }
 
@@ -524,38 +540,38 @@ impl Walk<'_, '_, '_> {
 impl Unfiltered {
     fn begin_chunk(&mut self, prefilter: Option<Prefilter>) {
         self.filter = prefilter.map(stream_filter);
-        self.held.clear();
+        self.pending.clear();
     }
 
     fn is_active(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// What can be given of the filtered bytes that wait and these.
+    /// Returns the pending and new bytes that can be inverted.
     fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(bytes);
+        self.pending.extend_from_slice(bytes);
         let done = match &mut self.filter {
-            Some(filter) => filter.apply(&mut self.held),
-            None => self.held.len(),
+            Some(filter) => filter.apply(&mut self.pending),
+            None => self.pending.len(),
         };
-        let rest = self.held.split_off(done);
-        std::mem::replace(&mut self.held, rest)
+        let rest = self.pending.split_off(done);
+        std::mem::replace(&mut self.pending, rest)
     }
 
-    /// What waits when the chunk ends: the filter leaves it as it is.
+    /// Returns the pending bytes at the end of the chunk, which the filter leaves unchanged.
     fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        std::mem::take(&mut self.pending)
     }
 }
 
-impl Shared {
-    fn make(&self, map: &EpochMap, content: Range<u64>) -> Result<PartContent> {
+impl WalkContext {
+    fn decode(&self, map: &EpochMap, content: Range<u64>) -> Result<MappedContent> {
         let length_bytes = content.end - content.start;
         let mut origins = map.origins(content.clone());
         if let (Some((Origin::Fill { pattern, .. }, _)), None) = (origins.next(), origins.next())
             && map.pattern(pattern).is_zero()
         {
-            return Ok(PartContent::Zeros(length_bytes));
+            return Ok(MappedContent::Zeros(length_bytes));
         }
         let bytes = match length_bytes {
             PIECE_BYTES => self.buffers.get_full()?,
@@ -564,6 +580,6 @@ impl Shared {
         let mut bytes = PooledBuffer::new(&self.buffers, bytes);
         self.store
             .fill(map, content.start, &mut bytes, Depth::Whole)?;
-        Ok(PartContent::Bytes(bytes))
+        Ok(MappedContent::Bytes(bytes))
     }
 }

@@ -1,4 +1,4 @@
-//! Encrypted items: the heads of blocks, blocks, and the digest.
+//! Decryption of the items of an archive: block headers, blocks, and the digest.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
 use crate::store::lrzip::keys::make_keys;
 
-/// Opens the items of one archive.
+/// Decrypts the items of one archive.
 #[derive(Clone)]
 pub(super) struct Items {
-    /// `None`: they are not encrypted.
+    /// `None` if they are not encrypted.
     keys: Option<Arc<ArchiveKeys>>,
 }
 
 impl Items {
-    /// Of the archive with this header; asks for the password if one is needed.
+    /// Derives the keys for the archive with this header from the password, if it is encrypted.
     pub(super) fn new(header: &Header, password: Option<&PasswordSource>) -> Result<Items> {
         let Some(cipher) = &header.cipher else {
             return Ok(Items { keys: None });
@@ -34,18 +34,18 @@ impl Items {
         self.keys.is_some()
     }
 
-    /// An item as it was before it was encrypted.
-    pub(super) fn open(&self, item: ItemKind, stored: Vec<u8>) -> Result<Vec<u8>> {
+    /// Decrypts an item, or returns it unchanged if the archive is not encrypted.
+    pub(super) fn decrypt(&self, item: ItemKind, stored: Vec<u8>) -> Result<Vec<u8>> {
         let Some(keys) = &self.keys else {
             return Ok(stored);
         };
         keys.decrypt(item, stored).ok_or_else(|| match item {
             ItemKind::BlockHeader => wrong_password(),
-            _ => Error::damaged("an encrypted block is not authentic: it was changed"),
+            _ => Error::damaged("an encrypted block is not authentic: it was modified"),
         })
     }
 
-    /// Bytes of the digest in the archive.
+    /// The number of bytes of the digest in the archive.
     pub(super) fn digest_bytes(&self) -> usize {
         const MD5_BYTES: usize = 16;
         self.keys

@@ -6,64 +6,66 @@ use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
 use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
 
 use super::input::ArchiveInput;
-use super::items::{ItemKind, Items};
+use super::item_decryption::{ItemKind, Items};
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 
 /// A block of an archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub found: FoundBlock,
-    /// Where its coded bytes, with what encryption adds, begin in the archive.
+    /// The archive offset of its coded bytes, including the overhead of encryption.
     pub offset: u64,
 }
 
-/// What all blocks of an archive are opened with.
+/// The parameters for decoding the blocks of an archive.
 #[derive(Clone)]
 pub(super) struct Opener {
     pub input: Arc<ArchiveInput>,
     pub items: Items,
     pub lzma: LzmaProperties,
-    /// What one decoder may use, in bytes.
+    /// The memory limit of one decoder, in bytes.
     pub decoder_bytes_max: u64,
 }
 
-/// Coded bytes are read in pieces of this many.
+/// The number of coded bytes that are read at a time.
 const INPUT_BYTES: usize = 128 << 10;
 
-/// The dictionary that is tried first when a writer did not know it: four times what lrzip's default level uses.
+/// The first dictionary size to try if the archive does not state it: four times that of lrzip's
+/// default level.
 const DICTIONARY_BYTES_UNKNOWN: u64 = 64 << 20;
-/// LZMA knows no smaller dictionary.
+/// The smallest dictionary of LZMA.
 const DICTIONARY_BYTES_MIN: u64 = 4096;
-/// liblzma knows no larger one.
+/// The largest dictionary of liblzma.
 const DICTIONARY_BYTES_MAX: u64 = 3 << 29;
-/// What a decoder of LZMA needs besides.
+/// The memory of an LZMA decoder besides the dictionary.
 const DICTIONARY_SPARE_BYTES: u64 = 1 << 20;
 
-/// Opens one block from front to back.
+/// Decodes one block sequentially.
 pub(super) struct BlockStream {
     block: Block,
     decoder: LrzipDecoder,
-    /// Where the next coded bytes are, and where they end.
+    /// The archive offsets of the next coded byte and of the end.
     next: u64,
     end: u64,
     buffer: Vec<u8>,
     taken: usize,
-    /// Raw bytes that were read whole.
+    /// The number of raw bytes read by complete reads.
     passed: u64,
     memory_bytes: u64,
 }
 
-/// Which dictionary a block of LZMA is opened with.
+/// The dictionary size for decoding an LZMA block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dictionary {
-    /// What the archive says, or a guess.
+    /// The stated size, or a guess.
     Stated,
-    /// As large as the block: what was stated is wrong in archives that lrzip wrote to a pipe, or when it was short of memory.
+    /// The size of the block: the stated size is wrong in archives that lrzip wrote to a pipe or
+    /// with little memory.
     Whole,
 }
 
 impl Opener {
-    /// How a block was coded.
+    /// The codec of a block.
     fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> LrzipCodec {
         let lzma = |filter| LrzipCodec::Lzma {
             properties: self.lzma.packed,
@@ -96,24 +98,25 @@ impl Opener {
         bytes.min(u64::from(u32::MAX)) as u32
     }
 
-    /// Whether a block that could not be opened may open with a larger dictionary.
+    /// Whether a larger dictionary may help to decode a block that failed.
     pub(super) fn has_larger_dictionary(&self, found: &FoundBlock) -> bool {
         matches!(found.back_end.name(), "lzma")
             && self.dictionary_bytes(found, Dictionary::Whole)
                 > self.dictionary_bytes(found, Dictionary::Stated)
     }
 
-    /// Memory that opening a block takes, in bytes.
+    /// The memory for decoding a block, in bytes.
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
         if self.items.is_encrypted() {
-            // A model of ZPAQ is only known when it is decrypted; one block at a time is always opened.
+            // The model of ZPAQ is known only after decryption. One block at a time is always
+            // allowed.
             return Ok(block.found.stored_bytes.max(self.decoder_bytes_max / 2));
         }
         let codec = self.codec(&block.found, Dictionary::Stated);
         Ok(codec.memory_bytes(&self.head(block, codec)?)?)
     }
 
-    /// The first coded bytes of a block, where they tell what opening it takes.
+    /// The first coded bytes of a block if they determine the memory for decoding.
     fn head(&self, block: &Block, codec: LrzipCodec) -> Result<Vec<u8>> {
         let head_bytes = block.found.coded_bytes.min(HEADER_BYTES_MAX as u64) as usize;
         match codec {
@@ -122,7 +125,7 @@ impl Opener {
         }
     }
 
-    /// Begins to open a block.
+    /// Starts to decode a block.
     pub(super) fn open(&self, block: &Block, dictionary: Dictionary) -> Result<BlockStream> {
         self.begin(block, dictionary)
             .map_err(|error| error.at_offset(block.offset))
@@ -155,7 +158,7 @@ impl Opener {
         })
     }
 
-    /// The coded bytes of an encrypted block, all at once: only all of them tell whether they are authentic.
+    /// All coded bytes of an encrypted block: their authenticity can only be checked as a whole.
     fn decrypted(&self, block: &Block) -> Result<Option<Vec<u8>>> {
         if !self.items.is_encrypted() {
             return Ok(None);
@@ -165,8 +168,8 @@ impl Opener {
         let stored = self
             .input
             .exact("a block", block.offset, stored_bytes as usize)?;
-        let mut coded = self.items.open(ItemKind::Data, stored)?;
-        // Short blocks were filled up.
+        let mut coded = self.items.decrypt(ItemKind::Data, stored)?;
+        // Encryption pads short blocks.
         coded.truncate(block.found.coded_bytes as usize);
         Ok(Some(coded))
     }
@@ -182,7 +185,7 @@ impl Opener {
         )))
     }
 
-    /// Bytes of a block that is stored as it is, read where they are. False when the block is not one of these.
+    /// Reads bytes of an uncompressed block directly. Returns false for other blocks.
     pub(super) fn read_stored(&self, block: &Block, inside: u64, out: &mut [u8]) -> Result<bool> {
         if block.found.back_end != BackEnd::None || self.items.is_encrypted() {
             return Ok(false);
@@ -197,8 +200,8 @@ impl Opener {
 }
 
 impl BlockStream {
-    /// A new stream of a block that could not be opened, with a larger dictionary, and how many bytes this one had passed; the
-    /// error if there is none.
+    /// Returns a new stream with a larger dictionary for a block that failed, and the number of
+    /// bytes that this stream had read; or the error if there is no larger dictionary.
     pub(super) fn again_with_larger_dictionary(
         &self,
         opener: &Opener,
@@ -214,7 +217,7 @@ impl BlockStream {
         }
     }
 
-    /// Passes so many raw bytes.
+    /// Skips `length` raw bytes.
     pub(super) fn skip(&mut self, input: &ArchiveInput, mut length: u64) -> Result<()> {
         let mut passed = vec![0; length.min(1 << 20) as usize];
         while length > 0 {
@@ -225,17 +228,17 @@ impl BlockStream {
         Ok(())
     }
 
-    /// Memory that it takes, in bytes.
+    /// The memory of the stream, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Raw bytes that were read so far.
+    /// The number of raw bytes read so far.
     pub(super) fn position(&self) -> u64 {
         self.passed
     }
 
-    /// Fills `out` with the next raw bytes, of which there are so many.
+    /// Fills `out` with the next raw bytes, of which at least `out.len()` must remain.
     pub(super) fn read(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
         let offset = self.block.offset;
         self.fill(input, out)
@@ -245,18 +248,18 @@ impl BlockStream {
     }
 
     fn fill(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
-        let mut made = 0;
-        while made < out.len() {
+        let mut produced = 0;
+        while produced < out.len() {
             if self.taken == self.buffer.len() && self.next < self.end {
                 self.pull(input)?;
             }
             let is_last = self.next == self.end;
             let rest = &self.buffer[self.taken..];
-            let progress = self.decoder.step(rest, is_last, &mut out[made..])?;
+            let progress = self.decoder.step(rest, is_last, &mut out[produced..])?;
             self.taken += progress.consumed_bytes;
-            made += progress.produced_bytes;
+            produced += progress.produced_bytes;
             if progress.consumed_bytes == 0 && progress.produced_bytes == 0 {
-                return Err(Error::damaged("a block ends before its length"));
+                return Err(Error::damaged("a block is shorter than its header states"));
             }
         }
         Ok(())

@@ -1,28 +1,29 @@
-//! How the memory of a reader is shared out.
+//! The shares of a reader's memory budget.
 
 use crate::options::ReadOptions;
 
-/// How the memory of a reader is shared out, in bytes.
+/// The shares of a reader's memory budget, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    /// Maps from content to store, or content that is kept in their place. What a pipe's past leaves of its share is partly theirs.
+pub(crate) struct ReaderMemory {
+    /// Maps from content to store, or retained content instead of them. They also get a part of the
+    /// share that a pipe's history does not use.
     pub maps_bytes: u64,
-    /// What decoders work with, all together and one alone.
+    /// The limit for all decoders together, and for a single one.
     pub decoders_bytes: u64,
-    /// A pipe's past.
+    /// The history of a pipe.
     pub spool_bytes: u64,
-    /// Pages of the store.
+    /// Decoded pages of the store.
     pub cache_bytes: u64,
-    /// Content on its way out.
+    /// Content that is not delivered yet.
     pub pieces_bytes: u64,
 }
 
-impl Share {
-    /// For any range of an archive: all of its maps stay.
-    pub(crate) fn for_ranges(options: &ReadOptions) -> Share {
+impl ReaderMemory {
+    /// For random access: all maps remain in memory.
+    pub(crate) fn for_ranges(options: &ReadOptions) -> ReaderMemory {
         let all = options.memory_bytes;
         let (maps_bytes, decoders_bytes) = (all / 8 * 3, all / 4);
-        Share {
+        ReaderMemory {
             maps_bytes,
             decoders_bytes,
             spool_bytes: 0,
@@ -31,17 +32,18 @@ impl Share {
         }
     }
 
-    /// For everything from front to back.
-    pub(crate) fn new(options: &ReadOptions, is_stream: bool) -> Share {
+    /// For sequential reading.
+    pub(crate) fn new(options: &ReadOptions, is_stream: bool) -> ReaderMemory {
         let all = options.memory_bytes;
         let pieces_bytes = all / 16;
-        // A decoder may take the same either way: 256 MiB of the default, where lrzip's largest model (ZPAQ, level 9) takes 235.
+        // Equal for both kinds of reading: 256 MiB of the default budget, where lrzip's largest
+        // model (ZPAQ, level 9) takes 235.
         let decoders_bytes = all / 4;
         let (spool_bytes, maps_bytes) = match is_stream {
             true => (all / 8 * 3, all / 16 * 3),
             false => (0, all / 8 * 3),
         };
-        Share {
+        ReaderMemory {
             maps_bytes,
             decoders_bytes,
             spool_bytes,
@@ -51,9 +53,9 @@ impl Share {
     }
 }
 
-impl Share {
-    /// What is left for maps when so much of a pipe's past is kept: never more than of a file, so that a file can be read whenever
-    /// a pipe can.
+impl ReaderMemory {
+    /// The memory for maps when a pipe's history uses `spooled_bytes`. Never more than for a file,
+    /// so that an archive readable through a pipe is readable as a file.
     pub(super) fn maps_and_spool_bytes(&self, spooled_bytes: u64) -> u64 {
         let spool_left = self.spool_bytes.saturating_sub(spooled_bytes);
         self.maps_bytes + spool_left.min(self.maps_bytes)

@@ -1,4 +1,5 @@
-//! What an archive is made of, by its heads alone: nothing is opened, so it takes no time however long the archive is.
+//! The structure of an archive, from its headers. Nothing is decoded, so the length of the archive
+//! does not matter.
 
 use std::sync::Arc;
 
@@ -8,73 +9,74 @@ use refrain_format::lrzip::{
 };
 use refrain_storage::Source;
 
-use super::coded::Block;
+use super::block_stream::Block;
 use super::input::ArchiveInput;
-use super::items::ItemKind;
+use super::item_decryption::ItemKind;
 use super::layout::{Chunk, LayoutReader};
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
 
-/// Chunks that are told of: with lrzip's smallest windows, 100 MiB, these are 100 TiB.
+/// The limit for chunks. With lrzip's smallest windows, 100 MiB, these are 100 TiB.
 const CHUNKS_MAX: usize = 1 << 20;
 
-/// An archive of lrzip's, by its heads.
+/// The structure of an lrzip archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrzipLayout {
-    /// Which lrzip wrote it.
+    /// The version of lrzip that wrote it.
     pub version: &'static str,
-    /// Length of the content, where the header states it. (A file without content and a pipe's archive do not.)
+    /// The length of the content, if the header states it. (Archives of empty files and of pipes do
+    /// not.)
     pub content_bytes: Option<u64>,
-    /// Length of the file.
+    /// The length of the file.
     pub archive_bytes: u64,
-    /// How it is encrypted.
+    /// The cipher, if it is encrypted.
     pub cipher: Option<&'static str>,
-    /// Whether an MD5 of the content ends it; chunks have a CRC-32 else.
+    /// Whether it ends with an MD5 of the content. Otherwise chunks have a CRC-32.
     pub has_md5: bool,
     /// The MD5.
     pub md5: Option<[u8; 16]>,
-    /// Windows of content. None are told of an encrypted archive without a password.
+    /// The windows of content. Empty for an encrypted archive without a password.
     pub chunks: Vec<LrzipChunk>,
 }
 
 /// A window of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrzipChunk {
-    /// Bytes of each of its numbers.
+    /// The number of bytes of each number in its headers.
     pub width_bytes: u8,
-    /// What was done to its content before repeats were looked for.
+    /// The filter applied to its content before deduplication.
     pub prefilter: Option<&'static str>,
-    /// Where its two streams begin in the archive; heads count from the first.
-    pub streams_at: [u64; 2],
-    /// Blocks of records, and of literals.
+    /// The archive offsets of its two streams. Offsets in headers count from the first.
+    pub stream_offsets: [u64; 2],
+    /// The blocks of records, and of literals.
     pub streams: [Vec<LrzipBlock>; 2],
 }
 
 /// A block of one of the streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrzipBlock {
-    /// Name of its back end.
+    /// The name of its back end.
     pub back_end: String,
-    /// Filters before it; empty for none.
+    /// The filters before it; empty for none.
     pub filters: String,
-    /// Bytes when open.
+    /// The decoded size in bytes.
     pub raw_bytes: u64,
-    /// Bytes in the archive, without what encryption adds.
+    /// The size in the archive in bytes, without the overhead of encryption.
     pub coded_bytes: u64,
-    /// Where its head is in the archive.
-    pub head_at: u64,
+    /// The archive offset of its header.
+    pub header_offset: u64,
 }
 
 impl LrzipLayout {
-    /// Reads the heads of an archive.
+    /// Reads the headers of an archive.
     ///
     /// # Errors
-    /// `Damaged` if it is none or heads contradict each other; `Unsupported` for versions that nobody reads; `Usage` for a
-    /// wrong password; `Io`.
+    /// `Damaged` if it is not an lrzip archive or its headers contradict each other; `Unsupported`
+    /// for other versions; `Usage` for a wrong password; `Io`.
     pub fn read(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipLayout> {
         let input = Arc::new(ArchiveInput::from_source(source)?);
-        let archive_bytes = input.bytes_behind(0)?;
+        let archive_bytes = input.bytes_after(0)?;
         let bytes = input.up_to(0, HEADER_BYTES_MAX)?;
         let header = Header::parse(&bytes).map_err(|error| Error::from(error).at_offset(0))?;
         let mut layout = LrzipLayout {
@@ -103,11 +105,11 @@ impl LrzipLayout {
             DigestKind::Md5 => reader.items().digest_bytes(),
             DigestKind::Crc => 0,
         };
-        // Not every archive says which chunk is the last one, but then its content ends with the file. (How much content there
-        // was so far, which ends it for readers, stands in the records.)
+        // Not every archive marks its last chunk; without the mark the content ends with the file.
+        // (Other readers stop by the amount of content, which only the records state.)
         while self.chunks.is_empty()
             || (header.version != Version::V4
-                && input.bytes_behind(reader.offset())? > digest_bytes as u64)
+                && input.bytes_after(reader.offset())? > digest_bytes as u64)
         {
             let Some(chunk) = reader.next(0)? else { break };
             if self.chunks.len() >= CHUNKS_MAX {
@@ -117,7 +119,7 @@ impl LrzipLayout {
         }
         if header.digest == DigestKind::Md5 {
             let stored = input.exact("the digest", reader.offset(), digest_bytes)?;
-            let bytes = reader.items().open(ItemKind::Digest, stored)?;
+            let bytes = reader.items().decrypt(ItemKind::Digest, stored)?;
             self.md5 = bytes.try_into().ok();
         }
         Ok(())
@@ -129,10 +131,12 @@ fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {
     let width = chunk
         .header
         .number_width_bytes(header.version, is_encrypted);
-    let head_bytes = BlockHeader::length_bytes(width) as u64;
-    let head_bytes = EncryptionOverhead::of(header.cipher.as_ref()).stored_bytes(head_bytes);
+    let header_bytes = BlockHeader::length_bytes(width) as u64;
+    let header_bytes = EncryptionOverhead::of(header.cipher.as_ref()).stored_bytes(header_bytes);
     let blocks = |blocks: &[Block]| {
-        let blocks = blocks.iter().map(|block| describe_block(block, head_bytes));
+        let blocks = blocks
+            .iter()
+            .map(|block| describe_block(block, header_bytes));
         blocks.collect()
     };
     LrzipChunk {
@@ -141,19 +145,19 @@ fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {
             Prefilter::X86 => "x86",
             Prefilter::Arm64 => "arm64",
         }),
-        streams_at: [chunk.base, chunk.base + head_bytes],
+        stream_offsets: [chunk.base, chunk.base + header_bytes],
         streams: [blocks(&chunk.records), blocks(&chunk.literals)],
     }
 }
 
-fn describe_block(block: &Block, head_bytes: u64) -> LrzipBlock {
+fn describe_block(block: &Block, header_bytes: u64) -> LrzipBlock {
     let info = block_info(0, block, 0);
     LrzipBlock {
         back_end: info.codec,
         filters: info.filters,
         raw_bytes: block.found.raw_bytes,
         coded_bytes: block.found.coded_bytes,
-        head_at: block.offset - head_bytes,
+        header_offset: block.offset - header_bytes,
     }
 }
 

@@ -1,51 +1,52 @@
-//! What the records of a chunk say, before any of them is followed: lengths, and how long each piece of content is needed.
+//! Sums over the records of a chunk before they are applied: lengths, and the last use of each
+//! piece of content.
 //!
-//! Records stand in a stream of their own, so they can be read ahead of the literals. Whoever makes content in memory then knows
-//! which pieces no later match reads, and lets these go at once. Of two kernel trees that lrzip packed half the content is needed for
-//! a while, and a quarter at any one time.
+//! Records are in a stream of their own, so they can be read before the literals. A replay in
+//! memory then releases a piece immediately if no later match reads it. Of two kernel trees that
+//! lrzip compressed, half of the content is needed later, and a quarter at any one time.
 
 use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Record, Version};
 
-use super::coded::Opener;
+use super::block_stream::Opener;
 use super::layout::Chunk;
-use super::piece::PIECE_BYTES;
 use super::records::ChunkRecords;
+use super::replayed_piece::PIECE_BYTES;
 use crate::error::{Error, Result};
 
-/// What the records of a chunk add up to.
+/// Sums over the records of a chunk.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(super) struct RecordSummary {
     pub content_bytes: u64,
     pub records: u64,
-    /// Content of matches that overlap themselves.
+    /// The content bytes of matches that overlap themselves.
     pub run_bytes: u64,
     pub last_uses: LastUses,
 }
 
-/// Where in a chunk's content the last match ends that reads a piece of it.
+/// For each piece of a chunk's content, the end of the last match that reads it.
 #[derive(Debug, Default)]
 pub(super) struct LastUses {
-    /// By number of the piece; 0 for none.
+    /// By piece number; 0 for none.
     ends: Vec<u64>,
     pieces_max: usize,
-    /// There are more pieces than were looked at.
-    is_cut: bool,
+    /// Whether there are more pieces than recorded.
+    is_truncated: bool,
 }
 
-impl Survey {
-    /// Reads the records of a chunk. At most `last_uses_bytes_max` bytes are taken for the pieces' last uses.
+impl RecordSummary {
+    /// Reads the records of a chunk. The last uses take at most `last_uses_bytes_max` bytes.
     ///
     /// # Errors
-    /// `Damaged` when the records do not use just the chunk's literals.
+    /// `Damaged` if the records do not use exactly the chunk's literals.
     pub(super) fn of(
         version: Version,
         chunk: &Chunk,
         opener: &Opener,
         last_uses_bytes_max: u64,
-    ) -> Result<Survey> {
-        let mut survey = Survey::default();
-        survey.last_uses.pieces_max = (last_uses_bytes_max / size_of::<u64>() as u64) as usize;
+    ) -> Result<RecordSummary> {
+        let mut summary = RecordSummary::default();
+        summary.last_uses.pieces_max = (last_uses_bytes_max / size_of::<u64>() as u64) as usize;
         let mut records = ChunkRecords::new(version, chunk);
         let mut literal_bytes = 0;
         loop {
@@ -60,13 +61,13 @@ impl Survey {
                     length_bytes,
                     distance_bytes,
                 } => {
-                    survey.add_match(length_bytes, distance_bytes);
+                    summary.add_match(length_bytes, distance_bytes);
                     length_bytes
                 }
             };
-            survey.records += 1;
-            survey.content_bytes += length;
-            if survey.content_bytes > ADDRESS_BYTES_MAX {
+            summary.records += 1;
+            summary.content_bytes += length;
+            if summary.content_bytes > ADDRESS_BYTES_MAX {
                 return Err(Error::limit(format!(
                     "a chunk of more than {ADDRESS_BYTES_MAX} bytes"
                 )));
@@ -74,11 +75,11 @@ impl Survey {
         }
         if literal_bytes != chunk.literals_bytes {
             return Err(Error::damaged(format!(
-                "the records of a chunk name {literal_bytes} literals, {} are there",
+                "the records of a chunk use {literal_bytes} literals, the chunk has {}",
                 chunk.literals_bytes
             )));
         }
-        Ok(survey)
+        Ok(summary)
     }
 
     fn add_match(&mut self, length_bytes: u64, distance_bytes: u64) {
@@ -86,11 +87,11 @@ impl Survey {
             self.run_bytes += length_bytes;
         }
         let end = self.content_bytes + length_bytes;
-        // What lies in earlier chunks is none of this chunk's pieces.
+        // Sources in earlier chunks are not pieces of this chunk.
         let source_end = end.saturating_sub(distance_bytes);
         let source_start = self.content_bytes.saturating_sub(distance_bytes);
         if source_end > source_start {
-            self.last_uses.note(
+            self.last_uses.record(
                 source_start / PIECE_BYTES,
                 (source_end - 1) / PIECE_BYTES,
                 end,
@@ -100,13 +101,13 @@ impl Survey {
 }
 
 impl LastUses {
-    fn note(&mut self, first_piece: u64, last_piece: u64, end: u64) {
+    fn record(&mut self, first_piece: u64, last_piece: u64, end: u64) {
         let Some(count) = usize::try_from(last_piece)
             .ok()
             .and_then(|last| last.checked_add(1))
             .filter(|&count| count <= self.pieces_max)
         else {
-            self.is_cut = true;
+            self.is_truncated = true;
             return;
         };
         if self.ends.len() < count {
@@ -116,9 +117,9 @@ impl LastUses {
         self.ends[first_piece as usize..count].fill(end);
     }
 
-    /// Where the last match ends that reads from this piece; both are counted from the chunk's beginning.
+    /// The end of the last match that reads this piece; both count from the beginning of the chunk.
     pub(super) fn of_piece(&self, piece: u64) -> u64 {
-        if self.is_cut {
+        if self.is_truncated {
             return u64::MAX;
         }
         let piece = usize::try_from(piece).unwrap_or(usize::MAX);
@@ -131,28 +132,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_use_of_every_piece() {
-        let mut survey = Survey::default();
-        survey.last_uses.pieces_max = 10;
-        survey.content_bytes = 3 * PIECE_BYTES;
-        survey.add_match(2, PIECE_BYTES + 1);
-        survey.content_bytes = 5 * PIECE_BYTES;
-        survey.add_match(10, 6 * PIECE_BYTES);
-        survey.add_match(PIECE_BYTES, 5 * PIECE_BYTES);
-        survey.add_match(3 * PIECE_BYTES, 1);
+    fn finds_the_last_use_of_every_piece() {
+        let mut summary = RecordSummary::default();
+        summary.last_uses.pieces_max = 10;
+        summary.content_bytes = 3 * PIECE_BYTES;
+        summary.add_match(2, PIECE_BYTES + 1);
+        summary.content_bytes = 5 * PIECE_BYTES;
+        summary.add_match(10, 6 * PIECE_BYTES);
+        summary.add_match(PIECE_BYTES, 5 * PIECE_BYTES);
+        summary.add_match(3 * PIECE_BYTES, 1);
         let uses: Vec<u64> = (0..9)
-            .map(|piece| survey.last_uses.of_piece(piece))
+            .map(|piece| summary.last_uses.of_piece(piece))
             .collect();
         let (early, late) = (3 * PIECE_BYTES + 2, 8 * PIECE_BYTES);
         assert_eq!(
             uses,
             [6 * PIECE_BYTES, early, early, 0, late, late, late, late, 0]
         );
-        assert_eq!(survey.run_bytes, 3 * PIECE_BYTES);
-        // Too many pieces: all count as needed.
-        survey.add_match(2, 1);
-        survey.content_bytes = 20 * PIECE_BYTES;
-        survey.add_match(2, 1);
-        assert_eq!(survey.last_uses.of_piece(3), u64::MAX);
+        assert_eq!(summary.run_bytes, 3 * PIECE_BYTES);
+        // With too many pieces, all count as needed.
+        summary.add_match(2, 1);
+        summary.content_bytes = 20 * PIECE_BYTES;
+        summary.add_match(2, 1);
+        assert_eq!(summary.last_uses.of_piece(3), u64::MAX);
     }
 }

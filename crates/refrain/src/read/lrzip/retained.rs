@@ -1,4 +1,5 @@
-//! Pieces of content that later matches read, packed, where there is no output to read them from.
+//! Compressed pieces of content that later matches read, if they cannot be read back from the
+//! output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,36 +9,37 @@ use refrain_pool::Lock;
 
 use crate::store::compressed_copy::CompressedCopy;
 
-/// Pieces that are kept, by where they begin.
+/// Retained pieces by content offset.
 #[derive(Default)]
-pub(super) struct KeptPieces {
-    state: Lock<State>,
+pub(super) struct RetainedPieces {
+    state: Lock<RetentionState>,
 }
 
 #[derive(Default)]
-struct State {
-    pieces: BTreeMap<u64, Kept>,
-    /// Content behind the first number does not read the piece that begins at the second.
+struct RetentionState {
+    pieces: BTreeMap<u64, RetainedPiece>,
+    /// Pairs of an end of use and a piece: content after the first offset does not read the piece
+    /// at the second.
     by_last_use: BTreeSet<(u64, u64)>,
     bytes: u64,
     bytes_max: u64,
-    /// More had to be kept than there is room for: nothing is kept any more.
-    is_over: bool,
+    /// Whether the limit was exceeded; then nothing is retained any more.
+    is_disabled: bool,
 }
 
-struct Kept {
+struct RetainedPiece {
     packed: Arc<CompressedCopy>,
     length_bytes: u64,
 }
 
-impl KeptPieces {
-    /// At most so many bytes are kept from now on.
+impl RetainedPieces {
+    /// Sets the memory limit.
     pub(super) fn set_bytes_max(&self, bytes_max: u64) {
         self.state.lock().bytes_max = bytes_max;
     }
 
-    /// Packs and keeps the piece that begins at `start`.
-    pub(super) fn keep(
+    /// Compresses and retains the piece at `start`.
+    pub(super) fn retain(
         &self,
         workspace: &mut Workspace,
         scratch: &mut Vec<u8>,
@@ -49,26 +51,26 @@ impl KeptPieces {
         let packed = CompressedCopy::with_scratch(workspace, bytes, codec, scratch);
         let mut state = self.state.lock();
         let Ok(packed) = packed else {
-            state.give_up();
+            state.disable();
             return;
         };
-        if state.is_over {
+        if state.is_disabled {
             return;
         }
         state.bytes += packed.memory_bytes();
-        let kept = Kept {
+        let piece = RetainedPiece {
             packed: Arc::new(packed),
             length_bytes: bytes.len() as u64,
         };
-        state.pieces.insert(start, kept);
+        state.pieces.insert(start, piece);
         state.by_last_use.insert((needed_until, start));
         if state.bytes > state.bytes_max {
-            state.give_up();
+            state.disable();
         }
     }
 
-    /// LZ4, which packs and opens in half of the time, while less than half of the room is taken; then zstd, which takes two thirds
-    /// of the bytes.
+    /// LZ4, which takes half of the time for compression and decompression, until half of the limit
+    /// is used; then zstd, which takes two thirds of the bytes.
     fn codec(&self) -> CodecId {
         let state = self.state.lock();
         match state.bytes < state.bytes_max / 2 {
@@ -77,14 +79,14 @@ impl KeptPieces {
         }
     }
 
-    /// Whether the piece that begins at `start` is here, or will never be.
+    /// Whether the piece at `start` is retained, or will never be.
     pub(super) fn is_settled(&self, start: u64) -> bool {
         let state = self.state.lock();
-        state.is_over || state.pieces.contains_key(&start)
+        state.is_disabled || state.pieces.contains_key(&start)
     }
 
-    /// Lets pieces go that content from `content_at` on does not read.
-    pub(super) fn forget_before(&self, content_at: u64) {
+    /// Releases the pieces that content from `content_at` does not read.
+    pub(super) fn release_before(&self, content_at: u64) {
         let mut state = self.state.lock();
         while let Some(&(needed_until, start)) = state.by_last_use.first()
             && needed_until <= content_at
@@ -96,7 +98,7 @@ impl KeptPieces {
         }
     }
 
-    /// The piece that holds this content: where it begins, its length, and its bytes.
+    /// The piece that holds the content at `content_at`: its offset, length and bytes.
     pub(super) fn piece_at(&self, content_at: u64) -> Option<(u64, u64, Arc<CompressedCopy>)> {
         let state = self.state.lock();
         let (&start, kept) = state.pieces.range(..=content_at).next_back()?;
@@ -105,11 +107,11 @@ impl KeptPieces {
     }
 }
 
-impl State {
-    fn give_up(&mut self) {
-        *self = State {
-            is_over: true,
-            ..State::default()
+impl RetentionState {
+    fn disable(&mut self) {
+        *self = RetentionState {
+            is_disabled: true,
+            ..RetentionState::default()
         };
     }
 }
@@ -118,17 +120,17 @@ impl State {
 mod tests {
     use super::*;
 
-    fn keep(kept: &KeptPieces, start: u64, bytes: &[u8], needed_until: u64) {
+    fn retain(kept: &RetainedPieces, start: u64, bytes: &[u8], needed_until: u64) {
         let workspace = &mut Workspace::new();
-        kept.keep(workspace, &mut Vec::new(), start, bytes, needed_until);
+        kept.retain(workspace, &mut Vec::new(), start, bytes, needed_until);
     }
 
     #[test]
-    fn pieces_stay_until_their_last_use() {
-        let kept = KeptPieces::default();
+    fn pieces_are_retained_until_their_last_use() {
+        let kept = RetainedPieces::default();
         kept.set_bytes_max(1 << 20);
-        keep(&kept, 100, b"abcdef", 500);
-        keep(&kept, 106, b"gh", 300);
+        retain(&kept, 100, b"abcdef", 500);
+        retain(&kept, 106, b"gh", 300);
         let found = |at| kept.piece_at(at).map(|(start, length, _)| (start, length));
         assert_eq!(found(99), None);
         assert_eq!(found(105), Some((100, 6)));
@@ -138,22 +140,22 @@ mod tests {
         let mut bytes = [0; 3];
         packed.read(&mut Workspace::new(), 2, &mut bytes).unwrap();
         assert_eq!(&bytes, b"cde");
-        kept.forget_before(299);
+        kept.release_before(299);
         assert!(found(107).is_some());
-        kept.forget_before(300);
+        kept.release_before(300);
         assert!(found(107).is_none() && found(100).is_some());
     }
 
     #[test]
-    fn too_many_pieces_are_told() {
-        let kept = KeptPieces::default();
+    fn exceeding_the_limit_disables_retention() {
+        let kept = RetainedPieces::default();
         kept.set_bytes_max(1000);
-        keep(&kept, 0, &[7; 100], 5000);
+        retain(&kept, 0, &[7; 100], 5000);
         assert!(kept.is_settled(0) && !kept.is_settled(100));
-        let noise: Vec<u8> = (0..2000_u32)
+        let random: Vec<u8> = (0..2000_u32)
             .map(|at| (at.wrapping_mul(at).wrapping_mul(0x9E37_79B1) >> 24) as u8)
             .collect();
-        keep(&kept, 100, &noise, 5000);
+        retain(&kept, 100, &random, 5000);
         assert!(kept.is_settled(7000));
         assert!(kept.piece_at(0).is_none());
     }
