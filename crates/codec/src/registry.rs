@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 /// All codecs of this build. The index is the number.
-static CODECS: [&dyn Codec; 9] = [
+static CODECS: &[&dyn Codec] = &[
     &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm,
 ];
 
@@ -97,7 +97,7 @@ mod tests {
                 Some(description.id)
             );
         }
-        assert!(!supported(CodecId(9)));
+        assert!(!supported(CodecId(CODECS.len() as u16)));
         assert!(!supported(CodecId(0x8001)));
         assert!(CodecId(0x8001).is_plugin());
         assert_eq!(CodecId(0x8001).to_string(), "#32769");

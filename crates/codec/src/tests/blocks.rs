@@ -346,7 +346,7 @@ proptest! {
     #[test]
     fn arbitrary_data_never_panics(
         data in proptest::collection::vec(any::<u8>(), 0..600),
-        id in 0_u16..9,
+        id in 0..codecs().count() as u16,
         params in prop_oneof![
             Just(Vec::new()),
             proptest::collection::vec(0_u8..3, 1..2),
