@@ -34,10 +34,10 @@ pub const EXIT_CODES_TEXT: &str = "\
 Exit codes:
     0  success (also when the reader of the output closed it)
     1  usage: the command line is wrong
-    2  damaged: an archive is damaged, is not an archive, or is unsafe and refused (path traversal)
-    3  unsupported: an archive or codec that this build cannot read
+    2  damaged, not an archive, or refused as unsafe (path traversal)
+    3  unsupported archive or codec
     4  input or output failed, or the output already exists
-    5  limit: memory, a size or a count would exceed its limit
+    5  a limit of memory, size or count would be exceeded
    70  a bug in this program
   129  ended by SIGHUP
   130  ended by SIGINT (Ctrl-C)

@@ -12,7 +12,7 @@ use crate::args::CompressArgs;
 use crate::failure::{Failure, Result};
 use crate::lrzip::format::LrzipFormat;
 use crate::names;
-use crate::paths::{self, NewFile, is_dash, label};
+use crate::paths::{self, NewFile, ends_with_slash, is_dash, label};
 use crate::terminal::check_stdout;
 use crate::text::printable;
 
@@ -194,6 +194,10 @@ fn file_output(
     path: PathBuf,
     args: &CompressArgs,
 ) -> Result<ArchiveOutput> {
+    if ends_with_slash(&path) {
+        let text = "names a directory; the output must be a file";
+        return Err(Failure::usage(label(&path), text));
+    }
     let mut read = inputs.iter().filter_map(|input| input.metadata.as_ref());
     read.try_for_each(|read| paths::check_other_than(read, &path))?;
     paths::check_free(&path, args.output.force)?;

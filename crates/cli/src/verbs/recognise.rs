@@ -3,6 +3,7 @@
 use refrain::Dialect;
 
 use crate::failure::{Failure, Result};
+use crate::text::counted;
 
 /// Bytes that the recognition looks at: a tar header has its magic number at offset 257.
 pub const PREFIX_BYTES: usize = 512;
@@ -39,6 +40,9 @@ pub fn check(label: &str, first: &[u8]) -> Result<()> {
         return Ok(());
     } else if let Some(name) = other_format(first) {
         format!("not a Refrain archive: this is {name}")
+    } else if first.len() < Dialect::PREFIX_BYTES {
+        let length = counted(first.len() as u64, "byte");
+        format!("not a Refrain archive: the file has only {length}")
     } else {
         return Ok(());
     };
@@ -85,6 +89,11 @@ mod tests {
             empty.as_deref(),
             Some("x: empty file, not a Refrain archive")
         );
-        assert_eq!(message(b"text"), None);
+        let short = message(b"x");
+        assert_eq!(
+            short.as_deref(),
+            Some("x: not a Refrain archive: the file has only 1 byte")
+        );
+        assert_eq!(message(b"a longer text"), None);
     }
 }

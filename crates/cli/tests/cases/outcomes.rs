@@ -75,6 +75,7 @@ fn usage_errors_are_exit_1() {
         "cat x --range 5",
         "cat x --range 9..5",
         "compress --threads -1 x",
+        "compress x -o directory/",
     ];
     for line in lines {
         let message = case.fails(line, 1);
@@ -180,6 +181,7 @@ fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let exit = match signal {
+        "HUP" => 129,
         "INT" => 130,
         "TERM" => 143,
         other => panic!("the exit code for {other} is not listed here"),
@@ -189,7 +191,7 @@ fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
 
 #[test]
 fn a_signal_ends_the_run_and_leaves_nothing() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["HUP", "INT", "TERM"] {
         let case = Case::new();
         // An endless input: the run cannot end before the signal.
         let line = "compress /dev/zero -o out.rfn";
