@@ -119,9 +119,13 @@ pub fn make_parents(base: &Path, relative: &Path) -> Result<()> {
         path.push(part);
         match fs::symlink_metadata(&path) {
             Ok(found) if found.is_dir() => {}
+            Ok(found) if found.is_symlink() => {
+                let text = "refused: a symbolic link could lead out of the output directory";
+                return Err(Failure::refused(label(&path), text));
+            }
             Ok(_) => {
                 let text = "already exists and is not a directory";
-                return Err(Failure::refused(label(&path), text));
+                return Err(Failure::usage(label(&path), text));
             }
             Err(_) => fs::create_dir(&path).map_err(io_failure(&path, "create directory"))?,
         }

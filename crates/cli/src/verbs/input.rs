@@ -17,8 +17,9 @@ use crate::session::Session;
 
 /// The content of an archive that is read from beginning to end.
 pub enum ArchiveContent {
-    /// It can be read at any offset.
+    /// Can be read at any offset.
     Source(Arc<dyn Source>),
+    /// Can only be read forward.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -57,8 +58,10 @@ pub fn open_archive(
         recognise::check(&input.label, &first_bytes(&*source)?)?;
     }
     let bytes_total = opening.scan.then(|| source.size_bytes().ok()).flatten();
+    let is_opening = Arc::new(AtomicBool::new(true));
     let watched: Arc<dyn Source> = Arc::new(WatchedSource {
         inner: source,
+        is_opening: Arc::clone(&is_opening),
         line: meter.line(),
         bytes_total,
         bytes_done: AtomicU64::new(0),
@@ -67,6 +70,7 @@ pub fn open_archive(
     let archive = opening
         .open(watched, options)
         .map_err(|error| Failure::engine(&input.label, error))?;
+    is_opening.store(false, Ordering::Relaxed);
     meter.erase();
     Ok(archive)
 }
@@ -82,6 +86,8 @@ fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
 /// cancelled.
 struct WatchedSource {
     inner: Arc<dyn Source>,
+    /// Later reads show nothing: the verb reports their progress.
+    is_opening: Arc<AtomicBool>,
     line: Arc<ProgressLine>,
     bytes_total: Option<u64>,
     bytes_done: AtomicU64,
@@ -98,6 +104,9 @@ impl Source for WatchedSource {
             return Err(io::Error::other("cancelled"));
         }
         let count = self.inner.read_at(offset, buffer)?;
+        if !self.is_opening.load(Ordering::Relaxed) {
+            return Ok(count);
+        }
         let before = self.bytes_done.fetch_add(count as u64, Ordering::Relaxed);
         self.line.update(&Progress {
             content_bytes_done: before.saturating_add(count as u64),

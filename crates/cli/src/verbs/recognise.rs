@@ -42,7 +42,7 @@ pub fn check(label: &str, first: &[u8]) -> Result<()> {
         format!("not a Refrain archive: this is {name}")
     } else if first.len() < Dialect::PREFIX_BYTES {
         let length = counted(first.len() as u64, "byte");
-        format!("not a Refrain archive: the file has only {length}")
+        format!("not a Refrain archive: only {length} long")
     } else {
         return Ok(());
     };
@@ -92,7 +92,7 @@ mod tests {
         let short = message(b"x");
         assert_eq!(
             short.as_deref(),
-            Some("x: not a Refrain archive: the file has only 1 byte")
+            Some("x: not a Refrain archive: only 1 byte long")
         );
         assert_eq!(message(b"a longer text"), None);
     }
