@@ -117,6 +117,18 @@ fn path_traversal_is_refused_with_the_code_for_damaged_archives() {
 }
 
 #[test]
+fn members_are_not_written_through_symbolic_links() {
+    let case = Case::new();
+    std::fs::create_dir_all(case.path("out")).unwrap();
+    std::fs::create_dir(case.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", case.path("out/sub")).unwrap();
+    case.write("x.rfn", &archive_of(&["sub/x", "y"]));
+    let message = case.fails("decompress x.rfn -o out", 2);
+    assert!(message.contains("symbolic link"), "{message}");
+    assert!(!case.exists("elsewhere/x"));
+}
+
+#[test]
 fn counts_agree_with_their_nouns() {
     let case = Case::new();
     case.write("x", b"short");
