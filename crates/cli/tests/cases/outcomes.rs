@@ -355,8 +355,8 @@ fn every_verb_reports_its_stages_with_profile() {
     case.write("x", &content);
     let runs: [(&str, &[&str]); 8] = [
         ("compress x", &["scan", "match", "encode", "write"]),
-        ("test x.rfn", &["decode", "put together"]),
-        ("decompress -f x.rfn", &["decode", "give"]),
+        ("test x.rfn", &["decode", "assemble"]),
+        ("decompress -f x.rfn", &["decode", "deliver"]),
         ("cat x.rfn", &["read", "decode"]),
         ("hash x", &["hash"]),
         ("info x.rfn", &[]),
@@ -375,7 +375,9 @@ fn every_verb_reports_its_stages_with_profile() {
             "{line}: {profile}"
         );
         for stage in stages {
-            let named = lines.iter().filter(|line| line.starts_with(stage));
+            let named = lines
+                .iter()
+                .filter(|line| line.split("  ").next() == Some(stage));
             assert_eq!(named.count(), 1, "{line}, {stage}: {profile}");
         }
         if line == "cat x.rfn" {

@@ -291,7 +291,7 @@ impl Walk<'_, '_, '_> {
             self.pieces_in_flight += 1;
             // Urgent: delivering content frees memory for everything else.
             self.crew.submit(Lane::Urgent, move || {
-                let _stage = stage("put together", plan.content.end - plan.content.start);
+                let _stage = stage("assemble", plan.content.end - plan.content.start);
                 let decoded = context.decode(&plan.map, plan.content);
                 Event(JobResult::Piece {
                     piece: plan.piece,
@@ -414,7 +414,7 @@ impl Walk<'_, '_, '_> {
         let context = self.context.clone();
         self.pieces_in_retention += 1;
         self.crew.submit(Lane::Normal, move || {
-            let _stage = stage("keep", bytes.len() as u64);
+            let _stage = stage("retain", bytes.len() as u64);
             let mut scratch = context.buffers.get().unwrap_or_default();
             let retain = |space: &mut CodecScratch| {
                 let (start, until) = (retention.start, retention.needed_until);
@@ -502,7 +502,7 @@ impl Walk<'_, '_, '_> {
 
     fn deliver_unfiltered(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
         self.totals.content_bytes += bytes.len() as u64;
-        let stage = stage("give", bytes.len() as u64);
+        let stage = stage("deliver", bytes.len() as u64);
         self.visitor.content(&bytes)?;
         drop(stage);
         self.undigested_pieces += 1;

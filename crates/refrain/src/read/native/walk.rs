@@ -672,7 +672,7 @@ impl Walk<'_, '_, '_> {
             self.parts_in_flight += 1;
             self.crew.submit(Lane::Normal, move || {
                 let WalkContext { store, buffers, .. } = &*context;
-                let _stage = stage("put together", content.end - content.start);
+                let _stage = stage("assemble", content.end - content.start);
                 let decoded = SegmentPart::decode(store, buffers, &map, content, segment_at);
                 Event(JobResult::Part { part, decoded })
             });
@@ -735,7 +735,7 @@ impl Walk<'_, '_, '_> {
             .hash_into(&mut member.hasher)
             .map_err(|error| damaged(error.to_string()))?;
         self.totals.content_bytes += decoded.length_bytes;
-        let _stage = stage("give", decoded.length_bytes);
+        let _stage = stage("deliver", decoded.length_bytes);
         match decoded.bytes {
             PartContent::Zeros => self.visitor.zeros(decoded.length_bytes),
             PartContent::Bytes(bytes) => {
