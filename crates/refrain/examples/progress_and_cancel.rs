@@ -1,5 +1,5 @@
-//! Watches a run and cancels it: `progress_and_cancel INPUT BYTES` compresses INPUT into memory, prints the progress, and
-//! cancels after BYTES of content.
+//! Watches a run and cancels it: `progress_and_cancel INPUT BYTES` compresses INPUT into memory,
+//! prints the progress, and cancels after BYTES of content.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
@@ -23,7 +23,8 @@ impl Watch for Impatient {
             progress.content_bytes_done, progress.content_bytes_total, progress.archive_bytes
         );
         if progress.content_bytes_done >= self.content_bytes_max {
-            // Setting this flag cancels the run. Any thread may set it, and a signal handler as well.
+            // Setting this flag cancels the run. Any thread may set it, and a signal handler as
+            // well.
             self.stop.store(true, Ordering::Relaxed);
         }
     }

@@ -1,6 +1,8 @@
-//! Reads ranges of an archive with several threads that share it: `read_range ARCHIVE OFFSET LENGTH [THREADS]`.
+//! Reads ranges of an archive with several threads that share it: `read_range ARCHIVE OFFSET LENGTH
+//! [THREADS]`.
 //!
-//! The range is divided into as many parts as there are threads, and written to standard output in order.
+//! The range is divided into as many parts as there are threads, and written to standard output in
+//! order.
 
 use std::error::Error;
 use std::io::Write;

@@ -26,7 +26,8 @@ pub enum MemberKind {
 pub struct MemberStart {
     /// 0, 1, 2 … in the archive's order.
     pub index: usize,
-    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8 are replaced.
+    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8
+    /// are replaced.
     pub name: String,
     /// What its content is.
     pub kind: MemberKind,
@@ -41,7 +42,8 @@ pub struct MemberStart {
 /// One named byte sequence in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8 are replaced.
+    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8
+    /// are replaced.
     pub name: String,
     /// What its content is.
     pub kind: MemberKind,

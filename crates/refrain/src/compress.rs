@@ -12,7 +12,7 @@ use crate::error::{Error, Result, mebibytes};
 use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
-use crate::write::input::{MemberInput, Prepared, send_late_notices};
+use crate::write::input::{MemberInput, PreparedMembers, send_late_notices};
 use crate::write::native::assemble::{Assembler, NativeEncoding};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
@@ -51,12 +51,13 @@ pub struct CompressSummary {
 
 /// Compresses `members`, in this order, into one archive, and publishes `sink`.
 ///
-/// The same contents and options (except for `threads`) give the same bytes. Memory remains within the options' budget for any
-/// input size. Members that are read from streams have no known length beforehand.
+/// The same contents and options (except for `threads`) give the same bytes. Memory remains within
+/// the options' budget for any input size. Members that are read from streams have no known length
+/// beforehand.
 ///
 /// # Errors
-/// `Usage` for invalid options, `Io` for failed reads and writes, `Limit` if the memory budget is too small,
-/// `Cancelled` if the watch cancelled the run. The sink is then not published.
+/// `Usage` for invalid options, `Io` for failed reads and writes, `Limit` if the memory budget is
+/// too small, `Cancelled` if the watch cancelled the run. The sink is then not published.
 pub fn compress(
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
@@ -70,7 +71,7 @@ pub fn compress(
             tuning.memory_bytes, options.level.0, tuning.level
         ));
     }
-    let mut prepared = Prepared::new(tuning.memory_bytes);
+    let mut prepared = PreparedMembers::new(tuning.memory_bytes);
     for member in members {
         prepared.add(member)?;
     }
@@ -100,9 +101,10 @@ pub fn compress(
 
 /// The number of the archive's latest bytes that a decoder which cannot seek has to retain.
 ///
-/// What this side can read again, from its sources or its own output, it may refer to at any distance. From a stream to a sink that cannot
-/// be read back both sides keep to the memory they were given. A directory written to such a sink is limited in the same way although it can
-/// be read again, because it is often restored at the other end of a pipe.
+/// What this side can read again, from its sources or its own output, it may refer to at any
+/// distance. From a stream to a sink that cannot be read back both sides keep to the memory they
+/// were given. A directory written to such a sink is limited in the same way although it can be
+/// read again, because it is often restored at the other end of a pipe.
 fn reach(
     options: &CompressOptions,
     tuning: &Tuning,
@@ -148,11 +150,11 @@ impl Run<'_> {
     fn compress(
         &self,
         crew: &Crew<'_, '_, Event<NativeEncoding>>,
-        prepared: Prepared,
+        prepared: PreparedMembers,
         sink: &mut dyn Sink,
     ) -> Result<CompressSummary> {
         let content_bytes_total = prepared.content_bytes_total();
-        let Prepared {
+        let PreparedMembers {
             intake,
             members,
             sources,
@@ -180,7 +182,7 @@ impl Run<'_> {
         let reach = ReachFloors::new(limits, block_bytes);
         let members = members.into_iter();
         let members = members.map(|plan| MemberWriter::new(plan, self.digests));
-        let output = Output::begin(sink, &self.head())?;
+        let output = Output::begin(sink, &self.header())?;
         let assembler = Assembler::new(
             output,
             members.collect(),
@@ -204,12 +206,13 @@ impl Run<'_> {
         Ok(summary)
     }
 
-    /// The most bytes that the frames of one epoch add to the archive between its references and its extents.
+    /// The most bytes that the frames of one epoch add to the archive between its references and
+    /// its extents.
     fn reach_margin(&self) -> u64 {
         EPOCH_BYTES + EPOCH_BYTES / 8 + self.tuning.rules.block_bytes + (1 << 20)
     }
 
-    fn head(&self) -> ArchiveHeader {
+    fn header(&self) -> ArchiveHeader {
         ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,

@@ -1,7 +1,7 @@
 //! The dialects of archives: which ones this build reads, and how each is recognized.
 //!
-//! A dialect is one row of [`DIALECTS`]. Whatever reads an archive takes the row that its first bytes choose, and sees only the traits
-//! behind it.
+//! A dialect is one row of [`DIALECTS`]. A verb that reads an archive takes the row that the
+//! archive's first bytes select, and uses only the traits that the row names.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::store::frames::ArchiveFeed;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// Refrain's own, or none that this build knows.
+    /// Refrain's own format, or one that this build does not recognize.
     Native,
-    /// lrzip's: one member without a name, no index.
+    /// The format of lrzip: one member without a name, no index.
     Lrzip,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct DialectReader {
     pub walk: WalkArchive,
 }
 
-/// The native dialect. It also takes what nothing else recognizes, and says what is wrong with it.
+/// The native dialect. It also opens what no dialect recognizes, and returns the error for it.
 const NATIVE: DialectReader = DialectReader {
     dialect: Dialect::Native,
     is_prefix: |first| check_magic(first).is_ok(),
@@ -76,8 +76,8 @@ impl Dialect {
     /// The number of bytes at the beginning that suffice to tell the dialect.
     pub const PREFIX_BYTES: usize = MAGIC.len();
 
-    /// The dialect of an archive which begins with these bytes; `None` if no archive does. Fewer than [`Dialect::PREFIX_BYTES`] are taken
-    /// for the whole.
+    /// The dialect of an archive which begins with these bytes; `None` if no archive does. Fewer
+    /// than [`Dialect::PREFIX_BYTES`] are taken for the whole.
     pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
         reader_of_prefix(first).map(|reader| reader.dialect)
     }

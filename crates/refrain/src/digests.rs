@@ -1,7 +1,8 @@
-//! Further digests of members (MD5, SHA-256), computed on request and stored in addition to the BLAKE3 hash that every member has.
+//! Further digests of members (MD5, SHA-256), computed on request and stored in addition to the
+//! BLAKE3 hash that every member has.
 //!
-//! Which digests a member has is known before its content only from the index, so an archive that comes from a non-seekable stream is
-//! checked by its BLAKE3 hashes alone.
+//! Which digests a member has is known before its content only from the index, so an archive that
+//! comes from a non-seekable stream is checked by its BLAKE3 hashes alone.
 
 use refrain_format::member::{DIGEST_MD5, DIGEST_SHA256};
 use refrain_format::{Digest, MemberEnd};
@@ -16,7 +17,8 @@ fn id(algorithm: DigestAlgorithm) -> Option<u8> {
     }
 }
 
-/// Hashers for those `algorithms` that are stored as further digests, each once, in the order of their ids.
+/// Hashers for those `algorithms` that are stored as further digests, each once, in the order of
+/// their ids.
 pub(crate) fn hashers(algorithms: &[DigestAlgorithm]) -> Vec<DigestHasher> {
     let mut stored: Vec<DigestAlgorithm> = algorithms.to_vec();
     stored.retain(|&algorithm| id(algorithm).is_some());

@@ -1,6 +1,7 @@
 //! A failure: its kind, its location and its cause.
 //!
-//! The errors of the crates below state *what* is wrong with their values. The engine adds the location: file, archive offset, block.
+//! The errors of the crates below state *what* is wrong with their values. The engine adds the
+//! location: file, archive offset, block.
 
 use std::fmt;
 use std::io;
@@ -33,7 +34,8 @@ pub enum ErrorKind {
     Io = 4,
     /// A stated limit would be exceeded: memory, sizes, counts.
     Limit = 5,
-    /// A defect of this library: a job panicked or an invariant is broken. The output was not published.
+    /// A defect of this library: a job panicked or an invariant is broken. The output was not
+    /// published.
     Internal = 70,
     /// The caller cancelled the run.
     Cancelled = 130,

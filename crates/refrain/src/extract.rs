@@ -44,11 +44,13 @@ pub trait Targets {
 
 /// Extracts all members of an archive that can be read at any offset.
 ///
-/// Every frame is read and checked, and the content hash and further digests of a member are compared before it is published.
+/// Every frame is read and checked, and the content hash and further digests of a member are
+/// compared before it is published.
 ///
 /// # Errors
-/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location; `Io` for reads and writes; any error of `targets`.
-/// Members that were closed before remain published; the one that is open is dropped.
+/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location; `Io` for reads and
+/// writes; any error of `targets`. Members that were closed before remain published; the one that
+/// is open is dropped.
 pub fn extract(
     source: Arc<dyn Source>,
     targets: &mut dyn Targets,
@@ -66,8 +68,8 @@ pub fn extract(
     )
 }
 
-/// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's latest bytes in memory as the
-/// archive states (its reach), at most half of the options' memory.
+/// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's
+/// latest bytes in memory as the archive states (its reach), at most half of the options' memory.
 ///
 /// # Errors
 /// As [`extract`]; `Limit` if the reach is larger than what may be retained.

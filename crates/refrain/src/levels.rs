@@ -1,4 +1,5 @@
-//! The level table. A level is a row of it; no other code of the engine depends on the number of the level.
+//! The level table. A level is a row of it; no other code of the engine depends on the number of
+//! the level.
 
 use refrain_codec::CodecId;
 
@@ -18,7 +19,8 @@ pub struct LevelRow {
     pub codec_level: i32,
     /// Codec and level for blocks of machine code, where another codec suits them better.
     pub machine_code: Option<(CodecId, i32)>,
-    /// The most store bytes in one block: what the codec compresses at once and what a random read may have to decode.
+    /// The most store bytes in one block: what the codec compresses at once and what a random read
+    /// may have to decode.
     pub block_bytes: u64,
     /// One position in `2^anchor_bits` is an anchor.
     pub anchor_bits: u32,
@@ -55,15 +57,19 @@ const fn serve(number: u8, zstd_level: i32) -> LevelRow {
 
 /// The levels of archives for storage, fastest first: large blocks.
 ///
-/// `anchor_bits` and `far_min` were chosen by measurement, compared with 2^7 and 192 bytes. Level 3 with 128 bytes: text 25.02 -> 24.76 MB, logs 4.40 -> 4.30,
-/// programs 127.4 -> 126.4, disk images 353.3 -> 352.1, but kernel trees 193.9 -> 194.6. Level 2 the same: logs
-/// 4.39 -> 4.24, less than level 1's 4.30, text 26.48 -> 26.25, but 700 MB of kernel trees 73.5 -> 74.0. The fastest level has 192,
-/// because its archives then decode faster (kern2: 1.97 s to test, 2.15 with 128). Twice the anchors (2^6) make text 1.0 to 1.4 % smaller, kernel
-/// trees at levels 4 and 5 0.2 %, at level 6 0.1 %, logs and JSON less than 0.5 %, and programs at level 6 0.3 % larger; they cost
-/// level 4 an eighth and level 6 a twelfth of its time on kernel trees and disk images, so only the slow levels have them.
+/// `anchor_bits` and `far_min` were chosen by measurement, compared with 2^7 and 192 bytes. Level 3
+/// with 128 bytes: text 25.02 -> 24.76 MB, logs 4.40 -> 4.30, programs 127.4 -> 126.4, disk images
+/// 353.3 -> 352.1, but kernel trees 193.9 -> 194.6. Level 2 the same: logs 4.39 -> 4.24, less than
+/// level 1's 4.30, text 26.48 -> 26.25, but 700 MB of kernel trees 73.5 -> 74.0. The fastest level
+/// has 192, because its archives then decode faster (kern2: 1.97 s to test, 2.15 with 128). Twice
+/// the anchors (2^6) make text 1.0 to 1.4 % smaller, kernel trees at levels 4 and 5 0.2 %, at level
+/// 6 0.1 %, logs and JSON less than 0.5 %, and programs at level 6 0.3 % larger; they cost level 4
+/// an eighth and level 6 a twelfth of its time on kernel trees and disk images, so only the slow
+/// levels have them.
 ///
-/// Level 6 with blocks of 32 MiB instead of 16 is 0.4 % smaller on kernel trees and text, no smaller on logs, and takes 1.07 (trees) to
-/// 1.45 (logs: too few blocks for two threads) times the time and a quarter more memory.
+/// Level 6 with blocks of 32 MiB instead of 16 is 0.4 % smaller on kernel trees and text, no
+/// smaller on logs, and takes 1.07 (trees) to 1.45 (logs: too few blocks for two threads) times the
+/// time and a quarter more memory.
 static ARCHIVE: [LevelRow; 9] = [
     row(1, CodecId::ZSTD, 1, 4 * MIB, 7, 192, 1024),
     row(2, CodecId::ZSTD, 2, 4 * MIB, 7, 128, 1024),
@@ -73,8 +79,8 @@ static ARCHIVE: [LevelRow; 9] = [
     row(6, CodecId::ZSTD, 8, 16 * MIB, 7, 128, 1024),
     row(7, CodecId::ZSTD, 12, 32 * MIB, 6, 128, 1024),
     LevelRow {
-        // 490 MB of programs: bwt alone 121.3 MB, in 107 s of processor time, decoded in 59 s; with lzma for the machine code
-        // 110.8 MB, 173 s and 19 s. (Level 7: 121.1 MB.)
+        // 490 MB of programs: bwt alone 121.3 MB, in 107 s of processor time, decoded in 59 s; with
+        // lzma for the machine code 110.8 MB, 173 s and 19 s. (Level 7: 121.1 MB.)
         machine_code: Some((CodecId::LZMA, 6)),
         ..row(8, CodecId::BWT, 1, 16 * MIB, 7, 512, 1024)
     },
@@ -83,12 +89,13 @@ static ARCHIVE: [LevelRow; 9] = [
 
 /// The levels of archives for frequent random access: small blocks of a codec that decodes quickly.
 ///
-/// Blocks of 128 KiB read 4 KiB in 0.3 ms where 256 KiB take 0.5 ms and 1 MiB 1.1 ms; they make archives 4 % and 10 % larger
-/// (two kernel trees, zstd 3). More and shorter extents make them smaller, but lead a read to more blocks: with 2^6 and 96 bytes 900 MB
-/// of kernel trees take 111.2 MB and a read 0.72 ms, with 2^7 and 128 117.0 MB and 0.41 ms, with 192 117.8 MB and 0.35 ms.
+/// Blocks of 128 KiB read 4 KiB in 0.3 ms where 256 KiB take 0.5 ms and 1 MiB 1.1 ms; they make
+/// archives 4 % and 10 % larger (two kernel trees, zstd 3). More and shorter extents make them
+/// smaller, but lead a read to more blocks: with 2^6 and 96 bytes 900 MB of kernel trees take 111.2
+/// MB and a read 0.72 ms, with 2^7 and 128 117.0 MB and 0.41 ms, with 192 117.8 MB and 0.35 ms.
 ///
-/// Archives with LZ4 are half as large again as with zstd 3, and reads are not reliably faster: 0.43, 0.38 and 0.34 ms against 0.56, 0.33 and 0.34 in three
-/// runs, blocks of 256 KiB.
+/// Archives with LZ4 are half as large again as with zstd 3, and reads are not reliably faster:
+/// 0.43, 0.38 and 0.34 ms against 0.56, 0.33 and 0.34 in three runs, blocks of 256 KiB.
 static SERVE: [LevelRow; 9] = [
     serve(1, 1),
     serve(2, 3),

@@ -92,8 +92,8 @@ pub fn codec_names() -> impl Iterator<Item = &'static str> {
     codecs().map(|codec| codec.describe().name)
 }
 
-/// The codecs that [`CodecChoice`] takes, for help texts: `NAME[:FIRST..LAST]`, or `NAME` alone for a
-/// codec with a single level.
+/// The codecs that [`CodecChoice`] takes, for help texts: `NAME[:FIRST..LAST]`, or `NAME` alone for
+/// a codec with a single level.
 pub fn codec_usages() -> impl Iterator<Item = String> {
     codecs().map(|codec| {
         let codec = codec.describe();
@@ -105,7 +105,8 @@ pub fn codec_usages() -> impl Iterator<Item = String> {
     })
 }
 
-/// How to compress. `threads` changes only the time; every other option may change the archive's bytes.
+/// How to compress. `threads` changes only the time; every other option may change the archive's
+/// bytes.
 #[derive(Debug, Clone)]
 pub struct CompressOptions {
     /// The level.
@@ -114,19 +115,21 @@ pub struct CompressOptions {
     pub purpose: Purpose,
     /// A codec instead of the level's.
     pub codec: Option<CodecChoice>,
-    /// The most store bytes in one block, a multiple of 64 KiB: what the codec compresses at once and what a random read may have
-    /// to decode. `None`: the level's size, or less if the memory is small.
+    /// The most store bytes in one block, a multiple of 64 KiB: what the codec compresses at once
+    /// and what a random read may have to decode. `None`: the level's size, or less if the memory
+    /// is small.
     pub block_bytes: Option<u64>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// The memory budget in bytes; `None`: the level's fixed default. If the level's codec does not fit, the next lower level that fits is
-    /// used, and a notice says so.
+    /// The memory budget in bytes; `None`: the level's fixed default. If the level's codec does not
+    /// fit, the next lower level that fits is used, and a notice says so.
     pub memory_bytes: Option<u64>,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all of them, or a quarter of the memory from a
-    /// stream to a stream (a member that cannot be read again, a sink that cannot be read back). More
-    /// than half of the memory is an error there.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all
+    /// of them, or a quarter of the memory from a stream to a stream (a member that cannot be read
+    /// again, a sink that cannot be read back). More than half of the memory is an error there.
     pub reach_bytes: Option<u64>,
-    /// Further digests of each member's content to be stored in addition to BLAKE3. They are computed on one thread.
+    /// Further digests of each member's content to be stored in addition to BLAKE3. They are
+    /// computed on one thread.
     pub digests: Vec<DigestAlgorithm>,
 }
 
@@ -183,7 +186,8 @@ pub struct ReadOptions {
     pub threads: usize,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
-    /// The source of the password of an encrypted archive. It is called once, if the archive is encrypted.
+    /// The source of the password of an encrypted archive. It is called once, if the archive is
+    /// encrypted.
     pub password: Option<PasswordSource>,
 }
 

@@ -9,13 +9,15 @@ pub trait Watch {
     /// The verb progressed. Called once per epoch or block, at most a few dozen times a second.
     fn progress(&self, _progress: &Progress) {}
 
-    /// A remark that is not an error: a codec used its fallback, a source changed while it was read.
+    /// A remark that is not an error: a codec used its fallback, a source changed while it was
+    /// read.
     fn notice(&self, _notice: &str) {}
 
     /// A block was written or read.
     fn block(&self, _block: &BlockInfo) {}
 
-    /// Set this flag to stop the verb; it then returns [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Set this flag to stop the verb; it then returns
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     fn cancel_flag(&self) -> Option<&AtomicBool> {
         None
     }

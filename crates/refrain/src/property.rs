@@ -12,16 +12,19 @@ use crate::{
     extract_stream,
 };
 
-/// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can be endless.
+/// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can
+/// be endless.
 const CONTENT_BYTES_MAX: u64 = 8 << 20;
 
-/// The most content bytes that are generated for one round trip: its structure matters, not its size.
+/// The most content bytes that are generated for one round trip: its structure matters, not its
+/// size.
 const MADE_BYTES_MAX: usize = 3 << 20;
 
 /// The most members that are generated for one round trip.
 const MEMBERS_MAX: usize = 8;
 
-/// The options of a reader of arbitrary bytes: little memory, so that a violation of the limits shows.
+/// The options of a reader of arbitrary bytes: little memory, so that a violation of the limits
+/// shows.
 const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
@@ -82,7 +85,8 @@ fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member,
     (taken.members, result.is_ok())
 }
 
-/// Arbitrary bytes are read as an archive or refused by every way of reading, and the ways agree on the content.
+/// Arbitrary bytes are read as an archive or refused by every way of reading, and the ways agree on
+/// the content.
 ///
 /// # Panics
 /// When the property does not hold.
@@ -93,7 +97,8 @@ pub fn archive_survives(bytes: &[u8]) {
 fn survives(bytes: &[u8], options: &ReadOptions) {
     let (by_file, file_is_sound) = walked(bytes, false, options);
     let (by_pipe, pipe_is_sound) = walked(bytes, true, options);
-    // A stream may need more memory for the archive's latest bytes, but what it accepts a file accepts as well.
+    // A stream may need more memory for the archive's latest bytes, but what it accepts a file
+    // accepts as well.
     assert!(file_is_sound || !pipe_is_sound);
     if pipe_is_sound {
         assert!(by_file == by_pipe, "file and stream differ");
@@ -120,7 +125,8 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
                     .len()
                     .min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let count = match read {
-                    // Matches of matches in an archive of lrzip may take more memory as maps than when they are replayed in order.
+                    // Matches of matches in an archive of lrzip may take more memory as maps than
+                    // when they are replayed in order.
                     Err(error) if error.kind == ErrorKind::Limit && is_lrzip => continue,
                     read => read.unwrap_or(usize::MAX),
                 };
@@ -206,8 +212,8 @@ fn incompressible(length: usize, seed: u8) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Contents that arbitrary bytes describe are equal after compression and every way of reading, and neither the
-/// number of threads nor a second run changes a byte of the archive.
+/// Contents that arbitrary bytes describe are equal after compression and every way of reading, and
+/// neither the number of threads nor a second run changes a byte of the archive.
 ///
 /// # Panics
 /// When the property does not hold.

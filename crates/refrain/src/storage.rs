@@ -1,4 +1,5 @@
-//! Where bytes come from and go to: the traits [`Source`] and [`Sink`], and files, memory and streams behind them.
+//! Where bytes come from and go to: the traits [`Source`] and [`Sink`], and their implementations
+//! for files, memory and streams.
 
 pub use refrain_storage::{
     AtomicFile, Durability, Failure, FileIdentity, FileSource, Leftover, MemoryOutput, MemorySink,

@@ -21,7 +21,8 @@ pub(crate) struct Tuning {
     pub level: u8,
     pub rules: Rules,
     pub plan: BlockPlan,
-    /// Blocks get the codec's long-distance mode where one in so many fresh bytes repeats bytes within the codec's window.
+    /// Blocks get the codec's long-distance mode where one in so many fresh bytes repeats bytes
+    /// within the codec's window.
     pub near_one_in: Option<u64>,
     pub memory_bytes: u64,
 }
@@ -30,10 +31,12 @@ pub(crate) struct Tuning {
 pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
 
 impl CompressOptions {
-    /// Checks the options without reading or writing anything. [`compress`](crate::compress()) does the same first.
+    /// Checks the options without reading or writing anything. [`compress`](crate::compress()) does
+    /// the same first.
     ///
     /// # Errors
-    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too small for them.
+    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too
+    /// small for them.
     pub fn check(&self) -> Result<()> {
         Tuning::new(self).map(drop)
     }
@@ -57,8 +60,8 @@ impl Tuning {
             );
             return Err(Error::new(ErrorKind::Limit, message));
         }
-        // Where a level's codec does not fit in memory, the next lower level whose codec does is used: the blocks' fallback codec would make
-        // larger archives.
+        // Where a level's codec does not fit in memory, the next lower level whose codec does is
+        // used: the blocks' fallback codec would make larger archives.
         let mut tuning = Tuning::of_row(row, options, memory_bytes)?;
         while options.codec.is_none()
             && !fits_memory(tuning.rules.block_bytes, &tuning.plan)?
@@ -89,7 +92,8 @@ impl Tuning {
         let near_one_in = long_distance_from_one_in(codec, level);
         let settings = Settings {
             level: Some(level),
-            // Only for blocks in which the match stage finds many near repeats: see `store/block.rs`.
+            // Only for blocks in which the match stage finds many near repeats: see
+            // `store/block.rs`.
             long_distance: near_one_in.is_some(),
             ..Settings::default()
         };
@@ -104,8 +108,8 @@ impl Tuning {
         let block_bytes = block_bytes(row, options.block_bytes, memory_bytes, plan)?;
         let plan = plan(block_bytes);
         let rules = Rules {
-            // Without a codec speed matters most: half the anchors, which find a little less (the store of two kernel
-            // trees grew from 1.11 to 1.17 GB).
+            // Without a codec speed matters most: half the anchors, which find a little less (the
+            // store of two kernel trees grew from 1.11 to 1.17 GB).
             anchor_bits: row.anchor_bits + u32::from(codec == CodecId::NONE),
             far_min: row.far_min,
             near_min: 4096,
@@ -124,9 +128,11 @@ impl Tuning {
     }
 }
 
-/// The memory limit of the codec of one block: a quarter of the memory, or, where memory is small, a third of what everything else leaves.
+/// The memory limit of the codec of one block: a quarter of the memory, or, where memory is small,
+/// a third of what everything else leaves.
 ///
-/// The codec of level 9 takes 77 MiB for any block; with a third of the memory it works from 256 MiB on.
+/// The codec of level 9 takes 77 MiB for any block; with a third of the memory it works from 256
+/// MiB on.
 fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     const ALL_ELSE_BYTES: u64 = 44 * MIB;
     match codec {
@@ -135,8 +141,9 @@ fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     }
 }
 
-/// The codec for machine code. With a dictionary of half a block it needs little more memory than the codec for other data,
-/// so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB instead of 107.5.
+/// The codec for machine code. With a dictionary of half a block it needs little more memory than
+/// the codec for other data, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB
+/// instead of 107.5.
 fn machine_code(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     TunedCodec {
         codec,
@@ -155,7 +162,8 @@ fn block_bytes(
     plan: impl Fn(u64) -> BlockPlan,
 ) -> Result<u64> {
     let Some(requested) = requested else {
-        // Blocks of a thirty-second of the budget leave room for several at once, with the memory of most codecs.
+        // Blocks of a thirty-second of the budget leave room for several at once, with the memory
+        // of most codecs.
         let block_bytes = row.block_bytes.min(prev_power_of_two(memory_bytes / 32));
         let is_room_for_two = |block_bytes: u64, sixteenths: u64| {
             let encode_bytes = encode_memory_bytes(block_bytes, &plan(block_bytes))?;
@@ -192,7 +200,8 @@ fn block_bytes(
     Ok(requested)
 }
 
-/// The memory of one encoder, in addition to the pages of its block: the joined block, its encoded bytes, and the memory of the codec.
+/// The memory of one encoder, in addition to the pages of its block: the joined block, its encoded
+/// bytes, and the memory of the codec.
 pub(crate) fn encoder_bytes(block_bytes: u64, encode_bytes: u64) -> u64 {
     block_bytes + block_bytes / 2 + encode_bytes
 }
@@ -202,21 +211,24 @@ pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 
-/// How close to each other pieces of repeats may be, in bytes. All extents of an epoch are in memory at once, and 16 MiB of the densest pieces
-/// make half a million of them, 20 MB.
+/// How close to each other pieces of repeats may be, in bytes. All extents of an epoch are in
+/// memory at once, and 16 MiB of the densest pieces make half a million of them, 20 MB.
 pub(crate) fn resume_spacing(memory_bytes: u64) -> u32 {
     const DENSEST: u32 = 64;
     const DENSEST_FROM_BYTES: u64 = 1 << 30;
     DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes) as u32
 }
 
-/// The share of near repeats, as one in so many bytes, from which the codec's long-distance mode is worth its time in a block: the codec's own
-/// tables are so small that they lose near repeats. `None` where it is never worth it.
+/// The share of near repeats, as one in so many bytes, from which the codec's long-distance mode is
+/// worth its time in a block: the codec's own tables are so small that they lose near repeats.
+/// `None` where it is never worth it.
 ///
-/// One in 8 selects the blocks of JSON (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without) and some others. With one in 32, which also
-/// selects nearly all blocks of kernel trees and text, two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own
-/// table 217.0 MB and 4.8 s -> 214.6 MB and 5.7 s; a larger table, see the codec's `hash_log`, does more for less). At level 3 one in 16 takes 0.3 %
-/// off and stays below zstd -3 --long=31. Not from zstd 5 on: kernel trees 178.6 MB without, 181.9 with it for all.
+/// One in 8 selects the blocks of JSON (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without)
+/// and some others. With one in 32, which also selects nearly all blocks of kernel trees and text,
+/// two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own table
+/// 217.0 MB and 4.8 s -> 214.6 MB and 5.7 s; a larger table, see the codec's `hash_log`, does more
+/// for less). At level 3 one in 16 takes 0.3 % off and stays below zstd -3 --long=31. Not from zstd
+/// 5 on: kernel trees 178.6 MB without, 181.9 with it for all.
 fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
     match (codec, level) {
         (CodecId::ZSTD, ..=2) => Some(8),
@@ -225,7 +237,8 @@ fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
     }
 }
 
-/// How far back a codec finds repeats by itself, in bytes. Repeats within that distance are left to the codec.
+/// How far back a codec finds repeats by itself, in bytes. Repeats within that distance are left to
+/// the codec.
 fn codec_window_bytes(codec: CodecId, level: i32) -> u64 {
     match codec {
         CodecId::NONE => 0,

@@ -1,5 +1,5 @@
-//! Broken archives are refused with kind and location, or read correctly if the damage is harmless. Never a panic, a wrong byte, a hang, or
-//! more memory than allowed.
+//! Broken archives are refused with kind and location, or read correctly if the damage is harmless.
+//! Never a panic, a wrong byte, a hang, or more memory than allowed.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -20,7 +20,8 @@ static HEAP: CountingHeap = CountingHeap::new();
 /// The memory of a reader.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// The most content of a sample, also after a harmless change, with room for the extents of a forged one.
+/// The most content of a sample, also after a harmless change, with room for the extents of a
+/// forged one.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
 /// An archive and its content.
@@ -141,7 +142,8 @@ fn check_error(error: &refrain::Error, expectation: Expectation, what: &str) {
     assert_has_location(error, what);
 }
 
-/// What was published before an error must be a correct prefix of the members; after success, all of them.
+/// What was published before an error must be a correct prefix of the members; after success, all
+/// of them.
 fn check_published(sample: &Sample, read: &[Published], complete: bool, what: &str) {
     assert!(
         read.len() <= sample.members.len(),
@@ -163,7 +165,8 @@ fn check_published(sample: &Sample, read: &[Published], complete: bool, what: &s
     }
 }
 
-/// Checks everything that must hold for one broken archive. Returns the number of ways of reading that refused it.
+/// Checks everything that must hold for one broken archive. Returns the number of ways of reading
+/// that refused it.
 fn check(sample: &Sample, mutation: &Mutation) -> usize {
     let (bytes, what) = (&mutation.bytes, &mutation.description);
     let mut refusals = 0;
@@ -197,8 +200,9 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
         walked[0], walked[1],
         "{what}: file and pipe judge differently"
     );
-    // Reading by the index touches a part of the archive only, so damage elsewhere may remain undetected, but no frame that is read may be
-    // wrong. A forged archive with correct checksums may have other content, which only the hash of the whole member detects.
+    // Reading by the index touches a part of the archive only, so damage elsewhere may remain
+    // undetected, but no frame that is read may be wrong. A forged archive with correct checksums
+    // may have other content, which only the hash of the whole member detects.
     let is_forged = mutation.expectation == Expectation::RejectedOrHarmless;
     match by_index(bytes, CONTENT_BYTES_MAX) {
         Ok((members, entries)) if !is_forged => {

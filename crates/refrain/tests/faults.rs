@@ -1,5 +1,5 @@
-//! A failing disk, a full disk, a source that changes: nothing incomplete or wrong is published, and the error states the
-//! cause.
+//! A failing disk, a full disk, a source that changes: nothing incomplete or wrong is published,
+//! and the error states the cause.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,5 +1,5 @@
-//! Golden archives: every version reads the archives of all versions before, and this version writes the same bytes as ever. See
-//! `golden/README.md`.
+//! Golden archives: every version reads the archives of all versions before, and this version
+//! writes the same bytes as ever. See `golden/README.md`.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -66,7 +66,8 @@ fn mixture() -> Vec<u8> {
     all
 }
 
-/// Recipes whose bytes depend on this version only. The test fails when the bytes of an archive change.
+/// Recipes whose bytes depend on this version only. The test fails when the bytes of an archive
+/// change.
 fn recipes() -> Vec<Recipe> {
     let mixture = mixture();
     let mut recipes = vec![];
@@ -141,7 +142,8 @@ fn recipes() -> Vec<Recipe> {
     recipes
 }
 
-/// Not among the recipes, because the tar stream records the owners of the files, which differ between machines.
+/// Not among the recipes, because the tar stream records the owners of the files, which differ
+/// between machines.
 fn tree() -> (String, Vec<u8>) {
     let root = tempfile::tempdir().unwrap();
     let sub = root.path().join("sub");
@@ -307,7 +309,8 @@ fn broken() -> Vec<(String, Vec<u8>)> {
     broken
 }
 
-/// Writes the files of this version that do not exist. Not a test; see `golden/README.md` for when to use it.
+/// Writes the files of this version that do not exist. Not a test; see `golden/README.md` for when
+/// to use it.
 #[test]
 #[ignore = "writes golden files"]
 fn make_golden() {

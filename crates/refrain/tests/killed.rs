@@ -1,6 +1,7 @@
 //! A run that is killed leaves the old file complete and nothing of the new one.
 //!
-//! The test runs itself as a child that compresses or extracts forever, and kills it with `SIGKILL`, so that no cleanup can run.
+//! The test runs itself as a child that compresses or extracts forever, and kills it with
+//! `SIGKILL`, so that no cleanup can run.
 
 // Helpers of tests may panic.
 #![allow(

@@ -1,4 +1,5 @@
-//! Archives of lrzip, written by many versions and by hand, are read correctly from files, from streams and by range.
+//! Archives of lrzip, written by many versions and by hand, are read correctly from files, from
+//! streams and by range.
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -210,7 +211,8 @@ fn refuses_truncated_and_damaged_archives() {
             );
             by_pipe(&archive[..length], &options(1)).expect_err(&name);
         }
-        // Changes of some bytes have no effect: unused ones, and the length of a chunk, which readers ignore.
+        // Changes of some bytes have no effect: unused ones, and the length of a chunk, which
+        // readers ignore.
         for step in 0..40 {
             let at = archive.len() * step / 40;
             let mut broken = archive.clone();
@@ -263,7 +265,8 @@ fn reads_encrypted_archives_with_their_password() {
     assert_eq!(opened.info().lrzip.unwrap().cipher, Some("AES-256-GCM"));
 }
 
-/// Random records of every version: the engine and the reference replay agree for all numbers of threads and amounts of memory.
+/// Random records of every version: the engine and the reference replay agree for all numbers of
+/// threads and amounts of memory.
 #[test]
 fn archives_from_random_records_match_the_reference_replay() {
     for seed in 0..12 {
@@ -295,7 +298,8 @@ fn archives_from_random_records_match_the_reference_replay() {
                     content.len()
                 );
             }
-            // Content that matches need is retained, or mapped where there is too little memory for it.
+            // Content that matches need is retained, or mapped where there is too little memory for
+            // it.
             for memory_bytes in [16 << 20, 64 << 20, 1 << 30] {
                 let options = ReadOptions {
                     memory_bytes,
@@ -326,8 +330,8 @@ fn archives_from_random_records_match_the_reference_replay() {
     }
 }
 
-/// Incompressible content that repeats completely, so that all of it has to be retained. With too little memory it is mapped, and from there
-/// on the literals are decoded again.
+/// Incompressible content that repeats completely, so that all of it has to be retained. With too
+/// little memory it is mapped, and from there on the literals are decoded again.
 #[test]
 fn maps_content_that_does_not_fit_in_memory() {
     const HALF_BYTES: usize = 20 << 20;
@@ -358,7 +362,8 @@ fn maps_content_that_does_not_fit_in_memory() {
 fn detects_a_wrong_crc() {
     let chunks = sample_chunks(10_000, 2, 1);
     let mut archive = sample_lrzip_archive(&chunks, DIALECTS[2], 1 << 20, 1);
-    // The last block holds the records or the literals of the last chunk; its last byte matters in both cases.
+    // The last block holds the records or the literals of the last chunk; its last byte matters in
+    // both cases.
     let last = archive.len() - 1;
     archive[last] ^= 1;
     let error = by_file(&archive, &options(1)).expect_err("damaged");

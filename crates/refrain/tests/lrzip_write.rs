@@ -1,4 +1,5 @@
-//! Archives of lrzip that Refrain writes are read correctly, for every back end, kind of input and output, chunk size and cipher.
+//! Archives of lrzip that Refrain writes are read correctly, for every back end, kind of input and
+//! output, chunk size and cipher.
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -91,8 +92,8 @@ fn check(archive: &[u8], content: &[u8], options: &ReadOptions, what: &str) {
     }
 }
 
-/// Regression: with the default memory the models of ZPAQ's upper levels fitted the share of a reader of files, but not that of a reader
-/// of streams.
+/// Regression: with the default memory the models of ZPAQ's upper levels fitted the share of a
+/// reader of files, but not that of a reader of streams.
 #[test]
 fn reads_archives_of_the_upper_levels_with_the_default_memory() {
     let content = mixture(100_000, 3);
@@ -159,7 +160,8 @@ fn every_back_end_round_trips_every_content() {
     }
 }
 
-/// A block of records ends after a number of literals and after a number of records. Both may occur at once, or without any record.
+/// A block of records ends after a number of literals and after a number of records. Both may occur
+/// at once, or without any record.
 #[test]
 fn no_block_of_records_is_empty() {
     let mut numbers = Rng::new(5);

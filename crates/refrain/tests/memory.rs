@@ -1,6 +1,8 @@
-//! The memory remains within the budget for any size of input. The heap is measured; the index, a mapping of its own, is added.
+//! The memory remains within the budget for any size of input. The heap is measured; the index, a
+//! mapping of its own, is added.
 //!
-//! The content is generated while it is read and compared while it is written, so that the test itself holds nothing of it.
+//! The content is generated while it is read and compared while it is written, so that the test
+//! itself holds nothing of it.
 
 // Helpers of tests may panic.
 #![allow(
@@ -29,7 +31,8 @@ static HEAP: CountingHeap = CountingHeap::new();
 
 const PIECE_BYTES: usize = MIB;
 
-/// Content that is a function of the offset: random pieces, text, and repeats of near and far pieces.
+/// Content that is a function of the offset: random pieces, text, and repeats of near and far
+/// pieces.
 #[derive(Clone, Copy)]
 struct Generator {
     pieces: u64,

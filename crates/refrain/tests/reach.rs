@@ -1,4 +1,5 @@
-//! The reach: how many of the latest bytes a decoder of a stream has to retain, and that extents remain within it.
+//! The reach: how many of the latest bytes a decoder of a stream has to retain, and that extents
+//! remain within it.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -17,7 +18,8 @@ const REACH_BYTES: u64 = 64 << 20;
 /// The length of the passage that repeats, first far away and then near.
 const PASSAGE_BYTES: usize = 4 * MIB;
 
-/// Incompressible content whose first passage repeats beyond the reach, and again directly after that.
+/// Incompressible content whose first passage repeats beyond the reach, and again directly after
+/// that.
 fn content() -> Vec<u8> {
     let mut bytes = data::random(72 * MIB, 1);
     bytes.extend_from_within(..PASSAGE_BYTES);
@@ -85,7 +87,8 @@ fn finds_far_repeats_without_a_limit() {
     assert!(read[0].content == bytes);
 }
 
-/// The history of a stream that is compressed by a slowly decoding codec extends as far as compressed copies fit in memory.
+/// The history of a stream that is compressed by a slowly decoding codec extends as far as
+/// compressed copies fit in memory.
 #[test]
 fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
     const PASSAGE_BYTES: usize = 2 * MIB;

@@ -203,7 +203,8 @@ fn reads_the_densest_extents_with_little_memory() {
 
 #[test]
 fn fast_levels_find_near_repeats() {
-    // Pieces in one order and again in another: too far apart for the tables of fast codecs, too short for extents.
+    // Pieces in one order and again in another: too far apart for the tables of fast codecs, too
+    // short for extents.
     const PIECES: usize = 1024;
     const PIECE_BYTES: usize = 400;
     let mut bytes = data::random(PIECES * PIECE_BYTES, 5);
@@ -268,8 +269,9 @@ fn the_bytes_do_not_depend_on_threads_or_runs() {
     }
 }
 
-/// Archives of a file and a stream differ only in the kind and the expected length of the MemberStart frame (offsets 16, 17 and 40 of its
-/// payload), in the two checksums of that frame, in the index, which repeats the payload, and in the checksums of the index.
+/// Archives of a file and a stream differ only in the kind and the expected length of the
+/// MemberStart frame (offsets 16, 17 and 40 of its payload), in the two checksums of that frame, in
+/// the index, which repeats the payload, and in the checksums of the index.
 #[test]
 fn a_stream_has_the_same_archive_as_the_file() {
     use refrain_format::{FRAME_HEADER_BYTES, FrameKind};

@@ -1,4 +1,5 @@
-//! A single input, read ahead on a thread of its own while it is hashed. BLAKE3 is a tree and is hashed by all threads.
+//! A single input, read ahead on a thread of its own while it is hashed. BLAKE3 is a tree and is
+//! hashed by all threads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -53,7 +54,8 @@ enum Event {
     Segment(Result<SegmentHash>, Vec<u8>),
 }
 
-/// Hashes a single input with `threads` threads, where 0 has the meaning that it has for [`hash`](super::hash).
+/// Hashes a single input with `threads` threads, where 0 has the meaning that it has for
+/// [`hash`](super::hash).
 pub(super) fn hash_one(
     inputs: &dyn HashInputs,
     threads: usize,

@@ -10,22 +10,26 @@ use refrain_protect::{DigestHasher, DigestValue};
 use super::inputs::HashInputs;
 use crate::store::exact_read::read_full;
 
-/// The bytes of all pieces in memory: together with the pages that the kernel copies them from they fit in the cache of a core.
+/// The bytes of all pieces in memory: together with the pages that the kernel copies them from they
+/// fit in the cache of a core.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// The bytes of a piece: large enough that system calls do not cost more than the copies, small enough that the copies remain in the cache.
+/// The bytes of a piece: large enough that system calls do not cost more than the copies, small
+/// enough that the copies remain in the cache.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
 /// The length of a cache line, and of a block of MD5 and SHA-256.
 const LINE_BYTES: usize = 64;
 
-/// The cost of opening an input, as the approximate number of bytes that could be hashed in the same time.
+/// The cost of opening an input, as the approximate number of bytes that could be hashed in the
+/// same time.
 const OPEN_COST_BYTES: u64 = 16 << 10;
 
-/// The distance between pieces of `count` bytes. Each begins at a cache line, close to the one before, so that small pieces share pages of
-/// memory. One line is left out between them: otherwise the same offset of all long pieces would fall into one set of the first-level cache,
-/// which has fewer lines than there are pieces.
+/// The distance between pieces of `count` bytes. Each begins at a cache line, close to the one
+/// before, so that small pieces share pages of memory. One line is left out between them: otherwise
+/// the same offset of all long pieces would fall into one set of the first-level cache, which has
+/// fewer lines than there are pieces.
 fn room_bytes(count: usize) -> usize {
     count.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
@@ -75,7 +79,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps at most `slots_max` inputs and moves up to as many others to a new batch, for another thread.
+    /// Keeps at most `slots_max` inputs and moves up to as many others to a new batch, for another
+    /// thread.
     pub(super) fn split_off(&mut self, slots_max: usize) -> Batch<'a> {
         let mut other = Batch::new(self.inputs, self.next, slots_max);
         let mut given = self.slots.split_off(slots_max.min(self.slots.len()));
@@ -101,7 +106,8 @@ impl<'a> Batch<'a> {
         std::mem::take(&mut self.results)
     }
 
-    /// Reads and hashes until about `quantum_bytes` are done, all inputs are done, or the run is cancelled.
+    /// Reads and hashes until about `quantum_bytes` are done, all inputs are done, or the run is
+    /// cancelled.
     pub(super) fn run(&mut self, quantum_bytes: u64, cancel_flag: Option<&AtomicBool>) {
         let mut stage = stage("read and hash", 0);
         let mut cost_bytes = 0;

@@ -18,14 +18,17 @@ use crate::progress::Watch;
 /// The most threads that hash several inputs each: each has up to [`LANES_MAX`] inputs open.
 const BATCHES_MAX: usize = 16;
 
-/// The work on the calling thread before other threads are started, in bytes, including the cost of opening inputs.
+/// The work on the calling thread before other threads are started, in bytes, including the cost of
+/// opening inputs.
 const FIRST_QUANTUM_BYTES: u64 = 4 << 20;
 
-/// The work of a thread between two reports, in the same unit (a twentieth of a second of MD5, if only one input is left).
+/// The work of a thread between two reports, in the same unit (a twentieth of a second of MD5, if
+/// only one input is left).
 const QUANTUM_BYTES: u64 = 32 << 20;
 
-/// Hashes all inputs with up to `threads` threads, and passes each result to `done` in the order of the inputs. 0 means one thread for
-/// each processor. The processors are counted only where threads help, because the system call takes longer than a small input.
+/// Hashes all inputs with up to `threads` threads, and passes each result to `done` in the order of
+/// the inputs. 0 means one thread for each processor. The processors are counted only where threads
+/// help, because the system call takes longer than a small input.
 ///
 /// The memory is half a MiB for each thread, or a few MiB for one long input, for any sizes.
 ///
@@ -79,7 +82,8 @@ fn submit<'env>(
     });
 }
 
-/// The number of inputs that each of `batches` threads hashes side by side. Only MD5 is faster that way.
+/// The number of inputs that each of `batches` threads hashes side by side. Only MD5 is faster that
+/// way.
 fn slots(inputs: &dyn HashInputs, batches: usize) -> usize {
     let count = inputs.count();
     match (0..count).any(|index| inputs.algorithm(index) == DigestAlgorithm::Md5) {

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 const SEGMENT: usize = refrain_protect::SEGMENT_BYTES;
 
-/// Inputs by length; every third comes in small reads, and those of length `MISSING` or `BROKEN` fail.
+/// Inputs by length; every third comes in small reads, and those of length `MISSING` or `BROKEN`
+/// fail.
 struct Lengths {
     lengths: Vec<usize>,
     algorithms: Vec<DigestAlgorithm>,

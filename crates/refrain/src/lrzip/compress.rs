@@ -15,7 +15,7 @@ use crate::lrzip::options::{
 };
 use crate::progress::{Progress, Watch};
 use crate::store::lrzip::keys::make_keys;
-use crate::write::input::{MemberInput, Prepared, send_late_notices};
+use crate::write::input::{MemberInput, PreparedMembers, send_late_notices};
 use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
 use crate::write::lrzip::encryption::ItemEncryption;
@@ -47,15 +47,17 @@ pub struct LrzipSummary {
     pub md5: DigestValue,
 }
 
-/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and publishes `sink`. A directory is stored as a tar stream.
-/// Name, mode and time of the member are not stored, because the format has no field for them.
+/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and
+/// publishes `sink`. A directory is stored as a tar stream. Name, mode and time of the member are
+/// not stored, because the format has no field for them.
 ///
-/// The same content and options (except for `threads`) give the same bytes, except for the random numbers of encryption. Memory remains within
-/// the options' budget for any length.
+/// The same content and options (except for `threads`) give the same bytes, except for the random
+/// numbers of encryption. Memory remains within the options' budget for any length.
 ///
 /// # Errors
-/// `Usage` for invalid options, `Io` for failed reads and writes and for a file that changes its length while it is
-/// read, `Limit` if the memory budget is too small, `Cancelled` if the watch cancelled the run. The sink is then not published.
+/// `Usage` for invalid options, `Io` for failed reads and writes and for a file that changes its
+/// length while it is read, `Limit` if the memory budget is too small, `Cancelled` if the watch
+/// cancelled the run. The sink is then not published.
 pub fn compress_lrzip(
     member: MemberInput,
     sink: &mut dyn Sink,
@@ -63,7 +65,7 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
-    let mut prepared = Prepared::new(tuning.tuning.memory_bytes);
+    let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes);
     prepared.add(member)?;
     let history = history_policy(&prepared, sink, options);
     let reach_bytes = retained_reach_bytes(history, tuning.tuning.memory_bytes);
@@ -89,9 +91,14 @@ pub fn compress_lrzip(
     })
 }
 
-/// Where store bytes are read again. A directory is read from its log alone. A copy of each ZPAQ block in another form is retained in
-/// memory instead, because decoding ZPAQ takes as long as encoding it, and encrypted blocks are not read back.
-fn history_policy(prepared: &Prepared, sink: &dyn Sink, options: &LrzipOptions) -> HistoryPolicy {
+/// Where store bytes are read again. A directory is read from its log alone. A copy of each ZPAQ
+/// block in another form is retained in memory instead, because decoding ZPAQ takes as long as
+/// encoding it, and encrypted blocks are not read back.
+fn history_policy(
+    prepared: &PreparedMembers,
+    sink: &dyn Sink,
+    options: &LrzipOptions,
+) -> HistoryPolicy {
     let is_readable = options.encryption.is_none() && options.back_end != LrzipBackEnd::Zpaq;
     HistoryPolicy::decide(HistoryInputs {
         members: match prepared.member_sources() {
@@ -103,7 +110,8 @@ fn history_policy(prepared: &Prepared, sink: &dyn Sink, options: &LrzipOptions) 
     })
 }
 
-/// How far back extents may refer where blocks are retained in memory: a quarter of the memory is for that.
+/// How far back extents may refer where blocks are retained in memory: a quarter of the memory is
+/// for that.
 fn retained_reach_bytes(history: HistoryPolicy, memory_bytes: u64) -> Option<u64> {
     history.retains_frames().then_some(memory_bytes / 4)
 }
@@ -118,12 +126,12 @@ impl Run<'_> {
     fn compress(
         &self,
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
-        prepared: Prepared,
+        prepared: PreparedMembers,
         sink: &mut dyn Sink,
         (header, item_encryption): (Header, ItemEncryption),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
-        let Prepared {
+        let PreparedMembers {
             intake,
             sources,
             late_notices,
@@ -199,8 +207,9 @@ fn header(plan: LrzipPlan) -> Header {
     }
 }
 
-/// The rounds of the first cipher's key derivation, as the salt states them: a number and how far it is shifted. They are 2^24, about what
-/// lrzip 0.6 uses in 2028; lrzip derives its number from the clock, Refrain does not.
+/// The rounds of the first cipher's key derivation, as the salt states them: a number and how far
+/// it is shifted. They are 2^24, about what lrzip 0.6 uses in 2028; lrzip derives its number from
+/// the clock, Refrain does not.
 const CBC_ROUNDS: (u8, u8) = (128, 17);
 /// The iterations of the second cipher's key derivation, as in lrzip 0.7.
 const GCM_ITERATIONS: u32 = 600_000;

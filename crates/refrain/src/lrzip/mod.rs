@@ -1,8 +1,8 @@
 #![cfg(feature = "lrzip")]
 //! Archives of lrzip: how to write them, and what their headers state.
 //!
-//! Reading does not need this module: [`Archive`](crate::Archive), [`extract`](crate::extract()) and [`verify`](crate::verify) recognize the
-//! dialect of an archive.
+//! Reading does not need this module: [`Archive`](crate::Archive), [`extract`](crate::extract())
+//! and [`verify`](crate::verify) recognize the dialect of an archive.
 
 mod compress;
 mod options;

@@ -73,11 +73,12 @@ impl FromStr for LrzipBackEnd {
 /// The cipher of an encrypted archive of lrzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipCipher {
-    /// AES-128-CBC, as in lrzip 0.6. Changes of encrypted bytes are not detected, and trying a password takes about a
-    /// second on one core: only a long random password is safe.
+    /// AES-128-CBC, as in lrzip 0.6. Changes of encrypted bytes are not detected, and trying a
+    /// password takes about a second on one core: only a long random password is safe.
     #[default]
     Aes128Cbc,
-    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7. The archive has one chunk only.
+    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7. The archive has one chunk
+    /// only.
     Aes256Gcm,
 }
 
@@ -90,17 +91,19 @@ pub struct LrzipEncryption {
     pub password: PasswordSource,
 }
 
-/// How to write an archive of lrzip. `threads` changes only the time; every other option may change the archive's bytes.
+/// How to write an archive of lrzip. `threads` changes only the time; every other option may change
+/// the archive's bytes.
 #[derive(Debug, Clone)]
 pub struct LrzipOptions {
     /// The back end that compresses the blocks.
     pub back_end: LrzipBackEnd,
     /// 1 is the fastest, 9 the densest; the back end's own level.
     pub level: Level,
-    /// The most content bytes of a chunk, which matches do not cross. Rounded down to a multiple of 16 MiB, at least one.
-    /// `None`: one chunk holds everything.
+    /// The most content bytes of a chunk, which matches do not cross. Rounded down to a multiple of
+    /// 16 MiB, at least one. `None`: one chunk holds everything.
     pub chunk_bytes: Option<u64>,
-    /// Whether a sample of each block is analyzed first, and blocks that look incompressible are stored.
+    /// Whether a sample of each block is analyzed first, and blocks that look incompressible are
+    /// stored.
     pub tries_sample: bool,
     /// Encryption, if any. The bytes then also depend on random numbers.
     pub encryption: Option<LrzipEncryption>,
@@ -129,15 +132,16 @@ impl Default for LrzipOptions {
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
     pub cut: CutPlan,
-    /// The most memory for encoded blocks that wait for the offset of the next one, and for the lists that records are made from.
+    /// The most memory for encoded blocks that wait for the offset of the next one, and for the
+    /// lists that records are made from.
     pub waiting_bytes: u64,
 }
 
 /// A group of blocks may take one in so many bytes of the memory, and two groups may wait.
 const GROUP_SHARE: u64 = 16;
 
-/// The list of first occurrences may take one in so many bytes of the memory; what it has no room for is no longer matched. Two kernel
-/// trees need 45 MB with zlib, 9 with LZMA.
+/// The list of first occurrences may take one in so many bytes of the memory; what it has no room
+/// for is no longer matched. Two kernel trees need 45 MB with zlib, 9 with LZMA.
 const RECORDS_SHARE: u64 = 8;
 
 impl LrzipTuning {
@@ -239,11 +243,12 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> LrzipPlan {
     }
 }
 
-/// The shortest far repeat that becomes a match, in bytes. A match and the literals before it take ten bytes of records, one byte after
-/// compression, and interrupt the context of the back end.
+/// The shortest far repeat that becomes a match, in bytes. A match and the literals before it take
+/// ten bytes of records, one byte after compression, and interrupt the context of the back end.
 ///
-/// Two kernel trees, MB: zlib 96 bytes 199.2, 104 198.4, 112 198.1, 120 200.3, 128 199.9, 192 199.9 (lrzip 198.4); LZO 96 317.6,
-/// 112 317.4; bzip2 112 158.5, 192 157.9; none 64 1038, 112 1049. Twice the anchors: zlib 96 200.2.
+/// Two kernel trees, MB: zlib 96 bytes 199.2, 104 198.4, 112 198.1, 120 200.3, 128 199.9, 192 199.9
+/// (lrzip 198.4); LZO 96 317.6, 112 317.4; bzip2 112 158.5, 192 157.9; none 64 1038, 112 1049.
+/// Twice the anchors: zlib 96 200.2.
 ///
 /// Many short matches make long lists, for which a small memory has no room ([`RECORDS_SHARE`]).
 fn far_bytes_min(plan: LrzipPlan, memory_bytes: u64) -> u32 {
@@ -255,7 +260,8 @@ fn far_bytes_min(plan: LrzipPlan, memory_bytes: u64) -> u32 {
     }
 }
 
-/// The shortest repeat within the back end's window that becomes a match, in bytes. zlib encodes at most 258 bytes at a time.
+/// The shortest repeat within the back end's window that becomes a match, in bytes. zlib encodes at
+/// most 258 bytes at a time.
 fn near_bytes_min(plan: LrzipPlan) -> u32 {
     match plan {
         LrzipPlan::Stored | LrzipPlan::Zlib { .. } | LrzipPlan::Lzo => 1024,

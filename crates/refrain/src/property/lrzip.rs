@@ -35,8 +35,9 @@ impl Sink for Pipe {
     }
 }
 
-/// Content that arbitrary bytes describe is equal after compression into an archive of lrzip and extraction, from a file and from a stream,
-/// and neither the number of threads nor a second run changes a byte of the archive.
+/// Content that arbitrary bytes describe is equal after compression into an archive of lrzip and
+/// extraction, from a file and from a stream, and neither the number of threads nor a second run
+/// changes a byte of the archive.
 ///
 /// # Panics
 /// When the property does not hold.

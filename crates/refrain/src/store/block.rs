@@ -21,13 +21,15 @@ pub(crate) struct UnencodedBlock {
     pub block_id: u64,
     pub store_start: u64,
     pub pages: Vec<Page>,
-    /// Whether the match stage found repeats in the block's epochs, some of which may be left to the codec.
+    /// Whether the match stage found repeats in the block's epochs, some of which may be left to
+    /// the codec.
     pub has_repeats: bool,
     /// Whether many repeats are left to the codec because their source is within its window.
     pub has_near_repeats: bool,
 }
 
-/// The frame of a block: in one piece, or, for a block that is stored uncompressed, its headers and its pages.
+/// The frame of a block: in one piece, or, for a block that is stored uncompressed, its headers and
+/// its pages.
 pub(crate) struct BlockFrame {
     pub bytes: Vec<u8>,
     /// The pages of a stored block, which follow `bytes`.
@@ -59,7 +61,8 @@ pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
     pub header: BlockHeader,
     pub page_checksums: Vec<u64>,
-    /// A compressed copy that decodes quickly, if one was requested and the block itself decodes slowly.
+    /// A compressed copy that decodes quickly, if one was requested and the block itself decodes
+    /// slowly.
     pub copy: Option<CompressedCopy>,
 }
 
@@ -69,8 +72,8 @@ impl UnencodedBlock {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy` a compressed copy is made as well if the
-    /// block decodes slowly.
+    /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy` a
+    /// compressed copy is made as well if the block decodes slowly.
     pub(crate) fn encode(
         self,
         workspaces: &Workspaces,
@@ -117,15 +120,16 @@ impl UnencodedBlock {
         })
     }
 
-    /// The plan for this block. Only blocks with many near repeats get the codec's long-distance matching, if it is planned at all.
+    /// The plan for this block. Only blocks with many near repeats get the codec's long-distance
+    /// matching, if it is planned at all.
     fn plan(&self, plan: &BlockPlan) -> BlockPlan {
         let mut plan = *plan;
         plan.settings.long_distance &= self.has_near_repeats;
         plan
     }
 
-    /// Whether no codec would make the block smaller. The match stage has examined the whole block, so a sample of it is enough here.
-    /// Pages of a stored block are neither joined nor copied.
+    /// Whether no codec would make the block smaller. The match stage has examined the whole block,
+    /// so a sample of it is enough here. Pages of a stored block are neither joined nor copied.
     fn is_incompressible(&self, workspaces: &Workspaces, plan: &BlockPlan) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! Translation between the two forms of a section's coding, the codec's and the archive's, and the decoding of a section.
+//! Translation between the two forms of a section's coding, the codec's and the archive's, and the
+//! decoding of a section.
 
 use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
 use refrain_format::Coding;

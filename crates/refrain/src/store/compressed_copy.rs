@@ -1,4 +1,5 @@
-//! A compressed copy of a block in memory, in pages: several times smaller than the raw block, and a short read of it decodes one page only.
+//! A compressed copy of a block in memory, in pages: several times smaller than the raw block, and
+//! a short read of it decodes one page only.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use refrain_pool::Lock;
 
 use crate::store::page::PAGE_BYTES;
 
-/// The level of each codec that makes copies. What does not fit in memory is decoded again by the slow codec, so size matters as well as
-/// speed; zstd is the default.
+/// The level of each codec that makes copies. What does not fit in memory is decoded again by the
+/// slow codec, so size matters as well as speed; zstd is the default.
 const COPY_LEVEL: i32 = 1;
 
 /// A block, compressed page by page.
@@ -32,8 +33,9 @@ impl CompressedCopy {
         CompressedCopy::with_scratch(workspace, block, CodecId::ZSTD, &mut Vec::new())
     }
 
-    /// Compresses a block with the fastest level of `codec`. `data` is scratch memory; the result is allocated in one piece, so that
-    /// large short-lived allocations do not alternate with small long-lived ones.
+    /// Compresses a block with the fastest level of `codec`. `data` is scratch memory; the result
+    /// is allocated in one piece, so that large short-lived allocations do not alternate with small
+    /// long-lived ones.
     pub(crate) fn with_scratch(
         workspace: &mut Workspace,
         block: &[u8],
@@ -78,7 +80,8 @@ impl CompressedCopy {
         (self.data.len() + self.pages.capacity() * size_of::<CompressedPage>()) as u64
     }
 
-    /// Fills `out` with the block's bytes from `offset` on. Returns `None` if the block is shorter or a page cannot be decoded.
+    /// Fills `out` with the block's bytes from `offset` on. Returns `None` if the block is shorter
+    /// or a page cannot be decoded.
     pub(crate) fn read(
         &self,
         workspace: &mut Workspace,
@@ -123,7 +126,8 @@ impl CompressedCopy {
         })
     }
 
-    /// Calls `read` for each page that overlaps `out`, with the number and the length of the page, the offset in it, and the part of `out` to fill.
+    /// Calls `read` for each page that overlaps `out`, with the number and the length of the page,
+    /// the offset in it, and the part of `out` to fill.
     fn read_pages(
         &self,
         offset: usize,
@@ -160,7 +164,8 @@ impl CompressedCopy {
 /// The number of a block and of a page in it.
 type PageKey = (u64, usize);
 
-/// The pages of compressed copies that were decoded last. Repeats follow each other as their sources do, and most are smaller than a page.
+/// The pages of compressed copies that were decoded last. Repeats follow each other as their
+/// sources do, and most are smaller than a page.
 #[derive(Default)]
 pub(crate) struct DecodedPages(Lock<RecentPages>);
 

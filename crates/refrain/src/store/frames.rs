@@ -12,7 +12,8 @@ use refrain_storage::Source;
 use crate::error::{Error, Result};
 use crate::store::exact_read::read_full;
 
-/// A payload is read in steps of this many bytes, so that a forged size takes no memory that the archive does not fill.
+/// A payload is read in steps of this many bytes, so that a forged size takes no memory that the
+/// archive does not fill.
 const READ_STEP_BYTES: u64 = 1 << 20;
 
 /// A frame whose header and payload match their checksums.
@@ -90,8 +91,8 @@ impl FrameReader {
     }
 
     fn next_here(&mut self) -> Result<Option<CheckedFrame>> {
-        let mut head = [0; FRAME_HEADER_BYTES];
-        let count = self.fill(&mut head)?;
+        let mut header = [0; FRAME_HEADER_BYTES];
+        let count = self.fill(&mut header)?;
         if count == 0 {
             return Ok(None);
         }
@@ -99,7 +100,7 @@ impl FrameReader {
         let after = offset + FRAME_HEADER_BYTES as u64;
         let bytes_left = self.size_bytes.map(|size| size.saturating_sub(after));
         let header =
-            UntrustedFrameHeader::parse(&head[..count])?.check(&self.limits, bytes_left)?;
+            UntrustedFrameHeader::parse(&header[..count])?.check(&self.limits, bytes_left)?;
         self.offset = after;
         let payload = self.payload(&header)?;
         header.check_payload(&payload)?;
@@ -132,7 +133,8 @@ impl FrameReader {
         Ok(payload)
     }
 
-    /// Fills `buffer` from the current offset on, as far as the input goes. Does not advance the offset of a source.
+    /// Fills `buffer` from the current offset on, as far as the input goes. Does not advance the
+    /// offset of a source.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         Ok(match &mut self.feed {
             ArchiveFeed::Source(source) => source.read_at(self.offset, buffer)?,
@@ -168,12 +170,12 @@ pub(crate) fn read_any_frame_at(
     limits: &Limits,
 ) -> Result<CheckedFrame> {
     let read = || {
-        let mut head = [0; FRAME_HEADER_BYTES];
-        let count = source.read_at(offset, &mut head)?;
+        let mut header = [0; FRAME_HEADER_BYTES];
+        let count = source.read_at(offset, &mut header)?;
         let after = offset + FRAME_HEADER_BYTES as u64;
         let bytes_left = source.size_bytes()?.saturating_sub(after);
         let header =
-            UntrustedFrameHeader::parse(&head[..count])?.check(limits, Some(bytes_left))?;
+            UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
         // At most what is left of the file: the header was checked against that.
         let mut payload = vec![0; header.payload_bytes as usize];
         let count = source.read_at(after, &mut payload)?;

@@ -1,4 +1,5 @@
-//! What writing and reading share: pages, compressed copies of blocks, workspaces, the coding of blocks, frame input.
+//! What writing and reading share: pages, compressed copies of blocks, workspaces, the coding of
+//! blocks, frame input.
 
 pub(crate) mod block;
 pub(crate) mod coding;

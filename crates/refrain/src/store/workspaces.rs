@@ -13,7 +13,8 @@ pub(crate) struct CodecScratch {
     pub copy: Vec<u8>,
 }
 
-/// Scratch memory and frame buffers that no job uses at the moment: as many as jobs ever ran at once.
+/// Scratch memory and frame buffers that no job uses at the moment: as many as jobs ever ran at
+/// once.
 #[derive(Default)]
 pub(crate) struct Workspaces {
     idle: Lock<Vec<CodecScratch>>,

@@ -1,4 +1,5 @@
-//! The members of a run: where their bytes come from and what is known of them before they are read.
+//! The members of a run: where their bytes come from and what is known of them before they are
+//! read.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -29,8 +30,8 @@ pub struct MemberInput {
 
 /// Where a member's bytes come from.
 pub enum Content {
-    /// A source that can be read at any offset, and again: a file. Its size when the run begins counts. If it changes during the run, the
-    /// archive holds what was read, and a notice says so.
+    /// A source that can be read at any offset, and again: a file. Its size when the run begins
+    /// counts. If it changes during the run, the archive holds what was read, and a notice says so.
     Source(Arc<dyn Source>),
     /// A non-seekable stream, such as a pipe.
     Stream(Box<dyn Read + Send>),
@@ -61,7 +62,7 @@ pub(crate) type TakeEntries = Box<dyn FnMut() -> Vec<Entry>>;
 
 /// The members of a run, ready to be read.
 #[derive(Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedMembers {
     pub intake: Vec<IntakeMember>,
     pub members: Vec<MemberPlan>,
     pub sources: Vec<Option<Arc<dyn Source>>>,
@@ -79,15 +80,16 @@ pub(crate) struct MemberPlan {
     pub entries: Option<TakeEntries>,
 }
 
-/// One in so many bytes of the memory is for the logs of directories: in 1 GiB enough for a million entries like those of a kernel tree. Later
-/// entries are history only where blocks can be decoded again.
+/// One in so many bytes of the memory is for the logs of directories: in 1 GiB enough for a million
+/// entries like those of a kernel tree. Later entries are history only where blocks can be decoded
+/// again.
 const LOG_SHARE: u64 = 16;
 
-impl Prepared {
-    pub(crate) fn new(memory_bytes: u64) -> Prepared {
-        Prepared {
+impl PreparedMembers {
+    pub(crate) fn new(memory_bytes: u64) -> PreparedMembers {
+        PreparedMembers {
             log_bytes_max: memory_bytes / LOG_SHARE,
-            ..Prepared::default()
+            ..PreparedMembers::default()
         }
     }
 
@@ -162,7 +164,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Adds a directory as a tar stream. The returned function supplies its entries once the stream was read.
+    /// Adds a directory as a tar stream. The returned function supplies its entries once the stream
+    /// was read.
     fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));

@@ -233,7 +233,8 @@ impl Watch for Notices {
     }
 }
 
-/// Runs `case` on a thread of its own and returns its result. Fails if it panics or exceeds its time.
+/// Runs `case` on a thread of its own and returns its result. Fails if it panics or exceeds its
+/// time.
 #[track_caller]
 pub fn within<R: Send + 'static>(
     seconds: u64,

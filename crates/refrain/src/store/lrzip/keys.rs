@@ -6,7 +6,7 @@ use refrain_protect::lrzip::{ArchiveKeys, PASSWORD_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
 
-/// The keys of a cipher, by the password that `source` gives.
+/// The keys of a cipher, from the password that `source` returns.
 pub(crate) fn make_keys(
     cipher: &Cipher,
     version: Version,

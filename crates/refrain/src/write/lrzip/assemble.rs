@@ -37,7 +37,8 @@ pub(crate) struct CutPlan {
     pub block_bytes: u64,
     /// The number of blocks of literals after which a block of records follows.
     pub blocks_per_group: usize,
-    /// The most content of a chunk, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds everything.
+    /// The most content of a chunk, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds
+    /// everything.
     pub chunk_bytes: Option<u64>,
     /// The most memory for the first occurrences of store bytes.
     pub records_memory_bytes: usize,
@@ -258,8 +259,8 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Ends a block of records; the next one follows all blocks so far. Does nothing if there are no records, because readers treat an empty
-    /// block as damage.
+    /// Ends a block of records; the next one follows all blocks so far. Does nothing if there are
+    /// no records, because readers treat an empty block as damage.
     fn close_records(&mut self, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         let chunk = self.open_chunk()?;
         if chunk.raw_records.is_empty() {
@@ -351,7 +352,8 @@ impl<'a> LrzipAssembler<'a> {
 /// The width of the numbers in a chunk of unknown length: enough for every address.
 const UNKNOWN_WIDTH_BYTES: u8 = 6;
 
-/// The width of the numbers in a chunk with so much content. Incompressible blocks are longer than their content by headers and records.
+/// The width of the numbers in a chunk with so much content. Incompressible blocks are longer than
+/// their content by headers and records.
 fn chunk_width_bytes(content_bytes: u64) -> u8 {
     const HEADS_BYTES: u64 = 4096;
     match content_bytes {

@@ -33,7 +33,8 @@ pub(crate) struct UnencodedLiterals {
     pub first_page: u64,
     pub pages: Vec<Page>,
     pub insertions: Vec<Insertion>,
-    /// Whether the match stage found repeats in the block's epochs, some of which may be left to the codec.
+    /// Whether the match stage found repeats in the block's epochs, some of which may be left to
+    /// the codec.
     pub has_repeats: bool,
     /// Whether the block has to be decoded again later, because its content cannot be read again.
     pub is_retained: bool,
@@ -71,7 +72,8 @@ pub(crate) struct ContentDigests {
     pub crc: crc32fast::Hasher,
 }
 
-/// lrzip's CRC-32 begins with 0 and is not inverted at the end; the library's begins with all ones and is inverted.
+/// lrzip's CRC-32 begins with 0 and is not inverted at the end; the library's begins with all ones
+/// and is inverted.
 const CRC_START: u32 = u32::MAX;
 
 impl ContentDigests {
@@ -150,7 +152,8 @@ impl Encoding for LrzipEncoding {
 }
 
 impl UnencodedLiterals {
-    /// Whether no codec would make the block smaller: see [`UnencodedBlock`](crate::store::block::UnencodedBlock).
+    /// Whether no codec would make the block smaller: see
+    /// [`UnencodedBlock`](crate::store::block::UnencodedBlock).
     fn is_incompressible(&self, context: &PipelineContext) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);

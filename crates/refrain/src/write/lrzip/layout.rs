@@ -1,8 +1,9 @@
 //! The layout of a chunk: its blocks in the order of the archive.
 //!
-//! The header of a block states the offset of the next header of its stream. That offset is known once every block between the two is
-//! encoded, so a block is written when the next block of its stream has its offset, or when its stream has ended. The caller must alternate the
-//! two streams often enough for the waiting blocks to fit in memory.
+//! The header of a block states the offset of the next header of its stream. That offset is known
+//! once every block between the two is encoded, so a block is written when the next block of its
+//! stream has its offset, or when its stream has ended. The caller must alternate the two streams
+//! often enough for the waiting blocks to fit in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -137,7 +138,8 @@ impl Layout {
         }
     }
 
-    /// The number of items from the first block on that is being encoded: all of them have to wait in memory.
+    /// The number of items from the first block on that is being encoded: all of them have to wait
+    /// in memory.
     pub(crate) fn blocks_in_flight(&self) -> usize {
         let is_open = |item: &LayoutItem| {
             matches!(
@@ -174,7 +176,8 @@ impl Layout {
         }
     }
 
-    /// The offset of the next header of the first item's stream: 0 if there is none, `None` until it is known.
+    /// The offset of the next header of the first item's stream: 0 if there is none, `None` until
+    /// it is known.
     fn next_offset(&self, of: Stream) -> Option<u64> {
         let mut offset = self.position + self.stored_bytes(self.items.front()?)?;
         for item in self.items.iter().skip(1) {
@@ -331,7 +334,7 @@ mod tests {
         let literals = layout.reserve(Stream::Literals);
         layout.fill(literals, block(vec![1; 10]));
         flush(&mut layout, &mut out);
-        // The first root knows its next place; how long the records are is not known.
+        // The next offset of the first root is known; the length of the records is not.
         assert_eq!(out, [3, 0, 0, 8]);
         layout.fill(records, block(vec![2; 20]));
         flush(&mut layout, &mut out);

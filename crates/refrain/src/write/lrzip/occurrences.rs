@@ -1,9 +1,11 @@
 //! Where the bytes of the store occur in the content of a chunk.
 //!
-//! A byte of the store occurs in the content where it came first, and again at every copy. Both are recorded: the first occurrences in
-//! the order of the store, to find any byte, and all occurrences in the order of the content, to follow a longer repeat. Two versions of a
-//! file repeat each other over long ranges, but the store holds the older one in pieces where it repeats other files. Copying each
-//! piece from its first occurrence takes one record per piece; copying from the older version takes one record.
+//! A byte of the store occurs in the content where it came first, and again at every copy. Both are
+//! recorded: the first occurrences in the order of the store, to find any byte, and all occurrences
+//! in the order of the content, to follow a longer repeat. Two versions of a file repeat each other
+//! over long ranges, but the store holds the older one in pieces where it repeats other files.
+//! Copying each piece from its first occurrence takes one record per piece; copying from the older
+//! version takes one record.
 
 use std::cmp::Reverse;
 
@@ -79,16 +81,18 @@ impl Occurrences {
         self.push_copied(length, NOT_IN_STORE);
     }
 
-    /// Evicts the oldest occurrences until the list of first occurrences takes at most `memory_bytes` and that of all occurrences half as
-    /// much. Returns the store offset from which on the first occurrences are known.
+    /// Evicts the oldest occurrences until the list of first occurrences takes at most
+    /// `memory_bytes` and that of all occurrences half as much. Returns the store offset from which
+    /// on the first occurrences are known.
     pub(super) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
         self.first.shrink_to(memory_bytes);
         self.all.shrink_to(memory_bytes / 2);
         self.first.first().map_or(self.store_end, |run| run.store)
     }
 
-    /// Finds where `length` bytes of the store from `offset` on, or the first of them, can be copied from. `expected` is their position in
-    /// the content if the last repeat continues; with `is_continuing` it is preferred to a longer range elsewhere. Returns `None` if the
+    /// Finds where `length` bytes of the store from `offset` on, or the first of them, can be
+    /// copied from. `expected` is their position in the content if the last repeat continues; with
+    /// `is_continuing` it is preferred to a longer range elsewhere. Returns `None` if the
     /// occurrences were evicted.
     pub(super) fn find(
         &self,
@@ -113,7 +117,8 @@ impl Occurrences {
         }
     }
 
-    /// The longest range around the expected position, which is in this run; of two equally long ones the nearer one.
+    /// The longest range around the expected position, which is in this run; of two equally long
+    /// ones the nearer one.
     fn nearby(&self, at: Position, expected: u64, offset: u64, length: u64) -> Option<CopySource> {
         let back = std::iter::successors(Some(at), |&at| self.all.previous(at));
         let start = back.take(1 + SEARCHED_RUNS).last()?;

@@ -1,4 +1,5 @@
-//! The translation of extents into records: references to the store become distances in the content.
+//! The translation of extents into records: references to the store become distances in the
+//! content.
 
 use std::collections::VecDeque;
 
@@ -8,14 +9,16 @@ use refrain_longmatch::{Extent, Pattern};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::occurrences::Occurrences;
 
-/// lrzip 0.651 writes a match that overlaps its own source period by period, with one system call for each. Therefore patterns are
-/// repeated at distances that grow to this many bytes (the first multiple of their period from there on), and records then copy at most
-/// as many bytes.
+/// lrzip 0.651 writes a match that overlaps its own source period by period, with one system call
+/// for each. Therefore patterns are repeated at distances that grow to this many bytes (the first
+/// multiple of their period from there on), and records then copy at most as many bytes.
 const REPEAT_BYTES: u64 = 65_535;
-/// While the distance of a repeated pattern grows, one record copies at most so many times its distance.
+/// While the distance of a repeated pattern grows, one record copies at most so many times its
+/// distance.
 const GROWTH: u64 = 15;
 
-/// Literal bytes that are not in the store. In the literals they precede the store's byte `store_offset`.
+/// Literal bytes that are not in the store. In the literals they precede the store's byte
+/// `store_offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Insertion {
     pub store_offset: u64,
@@ -70,8 +73,8 @@ impl Records {
         self.matched_bytes
     }
 
-    /// Evicts the oldest occurrences until they take at most one and a half times `memory_bytes`. Returns the store offset from which on all
-    /// occurrences are known.
+    /// Evicts the oldest occurrences until they take at most one and a half times `memory_bytes`.
+    /// Returns the store offset from which on all occurrences are known.
     pub(crate) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
         self.occurrences.shrink_to(memory_bytes)
     }

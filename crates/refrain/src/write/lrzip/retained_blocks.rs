@@ -1,7 +1,9 @@
-//! Blocks of literals that are decoded again: the history of content that cannot be read again from its source.
+//! Blocks of literals that are decoded again: the history of content that cannot be read again from
+//! its source.
 //!
-//! They remain in memory as they were encoded, or are read back from the output if that is possible and the output is not encrypted. Decoding
-//! ZPAQ takes as long as encoding it, so a copy in LZO is retained of its blocks.
+//! They remain in memory as they were encoded, or are read back from the output if that is possible
+//! and the output is not encrypted. Decoding ZPAQ takes as long as encoding it, so a copy in LZO is
+//! retained of its blocks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,7 +65,8 @@ impl RetainedBlocks {
         blocks.insert(at, Entry { block, location });
     }
 
-    /// A block was written: its coded bytes are at `offset` of the archive. A block that is retained in another form keeps its copy.
+    /// A block was written: its coded bytes are at `offset` of the archive. A block that is
+    /// retained in another form keeps its copy.
     pub(crate) fn written(&self, first_page: u64, offset: u64, coded: &Arc<Vec<u8>>) {
         if self.archive.is_none() {
             return;
@@ -80,7 +83,8 @@ impl RetainedBlocks {
         }
     }
 
-    /// Decodes the block with this page. Returns the number of its first page and its bytes of the store.
+    /// Decodes the block with this page. Returns the number of its first page and its bytes of the
+    /// store.
     fn decode(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|entry| entry.block.first_page <= page);

@@ -1,18 +1,21 @@
-//! A long list of runs that grows at one end and is evicted at the other, in chunks of one size, so that growing never doubles its memory.
+//! A long list of runs that grows at one end and is evicted at the other, in chunks of one size, so
+//! that growing never doubles its memory.
 
 use std::collections::VecDeque;
 
 /// The number of runs in one chunk of the list.
 const CHUNK_RUNS: usize = 4096;
 
-/// The store bytes from `store` on are in the content from `content` on, up to the start of the next run.
+/// The store bytes from `store` on are in the content from `content` on, up to the start of the
+/// next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub store: u64,
     pub content: u64,
 }
 
-/// A run in twelve bytes: both halves of `store`, and `content` relative to the start of the list's chunk.
+/// A run in twelve bytes: both halves of `store`, and `content` relative to the start of the list's
+/// chunk.
 type EncodedRun = [u32; 3];
 
 #[derive(Debug)]
@@ -106,7 +109,8 @@ impl Runs {
         Some(Position { piece, index })
     }
 
-    /// The last run for which `is_before` is true; it must be true for all runs up to that one and false after it.
+    /// The last run for which `is_before` is true; it must be true for all runs up to that one and
+    /// false after it.
     pub(super) fn last_at(&self, is_before: impl Fn(&Run) -> bool) -> Option<Position> {
         let starts_before = |piece: &RunChunk| piece.get(0).is_some_and(|run| is_before(&run));
         let piece = self.pieces.partition_point(starts_before).checked_sub(1)?;

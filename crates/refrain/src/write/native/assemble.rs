@@ -1,7 +1,8 @@
 //! The assembly of a native archive: which frame comes where.
 //!
-//! An Extents frame follows the block that holds the last store byte it needs, so that a reader that cannot seek has
-//! received everything that the extents refer to. A member begins before the extents of its first byte and ends after those of its last.
+//! An Extents frame follows the block that holds the last store byte it needs, so that a reader
+//! that cannot seek has received everything that the extents refer to. A member begins before the
+//! extents of its first byte and ends after those of its last.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -146,7 +147,8 @@ pub(crate) struct Assembler<'a> {
     reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
-    /// Whether the last epoch and the one before it, whose end may be in the same page, had repeats.
+    /// Whether the last epoch and the one before it, whose end may be in the same page, had
+    /// repeats.
     repeats: [bool; 2],
     /// Whether the last epoch had near repeats.
     near_repeats: bool,
@@ -324,20 +326,20 @@ impl<'a> Assembler<'a> {
     fn block_written(&mut self, block: WrittenBlock) -> Option<EncodedPages> {
         self.blocks_in_flight -= 1;
         let WrittenBlock {
-            head,
+            header,
             offset,
             frame,
         } = block;
         self.watch
-            .block(&BlockInfo::new(&head, (offset, frame.frame_bytes())));
+            .block(&BlockInfo::new(&header, (offset, frame.frame_bytes())));
         let UnwrittenBlock {
             first_page,
             page_checksums: checksums,
             copy,
-        } = self.unwritten.remove(&head.block_id)?;
-        let is_incompressible = head.coding.fallback() == FallbackReason::Incompressible.number();
+        } = self.unwritten.remove(&header.block_id)?;
+        let is_incompressible = header.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
-            Some(blocks) => blocks.add(first_page, checksums.len() as u64, head, offset, frame),
+            Some(blocks) => blocks.add(first_page, checksums.len() as u64, header, offset, frame),
             None => self.context.workspaces.recycle_frame(frame.bytes),
         }
         Some(EncodedPages {
@@ -437,7 +439,7 @@ impl Assembly for Assembler<'_> {
             } => self.block_encoded(ticket, first_page, *block),
             NativeEncoded::Extents { ticket, extents } => self.output.fill(
                 ticket,
-                Frame::Extents(extents.head, extents.sums, extents.frame),
+                Frame::Extents(extents.header, extents.sums, extents.frame),
             ),
         }
     }

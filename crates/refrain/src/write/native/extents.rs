@@ -10,8 +10,8 @@ use refrain_longmatch::Extent;
 use crate::error::Result;
 use crate::store::coding::coding;
 
-/// The most extents in one frame. A read of any content that a frame describes decodes all of its extents; so many take
-/// less than 1 MiB however dense they are.
+/// The most extents in one frame. A read of any content that a frame describes decodes all of its
+/// extents; so many take less than 1 MiB however dense they are.
 const EXTENTS_PER_FRAME: usize = 1 << 14;
 
 /// The extents of an epoch of the pipeline.
@@ -23,7 +23,8 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
-    /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id` counts them.
+    /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id`
+    /// counts them.
     pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = UnencodedExtents> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
         let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
@@ -63,15 +64,16 @@ pub(crate) struct UnencodedExtents {
 /// Encoded extents.
 pub(crate) struct EncodedExtents {
     pub frame: Vec<u8>,
-    pub head: ExtentsHeader,
+    pub header: ExtentsHeader,
     pub sums: EpochSums,
 }
 
 /// The zstd level of extents and entries. They are small, and every random read decodes some.
 pub(crate) const METADATA_LEVEL: i32 = 9;
 
-/// The level of extents in archives whose codec is none or nearly free. Two kernel trees without a codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger.
-/// At level 1 it would not be faster (3.31 and 3.28 s) and 0.04 % larger.
+/// The level of extents in archives whose codec is none or nearly free. Two kernel trees without a
+/// codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger. At level 1 it would not be faster (3.31 and 3.28
+/// s) and 0.04 % larger.
 const METADATA_LEVEL_FAST: i32 = 1;
 
 fn extents_level(blocks: CodecId) -> i32 {
@@ -86,7 +88,8 @@ impl UnencodedExtents {
         &self.epoch[self.range.clone()]
     }
 
-    /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the codec of the archive's blocks.
+    /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the
+    /// codec of the archive's blocks.
     pub(crate) fn encode(
         self,
         workspace: &mut Workspace,
@@ -103,7 +106,7 @@ impl UnencodedExtents {
         let mut builder = ExtentsHeader::builder(Vec::new());
         let plan = BlockPlan::plain(CodecId::ZSTD, extents_level(blocks));
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
-        let head = ExtentsHeader {
+        let header = ExtentsHeader {
             epoch_id: self.epoch_id,
             content_start: self.content_start,
             content_bytes: self.content_bytes,
@@ -115,14 +118,15 @@ impl UnencodedExtents {
             coding: coding(&description)?,
         };
         Ok(EncodedExtents {
-            frame: head.finish(builder)?,
-            head,
+            frame: header.finish(builder)?,
+            header,
             sums,
         })
     }
 }
 
-/// The format's form of an extent. The match stage and the format do not depend on each other and have a type each.
+/// The format's form of an extent. The match stage and the format do not depend on each other and
+/// have a type each.
 fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
     Ok(match extent {
         &Extent::Fresh { length } => refrain_format::Extent::Fresh { length },

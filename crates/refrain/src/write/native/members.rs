@@ -46,9 +46,9 @@ impl MemberWriter {
         let mut frames = vec![];
         let mut entry_count = 0;
         for batch in entry_batches(&entries) {
-            let (head, bytes) = self.entries_frame(entry_count, batch)?;
-            entry_count += head.entry_count;
-            frames.push(Frame::Entries(head, bytes));
+            let (header, bytes) = self.entries_frame(entry_count, batch)?;
+            entry_count += header.entry_count;
+            frames.push(Frame::Entries(header, bytes));
         }
         frames.push(Frame::MemberEnd(MemberEnd {
             member_id: self.start.member_id,
@@ -66,7 +66,7 @@ impl MemberWriter {
         let plan = BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL);
         let description =
             encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
-        let head = EntriesHeader {
+        let header = EntriesHeader {
             member_id: self.start.member_id,
             first_entry,
             entry_count: packed.entry_count,
@@ -74,7 +74,7 @@ impl MemberWriter {
             packed_checksum: packed.checksum,
             coding: coding(&description)?,
         };
-        Ok((head, head.finish(builder)?))
+        Ok((header, header.finish(builder)?))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Frame output: frames are encoded in any order and written in the order in which their tickets were reserved.
+//! Frame output: frames are encoded in any order and written in the order in which their tickets
+//! were reserved.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -23,7 +24,7 @@ pub(crate) enum Frame {
 
 /// A block that was written.
 pub(crate) struct WrittenBlock {
-    pub head: BlockHeader,
+    pub header: BlockHeader,
     pub offset: u64,
     pub frame: BlockFrame,
 }
@@ -50,8 +51,8 @@ pub(crate) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Begins the archive.
-    pub(crate) fn begin(sink: &'a mut dyn Sink, head: &ArchiveHeader) -> Result<Output<'a>> {
-        let (archive, bytes) = ArchiveAssembler::new(head)?;
+    pub(crate) fn begin(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Result<Output<'a>> {
+        let (archive, bytes) = ArchiveAssembler::new(header)?;
         sink.write_all(&bytes)?;
         Ok(Output {
             sink,
@@ -119,25 +120,25 @@ impl<'a> Output<'a> {
                 self.sink.write_all(&self.archive.member_start(&start)?)?
             }
             Frame::MemberEnd(end) => self.sink.write_all(&self.archive.member_end(&end)?)?,
-            Frame::Entries(head, mut bytes) => {
-                self.archive.entries(&head, &mut bytes)?;
+            Frame::Entries(header, mut bytes) => {
+                self.archive.entries(&header, &mut bytes)?;
                 self.sink.write_all(&bytes)?;
             }
-            Frame::Extents(head, sums, mut bytes) => {
-                self.archive.extents(&head, &sums, &mut bytes)?;
+            Frame::Extents(header, sums, mut bytes) => {
+                self.archive.extents(&header, &sums, &mut bytes)?;
                 self.sink.write_all(&bytes)?;
                 return Ok(Written::Extents);
             }
-            Frame::Block(head, mut frame) => {
+            Frame::Block(header, mut frame) => {
                 let detached_bytes = frame.stored_bytes();
                 self.archive
-                    .block(&head, &mut frame.bytes, detached_bytes)?;
+                    .block(&header, &mut frame.bytes, detached_bytes)?;
                 self.sink.write_all(&frame.bytes)?;
                 for page in &frame.stored {
                     self.sink.write_all(page)?;
                 }
                 return Ok(Written::Block(WrittenBlock {
-                    head,
+                    header,
                     offset,
                     frame,
                 }));

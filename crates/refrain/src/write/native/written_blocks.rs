@@ -1,4 +1,5 @@
-//! Blocks of the archive that is being written, decoded again: the history of content that cannot be read again from its source.
+//! Blocks of the archive that is being written, decoded again: the history of content that cannot
+//! be read again from its source.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::store::coding::description;
 use crate::store::workspaces::Workspaces;
 use crate::write::pipeline::history::BlockReader;
 
-/// One in so many bytes of the memory is for blocks that are decoded at the same time; a single larger block is decoded alone.
+/// One in so many bytes of the memory is for blocks that are decoded at the same time; a single
+/// larger block is decoded alone.
 const DECODE_SHARE: u64 = 16;
 
 /// The location of a block's frame.
@@ -29,7 +31,7 @@ enum FrameLocation {
 struct LocatedBlock {
     first_page: u64,
     pages: u64,
-    head: BlockHeader,
+    header: BlockHeader,
     location: FrameLocation,
 }
 
@@ -58,7 +60,7 @@ impl WrittenBlocks {
         &self,
         first_page: u64,
         pages: u64,
-        head: BlockHeader,
+        header: BlockHeader,
         offset: u64,
         frame: BlockFrame,
     ) {
@@ -72,7 +74,7 @@ impl WrittenBlocks {
         self.blocks.lock().push_back(LocatedBlock {
             first_page,
             pages,
-            head,
+            header,
             location,
         });
     }
@@ -85,7 +87,7 @@ impl WrittenBlocks {
         if page >= block.first_page + block.pages {
             return None;
         }
-        Some((block.first_page, block.head, block.location.clone()))
+        Some((block.first_page, block.header, block.location.clone()))
     }
 
     fn frame(&self, location: FrameLocation) -> Option<Arc<Vec<u8>>> {
@@ -107,30 +109,30 @@ impl BlockReader for WrittenBlocks {
         let mut blocks = self.blocks.lock();
         while blocks
             .front()
-            .is_some_and(|block| block.head.store_end() <= store_floor)
+            .is_some_and(|block| block.header.store_end() <= store_floor)
         {
             blocks.pop_front();
         }
     }
 
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
-        let (first_page, head, location) = self.find(page)?;
-        let _room = self.decoding.acquire(head.raw_bytes);
+        let (first_page, header, location) = self.find(page)?;
+        let _room = self.decoding.acquire(header.raw_bytes);
         let frame = self.frame(location)?;
         let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES..)?;
-        let description = description(&head.coding, head.raw_bytes).ok()?;
+        let description = description(&header.coding, header.raw_bytes).ok()?;
         let mut raw = Vec::new();
         let decoded = self.workspaces.with(|space| {
             decode(
                 &mut space.codec,
                 &description,
                 data,
-                head.raw_bytes,
+                header.raw_bytes,
                 &mut raw,
             )
         });
         decoded.ok()?;
-        head.check_raw(&raw).ok()?;
+        header.check_raw(&raw).ok()?;
         Some((first_page, raw))
     }
 }

@@ -71,13 +71,15 @@ pub(crate) trait Encoding: 'static {
     fn digest(digests: &mut Self::Digests, data: &EpochData);
 }
 
-/// Builds an archive of one dialect from committed epochs and encoded parts. Epochs come in the order of content.
+/// Builds an archive of one dialect from committed epochs and encoded parts. Epochs come in the
+/// order of content.
 pub(crate) trait Assembly {
     /// The work of its encoders.
     type Encoding: Encoding;
     /// All segments of an epoch were read, and the epoch will be matched next.
     fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
-    /// Lends out the digests for the next epoch. They return through [`Assembly::digested`] before the epoch is committed.
+    /// Lends out the digests for the next epoch. They return through [`Assembly::digested`] before
+    /// the epoch is committed.
     fn take_digests(&mut self) -> Option<<Self::Encoding as Encoding>::Digests>;
     /// Takes the digests back; the epoch was appended.
     fn digested(&mut self, hashes: <Self::Encoding as Encoding>::Digests);
@@ -88,7 +90,8 @@ pub(crate) trait Assembly {
         committed: &mut CommittedEpoch,
         start: &mut dyn FnMut(<Self::Encoding as Encoding>::EncodeJob),
     ) -> Result<()>;
-    /// The content is complete; `last` is the unfinished page of the store. Passes encode jobs to `start`.
+    /// The content is complete; `last` is the unfinished page of the store. Passes encode jobs to
+    /// `start`.
     fn finish_content(
         &mut self,
         last: Option<FilledPage>,
@@ -96,7 +99,8 @@ pub(crate) trait Assembly {
     ) -> Result<()>;
     /// An encode job is done.
     fn encoded(&mut self, encoded: <Self::Encoding as Encoding>::Encoded);
-    /// Writes all parts that are next in order. Returns the pages whose blocks were written, or need not be awaited.
+    /// Writes all parts that are next in order. Returns the pages whose blocks were written, or
+    /// need not be awaited.
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>>;
     /// Whether every part was written.
     fn is_all_written(&self) -> bool;

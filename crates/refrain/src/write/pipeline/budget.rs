@@ -1,4 +1,5 @@
-//! How the memory budget is divided. The shares that change an archive's bytes depend on the budget alone, not on the threads.
+//! How the memory budget is divided. The shares that change an archive's bytes depend on the budget
+//! alone, not on the threads.
 
 use crate::error::Result;
 use crate::tuning::{Tuning, encoder_bytes, prev_power_of_two};
@@ -7,22 +8,26 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 use refrain_codec::encode_memory_bytes;
 use refrain_longmatch::SMALL_INDEX_SHARE;
 
-/// The least number of words of the index: a smaller one would miss repeats of small inputs without saving noticeable memory.
+/// The least number of words of the index: a smaller one would miss repeats of small inputs without
+/// saving noticeable memory.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
 
-/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that wait to be written.
+/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that
+/// wait to be written.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
-/// Bytes for the stack and the private buffers of a thread, and of all threads. The latter is reserved whatever the number of threads,
-/// because shares that change the bytes must not depend on it.
+/// Bytes for the stack and the private buffers of a thread, and of all threads. The latter is
+/// reserved whatever the number of threads, because shares that change the bytes must not depend on
+/// it.
 const THREAD_BYTES: u64 = 2 << 20;
 const THREADS_BYTES_MAX: u64 = 16 << 20;
 
 /// The least memory for old pages, in bytes.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 
-/// The most epochs to read ahead: each has sixteen segments to scan, and every thread should find some. With four epochs two threads were no
-/// faster, and 256 MiB of incompressible data took a tenth longer because of fresh memory (a sixteenth of a gigabyte).
+/// The most epochs to read ahead: each has sixteen segments to scan, and every thread should find
+/// some. With four epochs two threads were no faster, and 256 MiB of incompressible data took a
+/// tenth longer because of fresh memory (a sixteenth of a gigabyte).
 fn epochs_ahead(threads: u64) -> u64 {
     threads.div_ceil(8).clamp(2, 4)
 }
@@ -32,7 +37,8 @@ fn epochs_ahead(threads: u64) -> u64 {
 pub(crate) struct Budget {
     /// Words of the index. Changes the archive's bytes.
     pub index_words: usize,
-    /// The most bytes for the descriptions of old pages: where they begin, where they can be read again. Changes the archive's bytes.
+    /// The most bytes for the descriptions of old pages: where they begin, where they can be read
+    /// again. Changes the archive's bytes.
     pub known_bytes_max: usize,
     /// Bytes for old pages in memory.
     pub cache_bytes: u64,
@@ -56,13 +62,15 @@ pub(crate) struct Load {
     pub block_bytes: u64,
     /// Memory of the codec while it encodes one block.
     pub encode_bytes: u64,
-    /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks that wait for others.
+    /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks
+    /// that wait for others.
     pub retained_bytes: u64,
     pub history: HistoryPolicy,
 }
 
-/// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27 GB packed) fit the budget of level 8.
-/// Less where two blocks of `each` bytes, or at least one, would not fit in what is `left`.
+/// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27
+/// GB compressed) fit the budget of level 8. Less where two blocks of `each` bytes, or at least
+/// one, would not fit in what is `left`.
 fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
     let beside = |blocks: u64| left.saturating_sub(blocks * each);
@@ -103,8 +111,9 @@ impl Budget {
             false => memory / 8,
             true => memory / 64,
         };
-        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 if the data wants it so. All of an
-        // epoch may be fresh: then its pages are filled before its segments are given back.
+        // Segments come with their anchors: 12 bytes for one position in 128, or in 32 for data
+        // that needs it. All of an epoch may be fresh: then its pages are filled before its
+        // segments are given back.
         let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
         let fixed = index_bytes
             + index_bytes / SMALL_INDEX_SHARE as u64
@@ -126,8 +135,8 @@ impl Budget {
             true => copies_bytes(memory, left.saturating_sub(least), encoder + block),
         };
         let left = left.saturating_sub(copies_bytes);
-        // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 % longer on two threads. But two encoders are
-        // worth more than that.
+        // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 %
+        // longer on two threads. But two encoders are worth more than that.
         let two = 2.min(threads) * (encoder + block);
         let ahead_max = left.saturating_sub(two + CACHE_BYTES_MIN);
         let ahead = (left / 3)
@@ -160,7 +169,8 @@ impl Budget {
 
 /// An eighth of the budget; of a small budget a quarter, if it is not the smallest.
 ///
-/// First touch of the index costs more than anything else at the start of a run, and a small one stays in the cache.
+/// First touch of the index costs more than anything else at the start of a run, and a small one
+/// stays in the cache.
 fn index_bytes(memory: u64) -> u64 {
     const SMALL_BYTES: u64 = 128 << 20;
     const SMALLEST_BYTES: u64 = 256 << 20;

@@ -1,5 +1,5 @@
-//! The commit of an epoch, the serial step between two epochs: its extents are decided, its fresh bytes appended to the store, its anchors
-//! inserted into the index.
+//! The commit of an epoch, the serial step between two epochs: its extents are decided, its fresh
+//! bytes appended to the store, its anchors inserted into the index.
 
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ pub(crate) struct EpochCommit {
     /// The store offset of the block that is being filled.
     pub block_start: u64,
     pub rules: Rules,
-    /// The share of near repeats that counts, as one in so many bytes; see [`CommittedEpoch::has_near_repeats`].
+    /// The share of near repeats that counts, as one in so many bytes; see
+    /// [`CommittedEpoch::has_near_repeats`].
     pub near_one_in: Option<u64>,
     /// Pages whose blocks were encoded since the last commit.
     pub encoded: Vec<EncodedPages>,

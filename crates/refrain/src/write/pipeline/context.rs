@@ -20,14 +20,16 @@ pub(crate) struct PipelineContext {
     pub buffers: Arc<BufferPool>,
     pub scans: Lock<Vec<SegmentScan>>,
     pub workspaces: Workspaces,
-    /// Workspaces for everything but blocks. A workspace retains the memory of the densest codec that used it, so there must not be more
-    /// workspaces for blocks than blocks in flight: level 8 with 512 MiB and 7 threads used 0.92 GB when extents were encoded in them, too.
+    /// Workspaces for everything but blocks. A workspace retains the memory of the densest codec
+    /// that used it, so there must not be more workspaces for blocks than blocks in flight: level 8
+    /// with 512 MiB and 7 threads used 0.92 GB when extents were encoded in them, too.
     pub small_workspaces: Workspaces,
     pub history: HistoryPolicy,
 }
 
 impl PipelineContext {
-    /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes that were read.
+    /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes that
+    /// were read.
     pub(crate) fn read(
         &self,
         length_bytes: usize,

@@ -1,4 +1,5 @@
-//! The coordinator: it receives the results of jobs, decides which jobs start next, and passes epochs to the assembly in order.
+//! The coordinator: it receives the results of jobs, decides which jobs start next, and passes
+//! epochs to the assembly in order.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,13 +1,16 @@
 //! Compressed copies of blocks: reading a page from one decodes that page, not the whole block.
 //!
-//! Repeats are scattered, so each may need another block. Where blocks are the only history (a non-seekable stream was compressed), a block
-//! that was decoded once is retained as a copy. Processor time without and with copies: two kernel trees at level 3 32.8 and 20.8 s, 1 GB of
-//! them with 512 MiB of memory 40.5 and 24.2 s; two disk images in LZO for lrzip more than 300 and 39.7 s, but at level 3 13.3 and 15.1 s.
-//! (Making copies that find no room, and leaving only a quarter of the rest for recent pages, took 75 s where no copies took 44.)
+//! Repeats are scattered, so each may need another block. Where blocks are the only history (a
+//! non-seekable stream was compressed), a block that was decoded once is retained as a copy.
+//! Processor time without and with copies: two kernel trees at level 3 32.8 and 20.8 s, 1 GB of
+//! them with 512 MiB of memory 40.5 and 24.2 s; two disk images in LZO for lrzip more than 300 and
+//! 39.7 s, but at level 3 13.3 and 15.1 s. (Making copies that find no room, and leaving only a
+//! quarter of the rest for recent pages, took 75 s where no copies took 44.)
 //!
-//! Blocks that decode slowly are copied when they are encoded, and what does not fit is evicted (`reach.rs`). Decoding them again for every
-//! scattered repeat made 1 GB of kernel trees at level 8 with 512 MiB take more than 250 s; copies take 35 s for 0.4 % more bytes. Two kernel
-//! trees with 1 GiB take 106 and 54 s, with the same bytes.
+//! Blocks that decode slowly are copied when they are encoded, and what does not fit is evicted
+//! (`reach.rs`). Decoding them again for every scattered repeat made 1 GB of kernel trees at level
+//! 8 with 512 MiB take more than 250 s; copies take 35 s for 0.4 % more bytes. Two kernel trees
+//! with 1 GiB take 106 and 54 s, with the same bytes.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -55,15 +58,16 @@ impl CopyCache {
         (inside < entry.pages).then(|| (entry.copy.clone(), inside as usize * PAGE_BYTES))
     }
 
-    /// Whether a copy of this block would be retained. Making a copy takes longer than decoding the block.
+    /// Whether a copy of this block would be retained. Making a copy takes longer than decoding the
+    /// block.
     pub(crate) fn has_room_for(&self, first_page: u64) -> bool {
         let is_full = self.bytes + self.bytes / (1 + self.ranks.len() as u64) > self.bytes_max;
         let outranks_one = |&(highest, _): &(u64, u64)| rank(first_page) < highest;
         self.bytes_max > 0 && (!is_full || self.ranks.peek().is_some_and(outranks_one))
     }
 
-    /// Adds the copy of a block with `pages` pages from `first_page` on. Evicts the copies of the highest ranks until all fit. Returns
-    /// whether this copy was retained.
+    /// Adds the copy of a block with `pages` pages from `first_page` on. Evicts the copies of the
+    /// highest ranks until all fit. Returns whether this copy was retained.
     pub(crate) fn add(&mut self, first_page: u64, pages: u64, copy: CompressedCopy) -> bool {
         let copy = Arc::new(copy);
         self.bytes += copy.memory_bytes();

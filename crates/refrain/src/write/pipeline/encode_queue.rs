@@ -1,5 +1,5 @@
-//! Blocks that wait for an encoder. The number of blocks encoded at once follows the memory that the budget has for codecs, not the
-//! number of threads.
+//! Blocks that wait for an encoder. The number of blocks encoded at once follows the memory that
+//! the budget has for codecs, not the number of threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use crate::write::pipeline::context::PipelineContext;
 
 /// Encode jobs in order: those that wait, and the number of those that run.
 ///
-/// One epoch may fill more blocks than the budget allows encoders. When each thread encoded one, level 8 with 512 MiB and 7 threads used
-/// 0.93 GB, half of it for codecs. Here blocks wait as pages.
+/// One epoch may fill more blocks than the budget allows encoders. When each thread encoded one,
+/// level 8 with 512 MiB and 7 threads used 0.93 GB, half of it for codecs. Here blocks wait as
+/// pages.
 pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
     crew: &'c Crew<'scope, 'env, Event<C>>,
     context: Arc<PipelineContext>,
@@ -36,7 +37,8 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         }
     }
 
-    /// Adds a job. Encoders run with the lowest priority, after all jobs that the match stage waits for.
+    /// Adds a job. Encoders run with the lowest priority, after all jobs that the match stage waits
+    /// for.
     pub(crate) fn push(&mut self, job: C::EncodeJob) {
         match C::is_large(&job) {
             true => self.waiting.push_back(job),

@@ -1,9 +1,10 @@
 //! The store while it is written: its latest pages in memory, older ones read again.
 //!
-//! The match stage verifies every repeat byte by byte, so it must be able to read any byte of the store that it may
-//! refer to, in bounded memory and without temporary files. The store consists of *pages*. The latest are in memory. An evicted page
-//! is read again from the sources, at the offsets that its recipe names, or from the archive's own block, which is decoded
-//! again; the [`HistoryPolicy`] says which. Both are checked against the page's checksum: a source that
+//! The match stage verifies every repeat byte by byte, so it must be able to read any byte of the
+//! store that it may refer to, in bounded memory and without temporary files. The store consists of
+//! *pages*. The latest are in memory. An evicted page is read again from the sources, at the
+//! offsets that its recipe names, or from the archive's own block, which is decoded again; the
+//! [`HistoryPolicy`] says which. Both are checked against the page's checksum: a source that
 //! changed while it was read must not lead to references to bytes that the store does not hold.
 
 use std::collections::VecDeque;
@@ -25,8 +26,8 @@ use crate::write::pipeline::recipe::{Recipe, SourcePiece, read_sources};
 
 /// Reads pages of the store again by decoding the archive's blocks.
 pub(crate) trait BlockReader: Send + Sync {
-    /// Decodes the block that holds page `page`. Returns the number of its first page and the bytes of all its pages, of which all
-    /// but the last are [`PAGE_BYTES`] long.
+    /// Decodes the block that holds page `page`. Returns the number of its first page and the bytes
+    /// of all its pages, of which all but the last are [`PAGE_BYTES`] long.
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)>;
 
     /// Releases the blocks that end at or before `store_floor`: they are not read again.
@@ -51,8 +52,8 @@ impl ClosedPage {
 
 /// The store as the match stage reads it.
 pub(crate) struct StoreHistory {
-    /// The closed pages from number `first_closed` on. The descriptions of older pages were evicted, because they took too much
-    /// memory or because the pages are out of reach.
+    /// The closed pages from number `first_closed` on. The descriptions of older pages were
+    /// evicted, because they took too much memory or because the pages are out of reach.
     closed: VecDeque<ClosedPage>,
     first_closed: u64,
     /// The memory of `closed`.
@@ -65,11 +66,13 @@ pub(crate) struct StoreHistory {
     open_pieces: Vec<SourcePiece>,
     cache: Lock<PageCache>,
     policy: HistoryPolicy,
-    /// Memory for pages: those in the cache, and compressed copies of blocks that were decoded again.
+    /// Memory for pages: those in the cache, and compressed copies of blocks that were decoded
+    /// again.
     pages_bytes: u64,
     copies: Lock<CopyCache>,
-    /// Workspaces for compressed copies alone. If the encoders' workspaces were used, every thread that reads a copy would leave the memory
-    /// of a dense codec in one more workspace (1 GB at level 8 with 512 MiB and 7 threads: 1.04 GB in use).
+    /// Workspaces for compressed copies alone. If the encoders' workspaces were used, every thread
+    /// that reads a copy would leave the memory of a dense codec in one more workspace (1 GB at
+    /// level 8 with 512 MiB and 7 threads: 1.04 GB in use).
     workspaces: Workspaces,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
@@ -93,8 +96,9 @@ pub(crate) struct FilledPage {
 }
 
 impl StoreHistory {
-    /// `cache_bytes` is the memory for pages. Copies that are made when blocks are encoded take memory of their own; copies of
-    /// blocks that were decoded again from `blocks` share the memory for pages.
+    /// `cache_bytes` is the memory for pages. Copies that are made when blocks are encoded take
+    /// memory of their own; copies of blocks that were decoded again from `blocks` share the memory
+    /// for pages.
     pub(crate) fn new(
         policy: HistoryPolicy,
         cache_bytes: u64,
@@ -133,7 +137,8 @@ impl StoreHistory {
         self.open_start + self.open.len() as u64
     }
 
-    /// Appends bytes from `offset_in_member` of `member`. Pushes every page that becomes full to `filled`.
+    /// Appends bytes from `offset_in_member` of `member`. Pushes every page that becomes full to
+    /// `filled`.
     pub(crate) fn append(
         &mut self,
         mut bytes: &[u8],
@@ -183,7 +188,8 @@ impl StoreHistory {
         }
     }
 
-    /// Closes the open page before it is full: at the end of the store, or because its block must not wait any longer.
+    /// Closes the open page before it is full: at the end of the store, or because its block must
+    /// not wait any longer.
     pub(crate) fn take_last_page(&mut self) -> Result<Option<FilledPage>> {
         if self.open.is_empty() {
             return Ok(None);
@@ -208,8 +214,8 @@ impl StoreHistory {
         Ok(FilledPage { bytes })
     }
 
-    /// Evicts the oldest descriptions while all of them take more memory than allowed, and those of pages below `floor`. Returns the
-    /// store offset from which on everything can be read.
+    /// Evicts the oldest descriptions while all of them take more memory than allowed, and those of
+    /// pages below `floor`. Returns the store offset from which on everything can be read.
     pub(crate) fn evict_below(&mut self, floor: u64) -> u64 {
         while let Some(oldest) = self.closed.front()
             && (self.known_bytes > self.known_bytes_max || oldest.start < floor)
@@ -296,8 +302,9 @@ impl StoreHistory {
         Some(page)
     }
 
-    /// Decodes the block of a page and retains a compressed copy of it, because its other pages are likely to be read as well. Where there
-    /// is no room for a copy, the other pages go into the cache.
+    /// Decodes the block of a page and retains a compressed copy of it, because its other pages are
+    /// likely to be read as well. Where there is no room for a copy, the other pages go into the
+    /// cache.
     fn decode_block(&self, page: u64) -> Option<PooledBuffer> {
         let (first, bytes) = self.blocks.as_ref()?.read_block_of(page)?;
         let copy = |bytes: &[u8]| -> Option<PooledBuffer> {
@@ -317,7 +324,8 @@ impl StoreHistory {
         wanted
     }
 
-    /// Adds a compressed copy of a block, which shares the memory for pages with the cache. Returns whether there was room for it.
+    /// Adds a compressed copy of a block, which shares the memory for pages with the cache. Returns
+    /// whether there was room for it.
     fn add_copy(&self, first_page: u64, bytes: &[u8]) -> bool {
         if self.policy.makes_copies() || !self.copies.lock().has_room_for(first_page) {
             return false;
@@ -344,7 +352,8 @@ impl History for StoreHistory {
             });
         }
         let (number, closed) = self.page_at(offset_in_store)?;
-        // Whether the page is still in memory depends on the threads, so the result must not depend on that.
+        // Whether the page is still in memory depends on the threads, so the result must not depend
+        // on that.
         if matches!(closed.recipe, Recipe::Archive) && self.policy == HistoryPolicy::Sources {
             return None;
         }

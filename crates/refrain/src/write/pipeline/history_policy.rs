@@ -35,12 +35,15 @@ pub(crate) enum BlockFrames {
 pub(crate) enum HistoryPolicy {
     /// From the members' sources. What a source cannot supply is no history.
     Sources,
-    /// From the members' sources, and by decoding blocks of the archive for what no source can supply.
+    /// From the members' sources, and by decoding blocks of the archive for what no source can
+    /// supply.
     SourcesAndBlocks,
-    /// By decoding blocks. Blocks that were decoded once are retained as compressed copies, as far as the memory for pages has room.
+    /// By decoding blocks. Blocks that were decoded once are retained as compressed copies, as far
+    /// as the memory for pages has room.
     Blocks(BlockFrames),
-    /// From compressed copies that are made when blocks are encoded, because the blocks themselves decode slowly. Older copies are
-    /// evicted, which limits how far back extents may refer. A block without a copy (a stored one) is decoded from its frame.
+    /// From compressed copies that are made when blocks are encoded, because the blocks themselves
+    /// decode slowly. Older copies are evicted, which limits how far back extents may refer. A
+    /// block without a copy (a stored one) is decoded from its frame.
     Copies(BlockFrames),
 }
 

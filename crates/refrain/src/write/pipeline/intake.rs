@@ -1,7 +1,8 @@
 //! The intake: it plans which segment of which member is read next.
 //!
-//! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its member, so that segments
-//! are subtrees of the member's BLAKE3 hash. The segments of a member do not depend on whether it is a file or a stream.
+//! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its
+//! member, so that segments are subtrees of the member's BLAKE3 hash. The segments of a member do
+//! not depend on whether it is a file or a stream.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -36,13 +37,15 @@ pub(crate) struct SegmentPlan {
     pub feed: MemberFeed,
 }
 
-/// Plans segments in the order of the members. A stream is planned one segment at a time, because its end is known only when it is read.
+/// Plans segments in the order of the members. A stream is planned one segment at a time, because
+/// its end is known only when it is read.
 pub(crate) struct Intake {
     members: Vec<IntakeMember>,
     member: usize,
     offset: u64,
     stream_is_busy: bool,
-    /// The member and offset that the next segment of content must have, unless it begins a later member.
+    /// The member and offset that the next segment of content must have, unless it begins a later
+    /// member.
     expected: (usize, u64),
 }
 
@@ -103,8 +106,9 @@ impl Intake {
         }
     }
 
-    /// Whether a segment belongs to the content. Segments are planned by the size that a member had, and the member may become shorter while
-    /// it is read. Must be called in the order of content.
+    /// Whether a segment belongs to the content. Segments are planned by the size that a member
+    /// had, and the member may become shorter while it is read. Must be called in the order of
+    /// content.
     pub(crate) fn accept(
         &mut self,
         member: usize,

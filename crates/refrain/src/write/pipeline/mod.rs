@@ -1,4 +1,5 @@
-//! The compressing pipeline that the writers of both dialects share: one coordinator decides, workers compute.
+//! The compressing pipeline that the writers of both dialects share: one coordinator decides,
+//! workers compute.
 //!
 //! ```text
 //!  read + hash + scan ─┐ per segment, ahead of everything
@@ -9,8 +10,9 @@
 //!  write                 in order
 //! ```
 //!
-//! Workers finish in any order. Everything that shapes the archive happens in the order of content, in the coordinator. It bounds memory
-//! by what it starts: content that is read and not committed, blocks that are filled and not written. See the README beside `write/`.
+//! Workers finish in any order. Everything that shapes the archive happens in the order of content,
+//! in the coordinator. It bounds memory by what it starts: content that is read and not committed,
+//! blocks that are filled and not written. See the README beside `write/`.
 
 pub(crate) mod assembly;
 pub(crate) mod budget;

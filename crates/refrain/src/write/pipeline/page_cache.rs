@@ -1,11 +1,13 @@
 //! Which pages of the store remain in memory.
 //!
-//! Pages whose block is not yet encoded always remain. Some of the others remain because they were used *recently*: repeats
-//! come in runs, and neighbouring segments read the same pages. The rest of the cache holds a *sample* of all pages:
-//! those with the lowest hashes of their numbers. When several versions of something are compressed one after the other, the old
-//! pages are read from front to back once per version. A cache of the most recent pages alone, smaller than a version, would evict each
-//! page shortly before it is read again, while a fixed sample serves its share of them. (Measured on two kernel trees with
-//! 256 MiB for pages: most recently used alone 1.9 GB read again, with the sample 1.56 GB.)
+//! Pages whose block is not yet encoded always remain. Some of the others remain because they were
+//! used *recently*: repeats come in runs, and neighbouring segments read the same pages. The rest
+//! of the cache holds a *sample* of all pages: those with the lowest hashes of their numbers. When
+//! several versions of something are compressed one after the other, the old pages are read from
+//! front to back once per version. A cache of the most recent pages alone, smaller than a version,
+//! would evict each page shortly before it is read again, while a fixed sample serves its share of
+//! them. (Measured on two kernel trees with 256 MiB for pages: most recently used alone 1.9 GB read
+//! again, with the sample 1.56 GB.)
 //!
 //! The content of the cache changes how long a run takes, never the bytes of the archive.
 
@@ -13,8 +15,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::store::page::Page;
 
-/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are retained or evicted together: one long repeat then needs
-/// few reads.
+/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are retained or
+/// evicted together: one long repeat then needs few reads.
 const GROUP_LOG: u32 = 4;
 
 /// One page in `2^RECENT_LOG` of the cache is reserved for recently used pages.
@@ -56,7 +58,8 @@ impl PageCache {
         }
     }
 
-    /// Reduces the cache to `pages_max` recent pages, without a sample: compressed copies serve instead of it.
+    /// Reduces the cache to `pages_max` recent pages, without a sample: compressed copies serve
+    /// instead of it.
     pub(crate) fn retain_recent_only(&mut self, pages_max: usize) {
         (self.recent_max, self.sample_max) = (pages_max, 0);
         self.shrink_sample();
@@ -81,8 +84,9 @@ impl PageCache {
         slot.page.clone()
     }
 
-    /// Unpins the page. An incompressible page that was never read is evicted at once: such pages repeat seldom, and filling the cache with
-    /// them costs more in fresh memory than it saves. They never enter the sample.
+    /// Unpins the page. An incompressible page that was never read is evicted at once: such pages
+    /// repeat seldom, and filling the cache with them costs more in fresh memory than it saves.
+    /// They never enter the sample.
     pub(crate) fn release(&mut self, number: u64, is_incompressible: bool) {
         if let Some(slot) = self.slot(number) {
             slot.is_incompressible = is_incompressible;
@@ -135,7 +139,8 @@ impl PageCache {
             let Some(slot) = self.slot(number) else {
                 continue;
             };
-            // A second chance for a page that was used meanwhile (the clock algorithm, Corbató 1968).
+            // A second chance for a page that was used meanwhile (the clock algorithm, Corbató
+            // 1968).
             if std::mem::take(&mut slot.is_used) && has_room {
                 self.recent.push_back(number);
             } else if slot.is_incompressible {
@@ -163,7 +168,8 @@ impl PageCache {
     }
 }
 
-/// The rank of a page, a hash of its group's number (the finalizer of SplitMix64: Steele, Lea, Flood 2014).
+/// The rank of a page, a hash of its group's number (the finalizer of SplitMix64: Steele, Lea,
+/// Flood 2014).
 pub(crate) fn rank(number: u64) -> u64 {
     let mut hash = (number >> GROUP_LOG).wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,11 +1,13 @@
 //! How far back extents may refer.
 //!
-//! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to retain. An extent may refer to a block only
-//! while the block's frame is within the last `reach` bytes of the archive when the extent's own frame arrives. The sizes of blocks are known
-//! only when they are encoded, and when that is depends on the threads. Therefore the blocks of the last few epochs count with their largest
-//! possible size, and the sizes of older blocks are waited for.
+//! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to
+//! retain. An extent may refer to a block only while the block's frame is within the last `reach`
+//! bytes of the archive when the extent's own frame arrives. The sizes of blocks are known only
+//! when they are encoded, and when that is depends on the threads. Therefore the blocks of the last
+//! few epochs count with their largest possible size, and the sizes of older blocks are waited for.
 //!
-//! The same computation keeps compressed copies of blocks within their memory, where those copies are the history.
+//! The same computation keeps compressed copies of blocks within their memory, where those copies
+//! are the history.
 
 use std::collections::VecDeque;
 
@@ -16,8 +18,8 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 /// The least number of epochs whose blocks count with their largest possible size.
 const LAG_EPOCHS_MIN: u64 = 4;
 
-/// The number of epochs whose blocks count with their largest possible size, for blocks of `block_bytes`: two blocks can be filled before the
-/// first has to be encoded.
+/// The number of epochs whose blocks count with their largest possible size, for blocks of
+/// `block_bytes`: two blocks can be filled before the first has to be encoded.
 fn lag_epochs(block_bytes: u64) -> u64 {
     (1 + 2 * block_bytes.div_ceil(EPOCH_BYTES)).max(LAG_EPOCHS_MIN)
 }
@@ -36,7 +38,8 @@ fn frame_bytes_max(raw_bytes: u64) -> u64 {
     raw_bytes + (FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64
 }
 
-/// The store bytes that extents may refer to: within the archive's stated reach, and within the memory for compressed copies.
+/// The store bytes that extents may refer to: within the archive's stated reach, and within the
+/// memory for compressed copies.
 pub(crate) struct ReachFloors {
     stated: ReachTracker,
     copies: ReachTracker,
@@ -46,7 +49,8 @@ pub(crate) struct ReachFloors {
 pub(crate) struct ReachLimits {
     /// In the archive.
     pub stated_bytes: Option<u64>,
-    /// What one epoch can put between its references and the frame that holds them, in bytes of the archive.
+    /// What one epoch can put between its references and the frame that holds them, in bytes of the
+    /// archive.
     pub margin_bytes: u64,
     /// In the compressed copies, which must not take more memory than there is for them.
     pub copies_bytes: Option<u64>,
@@ -70,9 +74,10 @@ impl ReachFloors {
     pub(crate) fn block_filled(&mut self, epoch: u64, store_start: u64, raw_bytes: u64) {
         self.stated
             .filled(epoch, store_start, frame_bytes_max(raw_bytes));
-        // Most copies are smaller than half of the block. Where the last few are not, memory is exceeded by the difference. With a
-        // quarter instead of a half, and older copies evicted in exchange, 1 GB of kernel trees in 512 MiB took 90 s instead of 35,
-        // since those blocks were decoded slowly again.
+        // Most copies are smaller than half of the block. Where the last few are not, memory is
+        // exceeded by the difference. With a quarter instead of a half, and older copies evicted in
+        // exchange, 1 GB of kernel trees in 512 MiB took 90 s instead of 35, since those blocks
+        // were decoded slowly again.
         self.copies.filled(epoch, store_start, raw_bytes / 2);
     }
 
@@ -87,7 +92,8 @@ impl ReachFloors {
         self.copies.encoded(block, copy_bytes);
     }
 
-    /// The store offset below which `epoch` must not refer; `None` until every block that it depends on was encoded.
+    /// The store offset below which `epoch` must not refer; `None` until every block that it
+    /// depends on was encoded.
     pub(crate) fn floor_for(&mut self, epoch: u64) -> Option<u64> {
         let is_ready = self.stated.is_ready_for(epoch) && self.copies.is_ready_for(epoch);
         is_ready.then(|| {
@@ -101,7 +107,8 @@ impl ReachFloors {
 struct ReachTracker {
     /// `None`: unlimited, and nothing is tracked.
     reach_bytes: Option<u64>,
-    /// The number of bytes that one epoch can write between the blocks it refers to and the frame that holds its extents.
+    /// The number of bytes that one epoch can write between the blocks it refers to and the frame
+    /// that holds its extents.
     margin_bytes: u64,
     lag_epochs: u64,
     blocks: VecDeque<TrackedBlock>,

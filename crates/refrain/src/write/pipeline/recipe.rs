@@ -58,7 +58,8 @@ pub(crate) fn read_sources(
     pool: &Arc<BufferPool>,
 ) -> Option<PooledBuffer> {
     let pieces = decode_pieces(encoded);
-    // The buffer holds old bytes: all of them are overwritten, and clearing the pages that are read again took 2 % of the match stage.
+    // The buffer holds old bytes: all of them are overwritten, and clearing the pages that are read
+    // again took 2 % of the match stage.
     let mut page = PooledBuffer::full(pool).ok()?;
     let (mut filled, mut at) = (0, 0);
     while at < pieces.len() {
@@ -70,7 +71,8 @@ pub(crate) fn read_sources(
     Some(page)
 }
 
-/// Reads pieces that are close together with one call, to the front of `page`. Returns the number of their bytes.
+/// Reads pieces that are close together with one call, to the front of `page`. Returns the number
+/// of their bytes.
 fn read_run(
     pieces: &[SourcePiece],
     sources: &[Option<Arc<dyn Source>>],
@@ -103,8 +105,8 @@ fn span_bytes(first: &SourcePiece, last: &SourcePiece) -> u64 {
     last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member
 }
 
-/// The number of pieces, from the first on, that are read with one call of at most `span_max` bytes: reading a gap of a few KiB costs
-/// less than another call.
+/// The number of pieces, from the first on, that are read with one call of at most `span_max`
+/// bytes: reading a gap of a few KiB costs less than another call.
 fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
     const GAP_BYTES_MAX: u64 = 16 << 10;
     let close = pieces.windows(2).take_while(|pair| {
@@ -117,7 +119,8 @@ fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
     1 + close.count()
 }
 
-/// Encodes pieces as variable-length numbers, 4 to 6 bytes each, so that the recipes of a terabyte fit in memory.
+/// Encodes pieces as variable-length numbers, 4 to 6 bytes each, so that the recipes of a terabyte
+/// fit in memory.
 fn encode_pieces(pieces: &[SourcePiece]) -> Box<[u8]> {
     let mut encoded = Vec::with_capacity(pieces.len() * 6);
     let (mut member, mut at) = (0u32, 0u64);

@@ -1,4 +1,5 @@
-//! One run of the pipeline, from the first byte of content to the last block, for an archive of any dialect.
+//! One run of the pipeline, from the first byte of content to the last block, for an archive of any
+//! dialect.
 
 use std::sync::Arc;
 
@@ -21,11 +22,13 @@ use crate::write::pipeline::history::{BlockReader, StoreHistory};
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
 
-/// The memory for old pages, in bytes, when all of them can be read again from their sources. First touch of memory costs more than reading a
-/// page again, especially on a virtual machine whose host reclaims unused memory. Match stage of two kernel trees (1.1 GB of pages), medians
-/// of eleven: 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92, 2.95 s. (Another machine, where clearing
-/// pages was cheap, preferred 512 MiB by a tenth of the processor time.) Two disk images at levels 1 and 3: 128 MiB 2.99 and 4.33 s, 64 MiB
-/// 2.46 and 3.90, 32 MiB 2.61 at level 1.
+/// The memory for old pages, in bytes, when all of them can be read again from their sources. First
+/// touch of memory costs more than reading a page again, especially on a virtual machine whose host
+/// reclaims unused memory. Match stage of two kernel trees (1.1 GB of pages), medians of eleven:
+/// 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92,
+/// 2.95 s. (Another machine, where clearing pages was cheap, preferred 512 MiB by a tenth of the
+/// processor time.) Two disk images at levels 1 and 3: 128 MiB 2.99 and 4.33 s, 64 MiB 2.46 and
+/// 3.90, 32 MiB 2.61 at level 1.
 const REREAD_CACHE_BYTES: u64 = 64 << 20;
 
 /// The context for the jobs of a run, within a budget.
@@ -41,18 +44,21 @@ pub(crate) fn pipeline_context(tuning: Tuning, budget: &Budget) -> Arc<PipelineC
     })
 }
 
-/// The store of a run that begins. `blocks` decodes what `sources` cannot supply, if the policy has that.
+/// The store of a run that begins. `blocks` decodes what `sources` cannot supply, if the policy has
+/// that.
 pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
 ) -> Result<StoreHistory> {
-    // Reading a page again from its source costs little more than a copy; retaining all pages would mostly touch fresh memory.
+    // Reading a page again from its source costs little more than a copy; retaining all pages would
+    // mostly touch fresh memory.
     let cache_bytes = match budget.history.rereads_sources() {
         true => budget.cache_bytes.min(REREAD_CACHE_BYTES),
         false => budget.cache_bytes,
     };
-    // Compressed copies replace pages over time, so the buffers of evicted pages must not be retained beside them.
+    // Compressed copies replace pages over time, so the buffers of evicted pages must not be
+    // retained beside them.
     let buffers_bytes = match budget.history {
         HistoryPolicy::Sources => cache_bytes,
         _ => 0,
@@ -68,7 +74,8 @@ pub(crate) fn store_history(
     )
 }
 
-/// Compresses all content. Returns the assembly when all parts are written except for those that end the archive.
+/// Compresses all content. Returns the assembly when all parts are written except for those that
+/// end the archive.
 pub(crate) fn run<A: Assembly>(
     crew: &Crew<'_, '_, Event<A::Encoding>>,
     context: &Arc<PipelineContext>,

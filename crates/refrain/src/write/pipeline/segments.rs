@@ -7,8 +7,9 @@ use refrain_protect::SegmentHash;
 
 /// An epoch is full when it holds this much content, in bytes.
 ///
-/// Up to three times as much is in memory when an epoch is committed: its segments, its fresh pages, and the content that is read ahead. A
-/// larger epoch would not fit a small budget, and a smaller one would leave many cores without work between the commits.
+/// Up to three times as much is in memory when an epoch is committed: its segments, its fresh
+/// pages, and the content that is read ahead. A larger epoch would not fit a small budget, and a
+/// smaller one would leave many cores without work between the commits.
 pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 
 /// An epoch is full when it has this many segments, because members may be tiny.
