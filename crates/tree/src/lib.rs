@@ -86,5 +86,6 @@ pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
 #[cfg(feature = "filesystem")]
 pub use sink::TreeSink;
 
-#[cfg(all(test, feature = "filesystem"))]
+#[cfg(test)]
+#[cfg(feature = "filesystem")]
 mod tests;

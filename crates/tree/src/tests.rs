@@ -201,7 +201,7 @@ fn entries_have_the_offsets_of_their_data() {
     create_tree(temporary.path());
     let (bytes, mut reader) = stream(temporary.path());
     let entries = reader.take_entries();
-    let paths: Vec<_> = entries.iter().map(|entry| path_text(entry)).collect();
+    let paths: Vec<_> = entries.iter().map(path_text).collect();
     let long = format!("sub/{}", "n".repeat(200));
     let expected = [
         ".",
