@@ -1,4 +1,5 @@
-//! Applies any calls to the timer system and compares the results with the reference implementation.
+//! Applies any calls to the timer system and compares the results with the reference
+//! implementation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -56,8 +56,8 @@ pub fn encode_block(
 }
 
 /// Whether a sample of a block, given in `parts`, is incompressible, by filters and codecs. A
-/// caller that knows from elsewhere that the block has no repeats between the pieces of the sample can
-/// then store it without compression.
+/// caller that knows from elsewhere that the block has no repeats between the pieces of the sample
+/// can then store it without compression.
 ///
 /// Returns false for blocks below 64 KiB: for them the codec costs less than a sample.
 ///

@@ -15,7 +15,8 @@
 //!
 //! - A flow is created: [`admit`](Policy::admit).
 //! - Work arrives for a sleeping flow: [`wake`](Policy::wake). Queue the flow by its
-//!   [`key`](Policy::key) in [`Placement::stripe`], then notify the worker that the placement names.
+//!   [`key`](Policy::key) in [`Placement::stripe`], then notify the worker that the placement
+//!   names.
 //! - A worker is free: [`pick`](Policy::pick) a stripe. Of the first flows of its lanes, take the
 //!   one with the least [`rank`](Policy::rank) that the worker [`may_take`](Policy::may_take), then
 //!   [`run`](Policy::run) and [`Ledger::dispatched`].

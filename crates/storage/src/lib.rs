@@ -11,7 +11,7 @@
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
-//! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no remote source exists yet |
+//! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
 //! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
 //! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: simulated failures |

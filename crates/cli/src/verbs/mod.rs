@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | the verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `recognise` | names the format of an input that is not an archive |
 //! | `examples` | the examples in the manual pages |

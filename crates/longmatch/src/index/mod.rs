@@ -113,7 +113,8 @@ impl<W: IndexWords> FingerprintIndex<W> {
         (fingerprint >> self.bucket_shift) as usize * SLOTS
     }
 
-    /// Prefetches the memory that [`FingerprintIndex::get`] and [`FingerprintIndex::insert`] access for `fingerprint`.
+    /// Prefetches the memory that [`FingerprintIndex::get`] and [`FingerprintIndex::insert`] access
+    /// for `fingerprint`.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u64) {
         match &self.small {

@@ -1,8 +1,8 @@
 //! How a worker waits for work: spinning, in a light sleep, or parked.
 //!
 //! The README beside this file describes the states, the protocol and why no wake-up is lost.
-//! [`Sleeper`] is the sleep of one worker. [`SpinPolicy`](refrain_policy::SpinPolicy) decides how long
-//! the worker stays awake, and [`MachineLoad`] when it must not spin at all.
+//! [`Sleeper`] is the sleep of one worker. [`SpinPolicy`](refrain_policy::SpinPolicy) decides how
+//! long the worker stays awake, and [`MachineLoad`] when it must not spin at all.
 
 mod light;
 mod load;

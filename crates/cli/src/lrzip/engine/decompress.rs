@@ -59,8 +59,8 @@ pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Re
     extract_content(context, input, placement, path, &format!("{message}: "))
 }
 
-/// Extracts the content of an archive to `placement`. Messages name it `path`, and `prefix` precedes
-/// the message of success.
+/// Extracts the content of an archive to `placement`. Messages name it `path`, and `prefix`
+/// precedes the message of success.
 pub fn extract_content(
     context: &RunContext,
     input: &InputFile,

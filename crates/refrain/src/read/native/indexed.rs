@@ -102,8 +102,9 @@ impl IndexedArchive {
     /// Opens an archive by the index at its end.
     ///
     /// # Errors
-    /// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict each
-    /// other; `Unsupported` for a later version; `Limit` if its index exceeds the memory limit; `Io`.
+    /// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict
+    /// each other; `Unsupported` for a later version; `Limit` if its index exceeds the memory
+    /// limit; `Io`.
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<IndexedArchive> {
         let limits = limits_for(options.memory_bytes);
         let mut magic = [0; MAGIC.len()];
@@ -279,12 +280,12 @@ impl OpenedArchive for IndexedArchive {
         &self.members
     }
 
-    /// Reads content of a member from `offset` into `buffer`. Returns the number of bytes read, which
-    /// is less than the length of `buffer` only at the member's end.
+    /// Reads content of a member from `offset` into `buffer`. Returns the number of bytes read,
+    /// which is less than the length of `buffer` only at the member's end.
     ///
     /// # Errors
-    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the frames
-    /// that the range needs.
+    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
+    /// frames that the range needs.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let row = self.index.members.get(member).ok_or_else(|| {
             let message = format!(
