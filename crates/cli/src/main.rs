@@ -12,7 +12,7 @@
 //! | [`run`] | the table of verbs |
 //! | [`program`] | the names of the program, by `argv[0]` |
 //! | [`args`] | the declaration of all flags |
-//! | [`plan`] | inputs, outputs, names and options of a run; makes every refusal that needs no content |
+//! | [`plan`] | inputs, outputs, names and options of a run; refuses what is wrong with them |
 //! | [`verbs`] | one file per verb: runs its plan with the engine |
 //! | [`restore`] | where members of an archive are restored |
 //! | [`report`] | progress, summaries, JSON |
