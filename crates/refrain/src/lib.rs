@@ -76,7 +76,6 @@ mod read;
 pub mod stages;
 pub mod storage;
 mod store;
-mod tree_source;
 mod tuning;
 mod write;
 

@@ -1,7 +1,7 @@
 //! Range reads that are submitted now and complete later, so that many of them can be in flight.
 //!
 //! A remote source (object storage, HTTP) has a latency of milliseconds and a bandwidth that one
-//! request does not use. [`Source`](crate::Source) blocks for each read; [`AsyncSource`] separates
+//! request does not use. [`Source`] blocks for each read; [`AsyncSource`] separates
 //! submission from completion instead. No remote source exists yet; [`BlockingSource`] adapts any
 //! [`Source`] and completes each read during its submission.
 

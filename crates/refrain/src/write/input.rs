@@ -12,9 +12,9 @@ use refrain_tree::{Entry, Timestamp, TreeReader};
 
 use crate::error::{Error, Result};
 use crate::progress::Watch;
-use crate::tree_source::{LogMemory, TreeSource};
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed};
+use crate::write::tree_source::{LogMemory, TreeSource};
 
 /// A member to be written into an archive.
 pub struct MemberInput {

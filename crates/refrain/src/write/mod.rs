@@ -4,3 +4,4 @@ pub(crate) mod input;
 pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod pipeline;
+mod tree_source;
