@@ -2,7 +2,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-/// The naive twin: the whole content in memory.
+/// Compares random reads of `view` with `expected`, the reference: the whole content in memory.
 fn check(view: &dyn Source, expected: &[u8], seed: u64) {
     assert_eq!(view.size_bytes().unwrap(), expected.len() as u64);
     let mut random = seed;
@@ -17,7 +17,8 @@ fn check(view: &dyn Source, expected: &[u8], seed: u64) {
     }
 }
 
-/// Pieces of data and zeros of lengths around every boundary, against the twin.
+/// Pieces of data and zeros of lengths around every boundary, compared with
+/// content held in memory.
 fn appended_equals_model(seed: u64, sparse: bool) {
     let temporary = tempfile::tempfile().unwrap();
     let mut appender = Appender::new(temporary, "test".into(), sparse);
