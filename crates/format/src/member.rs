@@ -20,8 +20,10 @@ pub enum MemberKind {
     File,
     /// 2: the content of a non-seekable stream, such as a pipe.
     Stream,
-    /// 3: a directory tree as a tar stream, with a list of entries.
+    /// 3: a directory tree: a list of entries, and the data of its files as content.
     Tree,
+    /// 4: a tar stream, taken apart into entries and the data of its files.
+    Tar,
 }
 
 impl MemberKind {
@@ -30,6 +32,7 @@ impl MemberKind {
             Self::File => 1,
             Self::Stream => 2,
             Self::Tree => 3,
+            Self::Tar => 4,
         }
     }
 
@@ -38,10 +41,11 @@ impl MemberKind {
             1 => Ok(Self::File),
             2 => Ok(Self::Stream),
             3 => Ok(Self::Tree),
+            4 => Ok(Self::Tar),
             _ => Err(FormatError::Value {
                 what: "member kind",
                 value: u64::from(id),
-                rule: "1, 2 or 3",
+                rule: "from 1 to 4",
             }),
         }
     }

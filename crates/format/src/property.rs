@@ -135,6 +135,7 @@ pub fn entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
                 link_target: kind
                     .is_link()
                     .then(|| format!("../{directory}").into_bytes()),
+                ..Entry::default()
             }
         })
         .collect()

@@ -17,8 +17,10 @@ pub enum MemberKind {
     File,
     /// A non-seekable stream.
     Stream,
-    /// A directory as a tar stream, with an entry list.
+    /// A directory: a list of entries, and the data of its files.
     Tree,
+    /// A tar stream that was taken apart into entries and the data of its files.
+    Tar,
 }
 
 /// A member that begins. Its length and hash are known at its end.
@@ -242,6 +244,7 @@ fn kind(kind: FormatKind) -> MemberKind {
         FormatKind::File => MemberKind::File,
         FormatKind::Stream => MemberKind::Stream,
         FormatKind::Tree => MemberKind::Tree,
+        FormatKind::Tar => MemberKind::Tar,
     }
 }
 

@@ -95,6 +95,6 @@ pub use options::{
 };
 pub use progress::{Progress, Unwatched, Watch};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
-pub use refrain_tree::{Entry, EntryKind, Timestamp, TreeSink};
+pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;
 pub use write::input::{Content, MemberInput};

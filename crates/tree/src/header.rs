@@ -280,7 +280,7 @@ fn checksum(record: &[u8; RECORD_BYTES]) -> u64 {
 
 fn type_flag(kind: EntryKind) -> u8 {
     match kind {
-        EntryKind::File | EntryKind::Other => b'0',
+        EntryKind::File | EntryKind::Other | EntryKind::Raw => b'0',
         EntryKind::Hardlink => b'1',
         EntryKind::Symlink => b'2',
         EntryKind::CharacterDevice => b'3',

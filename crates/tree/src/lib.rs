@@ -76,7 +76,7 @@ mod reader;
 #[cfg(feature = "filesystem")]
 mod sink;
 
-pub use entry::{Entry, EntryKind, Timestamp};
+pub use entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use header::{HeaderError, RECORD_BYTES, TarHeader, padding_bytes};
 #[cfg(feature = "filesystem")]
 pub use open::open_regular_file;

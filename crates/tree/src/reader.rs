@@ -486,6 +486,7 @@ fn entry_of(header: &TarHeader) -> Entry {
         size_bytes: header.size_bytes,
         content_offset: 0,
         link_target: (!header.link.is_empty()).then(|| header.link.clone()),
+        ..Entry::default()
     }
 }
 

@@ -81,7 +81,7 @@ fn entry_kind_name(kind: EntryKind) -> &'static str {
         EntryKind::CharacterDevice => "chardev",
         EntryKind::BlockDevice => "blockdev",
         EntryKind::Fifo => "fifo",
-        EntryKind::Other => "other",
+        EntryKind::Other | EntryKind::Raw => "other",
     }
 }
 

@@ -14,6 +14,7 @@ pub fn kind_name(kind: MemberKind) -> &'static str {
         MemberKind::File => "file",
         MemberKind::Stream => "stream",
         MemberKind::Tree => "directory",
+        MemberKind::Tar => "tar",
     }
 }
 

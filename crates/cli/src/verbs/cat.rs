@@ -266,6 +266,7 @@ mod tests {
             size_bytes: 5,
             content_offset: 512,
             link_target: target.map(|target| target.as_bytes().to_vec()),
+            ..Entry::default()
         }
     }
 

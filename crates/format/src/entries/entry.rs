@@ -7,7 +7,7 @@ use crate::error::{FormatError, Result};
 use crate::limits::PATH_BYTES_MAX;
 
 /// All kinds of entries, by ascending id.
-pub(super) const ENTRY_KINDS: [EntryKind; 8] = [
+pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
     EntryKind::File,
     EntryKind::Directory,
     EntryKind::Symlink,
@@ -16,6 +16,7 @@ pub(super) const ENTRY_KINDS: [EntryKind; 8] = [
     EntryKind::BlockDevice,
     EntryKind::Fifo,
     EntryKind::Other,
+    EntryKind::Raw,
 ];
 
 /// The id of a kind in an archive.
@@ -29,6 +30,7 @@ pub(super) fn entry_kind_id(kind: EntryKind) -> u8 {
         EntryKind::BlockDevice => 6,
         EntryKind::Fifo => 7,
         EntryKind::Other => 8,
+        EntryKind::Raw => 9,
     }
 }
 
@@ -39,7 +41,7 @@ pub(super) fn entry_kind_from_id(id: u8) -> Result<EntryKind> {
         .ok_or(FormatError::Value {
             what: "entry kind",
             value: u64::from(id),
-            rule: "from 1 to 8",
+            rule: "from 1 to 9",
         })
 }
 

@@ -212,6 +212,7 @@ fn take_entry(
             true => Some(take_text(links)?),
             false => None,
         },
+        ..Entry::default()
     })
 }
 
@@ -290,7 +291,7 @@ mod tests {
             modified: Timestamp::default(),
             size_bytes: 10,
             content_offset: 512,
-            link_target: None,
+            ..Entry::default()
         }
     }
 
