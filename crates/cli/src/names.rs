@@ -1,16 +1,17 @@
 //! Names of archives and members: suffixes, and which member names may become paths.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::failure::{Failure, Result};
-use crate::text::printable;
+use crate::text::quoted;
 
 /// The suffix of archives, without its dot.
 pub const SUFFIX: &str = "rfn";
 
 /// The member name of standard input.
-pub const STDIN_MEMBER: &str = "stdin";
+pub const STDIN_MEMBER: &[u8] = b"stdin";
 
 /// `FILE` -> `FILE.SUFFIX`.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -49,19 +50,19 @@ pub fn without_suffix(path: &Path) -> Result<PathBuf> {
 
 /// The name of a member. A member without a name, as in archives of lrzip, is called like its
 /// archive without the suffix.
-pub fn of_member(archive: &Path, name: &str) -> String {
+pub fn of_member(archive: &Path, name: &[u8]) -> Vec<u8> {
     if !name.is_empty() {
         return name.to_owned();
     }
     let file_name = Path::new(archive.file_name().unwrap_or_default());
     let stem = without_suffix(file_name).unwrap_or_else(|_| file_name.to_path_buf());
-    stem.to_string_lossy().into_owned()
+    stem.into_os_string().into_vec()
 }
 
 /// The member name of a single input: its last component.
-pub fn base_name(path: &Path) -> Result<String> {
+pub fn base_name(path: &Path) -> Result<Vec<u8>> {
     match path.file_name() {
-        Some(name) => Ok(name.to_string_lossy().into_owned()),
+        Some(name) => Ok(name.as_bytes().to_vec()),
         None => Err(Failure::usage(
             path.to_string_lossy(),
             "has no file name: name the output with -o, or write out the name of the directory",
@@ -73,17 +74,17 @@ pub fn base_name(path: &Path) -> Result<String> {
 ///
 /// A leading `/` is removed, and so are `.` and everything up to the last `..`, so that the archive
 /// never holds a name that extraction would refuse.
-pub fn relative_name(path: &Path) -> Result<String> {
-    let mut parts: Vec<String> = Vec::new();
+pub fn relative_name(path: &Path) -> Result<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {
         match component {
-            Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
+            Component::Normal(part) => parts.push(part.as_bytes()),
             Component::ParentDir => parts.clear(),
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
     match parts.is_empty() {
-        false => Ok(parts.join("/")),
+        false => Ok(parts.join(&b'/')),
         true => base_name(path),
     }
 }
@@ -95,11 +96,11 @@ pub fn relative_name(path: &Path) -> Result<String> {
 ///
 /// # Errors
 /// `Refused` for an unsafe name, `Usage` for a member without a name.
-pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
+pub fn safe_member_path(archive: &str, name: &[u8]) -> Result<PathBuf> {
     let refuse = |why: &str| {
         let text = format!(
-            "refused: member name {:?} {why}; name the output with -o FILE",
-            printable(name)
+            "refused: member name {} {why}; name the output with -o FILE",
+            quoted(name)
         );
         Err(Failure::refused(archive, text))
     };
@@ -107,14 +108,14 @@ pub fn safe_member_path(archive: &str, name: &str) -> Result<PathBuf> {
         let text = "the member has no name: name the output with -o FILE";
         return Err(Failure::usage(archive, text));
     }
-    if name.ends_with('/') {
+    if name.ends_with(b"/") {
         return refuse("is not a file name");
     }
-    if name.contains('\0') {
+    if name.contains(&0) {
         return refuse("contains a NUL byte");
     }
     let mut path = PathBuf::new();
-    for part in Path::new(name).components() {
+    for part in Path::new(OsStr::from_bytes(name)).components() {
         match part {
             Component::Normal(part) => path.push(part),
             Component::CurDir => {}
@@ -153,22 +154,24 @@ mod tests {
 
     #[test]
     fn a_member_without_a_name_is_called_like_its_archive() {
-        assert_eq!(of_member(Path::new("a/x.tar.lrz"), ""), "x.tar");
-        assert_eq!(of_member(Path::new("a/x"), ""), "x");
-        assert_eq!(of_member(Path::new("a/x.rfn"), "name"), "name");
+        assert_eq!(of_member(Path::new("a/x.tar.lrz"), b""), b"x.tar");
+        assert_eq!(of_member(Path::new("a/x"), b""), b"x");
+        assert_eq!(of_member(Path::new("a/x.rfn"), b"na\xff"), b"na\xff");
     }
 
     #[test]
     fn relative_names_are_always_safe() {
         for path in ["a", "./a/b", "/etc/passwd", "../../x", "a/../../b/c", "d/"] {
             let name = relative_name(Path::new(path)).unwrap();
-            assert!(safe_member_path("t", &name).is_ok(), "{path} -> {name}");
+            assert!(safe_member_path("t", &name).is_ok(), "{path} -> {name:?}");
         }
         assert_eq!(
             relative_name(Path::new("/etc/passwd")).unwrap(),
-            "etc/passwd"
+            b"etc/passwd"
         );
-        assert_eq!(relative_name(Path::new("../../x")).unwrap(), "x");
+        assert_eq!(relative_name(Path::new("../../x")).unwrap(), b"x");
+        let odd = Path::new(OsStr::from_bytes(b"/a\xff/b\xfe"));
+        assert_eq!(relative_name(odd).unwrap(), b"a\xff/b\xfe");
         assert!(relative_name(Path::new("..")).is_err());
     }
 
@@ -186,9 +189,9 @@ mod tests {
             "a\0b",
             "a/..",
         ] {
-            assert!(safe_member_path("t", name).is_err(), "{name:?}");
+            assert!(safe_member_path("t", name.as_bytes()).is_err(), "{name:?}");
         }
-        assert_eq!(safe_member_path("t", "a/./b").unwrap(), Path::new("a/b"));
-        assert_eq!(safe_member_path("t", "..a").unwrap(), Path::new("..a"));
+        assert_eq!(safe_member_path("t", b"a/./b").unwrap(), Path::new("a/b"));
+        assert_eq!(safe_member_path("t", b"..a").unwrap(), Path::new("..a"));
     }
 }

@@ -8,9 +8,59 @@ pub fn printable(name: &str) -> String {
         .collect()
 }
 
-/// Like [`printable`] for a name of any bytes; invalid UTF-8 becomes U+FFFD.
-pub fn printable_bytes(name: &[u8]) -> String {
-    printable(&String::from_utf8_lossy(name))
+/// Returns a name of any bytes as text from which [`unescaped`] makes the same bytes again: control
+/// characters and bytes that are not UTF-8 become `\ooo` with three octal digits, a backslash
+/// becomes two.
+pub fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => push_octal(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => text.push(c),
+            }
+        }
+        push_octal(&mut text, chunk.invalid());
+    }
+    text
+}
+
+/// Returns a name for messages: escaped, in quotation marks.
+pub fn quoted(name: &[u8]) -> String {
+    format!("\"{}\"", escaped(name))
+}
+
+fn push_octal(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push_str(&format!("\\{byte:03o}"));
+    }
+}
+
+/// Returns the bytes that [`escaped`] made `text` from. A backslash that begins no such escape
+/// stands for itself.
+#[cfg(test)]
+pub fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match (first, after) {
+            (b'\\', [b'\\', after @ ..]) => (b'\\', after),
+            (
+                b'\\',
+                [
+                    a @ b'0'..=b'3',
+                    b @ b'0'..=b'7',
+                    c @ b'0'..=b'7',
+                    after @ ..,
+                ],
+            ) => (((a - b'0') << 6) | ((b - b'0') << 3) | (c - b'0'), after),
+            _ => (first, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    bytes
 }
 
 /// Returns a count with its noun in the right number: `1 block`, `2 blocks`, `3 entries`.
@@ -34,6 +84,21 @@ mod tests {
     #[test]
     fn control_characters_are_replaced() {
         assert_eq!(printable("a\n\u{7}b\u{9b}c"), "a??b?c");
+    }
+
+    #[test]
+    fn escaped_names_are_text_for_one_line_and_keep_every_byte() {
+        assert_eq!(escaped("grün".as_bytes()), "grün");
+        assert_eq!(escaped(b"a\nb\xff\\c\x1b"), "a\\012b\\377\\\\c\\033");
+        assert_eq!(escaped("\u{9b}".as_bytes()), "\\302\\233");
+        let all: Vec<u8> = (0..=255).chain(0..=255).collect();
+        for start in 0..all.len() {
+            assert_eq!(unescaped(escaped(&all[start..]).as_bytes()), &all[start..]);
+        }
+        for name in [&b"a\\x2db"[..], b"\\", b"\\01", b"\\400", b"\\018"] {
+            assert_eq!(unescaped(name), name, "no escape");
+            assert_eq!(unescaped(escaped(name).as_bytes()), name);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Compresses one file into another: `compress_file INPUT OUTPUT [LEVEL]`.
 #![allow(clippy::print_stdout)]
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let member = MemberInput {
         name: Path::new(input)
             .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
+            .map(|name| name.as_bytes().to_vec())
             .unwrap_or_default(),
         mode: None,
         modified: None,

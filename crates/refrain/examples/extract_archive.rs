@@ -1,6 +1,8 @@
 //! Restores every member of an archive below a directory: `extract_archive ARCHIVE DIRECTORY`.
 #![allow(clippy::print_stdout)]
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ struct Below {
 
 impl Below {
     /// Names in an archive are untrusted: only plain names may become paths.
-    fn path_of(&self, name: &str) -> refrain::Result<PathBuf> {
-        let name = Path::new(name);
+    fn path_of(&self, name: &[u8]) -> refrain::Result<PathBuf> {
+        let name = Path::new(OsStr::from_bytes(name));
         match name.components().collect::<Vec<_>>()[..] {
             [Component::Normal(_)] => Ok(self.directory.join(name)),
             _ => Err(Error::new(
@@ -48,7 +50,8 @@ impl Targets for Below {
         if let Some(mut sink) = sink {
             sink.publish()?;
         }
-        println!("{} bytes  {}", member.content_bytes, member.name);
+        let name = String::from_utf8_lossy(&member.name);
+        println!("{} bytes  {name}", member.content_bytes);
         Ok(())
     }
 }

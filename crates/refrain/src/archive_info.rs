@@ -28,9 +28,9 @@ pub enum MemberKind {
 pub struct MemberStart {
     /// 0, 1, 2 … in the archive's order.
     pub index: usize,
-    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8
-    /// are replaced.
-    pub name: String,
+    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted as
+    /// a path.
+    pub name: Vec<u8>,
     /// What its content is.
     pub kind: MemberKind,
     /// Permission bits.
@@ -44,9 +44,9 @@ pub struct MemberStart {
 /// One named byte sequence in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name that the archive states. It must not be trusted as a path. Bytes that are not UTF-8
-    /// are replaced.
-    pub name: String,
+    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted as
+    /// a path.
+    pub name: Vec<u8>,
     /// What its content is.
     pub kind: MemberKind,
     /// Permission bits.
@@ -235,10 +235,6 @@ pub(crate) fn filters_text(ids: [u8; 2]) -> String {
     ids.map(name).collect::<Vec<_>>().join("+")
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 fn kind(kind: FormatKind) -> MemberKind {
     match kind {
         FormatKind::File => MemberKind::File,
@@ -251,7 +247,7 @@ fn kind(kind: FormatKind) -> MemberKind {
 pub(crate) fn member_start(start: &FormatStart) -> MemberStart {
     MemberStart {
         index: start.member_id as usize,
-        name: text(&start.name),
+        name: start.name.clone(),
         kind: kind(start.kind),
         mode: start.mode,
         modified: start.modified,
@@ -261,7 +257,7 @@ pub(crate) fn member_start(start: &FormatStart) -> MemberStart {
 
 pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
     Member {
-        name: text(&start.name),
+        name: start.name.clone(),
         kind: kind(start.kind),
         mode: start.mode,
         modified: start.modified,

@@ -267,7 +267,7 @@ fn options_from(choice: u8) -> CompressOptions {
 
 fn made(contents: &[&[u8]], pipes: u8, options: &CompressOptions) -> Vec<u8> {
     let member = |(index, content): (usize, &&[u8])| MemberInput {
-        name: format!("member {index}"),
+        name: format!("member {index}").into(),
         mode: None,
         modified: None,
         content: match pipes >> (index % 8) & 1 {

@@ -121,7 +121,7 @@ fn by_index(
         archive.read_at(index, 0, &mut content)?;
         entries.push(archive.entries(index)?);
         members.push(Published {
-            name: member.name.clone(),
+            name: String::from_utf8_lossy(&member.name).into_owned(),
             content,
         });
     }

@@ -188,7 +188,9 @@ fn member_line(member: &Member) -> String {
     });
     format!(
         "{hash} {} {:?} {mode} {modified} {:?}\n",
-        member.content_bytes, member.kind, member.name
+        member.content_bytes,
+        member.kind,
+        String::from_utf8_lossy(&member.name)
     )
 }
 

@@ -21,7 +21,7 @@ const MIB: usize = 1 << 20;
 
 fn member(content: Content) -> MemberInput {
     MemberInput {
-        name: "content".to_owned(),
+        name: b"content".to_vec(),
         mode: None,
         modified: None,
         content,

@@ -52,7 +52,7 @@ fn a_scan_reads_an_intact_archive_like_the_index() {
     assert_eq!(scanned.members().len(), 2);
     for (number, content) in contents.iter().enumerate() {
         assert!(read(&scanned, number, content.len() + 1).unwrap() == *content);
-        assert_eq!(scanned.members()[number].name, ["a", "b"][number]);
+        assert_eq!(scanned.members()[number].name, [b"a", b"b"][number]);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::lrzip::format::LrzipFormat;
 use crate::names;
 use crate::paths::{self, NewFile, ends_with_slash, is_dash, label};
 use crate::terminal::check_stdout;
-use crate::text::printable;
+use crate::text::quoted;
 
 /// The archives of a run.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ pub enum ArchiveOutput {
 #[derive(Debug)]
 pub struct CompressInput {
     pub path: PathBuf,
-    /// The name of the member.
-    pub name: String,
+    /// The name of the member, as bytes.
+    pub name: Vec<u8>,
     /// `None` is standard input.
     pub metadata: Option<Metadata>,
 }
@@ -124,7 +124,7 @@ fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
 /// With `-o`: all paths become members of one archive.
 fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     let name = match paths {
-        [_] => |path: &Path| names::base_name(path).or_else(|_| Ok("root".to_string())),
+        [_] => |path: &Path| names::base_name(path).or_else(|_| Ok(b"root".to_vec())),
         _ => names::relative_name,
     };
     let mut inputs = Vec::new();
@@ -136,8 +136,8 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
         };
         if !taken.insert(input.name.clone()) {
             let text = format!(
-                "a second member would have the name {:?}",
-                printable(&input.name)
+                "a second member would have the name {}",
+                quoted(&input.name)
             );
             return Err(Failure::usage(label(path), text));
         }
@@ -150,12 +150,12 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
 fn stdin_input() -> CompressInput {
     CompressInput {
         path: PathBuf::from("-"),
-        name: names::STDIN_MEMBER.to_string(),
+        name: names::STDIN_MEMBER.to_vec(),
         metadata: None,
     }
 }
 
-fn path_input(path: &Path, name: String) -> Result<CompressInput> {
+fn path_input(path: &Path, name: Vec<u8>) -> Result<CompressInput> {
     let metadata = Some(paths::metadata(path)?);
     Ok(CompressInput {
         path: path.to_path_buf(),

@@ -10,7 +10,7 @@ use super::block::block_line;
 use super::member::{blake3_text, kind_name, member_json};
 use crate::names;
 use crate::paths::label;
-use crate::text::{counted, printable};
+use crate::text::{counted, escaped, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
 
 /// The checksum of every frame of the native format.
@@ -193,7 +193,7 @@ fn codec_text(codec: &CodecUse) -> String {
 }
 
 fn add_member(rows: &mut Rows, path: &Path, member: &Member) {
-    let name = printable(&names::of_member(path, &member.name));
+    let name = escaped(&names::of_member(path, &member.name));
     let kind = kind_name(member.kind);
     rows.add(
         "member",

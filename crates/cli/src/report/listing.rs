@@ -4,7 +4,7 @@ use refrain::{Entry, EntryKind, Member, MemberKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::member::kind_name;
-use crate::text::{hex, printable_bytes};
+use crate::text::{escaped, hex};
 
 /// The lines of `refrain list`.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Listing {
 
 impl Listing {
     /// Adds the lines of a member: of its entries if it is a directory.
-    pub fn member(&mut self, name: &str, member: &Member, entries: &[Entry], prefix: &str) {
+    pub fn member(&mut self, name: &[u8], member: &Member, entries: &[Entry], prefix: &[u8]) {
         if member.kind != MemberKind::Tree {
             let attributes = Attributes {
                 kind: kind_name(member.kind),
@@ -25,7 +25,7 @@ impl Listing {
                 size_bytes: member.content_bytes,
                 modified: member.modified,
             };
-            self.add(name.as_bytes(), None, &attributes);
+            self.add(name, None, &attributes);
         }
         for entry in entries {
             let attributes = Attributes {
@@ -34,7 +34,7 @@ impl Listing {
                 size_bytes: entry.size_bytes,
                 modified: Some(entry.modified),
             };
-            let path = [prefix.as_bytes(), &entry.path].concat();
+            let path = [prefix, &entry.path].concat();
             self.add(&path, entry.link_target.as_deref(), &attributes);
         }
     }
@@ -43,10 +43,9 @@ impl Listing {
         if self.is_long {
             self.text.push_str(&attributes.columns());
         }
-        self.text.push_str(&printable_bytes(path));
+        self.text.push_str(&escaped(path));
         if let (true, Some(target)) = (self.is_long, link_target) {
-            self.text
-                .push_str(&format!(" -> {}", printable_bytes(target)));
+            self.text.push_str(&format!(" -> {}", escaped(target)));
         }
         self.text.push('\n');
     }
@@ -103,7 +102,7 @@ pub fn entry_json(entry: &Entry) -> Value {
 }
 
 /// Adds `bytes` in hexadecimal digits if they are not valid UTF-8: JSON strings cannot hold them.
-fn add_bytes(json: &mut Value, field: &str, bytes: Option<&[u8]>) {
+pub fn add_bytes(json: &mut Value, field: &str, bytes: Option<&[u8]>) {
     let Some(bytes) = bytes.filter(|bytes| std::str::from_utf8(bytes).is_err()) else {
         return;
     };

@@ -5,6 +5,7 @@ use std::path::Path;
 use refrain::{Member, MemberKind};
 use serde_json::{Value, json};
 
+use super::listing::add_bytes;
 use crate::names;
 use crate::text::hex;
 
@@ -25,8 +26,9 @@ pub fn blake3_text(member: &Member) -> Option<String> {
 
 /// A member, for scripts.
 pub fn member_json(archive: &Path, member: &Member) -> Value {
-    json!({
-        "name": names::of_member(archive, &member.name),
+    let name = names::of_member(archive, &member.name);
+    let mut json = json!({
+        "name": String::from_utf8_lossy(&name),
         "kind": match member.kind {
             MemberKind::Tree => "tree",
             kind => kind_name(kind),
@@ -37,7 +39,9 @@ pub fn member_json(archive: &Path, member: &Member) -> Value {
         "content_bytes": member.content_bytes,
         "blake3": blake3_text(member),
         "digests": digests_json(member),
-    })
+    });
+    add_bytes(&mut json, "name_bytes", Some(&name));
+    json
 }
 
 fn digests_json(member: &Member) -> Value {

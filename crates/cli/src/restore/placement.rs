@@ -33,7 +33,7 @@ impl Placement {
         archive: &Path,
         output: Option<&Path>,
         kind: MemberKind,
-        name: &str,
+        name: &[u8],
     ) -> Result<Placement> {
         let path = match (output, kind) {
             // A directory keeps its own name, which the archive may not have.

@@ -25,7 +25,7 @@ pub struct StreamPlacement {
     /// Whether PATH is, or is to become, a directory.
     is_directory: bool,
     /// The name of the first member while it is at PATH itself.
-    first_at_path: Option<String>,
+    first_at_path: Option<Vec<u8>>,
 }
 
 impl StreamPlacement {
@@ -74,7 +74,7 @@ impl StreamPlacement {
     /// Moves the first member from PATH to PATH/`name`: into a new directory beside it, which is
     /// then renamed to PATH. Only a kill between the two renames leaves the member in the directory
     /// beside.
-    fn move_first(&self, archive: &str, name: &str) -> Result<PathBuf> {
+    fn move_first(&self, archive: &str, name: &[u8]) -> Result<PathBuf> {
         if self.was_full {
             let text = "has several members, and the output directory was not empty: \
                         restore it into a new directory, or from a file";

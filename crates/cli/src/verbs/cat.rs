@@ -20,7 +20,7 @@ use crate::names;
 use crate::plan::CatPlan;
 use crate::report::{DataTo, Meter, Outcome, Report};
 use crate::session::Session;
-use crate::text::{counted, printable_bytes};
+use crate::text::{counted, quoted};
 
 /// Bytes requested from the engine at once: several blocks, so that they are decoded in parallel.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
@@ -103,9 +103,7 @@ fn find(
             }
         };
     };
-    // Names of members are text: what is invalid in them was replaced when the archive was made.
-    let text = String::from_utf8_lossy(path);
-    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == text;
+    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == path;
     if let Some(index) = members.iter().position(is_called) {
         return Ok(whole_member(archive, index));
     }
@@ -114,7 +112,7 @@ fn find(
             .entries(index)
             .map_err(|error| Failure::engine(label, error))?;
         let prefix = entry_prefix(members, member);
-        let Some(wanted) = without_prefix(path, &prefix) else {
+        let Some(wanted) = path.strip_prefix(&*prefix) else {
             continue;
         };
         if let Some(entry) = entry_at(&entries, wanted) {
@@ -123,7 +121,7 @@ fn find(
     }
     Err(Failure::usage(
         label,
-        format!("holds no {:?} (see `refrain list`)", printable_bytes(path)),
+        format!("holds no {} (see `refrain list`)", quoted(path)),
     ))
 }
 
@@ -137,19 +135,6 @@ fn whole_member(archive: &Archive, member: usize) -> MemberRange {
         offset: 0,
         length_bytes,
     }
-}
-
-/// The part of `path` after `prefix`, a member's name and its slash. The name is text, in which
-/// invalid bytes were replaced; the same is done to the components of the path it is compared to.
-fn without_prefix<'a>(path: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
-    let slashes = prefix.matches('/').count();
-    let mut slash_ends = (1..=path.len()).filter(|&end| path[end - 1] == b'/');
-    let end = match slashes {
-        0 => 0,
-        count => slash_ends.nth(count - 1)?,
-    };
-    let (head, rest) = path.split_at(end);
-    (String::from_utf8_lossy(head) == prefix).then_some(rest)
 }
 
 /// The last entry of that path, byte for byte; later entries replace earlier ones in every tar
@@ -175,7 +160,7 @@ fn entry_extract<'a>(
 ) -> Result<MemberRange> {
     let refuse = |why: String| Err(Failure::usage(label, why));
     for _ in 0..=LINK_STEPS_MAX {
-        let name = printable_bytes(&entry.path);
+        let name = quoted(&entry.path);
         match (entry.kind, entry.link_target.as_deref()) {
             (EntryKind::File, _) => {
                 let (offset, length_bytes) = (entry.content_offset, entry.size_bytes);
@@ -189,22 +174,19 @@ fn entry_extract<'a>(
                 Some(found) => entry = found,
                 None => {
                     return refuse(format!(
-                        "{name:?} is a hard link to a file that is not in the archive"
+                        "{name} is a hard link to a file that is not in the archive"
                     ));
                 }
             },
             (EntryKind::Symlink, Some(target)) => {
-                return refuse(format!(
-                    "{name:?} is a symbolic link to {:?}",
-                    printable_bytes(target)
-                ));
+                return refuse(format!("{name} is a symbolic link to {}", quoted(target)));
             }
-            _ => return refuse(format!("{name:?} is not a file")),
+            _ => return refuse(format!("{name} is not a file")),
         }
     }
     refuse(format!(
-        "{:?} is a hard link to a hard link",
-        printable_bytes(&entry.path)
+        "{} is a hard link to a hard link",
+        quoted(&entry.path)
     ))
 }
 
@@ -304,14 +286,5 @@ mod tests {
             assert_eq!(found.content_offset, entry.content_offset);
         }
         assert_eq!(found(&entries, "a\u{fffd}"), None);
-    }
-
-    #[test]
-    fn prefixes_are_compared_as_text() {
-        assert_eq!(without_prefix(b"a/\xff", ""), Some(&b"a/\xff"[..]));
-        assert_eq!(without_prefix(b"a/b/\xff/c", "a/b/"), Some(&b"\xff/c"[..]));
-        assert_eq!(without_prefix(b"a\xff/b", "a\u{fffd}/"), Some(&b"b"[..]));
-        assert_eq!(without_prefix(b"a/b", "b/"), None);
-        assert_eq!(without_prefix(b"a", "a/"), None);
     }
 }

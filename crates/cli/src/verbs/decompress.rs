@@ -122,10 +122,10 @@ fn placement(
         Destination::Path(output) => Some(output.as_path()),
     };
     let only_member =
-        |kind, name: &str| Placement::of_only_member(&item.archive.path, output, kind, name);
+        |kind, name: &[u8]| Placement::of_only_member(&item.archive.path, output, kind, name);
     if dialect == Dialect::Lrzip {
         // lrzip archives hold one file. Opening one to learn more would read all of its records.
-        return only_member(MemberKind::File, "");
+        return only_member(MemberKind::File, b"");
     }
     let archive = Archive::open(Arc::clone(source), &plan.options)
         .map_err(|error| Failure::engine(&item.archive.label, error))?;

@@ -59,9 +59,9 @@ fn list(
 }
 
 /// The prefix of the paths of a directory's entries: empty if the directory is the only member.
-pub fn entry_prefix(members: &[Member], member: &Member) -> String {
+pub fn entry_prefix(members: &[Member], member: &Member) -> Vec<u8> {
     match members.len() {
-        1 => String::new(),
-        _ => format!("{}/", member.name),
+        1 => Vec::new(),
+        _ => [&member.name, &b"/"[..]].concat(),
     }
 }

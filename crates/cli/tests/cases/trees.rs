@@ -164,6 +164,62 @@ fn names_that_are_not_utf8_remain_what_they_are() {
 }
 
 #[test]
+fn members_whose_names_are_not_utf8_are_not_confused() {
+    let case = Case::new();
+    let names = [&b"m\xfe"[..], b"m\xff", "m\u{fffd}".as_bytes()].map(OsStr::from_bytes);
+    for name in names {
+        fs::write(case.path("").join(name), name.as_bytes()).unwrap();
+        let mut directory = OsString::from("d-");
+        directory.push(name);
+        let directory = case.path("").join(directory);
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("x"), [b"in ", name.as_bytes()].concat()).unwrap();
+    }
+    let mut inputs = names.map(OsString::from).to_vec();
+    inputs.extend(names.map(|name| [OsStr::new("d-"), name].concat_os()));
+    let mut command = case.command(REFRAIN, "compress -o all.rfn");
+    expect(command.args(&inputs).output().unwrap(), 0, "compress");
+    for name in names {
+        let cat = |path: OsString| {
+            let mut command = case.command(REFRAIN, "cat all.rfn");
+            expect(command.arg(path).output().unwrap(), 0, "cat").stdout
+        };
+        assert_eq!(cat(name.to_owned()), name.as_bytes());
+        let inside = [OsStr::new("d-"), name, OsStr::new("/x")].concat_os();
+        assert_eq!(cat(inside), [b"in ", name.as_bytes()].concat());
+    }
+    case.ok("decompress all.rfn -o out");
+    for name in names {
+        let restored = fs::read(case.path("out").join(name)).unwrap();
+        assert_eq!(restored, name.as_bytes());
+    }
+    let document = json(&case.ok("info --json all.rfn").stdout);
+    let members = document["results"][0]["members"].as_array().unwrap();
+    let bytes = members
+        .iter()
+        .filter_map(|member| member["name_bytes"].as_str());
+    assert_eq!(
+        bytes.collect::<Vec<_>>(),
+        ["6dfe", "6dff", "642d6dfe", "642d6dff"]
+    );
+    let text = String::from_utf8(case.ok("info all.rfn").stdout).unwrap();
+    assert!(
+        text.contains("m\\376 (file)") && text.contains("d-m\\377 (directory)"),
+        "{text}"
+    );
+}
+
+trait ConcatOs {
+    fn concat_os(&self) -> OsString;
+}
+
+impl ConcatOs for [&OsStr] {
+    fn concat_os(&self) -> OsString {
+        self.iter().copied().collect()
+    }
+}
+
+#[test]
 fn an_output_with_a_slash_holds_the_directory_by_its_name() {
     let case = Case::new();
     create_tree(&case);

@@ -75,7 +75,7 @@ pub fn lrzip_round_trips(bytes: &[u8]) {
 
 fn made(content: &[u8], doors: u8, options: &LrzipOptions) -> Vec<u8> {
     let member = MemberInput {
-        name: String::new(),
+        name: Vec::new(),
         mode: None,
         modified: None,
         content: match doors & 1 {

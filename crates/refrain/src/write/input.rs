@@ -18,8 +18,8 @@ use crate::write::tree_source::{LogMemory, TreeSource};
 
 /// A member to be written into an archive.
 pub struct MemberInput {
-    /// Its name in the archive, at most 4096 bytes.
-    pub name: String,
+    /// Its name in the archive: at most 4096 bytes, without NUL, by custom UTF-8.
+    pub name: Vec<u8>,
     /// Permission bits to store.
     pub mode: Option<u32>,
     /// Time of last modification to store.
@@ -122,11 +122,12 @@ impl PreparedMembers {
             modified,
             content,
         } = input;
+        let label = String::from_utf8_lossy(&name).into_owned();
         let mut start = MemberStart {
             member_id: self.members.len() as u64,
             content_start: 0,
             kind: FormatKind::File,
-            name: name.clone().into_bytes(),
+            name,
             mode,
             modified,
             content_bytes_hint: None,
@@ -136,11 +137,11 @@ impl PreparedMembers {
             Content::Source(source) => {
                 let size_bytes = source
                     .size_bytes()
-                    .map_err(|error| Error::from(error).in_file(&name))?;
+                    .map_err(|error| Error::from(error).in_file(&label))?;
                 start.content_bytes_hint = Some(size_bytes);
                 self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
                 self.late_notices
-                    .push(size_notice(name, source.clone(), size_bytes));
+                    .push(size_notice(label, source.clone(), size_bytes));
                 self.sources.push(Some(source.clone()));
                 self.intake.push(IntakeMember {
                     feed: MemberFeed::Source(source),
@@ -153,11 +154,11 @@ impl PreparedMembers {
             }
             Content::Directory(path) => {
                 start.kind = FormatKind::Tree;
-                entries = Some(self.add_tree(TreeReader::open(&path), name)?);
+                entries = Some(self.add_tree(TreeReader::open(&path), label)?);
             }
             Content::NamedDirectory { path, name: first } => {
                 start.kind = FormatKind::Tree;
-                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), name)?);
+                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), label)?);
             }
         }
         self.members.push(MemberPlan { start, entries });

@@ -140,7 +140,7 @@ impl Targets for Collect {
         sink.expect("the sink that was opened").publish()?;
         let output = self.open.take().expect("the member that was opened");
         self.published.push(Published {
-            name: member.name.clone(),
+            name: String::from_utf8_lossy(&member.name).into_owned(),
             content: output.published().expect("it is published"),
         });
         Ok(())
@@ -177,7 +177,7 @@ pub fn read_by_index(archive: &[u8], options: &ReadOptions) -> Result<Vec<Publis
             member.content_bytes
         );
         Ok(Published {
-            name: member.name.clone(),
+            name: String::from_utf8_lossy(&member.name).into_owned(),
             content,
         })
     };

@@ -103,7 +103,7 @@ pub fn write_archive(
 ) -> Result<LrzipSummary, Failure> {
     let is_stdin_data = matches!(content, Content::Stream(_));
     let member = MemberInput {
-        name: String::new(),
+        name: Vec::new(),
         mode: None,
         modified: None,
         content,

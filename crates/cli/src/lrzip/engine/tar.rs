@@ -1,7 +1,9 @@
 //! `lrztar` and `lrzuntar`: a directory as a tar stream in an archive. lrzip implements them as
 //! scripts that need `tar`.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -73,7 +75,7 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
         }
         Some(_) => {}
     }
-    let name = names::relative_name(directory)?;
+    let name = PathBuf::from(OsString::from_vec(names::relative_name(directory)?));
     let sink = match &context.settings.outfile {
         Some(output) if paths::is_dash(output) => {
             check_stdout(context.settings.force)?;
@@ -91,10 +93,7 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
         }
     };
     let path = directory.to_path_buf();
-    let content = Content::NamedDirectory {
-        path,
-        name: name.into(),
-    };
+    let content = Content::NamedDirectory { path, name };
     let summary = compress::write_archive(context, content, sink, &paths::label(directory))
         .map_err(|failure| context.run_error(directory, failure))?;
     compress::print_result(context, &summary, "", started);
@@ -103,8 +102,8 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
 
 /// Returns the path of the archive: `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of
 /// `-O`.
-fn archive_path(settings: &Settings, name: &str) -> PathBuf {
-    let last = Path::new(name).file_name().unwrap_or_default();
+fn archive_path(settings: &Settings, name: &Path) -> PathBuf {
+    let last = name.file_name().unwrap_or_default();
     let mut file_name = last.to_owned();
     file_name.push(".tar");
     file_name.push(&settings.suffix);
