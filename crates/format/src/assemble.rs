@@ -146,7 +146,7 @@ impl ArchiveAssembler {
     pub fn entries(&mut self, header: &EntriesHeader, frame: &mut [u8]) -> Result<()> {
         let (frame_offset, frame_bytes) = self.number_frame(frame);
         let payload = Payload::Entries {
-            header: *header,
+            header: header.clone(),
             data: &[],
         };
         self.feed(frame, &payload)?;
@@ -156,12 +156,8 @@ impl ArchiveAssembler {
             .find(|member| member.start.member_id == header.member_id);
         // The checker has made sure that it exists.
         if let Some(member) = member {
-            member.entries.push(IndexEntries {
-                frame_offset,
-                frame_bytes,
-                entry_count: header.entry_count,
-                packed_checksum: header.packed_checksum,
-            });
+            let row = IndexEntries::new(frame_offset, frame_bytes, header);
+            member.entries.push(row);
         }
         Ok(())
     }

@@ -14,7 +14,9 @@ use crate::layout::{
     ARCHIVE_BYTES, BLOCK_HEADER_BYTES, END_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
     FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES, SYNC,
 };
-use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX};
+use crate::limits::{
+    DIGEST_BYTES_MAX, DIGESTS_MAX, FIRST_PATH_BYTES_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX,
+};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
 /// The offset of the header checksum, which covers everything before it.
@@ -236,7 +238,12 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
             MEMBER_END_FIXED_BYTES,
             (DIGESTS_MAX * (2 + DIGEST_BYTES_MAX)) as u64,
         ),
-        FrameKind::Entries => range(ENTRIES_HEADER_BYTES, limits.packed_raw_bytes_max),
+        FrameKind::Entries => range(
+            ENTRIES_HEADER_BYTES,
+            limits
+                .packed_raw_bytes_max
+                .saturating_add(FIRST_PATH_BYTES_MAX as u64),
+        ),
         FrameKind::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
         FrameKind::End => range(END_BYTES, 0),
         _ => None,
@@ -330,6 +337,11 @@ impl FrameBuilder {
     #[must_use]
     pub fn appended_bytes(&self) -> usize {
         self.bytes.len().saturating_sub(self.reserved_bytes)
+    }
+
+    /// Returns the size of the reserved header of the payload.
+    pub(crate) fn header_bytes(&self) -> usize {
+        self.reserved_bytes - FRAME_HEADER_BYTES
     }
 
     /// Removes the appended bytes, for another attempt.

@@ -21,7 +21,7 @@ pub(crate) const ARCHIVE_BYTES: usize = 56;
 pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;
 
 /// The size of the payload of a MemberEnd frame in bytes, without the further digests.
-pub(crate) const MEMBER_END_FIXED_BYTES: usize = 3 * 8 + 32 + 1;
+pub(crate) const MEMBER_END_FIXED_BYTES: usize = 4 * 8 + 32 + 2;
 
 /// The size of the header of a Block frame's payload in bytes; the coded data follows.
 pub const BLOCK_HEADER_BYTES: usize = 64;
@@ -29,8 +29,9 @@ pub const BLOCK_HEADER_BYTES: usize = 64;
 /// The size of the header of an Extents frame's payload in bytes; the coded section follows.
 pub const EXTENTS_HEADER_BYTES: usize = 96;
 
-/// The size of the header of an Entries frame's payload in bytes; the coded section follows.
-pub const ENTRIES_HEADER_BYTES: usize = 72;
+/// The size of the fixed part of the header of an Entries frame's payload in bytes; the first path
+/// and the coded section follow.
+pub const ENTRIES_HEADER_BYTES: usize = 80;
 
 /// The size of the payload of an End frame in bytes.
 pub(crate) const END_BYTES: usize = 56;

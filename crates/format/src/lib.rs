@@ -82,7 +82,9 @@ pub use assemble::ArchiveAssembler;
 pub use block::BlockHeader;
 pub use coding::{CODEC_NONE, Coding};
 pub use end::ArchiveEnd;
-pub use entries::{EntriesHeader, PackedEntries, entry_batches, pack_entries, unpack_entries};
+pub use entries::{
+    EntriesHeader, PackedEntries, entries_are_sorted, entry_batches, pack_entries, unpack_entries,
+};
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
     Extent, ExtentPacker, ExtentReader, ExtentsHeader, PackedExtents, Pattern, pack_extents,
@@ -103,5 +105,5 @@ pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};
-pub use refrain_tree::{Entry, EntryKind, Timestamp};
+pub use refrain_tree::{Entry, EntryKind, Timestamp, compare_paths};
 pub use walk::walk_archive;

@@ -45,6 +45,9 @@ pub const ENTRIES_PER_FRAME_MAX: u64 = 65_536;
 /// Bytes of an entry's path or link target. Tar has no limit; this is 16 times the limit of Linux.
 pub const PATH_BYTES_MAX: usize = 65_535;
 
+/// Bytes of a path that the header and the index row of an Entries frame repeat.
+pub const FIRST_PATH_BYTES_MAX: usize = 255;
+
 /// Bytes of all paths and link targets of one frame together. Paths share prefixes, so without this
 /// limit a frame of one megabyte could unpack to four gigabytes.
 pub const PATHS_PER_FRAME_BYTES_MAX: usize = 1 << 26;
@@ -66,6 +69,7 @@ const _: () = assert!(PACKED_RAW_BYTES_MAX <= u32::MAX as u64);
 const _: () = assert!(INDEX_BYTES_MAX <= u32::MAX as u64);
 const _: () = assert!(NAME_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(FIRST_PATH_BYTES_MAX <= u8::MAX as usize);
 const _: () = assert!(PATTERN_BYTES_MAX <= u8::MAX as usize);
 const _: () = assert!(DIGEST_BYTES_MAX <= u8::MAX as usize);
 // A frame must have room for an entry with the longest path and link target.

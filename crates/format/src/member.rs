@@ -3,11 +3,16 @@
 use refrain_tree::Timestamp;
 
 use crate::bytes::ByteReader;
-use crate::check::{check_limit, check_positive, check_range, check_text, check_timestamp};
+use crate::check::{
+    check_equal, check_limit, check_positive, check_range, check_text, check_timestamp,
+};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::layout::{FrameKind, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES};
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
+
+/// A flag of a member: its entries are sorted.
+const ENTRIES_ARE_SORTED: u8 = 1;
 
 const HAS_MODE: u8 = 1;
 const HAS_MODIFIED: u8 = 2;
@@ -27,6 +32,12 @@ pub enum MemberKind {
 }
 
 impl MemberKind {
+    /// Whether members of this kind have entries, from which their stream is made.
+    #[must_use]
+    pub fn has_entries(self) -> bool {
+        matches!(self, Self::Tree | Self::Tar)
+    }
+
     fn id(self) -> u8 {
         match self {
             Self::File => 1,
@@ -215,10 +226,16 @@ pub struct MemberEnd {
     pub member_id: u64,
     /// The number of content bytes of the member.
     pub content_bytes: u64,
+    /// The length of the member as a stream: of a tree or a tar stream, the length of the tar
+    /// stream that its entries and its content give; of others, `content_bytes`.
+    pub view_bytes: u64,
     /// The number of entries in all Entries frames of the member.
     pub entry_count: u64,
     /// BLAKE3 of the content.
     pub blake3: [u8; 32],
+    /// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`] (entries
+    /// without a path do not count), so that one is found by binary search.
+    pub entries_are_sorted: bool,
     /// Further digests by ascending id.
     pub digests: Vec<Digest>,
 }
@@ -233,8 +250,10 @@ impl MemberEnd {
         let mut end = Self {
             member_id: reader.u64()?,
             content_bytes: reader.u64()?,
+            view_bytes: reader.u64()?,
             entry_count: reader.u64()?,
             blake3: reader.array()?,
+            entries_are_sorted: take_flags(reader.u8()?)?,
             digests: Vec::new(),
         };
         let digest_count = u64::from(reader.u8()?);
@@ -259,8 +278,10 @@ impl MemberEnd {
         let mut payload = Vec::with_capacity(MEMBER_END_FIXED_BYTES);
         payload.extend(self.member_id.to_le_bytes());
         payload.extend(self.content_bytes.to_le_bytes());
+        payload.extend(self.view_bytes.to_le_bytes());
         payload.extend(self.entry_count.to_le_bytes());
         payload.extend(self.blake3);
+        payload.push(u8::from(self.entries_are_sorted) * ENTRIES_ARE_SORTED);
         payload.push(self.digests.len() as u8);
         for digest in &self.digests {
             payload.push(digest.id);
@@ -283,8 +304,29 @@ impl MemberEnd {
         ))
     }
 
+    /// Compares the end with the kind of the member and with its frames of entries.
+    pub(crate) fn check_kind(&self, has_entries: bool, first_paths_ascend: bool) -> Result<()> {
+        if !has_entries {
+            check_equal(
+                "bytes of a member as a stream",
+                self.view_bytes,
+                self.content_bytes,
+            )?;
+        }
+        let may_be_sorted = has_entries && self.entry_count > 0 && first_paths_ascend;
+        if self.entries_are_sorted && !may_be_sorted {
+            return Err(FormatError::Value {
+                what: "mark of sorted entries",
+                value: 1,
+                rule: "set only if the first paths of the member's frames are in order",
+            });
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<()> {
         check_range("member bytes", self.content_bytes, 0)?;
+        check_range("bytes of a member as a stream", self.view_bytes, 0)?;
         check_limit("digests", self.digests.len() as u64, DIGESTS_MAX as u64)?;
         let mut previous_id = 0;
         for digest in &self.digests {
@@ -299,6 +341,16 @@ impl MemberEnd {
             previous_id = digest.id;
         }
         Ok(())
+    }
+}
+
+fn take_flags(flags: u8) -> Result<bool> {
+    match flags & !ENTRIES_ARE_SORTED {
+        0 => Ok(flags & ENTRIES_ARE_SORTED != 0),
+        unknown => Err(FormatError::Reserved {
+            what: "member flags",
+            value: u64::from(unknown),
+        }),
     }
 }
 
@@ -361,8 +413,10 @@ mod tests {
         MemberEnd {
             member_id: 1,
             content_bytes: 12,
+            view_bytes: 12,
             entry_count: 0,
             blake3: [7; 32],
+            entries_are_sorted: true,
             digests: vec![
                 Digest {
                     id: DIGEST_MD5,

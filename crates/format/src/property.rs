@@ -148,14 +148,7 @@ pub fn entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
 pub fn entries_round_trip(seed: u64, count: usize) {
     let entries = entries_from_seed(seed, count);
     let packed = pack_entries(&entries).unwrap();
-    let header = EntriesHeader {
-        member_id: 0,
-        first_entry: 0,
-        entry_count: packed.entry_count,
-        packed_raw_bytes: packed.raw.len() as u64,
-        packed_checksum: packed.checksum,
-        coding: Coding::none(),
-    };
+    let header = EntriesHeader::new(0, 0, &packed, Coding::none());
     assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
 }
 

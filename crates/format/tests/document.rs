@@ -80,8 +80,10 @@ const EXTENTS: &[(&str, usize)] = &[
 const MEMBER_END: &[(&str, usize)] = &[
     ("Member_Id", 8),
     ("Content_Bytes", 8),
+    ("View_Bytes", 8),
     ("Entry_Count", 8),
     ("Blake3", 32),
+    ("Member_Flags", 1),
     ("Digest_Count", 1),
 ];
 const INDEX: &[(&str, usize)] = &[("Lists and totals", 0)];
@@ -125,8 +127,10 @@ fn example_archive() -> Vec<u8> {
     let end = MemberEnd {
         member_id: 0,
         content_bytes: CONTENT.len() as u64,
+        view_bytes: CONTENT.len() as u64,
         entry_count: 0,
         blake3: content_hash(CONTENT),
+        entries_are_sorted: false,
         digests: Vec::new(),
     };
     bytes.extend(assembler.member_end(&end).unwrap());
@@ -301,6 +305,7 @@ fn the_document_states_every_limit() {
         ("DIGEST_BYTES_MAX", limits::DIGEST_BYTES_MAX as u64),
         ("ENTRIES_PER_FRAME_MAX", limits::ENTRIES_PER_FRAME_MAX),
         ("PATH_BYTES_MAX", limits::PATH_BYTES_MAX as u64),
+        ("FIRST_PATH_BYTES_MAX", limits::FIRST_PATH_BYTES_MAX as u64),
         (
             "PATHS_PER_FRAME_BYTES_MAX",
             limits::PATHS_PER_FRAME_BYTES_MAX as u64,

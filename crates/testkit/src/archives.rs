@@ -6,7 +6,8 @@ use refrain_format::property::entries_from_seed;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
     Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
-    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, pack_entries, pack_extents,
+    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
+    pack_extents,
 };
 use refrain_format::{chunked_checksum64, content_hash};
 
@@ -310,15 +311,9 @@ impl<'a> ArchiveWriter<'a> {
         let mut first_entry = 0;
         for batch in plan.entries.chunks(4) {
             let packed = pack_entries(batch).expect("valid entries");
-            let header = EntriesHeader {
-                member_id: plan.start.member_id,
-                first_entry,
-                entry_count: packed.entry_count,
-                packed_raw_bytes: packed.raw.len() as u64,
-                packed_checksum: packed.checksum,
-                coding: Coding::none(),
-            };
-            let mut builder = EntriesHeader::builder(Vec::new());
+            let member_id = plan.start.member_id;
+            let header = EntriesHeader::new(member_id, first_entry, &packed, Coding::none());
+            let mut builder = EntriesHeader::builder(&packed, Vec::new());
             builder.payload().extend_from_slice(&packed.raw);
             let mut frame = header.finish(builder).expect("a valid header");
             self.assembler
@@ -342,8 +337,10 @@ impl<'a> ArchiveWriter<'a> {
         let end = MemberEnd {
             member_id: plan.start.member_id,
             content_bytes: content.len() as u64,
+            view_bytes: content.len() as u64,
             entry_count: plan.entries.len() as u64,
             blake3: content_hash(content),
+            entries_are_sorted: entries_are_sorted(&plan.entries),
             digests,
         };
         let frame = self.assembler.member_end(&end).expect("in order");

@@ -248,7 +248,12 @@ fn forge_packed_section(frame: &mut [u8], rng: &mut Rng) -> String {
     let (header_bytes, checksum_at) = match FrameKind::from_id(frame_kind) {
         FrameKind::Block => (refrain_format::BLOCK_HEADER_BYTES, 24),
         FrameKind::Extents => (refrain_format::EXTENTS_HEADER_BYTES, 56),
-        FrameKind::Entries => (refrain_format::ENTRIES_HEADER_BYTES, 32),
+        FrameKind::Entries => {
+            let fixed_bytes = refrain_format::ENTRIES_HEADER_BYTES;
+            // The length of the first path is eight bytes before the end of the fixed part.
+            let first_path_bytes = frame[FRAME_HEADER_BYTES + fixed_bytes - 8];
+            (fixed_bytes + usize::from(first_path_bytes), 32)
+        }
         _ => return forge_payload(frame, rng),
     };
     let (header, data) = frame[FRAME_HEADER_BYTES..].split_at_mut(header_bytes);

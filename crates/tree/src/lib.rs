@@ -13,6 +13,7 @@
 //! | module | contents | feature |
 //! |---|---|---|
 //! | `entry` | [`Entry`], [`EntryKind`], [`Timestamp`] | |
+//! | `path_order` | the order of entries: [`compare_paths`] | |
 //! | `header` | the bytes of a tar header: [`TarHeader`] | |
 //! | `parser` | the push parser: [`TarParser`] and its [`TarHandler`] | |
 //! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
@@ -67,6 +68,7 @@ mod header;
 #[cfg(feature = "filesystem")]
 mod open;
 mod parser;
+mod path_order;
 #[cfg(feature = "filesystem")]
 mod prefetch;
 #[cfg(any(test, feature = "property"))]
@@ -81,6 +83,7 @@ pub use header::{HeaderError, RECORD_BYTES, TarHeader, padding_bytes};
 #[cfg(feature = "filesystem")]
 pub use open::open_regular_file;
 pub use parser::{TarError, TarHandler, TarParser};
+pub use path_order::{ascend, compare_paths};
 #[cfg(feature = "filesystem")]
 pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
 #[cfg(feature = "filesystem")]

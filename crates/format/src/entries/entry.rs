@@ -1,6 +1,6 @@
 //! The format's part of an entry: the ids of the kinds, and the checks.
 
-use refrain_tree::{Entry, EntryKind};
+use refrain_tree::{Entry, EntryKind, ascend};
 
 use crate::check::{check_positive, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
@@ -59,6 +59,15 @@ pub(super) fn check_entry(entry: &Entry) -> Result<()> {
             rule: "present for links only",
         }),
     }
+}
+
+/// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`], so that
+/// [`MemberEnd::entries_are_sorted`](crate::MemberEnd::entries_are_sorted) may say so. Entries of
+/// kind [`EntryKind::Raw`] have no path and do not count. False for no entries.
+#[must_use]
+pub fn entries_are_sorted(entries: &[Entry]) -> bool {
+    let named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
+    !entries.is_empty() && ascend(named.map(|entry| entry.path.as_slice()))
 }
 
 /// The number of bytes of an entry's path and link target together.

@@ -5,5 +5,6 @@ mod entry;
 mod header;
 mod pack;
 
+pub use entry::entries_are_sorted;
 pub use header::EntriesHeader;
 pub use pack::{PackedEntries, entry_batches, pack_entries, unpack_entries};

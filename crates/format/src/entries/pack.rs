@@ -13,7 +13,8 @@ use crate::check::{check_limit, check_positive};
 use crate::columns;
 use crate::error::{FormatError, Result};
 use crate::limits::{
-    ENTRIES_PER_FRAME_MAX, PACKED_RAW_BYTES_MAX, PATH_BYTES_MAX, PATHS_PER_FRAME_BYTES_MAX,
+    ENTRIES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, PACKED_RAW_BYTES_MAX, PATH_BYTES_MAX,
+    PATHS_PER_FRAME_BYTES_MAX,
 };
 use refrain_protect::checksum64;
 use refrain_tree::{Entry, Timestamp};
@@ -32,6 +33,8 @@ pub struct PackedEntries {
     pub raw: Vec<u8>,
     /// The XXH3-64 of `raw`.
     pub checksum: u64,
+    /// [`EntriesHeader::first_path`] of these entries.
+    pub first_path: Vec<u8>,
 }
 
 /// The values of the previous entry, from which the next one is coded; the encoder and the decoder
@@ -109,7 +112,15 @@ pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
         entry_count: entries.len() as u64,
         checksum: checksum64(&raw),
         raw,
+        first_path: first_path(entries).to_vec(),
     })
+}
+
+/// The beginning of the first path, as the header of the frame states it.
+fn first_path(entries: &[Entry]) -> &[u8] {
+    let mut paths = entries.iter().map(|entry| entry.path.as_slice());
+    let path = paths.find(|path| !path.is_empty()).unwrap_or_default();
+    path.get(..FIRST_PATH_BYTES_MAX).unwrap_or(path)
 }
 
 fn put_entry(columns: &mut [Vec<u8>; COLUMN_COUNT], previous: &PreviousEntry, entry: &Entry) {
@@ -179,7 +190,14 @@ pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> 
     for column in columns {
         column.finish()?;
     }
-    Ok(entries)
+    match first_path(&entries) == header.first_path {
+        true => Ok(entries),
+        false => Err(FormatError::Value {
+            what: "bytes of the first path of a frame of entries",
+            value: header.first_path.len() as u64,
+            rule: "the path of the first entry",
+        }),
+    }
 }
 
 fn take_entry(
@@ -273,14 +291,7 @@ mod tests {
     use refrain_tree::EntryKind;
 
     fn header_for(packed: &PackedEntries) -> EntriesHeader {
-        EntriesHeader {
-            member_id: 0,
-            first_entry: 0,
-            entry_count: packed.entry_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
-            coding: Coding::none(),
-        }
+        EntriesHeader::new(0, 0, packed, Coding::none())
     }
 
     fn entry(path: &[u8]) -> Entry {
@@ -300,7 +311,7 @@ mod tests {
         for kind in ENTRY_KINDS {
             assert_eq!(entry_kind_from_id(entry_kind_id(kind)), Ok(kind));
         }
-        assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(9).is_err());
+        assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(10).is_err());
     }
 
     #[test]
@@ -308,7 +319,7 @@ mod tests {
         let entries = entries_from_seed(5, 300);
         let packed = pack_entries(&entries).unwrap();
         let header = header_for(&packed);
-        let mut builder = EntriesHeader::builder(Vec::new());
+        let mut builder = EntriesHeader::builder(&packed, Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let frame = header.finish(builder).unwrap();
         let payload = &frame[crate::layout::FRAME_HEADER_BYTES..];

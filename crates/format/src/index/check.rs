@@ -107,6 +107,10 @@ impl Index {
                 .iter()
                 .fold(0_u64, |sum, row| sum.saturating_add(row.entry_count));
             check_equal("entries of a member", entry_count, member.end.entry_count)?;
+            let kind = member.start.kind;
+            member
+                .end
+                .check_kind(kind.has_entries(), member.first_paths_ascend())?;
         }
         check_equal(
             "content bytes of all members",

@@ -1,6 +1,9 @@
 //! Finds the frame that holds an address, and compares a frame that was read through the index with
 //! its row. Without the comparison two archives could be mixed without a checksum noticing.
 
+use std::ops::Range;
+
+use super::rows::IndexMember;
 use super::table::Index;
 use crate::block::BlockHeader;
 use crate::check::check_equal;
@@ -9,6 +12,42 @@ use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::FrameHeader;
 use crate::layout::FrameKind;
+use crate::limits::FIRST_PATH_BYTES_MAX;
+use refrain_tree::compare_paths;
+
+impl IndexMember {
+    /// Returns which of the frames in [`entries`](Self::entries) may hold the entry with this path:
+    /// if the entries are sorted, at most one, unless paths are very long; otherwise all. In an
+    /// unsorted member several entries may have the path; the last one counts, as in tar.
+    #[must_use]
+    pub fn frames_for_path(&self, path: &[u8]) -> Range<usize> {
+        if !self.end.entries_are_sorted {
+            return 0..self.entries.len();
+        }
+        let end = self
+            .entries
+            .partition_point(|row| compare_paths(&row.first_path, path).is_le());
+        let mut start = end.saturating_sub(1);
+        // A first path that was cut may be above `path`, and then the frame before holds it.
+        while start > 0
+            && let Some(row) = self.entries.get(start)
+            && row.first_path.len() == FIRST_PATH_BYTES_MAX
+            && path.starts_with(&row.first_path)
+        {
+            start -= 1;
+        }
+        start..end
+    }
+
+    pub(super) fn first_paths_ascend(&self) -> bool {
+        let mut before: &[u8] = &[];
+        self.entries.iter().all(|row| {
+            let in_order = row.may_follow(before);
+            before = &row.first_path;
+            in_order
+        })
+    }
+}
 
 impl Index {
     /// Returns the number of the block that holds the byte at `offset_in_store`.
@@ -114,6 +153,13 @@ impl Index {
         check_equal("member id", payload.member_id, id as u64)?;
         check_equal("first entry of a batch", payload.first_entry, first_entry)?;
         check_equal("number of entries", payload.entry_count, row.entry_count)?;
+        if payload.first_path != row.first_path {
+            return Err(FormatError::Value {
+                what: "bytes of the first path of a frame of entries",
+                value: payload.first_path.len() as u64,
+                rule: "the path in the index",
+            });
+        }
         match payload.packed_checksum == row.packed_checksum {
             true => Ok(()),
             false => Err(FormatError::Checksum {
@@ -140,5 +186,96 @@ fn missing(what: &'static str, id: usize) -> FormatError {
         what,
         value: id as u64,
         rule: "in the index",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexEntries;
+    use crate::member::{MemberEnd, MemberKind, MemberStart};
+
+    fn member(entries_are_sorted: bool, first_paths: &[&[u8]]) -> IndexMember {
+        let rows = first_paths.iter().map(|path| IndexEntries {
+            frame_offset: 0,
+            frame_bytes: 100,
+            entry_count: 1,
+            packed_checksum: 0,
+            first_path: path.to_vec(),
+        });
+        IndexMember {
+            start_frame_offset: 0,
+            end_frame_offset: 0,
+            start: MemberStart {
+                member_id: 0,
+                content_start: 0,
+                kind: MemberKind::Tree,
+                name: Vec::new(),
+                mode: None,
+                modified: None,
+                content_bytes_hint: None,
+            },
+            end: MemberEnd {
+                member_id: 0,
+                content_bytes: 0,
+                view_bytes: 0,
+                entry_count: first_paths.len() as u64,
+                blake3: [0; 32],
+                entries_are_sorted,
+                digests: Vec::new(),
+            },
+            entries: rows.collect(),
+        }
+    }
+
+    #[test]
+    fn a_path_of_sorted_entries_is_in_one_frame() {
+        let sorted = member(true, &[b"a", b"a/x", b"a-b"]);
+        assert_eq!(sorted.frames_for_path(b"."), 0..0);
+        assert_eq!(sorted.frames_for_path(b"a"), 0..1);
+        assert_eq!(sorted.frames_for_path(b"a/w"), 0..1);
+        assert_eq!(sorted.frames_for_path(b"a/x"), 1..2);
+        assert_eq!(sorted.frames_for_path(b"a/y/z"), 1..2);
+        assert_eq!(sorted.frames_for_path(b"a-b"), 2..3);
+        assert_eq!(sorted.frames_for_path(b"zzz"), 2..3);
+        let unsorted = member(false, &[b"b", b"a"]);
+        assert_eq!(unsorted.frames_for_path(b"a"), 0..2);
+        assert_eq!(member(true, &[]).frames_for_path(b"a"), 0..0);
+    }
+
+    /// Against a search of the whole paths, of which the rows have only the beginnings.
+    #[test]
+    fn first_paths_that_were_cut_add_frames_and_lose_none() {
+        let long = |end: &[u8]| [&[b'p'; FIRST_PATH_BYTES_MAX - 1][..], end].concat();
+        let paths = [
+            b"a".to_vec(),
+            long(b"b"),
+            long(b"bc"),
+            long(b"bd"),
+            long(b"c"),
+        ];
+        let rows: Vec<&[u8]> = paths
+            .iter()
+            .map(|path| &path[..path.len().min(FIRST_PATH_BYTES_MAX)])
+            .collect();
+        let sorted = member(true, &rows);
+        for searched in [
+            b"a".to_vec(),
+            long(b"a"),
+            long(b"b"),
+            long(b"bc"),
+            long(b"bcx"),
+            long(b"be"),
+            long(b"cx"),
+        ] {
+            let holder = paths
+                .iter()
+                .rposition(|path| compare_paths(path, &searched).is_le())
+                .unwrap();
+            let found = sorted.frames_for_path(&searched);
+            assert!(found.contains(&holder), "{found:?} without {holder}");
+        }
+        assert_eq!(sorted.frames_for_path(&long(b"cx")), 3..5);
+        assert_eq!(sorted.frames_for_path(b"b"), 0..1);
     }
 }

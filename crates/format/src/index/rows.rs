@@ -1,6 +1,8 @@
 //! The rows of the index.
 
+use crate::entries::EntriesHeader;
 use crate::member::{MemberEnd, MemberStart};
+use refrain_tree::compare_paths;
 
 /// The location of a frame in the archive: its offset and its length in bytes, header included.
 pub(super) type FrameSpan = (u64, u64);
@@ -44,7 +46,7 @@ pub struct IndexEpoch {
 }
 
 /// The location of a batch of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntries {
     /// The offset of the frame in the archive.
     pub frame_offset: u64,
@@ -55,6 +57,30 @@ pub struct IndexEntries {
     /// The XXH3-64 of the packed section, as in the frame. No other hash of the archive covers
     /// entries.
     pub packed_checksum: u64,
+    /// The path of the first entry that has one, or its first
+    /// [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX) bytes if it is longer; empty if
+    /// no entry of the frame has a path.
+    pub first_path: Vec<u8>,
+}
+
+impl IndexEntries {
+    /// The row of the frame at this location with this header.
+    #[must_use]
+    pub fn new(frame_offset: u64, frame_bytes: u64, header: &EntriesHeader) -> Self {
+        Self {
+            frame_offset,
+            frame_bytes,
+            entry_count: header.entry_count,
+            packed_checksum: header.packed_checksum,
+            first_path: header.first_path.clone(),
+        }
+    }
+
+    /// Whether this row may follow one with this first path (empty: none) in a member whose entries
+    /// are sorted.
+    pub(crate) fn may_follow(&self, before: &[u8]) -> bool {
+        !self.first_path.is_empty() && compare_paths(before, &self.first_path).is_le()
+    }
 }
 
 /// A complete member. Its id is its position in the list.

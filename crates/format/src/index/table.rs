@@ -2,19 +2,21 @@
 
 use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
 use crate::bytes::{ByteReader, add_difference, difference, put_varint};
-use crate::check::{check_limit, check_positive, check_range};
+use crate::check::{check_limit, check_positive, check_range, check_text};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::layout::{
     FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES,
 };
-use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, INDEX_BYTES_MAX, Limits};
+use crate::limits::{
+    BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, INDEX_BYTES_MAX, Limits,
+};
 use crate::member::{MemberEnd, MemberStart};
 
 /// The smallest sizes of a row: one byte for each number in it.
 const BLOCK_ROW_BYTES_MIN: usize = 5;
 const EPOCH_ROW_BYTES_MIN: usize = 5;
-const ENTRIES_ROW_BYTES_MIN: usize = 3 + 8;
+const ENTRIES_ROW_BYTES_MIN: usize = 3 + 8 + 1;
 /// Two offsets, two lengths, a count, and the two payloads.
 const MEMBER_ROW_BYTES_MIN: usize = 5 + MEMBER_START_FIXED_BYTES + MEMBER_END_FIXED_BYTES;
 
@@ -263,6 +265,9 @@ impl Index {
                 spans.put(out, (row.frame_offset, row.frame_bytes))?;
                 put_varint(out, row.entry_count);
                 out.extend(row.packed_checksum.to_le_bytes());
+                check_text("first path", &row.first_path, FIRST_PATH_BYTES_MAX)?;
+                out.push(row.first_path.len() as u8);
+                out.extend_from_slice(&row.first_path);
             }
         }
         Ok(())
@@ -280,9 +285,17 @@ fn parse_entries(reader: &mut ByteReader<'_>) -> Result<Vec<IndexEntries>> {
             frame_bytes,
             entry_count: reader.varint()?,
             packed_checksum: reader.u64()?,
+            first_path: take_first_path(reader)?,
         });
     }
     Ok(rows)
+}
+
+fn take_first_path(reader: &mut ByteReader<'_>) -> Result<Vec<u8>> {
+    let length = usize::from(reader.u8()?);
+    let path = reader.take(length)?;
+    check_text("first path", path, FIRST_PATH_BYTES_MAX)?;
+    Ok(path.to_vec())
 }
 
 /// Codes frame locations as gaps: the frames of a list are in file order, mostly close together.
@@ -367,8 +380,10 @@ mod tests {
             end: MemberEnd {
                 member_id: id,
                 content_bytes,
+                view_bytes: content_bytes,
                 entry_count: 5,
                 blake3: [id as u8; 32],
+                entries_are_sorted: true,
                 digests: Vec::new(),
             },
             entries: vec![IndexEntries {
@@ -376,6 +391,7 @@ mod tests {
                 frame_bytes: 100,
                 entry_count: 5,
                 packed_checksum: 77,
+                first_path: b"tree".to_vec(),
             }],
         }
     }

@@ -15,14 +15,18 @@ use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::{Index, IndexBlock, IndexEntries, IndexEpoch};
 use crate::layout::{FrameKind, MAGIC};
 use crate::limits::Limits;
-use crate::member::{MemberEnd, MemberKind, MemberStart};
+use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;
 
 /// A member that has started and not ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct OpenMember {
     content_start: u64,
-    is_tree: bool,
+    has_entries: bool,
+    /// The first path of its latest frame of entries.
+    first_path: Vec<u8>,
+    /// Whether the first paths of its frames of entries are in order.
+    first_paths_ascend: bool,
     start_frame_offset: u64,
     start_checksum: u64,
     entry_count: u64,
@@ -383,7 +387,9 @@ impl StreamChecker {
         }
         self.open_members.push_back(OpenMember {
             content_start: start.content_start,
-            is_tree: start.kind == MemberKind::Tree,
+            has_entries: start.kind.has_entries(),
+            first_path: Vec::new(),
+            first_paths_ascend: true,
             start_frame_offset: self.offset,
             start_checksum: header.payload_checksum,
             entry_count: 0,
@@ -412,6 +418,7 @@ impl StreamChecker {
             ));
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
+        end.check_kind(member.has_entries, member.first_paths_ascend)?;
         self.member_rows.add([
             member.start_frame_offset,
             member.start_checksum,
@@ -425,21 +432,16 @@ impl StreamChecker {
     }
 
     fn entries(&mut self, header: &FrameHeader, batch: &EntriesHeader) -> Result<()> {
-        let row = IndexEntries {
-            frame_offset: self.offset,
-            frame_bytes: header.frame_bytes(),
-            entry_count: batch.entry_count,
-            packed_checksum: batch.packed_checksum,
-        };
+        let row = IndexEntries::new(self.offset, header.frame_bytes(), batch);
         let member = batch
             .member_id
             .checked_sub(self.members_ended)
             .and_then(|at| usize::try_from(at).ok())
             .and_then(|at| self.open_members.get_mut(at))
-            .filter(|member| member.is_tree)
+            .filter(|member| member.has_entries)
             .ok_or(order(
                 header.kind,
-                "entries must be between the start and the end of their tree member",
+                "entries must be between the start and the end of their member, a tree or a tar stream",
             ))?;
         check_equal(
             "first entry of a batch",
@@ -448,6 +450,8 @@ impl StreamChecker {
         )?;
         member.entry_count = member.entry_count.saturating_add(batch.entry_count);
         member.entry_rows.add_entries(&row);
+        member.first_paths_ascend &= row.may_follow(&member.first_path);
+        member.first_path = row.first_path;
         Ok(())
     }
 

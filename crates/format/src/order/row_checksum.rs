@@ -50,6 +50,7 @@ impl RowChecksum {
             row.frame_bytes,
             row.entry_count,
             row.packed_checksum,
+            checksum64(&row.first_path),
         ]);
     }
 

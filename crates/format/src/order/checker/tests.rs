@@ -5,6 +5,7 @@ use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::coding::Coding;
 use crate::frame::complete_frame;
 use crate::layout::FRAME_HEADER_BYTES;
+use crate::member::MemberKind;
 
 /// Feeds headers whose frames have only the fields that the checker reads.
 struct Feeder(StreamChecker);
@@ -57,6 +58,8 @@ impl Feeder {
             member_id,
             content_bytes,
             entry_count: 0,
+            view_bytes: content_bytes,
+            entries_are_sorted: false,
             blake3: [0; 32],
             digests: Vec::new(),
         };

@@ -22,6 +22,8 @@ pub(super) fn member_of_start(start: &MemberStart) -> Member {
     let end = MemberEnd {
         member_id: start.member_id,
         content_bytes: 0,
+        view_bytes: 0,
+        entries_are_sorted: false,
         blake3: [0; 32],
         entry_count: 0,
         digests: Vec::new(),

@@ -529,6 +529,8 @@ impl Walk<'_, '_, '_> {
         let end = MemberEnd {
             member_id: 0,
             content_bytes: self.totals.content_bytes,
+            view_bytes: self.totals.content_bytes,
+            entries_are_sorted: false,
             blake3: [0; 32],
             entry_count: 0,
             digests: digests.into_iter().collect(),

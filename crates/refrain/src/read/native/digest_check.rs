@@ -152,6 +152,8 @@ mod tests {
             let mut end = MemberEnd {
                 member_id: member as u64,
                 content_bytes: content.len() as u64,
+                view_bytes: content.len() as u64,
+                entries_are_sorted: false,
                 entry_count: 0,
                 blake3: [0; 32],
                 digests: finish(stated),

@@ -108,12 +108,7 @@ impl FoundFrames {
             }),
             Ok(Payload::Entries { header: head, .. }) => self.entries.push((
                 head.member_id,
-                IndexEntries {
-                    frame_offset,
-                    frame_bytes,
-                    entry_count: head.entry_count,
-                    packed_checksum: head.packed_checksum,
-                },
+                IndexEntries::new(frame_offset, frame_bytes, &head),
             )),
             // The index is rebuilt from the frames; a stored one adds nothing.
             Ok(Payload::Index(_) | Payload::End(_) | Payload::Skipped) | Err(_) => {}
@@ -191,7 +186,7 @@ impl FoundFrames {
                 IndexMember {
                     start_frame_offset,
                     end_frame_offset,
-                    entries: entries.map(|(_, row)| *row).collect(),
+                    entries: entries.map(|(_, row)| row.clone()).collect(),
                     start,
                     end,
                 }
@@ -205,6 +200,8 @@ fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
     MemberEnd {
         member_id,
         content_bytes,
+        view_bytes: content_bytes,
+        entries_are_sorted: false,
         entry_count: 0,
         blake3: [0; 32],
         digests: Vec::new(),

@@ -1,7 +1,9 @@
 //! The members of a native archive while it is written: their hashes, entries and ends.
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
-use refrain_format::{EntriesHeader, Entry, MemberEnd, MemberStart, entry_batches, pack_entries};
+use refrain_format::{
+    EntriesHeader, Entry, MemberEnd, MemberStart, entries_are_sorted, entry_batches, pack_entries,
+};
 use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
 
 use crate::digests;
@@ -53,8 +55,10 @@ impl MemberWriter {
         frames.push(Frame::MemberEnd(MemberEnd {
             member_id: self.start.member_id,
             content_bytes: self.hasher.content_bytes(),
+            view_bytes: self.hasher.content_bytes(),
             entry_count,
             blake3: self.hasher.value(),
+            entries_are_sorted: entries_are_sorted(&entries),
             digests: digests::finish(std::mem::take(&mut self.digests)),
         }));
         Ok(frames)
@@ -62,19 +66,14 @@ impl MemberWriter {
 
     fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
         let packed = pack_entries(batch)?;
-        let mut builder = EntriesHeader::builder(Vec::new());
+        let mut builder = EntriesHeader::builder(&packed, Vec::new());
         let plan = BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL);
         let description =
             encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
-        let header = EntriesHeader {
-            member_id: self.start.member_id,
-            first_entry,
-            entry_count: packed.entry_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
-            coding: coding(&description)?,
-        };
-        Ok((header, header.finish(builder)?))
+        let coding = coding(&description)?;
+        let header = EntriesHeader::new(self.start.member_id, first_entry, &packed, coding);
+        let frame = header.finish(builder)?;
+        Ok((header, frame))
     }
 }
 
