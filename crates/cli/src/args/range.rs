@@ -1,5 +1,6 @@
 //! Byte ranges: `A..B`, `A..`, `..B`.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::size::Size;
@@ -20,10 +21,21 @@ impl ByteRange {
         end: None,
     };
 
-    /// The part of `0..length_bytes` inside this range; empty if the range begins after the end.
-    pub fn within(self, length_bytes: u64) -> std::ops::Range<u64> {
-        let end = self.end.unwrap_or(length_bytes).min(length_bytes);
-        self.start.min(end)..end
+    /// The range of something that is `length_bytes` long; `None` if that ends before the range
+    /// does. A range may end, or be empty, at the very end.
+    pub fn within(self, length_bytes: u64) -> Option<std::ops::Range<u64>> {
+        let end = self.end.unwrap_or(length_bytes);
+        (self.start <= end && end <= length_bytes).then_some(self.start..end)
+    }
+}
+
+impl fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.start > 0 {
+            write!(f, "{}", self.start)?;
+        }
+        f.write_str("..")?;
+        self.end.map_or(Ok(()), |end| write!(f, "{end}"))
     }
 }
 
@@ -73,14 +85,22 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_at_the_end_of_the_content() {
-        let range = ByteRange {
-            start: 5,
-            end: Some(9),
-        };
-        assert_eq!(range.within(100), 5..9);
-        assert_eq!(range.within(7), 5..7);
-        assert!(range.within(3).is_empty());
-        assert_eq!(ByteRange::ALL.within(3), 0..3);
+    fn ranges_do_not_reach_beyond_the_end_of_the_content() {
+        let range = |text: &str| text.parse::<ByteRange>().unwrap();
+        assert_eq!(range("5..9").within(100), Some(5..9));
+        assert_eq!(range("5..9").within(9), Some(5..9));
+        assert_eq!(range("5..9").within(8), None);
+        assert_eq!(range("5..").within(8), Some(5..8));
+        assert_eq!(range("8..").within(8), Some(8..8));
+        assert_eq!(range("9..").within(8), None);
+        assert_eq!(range("9..9").within(8), None);
+        assert_eq!(ByteRange::ALL.within(0), Some(0..0));
+    }
+
+    #[test]
+    fn ranges_are_written_as_they_are_read() {
+        for text in ["5..9", "5..", "..9", ".."] {
+            assert_eq!(text.parse::<ByteRange>().unwrap().to_string(), text);
+        }
     }
 }

@@ -185,12 +185,21 @@ pub struct InfoArgs {
 
 /// `refrain list`
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Every line is a PATH for `refrain cat ARCHIVE PATH`. -v adds kind, mode, size and time of modification.")]
+#[command(after_help = LIST_TEXT)]
 pub struct ListArgs {
     /// Archives; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE", required = true)]
     pub archives: Vec<PathBuf>,
+    /// Add type, mode, owner, group, size, time of modification (UTC) and link target, as `ls -l`
+    /// does (also: -v)
+    #[arg(short, long, conflicts_with = "null")]
+    pub long: bool,
+    /// With -l: owners and groups as numbers
+    #[arg(long)]
+    pub numeric_owner: bool,
+    /// End each path with NUL instead of a newline, and escape nothing
+    #[arg(short = '0', long, conflicts_with = "json")]
+    pub null: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
@@ -200,6 +209,11 @@ pub struct ListArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+const LIST_TEXT: &str = "\
+Every line is a PATH for `refrain cat ARCHIVE PATH`, except that control characters and bytes that are not UTF-8 are
+written as \\ooo (three octal digits) and a backslash as two; -0 writes paths as they are.
+With --json every line is a JSON object: an entry with all that is known of it, or an error.";
 
 /// `refrain cat`
 #[derive(Debug, Args)]

@@ -21,8 +21,7 @@ mod summary;
 
 pub use archive::{archive_json, archive_text, table_head, table_line};
 pub use block::block_json;
-pub use listing::{Listing, entry_json};
-pub use member::member_json;
+pub use listing::{ListFormat, Listing, Row};
 pub use progress::{Meter, ProgressLine, Total};
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;

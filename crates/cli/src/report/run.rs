@@ -18,6 +18,9 @@ pub enum DataTo {
     Stdout,
     /// To files, or nowhere: JSON goes to standard output.
     Elsewhere,
+    /// To standard output, line by line: with `--json` every line is an object, those about failures
+    /// too, and there is no document at the end.
+    Lines,
 }
 
 /// The result of one item of work.
@@ -118,9 +121,19 @@ impl<'a> Report<'a> {
                 if !is_silent {
                     messages::line(&outcome.summary);
                 }
-                self.results.push(outcome.json);
+                self.add_result(outcome.json);
             }
             Err(failure) => self.fail(&failure),
+        }
+    }
+
+    fn add_result(&mut self, result: Value) {
+        match self.data_to {
+            DataTo::Stdout | DataTo::Elsewhere => self.results.push(result),
+            DataTo::Lines if self.args.json && !result.is_null() => {
+                self.write_text(&format!("{result}\n"));
+            }
+            DataTo::Lines => {}
         }
     }
 
@@ -135,7 +148,7 @@ impl<'a> Report<'a> {
         } else if !(self.args.json && self.data_to == DataTo::Stdout) {
             messages::tell(self.session.program, &failure.to_string());
         }
-        self.results.push(json!({ "error": failure.to_json() }));
+        self.add_result(json!({ "error": failure.to_json() }));
         if self.exit == Exit::Done {
             self.exit = failure.exit();
         }
@@ -147,22 +160,21 @@ impl<'a> Report<'a> {
         if let Some(exit) = self.session.signal_exit() {
             self.exit = exit;
         }
-        if self.args.json {
+        if self.args.json && self.data_to != DataTo::Lines {
             let document = json!({
                 "verb": self.verb,
                 "exit": self.exit as u8,
                 "results": self.results,
             });
-            self.write_document(&document);
+            self.write_text(&format!("{document:#}\n"));
         }
         self.exit
     }
 
-    fn write_document(&mut self, document: &Value) {
-        let text = format!("{document:#}\n");
+    fn write_text(&mut self, text: &str) {
         let written = match self.data_to {
             DataTo::Stdout => io::stderr().write_all(text.as_bytes()),
-            DataTo::Elsewhere => write_stdout(text.as_bytes()),
+            DataTo::Elsewhere | DataTo::Lines => write_stdout(text.as_bytes()),
         };
         if let Err(error) = written
             && error.kind() != io::ErrorKind::BrokenPipe

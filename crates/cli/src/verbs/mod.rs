@@ -5,17 +5,21 @@
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `recognise` | names the format of an input that is not an archive |
+//! | `entries` | the entries of archived directories: visited, and found by path |
+//! | `near_names` | what a mistyped path may stand for |
 //! | `examples` | the examples in the manual pages |
 
 pub mod bench;
 pub mod cat;
 pub mod compress;
 pub mod decompress;
+mod entries;
 mod examples;
 pub mod generate;
 pub mod hash;
 pub mod info;
 mod input;
 pub mod list;
+mod near_names;
 mod recognise;
 pub mod test;

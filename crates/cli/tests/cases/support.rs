@@ -110,6 +110,12 @@ pub fn json(bytes: &[u8]) -> serde_json::Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
+/// Parses the lines that `list --json` prints.
+pub fn json_lines(bytes: &[u8]) -> Vec<serde_json::Value> {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    lines.filter(|line| !line.is_empty()).map(json).collect()
+}
+
 /// Checks the exit code; a failure shows standard error.
 pub fn expect(output: Output, exit: i32, what: &str) -> Output {
     let code = output.status.code();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snapshot};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, json_lines, mixture, snapshot};
 
 /// Creates a directory with one entry of every kind that needs no privileges.
 fn create_tree(case: &Case) {
@@ -148,18 +148,18 @@ fn names_that_are_not_utf8_remain_what_they_are() {
         let file = case.path("out").join(name);
         assert_eq!(fs::read(file).unwrap(), name.as_bytes());
     }
-    let document = json(&case.ok("list --json tree.rfn").stdout);
-    let entries = &document["results"][0]["members"][0]["entries"];
+    let entries = json_lines(&case.ok("list --json tree.rfn").stdout);
     let entry = |path_bytes| {
-        let mut entries = entries.as_array().unwrap().iter();
+        let mut entries = entries.iter();
         entries
             .find(|entry| entry["path_bytes"] == path_bytes)
             .unwrap()
     };
     assert_eq!(entry("6eff")["path"], "n\u{fffd}");
     assert_eq!(entry("746f2d6eff")["link_target_bytes"], "6eff");
-    let with_bytes = entries.as_array().unwrap().iter();
-    let count = with_bytes.filter(|entry| entry.get("path_bytes").is_some());
+    let count = entries
+        .iter()
+        .filter(|entry| entry.get("path_bytes").is_some());
     assert_eq!(count.count(), 4);
 }
 

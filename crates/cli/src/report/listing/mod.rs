@@ -1,0 +1,91 @@
+//! `list`: one line for each entry of an archive.
+//!
+//! | file | what |
+//! |---|---|
+//! | `row` | what is listed of an entry, or of a member that is no directory |
+//! | `columns` | the line of `list -l`, in the manner of `ls -l` |
+//! | `calendar` | points in time as dates |
+//! | `json` | the line of `list --json` |
+
+mod calendar;
+mod columns;
+mod json;
+mod row;
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+pub use json::add_bytes;
+pub use row::Row;
+
+use crate::failure::{Failure, Result};
+use crate::text::escaped;
+use columns::Columns;
+
+/// What the lines of a list consist of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListFormat {
+    /// The path, escaped so that it is one line.
+    Paths,
+    /// The bytes of the path, ended by NUL.
+    RawPaths,
+    /// Type, mode, owner, group, size, time, path and link target.
+    Long {
+        /// Whether owners are numbers also where the archive has their names.
+        numeric_owner: bool,
+    },
+    /// A JSON object.
+    Json,
+}
+
+/// Writes the lines of a list to standard output as they come.
+pub struct Listing {
+    format: ListFormat,
+    columns: Columns,
+    output: BufWriter<StdoutLock<'static>>,
+}
+
+impl Listing {
+    /// A list without lines.
+    pub fn new(format: ListFormat) -> Listing {
+        Listing {
+            format,
+            columns: Columns::default(),
+            output: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+        }
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn add(&mut self, row: &Row) -> Result<()> {
+        let written = match self.format {
+            ListFormat::Paths => writeln!(self.output, "{}", escaped(row.path)),
+            ListFormat::RawPaths => {
+                let written = self.output.write_all(row.path);
+                written.and_then(|()| self.output.write_all(b"\0"))
+            }
+            ListFormat::Long { numeric_owner } => {
+                writeln!(self.output, "{}", self.columns.line(row, numeric_owner))
+            }
+            ListFormat::Json => writeln!(self.output, "{}", json::row_json(row)),
+        };
+        written.map_err(write_failure)
+    }
+
+    /// Writes what is still in memory.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn finish(mut self) -> Result<()> {
+        self.output.flush().map_err(write_failure)
+    }
+}
+
+fn write_failure(error: io::Error) -> Failure {
+    Failure::Io {
+        file: "standard output".into(),
+        action: "write",
+        error,
+    }
+}

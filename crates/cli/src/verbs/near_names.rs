@@ -1,0 +1,178 @@
+//! Names that a mistyped one may stand for.
+
+use refrain::Archive;
+
+use super::entries::{for_each, full_path, has_entries, path_prefix};
+use crate::failure::Result;
+use crate::text::quoted;
+
+/// The most names that are suggested.
+const SUGGESTIONS_MAX: usize = 3;
+/// The most single-byte changes that turn a name into one that is suggested.
+const CHANGES_MAX: usize = 2;
+/// Longer paths are not compared byte by byte.
+const COMPARED_BYTES_MAX: usize = 512;
+
+/// The names that are nearest to one that does not exist, the best first.
+#[derive(Debug)]
+pub struct NearNames {
+    wanted: Vec<u8>,
+    best: Vec<(usize, Vec<u8>)>,
+}
+
+impl NearNames {
+    /// No names so far.
+    pub fn of(wanted: &[u8]) -> NearNames {
+        NearNames {
+            wanted: wanted.to_vec(),
+            best: Vec::new(),
+        }
+    }
+
+    /// Considers a name that exists.
+    pub fn offer(&mut self, path: &[u8]) {
+        let worst = match self.best.get(SUGGESTIONS_MAX - 1) {
+            Some((distance, _)) => *distance,
+            None => usize::MAX,
+        };
+        let Some(distance) = distance(&self.wanted, path).filter(|found| *found < worst) else {
+            return;
+        };
+        let position = self.best.partition_point(|(other, _)| *other <= distance);
+        self.best.insert(position, (distance, path.to_vec()));
+        self.best.truncate(SUGGESTIONS_MAX);
+    }
+
+    /// `; did you mean "a" or "b"?`, or what else helps.
+    pub fn text(&self) -> String {
+        let names: Vec<String> = self.best.iter().map(|(_, path)| quoted(path)).collect();
+        match names.as_slice() {
+            [] => " (see `refrain list`)".to_string(),
+            [only] => format!("; did you mean {only}?"),
+            [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
+        }
+    }
+}
+
+/// What to say about a path that an archive does not hold. It reads all entries.
+///
+/// # Errors
+/// Those of reading the entries.
+pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<String> {
+    let mut near = NearNames::of(path);
+    for (index, member) in archive.members().iter().enumerate() {
+        let prefix = path_prefix(archive, member);
+        match has_entries(member) {
+            false => near.offer(&member.name),
+            true => for_each(archive, index, label, |entry| {
+                near.offer(&full_path(&prefix, &entry.path));
+                Ok(())
+            })?,
+        }
+    }
+    Ok(format!("holds no {}{}", quoted(path), near.text()))
+}
+
+/// How far two paths are apart; `None` if they are not similar.
+fn distance(wanted: &[u8], path: &[u8]) -> Option<usize> {
+    if wanted.eq_ignore_ascii_case(path) {
+        return Some(0);
+    }
+    // The user left out a part of the path before the name, or gave too much of it.
+    if ends_with_path(path, wanted) || ends_with_path(wanted, path) {
+        return Some(1);
+    }
+    if let Some(changes) = changes(wanted, path) {
+        return Some(1 + changes);
+    }
+    let name = last_component(path);
+    match name.len() > 1 && name.eq_ignore_ascii_case(last_component(wanted)) {
+        true => Some(2 + CHANGES_MAX),
+        false => None,
+    }
+}
+
+fn ends_with_path(path: &[u8], end: &[u8]) -> bool {
+    let rest = path.strip_suffix(end);
+    !end.is_empty() && rest.is_some_and(|rest| rest.ends_with(b"/"))
+}
+
+fn last_component(path: &[u8]) -> &[u8] {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// The number of bytes to insert, remove or replace (Levenshtein's distance), if it is at most
+/// [`CHANGES_MAX`] and less than half of the name.
+fn changes(one: &[u8], other: &[u8]) -> Option<usize> {
+    let max = CHANGES_MAX.min((one.len().saturating_sub(1)) / 2);
+    if one.len().abs_diff(other.len()) > max || one.len() > COMPARED_BYTES_MAX {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, left) in one.iter().enumerate() {
+        let mut diagonal = line;
+        let mut previous = line + 1;
+        let mut least = previous;
+        for (right, above) in other.iter().zip(row.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = *above;
+            previous = replaced.min(*above + 1).min(previous + 1);
+            *above = previous;
+            least = least.min(previous);
+        }
+        if least > max {
+            return None;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = line + 1;
+        }
+    }
+    row.last().copied().filter(|changes| *changes <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_counted_up_to_the_limit() {
+        for (one, other, expected) in [
+            ("main.rs", "main.rs", Some(0)),
+            ("main.rs", "mian.rs", Some(2)),
+            ("main.rs", "main.rss", Some(1)),
+            ("main.rs", "ain.rs", Some(1)),
+            ("main.rs", "maim.rs", Some(1)),
+            ("main.rs", "other.c", None),
+            ("a", "b", None),
+            ("abc", "abd", Some(1)),
+            ("abc", "xyz", None),
+        ] {
+            assert_eq!(
+                changes(one.as_bytes(), other.as_bytes()),
+                expected,
+                "{one} {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_nearest_names_are_suggested_first() {
+        let mut near = NearNames::of(b"src/Main.rs");
+        for path in [
+            "x",
+            "deep/src/Main.rs",
+            "src/mains.rs",
+            "old/main.rs",
+            "src/main.rs",
+        ] {
+            near.offer(path.as_bytes());
+        }
+        let text = near.text();
+        assert_eq!(
+            text,
+            "; did you mean \"src/main.rs\", \"deep/src/Main.rs\" or \"src/mains.rs\"?"
+        );
+        assert_eq!(NearNames::of(b"x").text(), " (see `refrain list`)");
+    }
+}
