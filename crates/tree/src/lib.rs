@@ -19,6 +19,7 @@
 //! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
 //! | `confined` | paths that are resolved without leaving a root | `filesystem` |
+//! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |
 //! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
 //!
 //! Without the feature `filesystem` (on by default) the crate depends on nothing. With it, it takes
@@ -75,6 +76,8 @@ mod prefetch;
 pub mod property;
 #[cfg(feature = "filesystem")]
 mod reader;
+#[cfg(feature = "filesystem")]
+pub mod restore;
 #[cfg(feature = "filesystem")]
 mod sink;
 

@@ -1,0 +1,284 @@
+//! Open directories below the target, and how they are created.
+//!
+//! Components are opened one at a time with `openat(O_NOFOLLOW)` from an open directory. So neither
+//! the archive (a link, then a file "below" it) nor another process (a directory replaced by a link
+//! meanwhile) can lead out of the target, and paths may be longer than `PATH_MAX`.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::OsStr;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use refrain_pool::Lock;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::created::Created;
+use super::metadata::{has_default_acl, remove_acls};
+use super::path::split_last;
+
+/// The flags that open a directory for listing, synchronising and attributes.
+pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Directories are created for their owner only; they get their final mode last.
+pub(super) const NEW_DIRECTORY_MODE: Mode = Mode::RWXU;
+
+/// Directories are remembered in this many groups, each with its lock.
+const SHARDS: usize = 16;
+
+/// The number of open directories in a group; 256 in all, a quarter of the usual limit.
+const SHARD_DIRECTORIES_MAX: usize = 16;
+
+/// The number of parents that are looked for among the open directories before all are opened.
+const PARENTS_MAX: usize = 64;
+
+const NOT_A_DIRECTORY: &str =
+    "part of the path is not a directory (symbolic links are not followed)";
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    descriptor: OwnedFd,
+    /// Whether what is created in it gets an access control list from it, which is to be removed.
+    pub(super) gives_acl: bool,
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The treatment of parent directories that do not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingParents {
+    /// They are created.
+    Create,
+    /// They are an error.
+    Refuse,
+}
+
+/// A directory that is remembered.
+#[derive(Debug)]
+struct Remembered {
+    hash: u64,
+    path: Box<[u8]>,
+    directory: Arc<Directory>,
+    last_use: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// At most [`SHARD_DIRECTORIES_MAX`].
+    directories: Vec<Remembered>,
+    uses: u64,
+}
+
+/// The directories below a target.
+#[derive(Debug)]
+pub(super) struct Directories {
+    target: Arc<Directory>,
+    /// Whether access control lists that directories give to new entries are removed.
+    without_acls: bool,
+    pub(super) created: Created,
+    shards: [Lock<Shard>; SHARDS],
+    hasher: RandomState,
+    /// Held while a directory is created, until it is noted.
+    creating: Lock<()>,
+}
+
+impl Directories {
+    /// `target` is the open target, which is `target_is_new` or existed.
+    pub(super) fn new(target: OwnedFd, target_is_new: bool, without_acls: bool) -> Directories {
+        let gives_acl = without_acls && has_default_acl(target.as_fd());
+        Directories {
+            target: Arc::new(Directory {
+                descriptor: target,
+                gives_acl,
+            }),
+            without_acls,
+            created: Created::new(target_is_new),
+            shards: std::array::from_fn(|_| Lock::default()),
+            hasher: RandomState::new(),
+            creating: Lock::default(),
+        }
+    }
+
+    /// Opens the directory with this path.
+    ///
+    /// # Errors
+    ///
+    /// `NotADirectory` if part of the path is something else, a symbolic link for example.
+    pub(super) fn open(&self, path: &[u8], missing: MissingParents) -> io::Result<Arc<Directory>> {
+        let (mut opened, mut directory) = self.nearest(path);
+        while opened.len() < path.len() {
+            let start = opened.len() + usize::from(!opened.is_empty());
+            let rest = path.get(start..).unwrap_or_default();
+            let length = rest.iter().position(|byte| *byte == b'/');
+            let name = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
+            opened = path.get(..start + name.len()).unwrap_or(path);
+            let child = self.open_child(&directory, opened, OsStr::from_bytes(name), missing);
+            directory = Arc::new(child.map_err(explained)?);
+            self.remember(opened, &directory);
+        }
+        Ok(directory)
+    }
+
+    /// Creates the directory of an entry, or finds that it exists. With `replace`, what has its
+    /// name and is no directory is removed.
+    pub(super) fn create(&self, path: &[u8], replace: bool) -> io::Result<()> {
+        if path.is_empty() {
+            return Ok(());
+        }
+        let (parent_path, name) = split_last(path);
+        let parent = self.open(parent_path, MissingParents::Create)?;
+        let _creating = self.creating.lock();
+        match self.create_child(&parent, path, name) {
+            Err(Errno::EXIST) => {}
+            created => return Ok(created?),
+        }
+        let found = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            return Ok(());
+        }
+        if !replace && !self.created.has(path) {
+            return Err(already_exists("is not a directory"));
+        }
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
+        Ok(self.create_child(&parent, path, name)?)
+    }
+
+    /// The longest part of a path whose directory is open, and that directory.
+    fn nearest<'a>(&self, path: &'a [u8]) -> (&'a [u8], Arc<Directory>) {
+        let mut part = path;
+        for _ in 0..PARENTS_MAX {
+            if part.is_empty() {
+                break;
+            }
+            if let Some(directory) = self.remembered(part) {
+                return (part, directory);
+            }
+            part = split_last(part).0;
+        }
+        (b"", Arc::clone(&self.target))
+    }
+
+    fn open_child(
+        &self,
+        parent: &Directory,
+        path: &[u8],
+        name: &OsStr,
+        missing: MissingParents,
+    ) -> rustix::io::Result<Directory> {
+        let descriptor = match open_directory(parent, name) {
+            Err(Errno::NOENT) if missing == MissingParents::Create => {
+                let creating = self.creating.lock();
+                match self.create_child(parent, path, name) {
+                    // Another thread or another process was faster.
+                    Err(Errno::EXIST) => {}
+                    created => created?,
+                }
+                drop(creating);
+                open_directory(parent, name)?
+            }
+            opened => opened?,
+        };
+        let gives_acl = self.without_acls
+            && !self.created.has_directory(path)
+            && has_default_acl(descriptor.as_fd());
+        Ok(Directory {
+            descriptor,
+            gives_acl,
+        })
+    }
+
+    /// Creates a directory and notes it. The lock `creating` must be held.
+    fn create_child(
+        &self,
+        parent: &Directory,
+        path: &[u8],
+        name: &OsStr,
+    ) -> rustix::io::Result<()> {
+        rustix::fs::mkdirat(parent, name, NEW_DIRECTORY_MODE)?;
+        self.created.note_directory(path);
+        if parent.gives_acl {
+            remove_acls(open_directory(parent, name)?.as_fd());
+        }
+        Ok(())
+    }
+
+    fn shard(&self, hash: u64) -> Option<&Lock<Shard>> {
+        self.shards.get((hash % SHARDS as u64) as usize)
+    }
+
+    fn remembered(&self, path: &[u8]) -> Option<Arc<Directory>> {
+        let hash = self.hasher.hash_one(path);
+        let mut shard = self.shard(hash)?.lock();
+        shard.uses += 1;
+        let uses = shard.uses;
+        let found = shard
+            .directories
+            .iter_mut()
+            .find(|found| found.hash == hash && *found.path == *path)?;
+        found.last_use = uses;
+        Some(Arc::clone(&found.directory))
+    }
+
+    fn remember(&self, path: &[u8], directory: &Arc<Directory>) {
+        let hash = self.hasher.hash_one(path);
+        let Some(shard) = self.shard(hash) else {
+            return;
+        };
+        let mut shard = shard.lock();
+        if shard.directories.len() >= SHARD_DIRECTORIES_MAX {
+            let ages = shard.directories.iter().enumerate();
+            let oldest = ages.min_by_key(|(_, found)| found.last_use);
+            if let Some((oldest, _)) = oldest {
+                shard.directories.swap_remove(oldest);
+            }
+        }
+        let remembered = Remembered {
+            hash,
+            path: path.into(),
+            directory: Arc::clone(directory),
+            last_use: shard.uses,
+        };
+        shard.directories.push(remembered);
+    }
+}
+
+/// Opens a directory that may be one that the user can search and not list.
+fn open_directory(parent: &Directory, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    match rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
+        #[cfg(target_os = "linux")]
+        Err(Errno::ACCESS) => {
+            let flags = DIRECTORY_FLAGS.union(OFlags::PATH);
+            rustix::fs::openat(parent, name, flags, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
+fn explained(error: Errno) -> io::Error {
+    match error {
+        Errno::NOTDIR | Errno::LOOP => {
+            io::Error::new(io::ErrorKind::NotADirectory, NOT_A_DIRECTORY)
+        }
+        error => error.into(),
+    }
+}
+
+/// The error for an entry whose name is in use.
+pub(super) fn already_exists(detail: &str) -> io::Error {
+    let text = match detail {
+        "" => "already exists".to_string(),
+        detail => format!("already exists and {detail}"),
+    };
+    io::Error::new(io::ErrorKind::AlreadyExists, text)
+}

@@ -1,0 +1,41 @@
+//! A tree restored below a target directory, from many threads at once.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `options.rs` | [`RestoreOptions`], [`OwnerPolicy`] |
+//! | `path.rs` | paths from an archive that cannot leave the target |
+//! | `target.rs` | the target: a new directory under a temporary name, or one that exists |
+//! | `directories.rs` | open directories, and how they are created |
+//! | `created.rs` | what was created, so that nothing else is replaced or removed |
+//! | `accounts.rs` | names of users and groups as ids of this machine |
+//! | `metadata.rs` | owners, extended attributes, modes and times |
+//! | `shared.rs` | what the parts of one restore share |
+//! | `file.rs` | one file: [`RestoredFile`] |
+//! | `unnamed.rs` | files in a target that exists, until they are complete |
+//! | `special.rs` | symbolic links, devices, FIFOs and hard links |
+//! | `tree.rs` | all of them: [`TreeRestore`] |
+//! | `summary.rs` | what was restored, what failed, what was not permitted |
+//! | `remove.rs` | removes a directory with its contents, however deep |
+
+mod accounts;
+mod created;
+mod directories;
+mod file;
+mod metadata;
+mod options;
+pub(crate) mod path;
+mod remove;
+mod shared;
+mod special;
+mod summary;
+mod target;
+mod tree;
+mod unnamed;
+
+pub use file::RestoredFile;
+pub use options::{OwnerPolicy, RestoreOptions};
+pub use summary::{HardLink, LeftOut, Problem, RestoreSummary};
+pub use tree::TreeRestore;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! What the parts of one restore share.
+
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use refrain_pool::Lock;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
+use super::directories::{Directories, Directory, MissingParents, already_exists};
+use super::metadata::Applier;
+use super::options::RestoreOptions;
+use super::path::ConfinedPath;
+use super::summary::{Problem, Tally, is_full};
+
+/// What the parts of one restore share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: RestoreOptions,
+    pub(super) target_is_new: bool,
+    pub(super) directories: Directories,
+    pub(super) applier: Applier,
+    pub(super) tally: Arc<Tally>,
+    /// Set when nothing more can be written, or the restore was dropped.
+    ended: AtomicBool,
+    stopped: Lock<Option<io::Error>>,
+}
+
+/// Where an entry is created.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) directory: Arc<Directory>,
+    pub(super) name: &'a OsStr,
+    pub(super) path: &'a ConfinedPath,
+}
+
+impl Shared {
+    pub(super) fn new(
+        options: RestoreOptions,
+        target_is_new: bool,
+        directories: Directories,
+    ) -> Shared {
+        let tally = Arc::new(Tally::default());
+        Shared {
+            options,
+            target_is_new,
+            directories,
+            applier: Applier::new(options, Arc::clone(&tally)),
+            tally,
+            ended: AtomicBool::new(false),
+            stopped: Lock::default(),
+        }
+    }
+
+    /// Whether nothing more is restored.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Restores nothing more.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_stopped(&self) -> Option<io::Error> {
+        self.stopped.lock().take()
+    }
+
+    /// Records why an entry was not restored. A full file system ends the restore.
+    pub(super) fn fail(&self, path: &[u8], error: io::Error) {
+        if !is_full(&error) {
+            return self.tally.problem(path, error);
+        }
+        self.end();
+        let mut stopped = self.stopped.lock();
+        if stopped.is_none() {
+            let kind = error.kind();
+            let path = path.to_vec();
+            let text = Problem { path, error }.to_string();
+            *stopped = Some(io::Error::new(kind, text));
+        }
+    }
+
+    /// Opens the directory of an entry that is no directory, with its missing parents.
+    pub(super) fn place<'a>(&self, path: &'a ConfinedPath) -> io::Result<Place<'a>> {
+        let Some((parent, name)) = path.split() else {
+            let text = "the archive gives the target a type other than directory";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        };
+        let directory = self.directories.open(parent, MissingParents::Create)?;
+        Ok(Place {
+            directory,
+            name,
+            path,
+        })
+    }
+
+    /// Whether an entry with this path may be replaced.
+    pub(super) fn may_replace(&self, path: &ConfinedPath) -> bool {
+        self.options.overwrite || self.directories.created.has(path.as_bytes())
+    }
+
+    /// Calls `create`, which must fail with `EEXIST` if the name is in use. What has the name is
+    /// removed first if it may be replaced.
+    pub(super) fn create<T>(
+        &self,
+        place: &Place<'_>,
+        create: impl Fn() -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let created = match create() {
+            Err(Errno::EXIST) if self.may_replace(place.path) => {
+                self.remove(place)?;
+                create()
+            }
+            created => created,
+        };
+        match created {
+            Err(Errno::EXIST) => Err(already_exists("")),
+            created => Ok(created?),
+        }
+    }
+
+    /// Removes what has the name of an entry, unless it is a directory.
+    fn remove(&self, place: &Place<'_>) -> io::Result<()> {
+        match rustix::fs::unlinkat(&place.directory, place.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(_) if is_directory(place) => Err(already_exists("is a directory")),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether the name of an entry is in use by a directory.
+fn is_directory(place: &Place<'_>) -> bool {
+    let found = rustix::fs::statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
