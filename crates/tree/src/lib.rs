@@ -21,8 +21,11 @@
 //! | `confined` | paths that are resolved without leaving a root | `filesystem` |
 //! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |
 //! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
+//! | `path_order` | the order of entries: [`compare_paths`] | |
+//! | `selection` | which entries are wanted: [`Selection`] | |
+//! | `walk` | a directory as entries: [`Walker`], [`FileRoot`], [`content_order`] | in part |
 //!
-//! Without the feature `filesystem` (on by default) the crate depends on nothing. With it, it takes
+//! Without the feature `filesystem` (on by default) the crate uses no files. With it, it takes
 //! threads, a lock and a clock from the worker pool's crate, and [`Sink`](refrain_storage::Sink)
 //! from `refrain-storage`. It does not depend on the engine:
 //!
@@ -78,8 +81,10 @@ pub mod property;
 mod reader;
 #[cfg(feature = "filesystem")]
 pub mod restore;
+mod selection;
 #[cfg(feature = "filesystem")]
 mod sink;
+mod walk;
 
 pub use entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use header::{HeaderError, RECORD_BYTES, TarHeader, padding_bytes};
@@ -89,8 +94,12 @@ pub use parser::{TarError, TarHandler, TarParser};
 pub use path_order::{ascend, compare_paths};
 #[cfg(feature = "filesystem")]
 pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
+pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
 #[cfg(feature = "filesystem")]
 pub use sink::TreeSink;
+pub use walk::content_order;
+#[cfg(feature = "filesystem")]
+pub use walk::{FileRoot, OpenedFile, Problem, ProblemKind, WalkOptions, Walker, relative_path};
 
 #[cfg(test)]
 #[cfg(feature = "filesystem")]

@@ -2,16 +2,25 @@
 
 use std::cmp::Ordering;
 
+/// The path of the root where paths have no prefix.
+const ROOT_PATH: &[u8] = b".";
+
 /// Compares two paths component by component, each by its bytes in ascending order. A path is
 /// before the paths below it, so a directory precedes its contents, and the contents of a directory
-/// follow one another.
+/// follow one another. The path `.`, which is the root, is before all others.
 #[must_use]
 pub fn compare_paths(left: &[u8], right: &[u8]) -> Ordering {
+    let (left, right) = (below_root(left), below_root(right));
     let shared = shared_prefix(left, right);
     match (left.get(shared), right.get(shared)) {
         (Some(left), Some(right)) => rank(*left).cmp(&rank(*right)),
         (left, right) => left.is_some().cmp(&right.is_some()),
     }
+}
+
+/// The components below the root.
+fn below_root(path: &[u8]) -> &[u8] {
+    if path == ROOT_PATH { &[] } else { path }
 }
 
 /// The rank of a byte of a path: the separator ends a component, so it is below every other byte.
@@ -42,7 +51,7 @@ mod tests {
     /// The definition: split into components, then compare the lists.
     fn compare_components(left: &[u8], right: &[u8]) -> Ordering {
         let components = |path: &[u8]| -> Vec<Vec<u8>> {
-            match path.is_empty() {
+            match path.is_empty() || path == b"." {
                 true => Vec::new(),
                 false => path
                     .split(|&byte| byte == b'/')
@@ -55,7 +64,9 @@ mod tests {
 
     #[test]
     fn a_directory_is_before_its_contents_and_these_before_its_siblings() {
-        let paths: [&[u8]; 7] = [b".", b"a", b"a/b", b"a/b/c", b"a/b\x01", b"a\x01", b"a-b"];
+        let paths: [&[u8]; 8] = [
+            b".", b"!", b"a", b"a/b", b"a/b/c", b"a/b\x01", b"a\x01", b"a-b",
+        ];
         assert!(ascend(paths));
         assert!(!ascend([&b"a"[..], b"a"]));
         assert!(!ascend([&b"a-b"[..], b"a/b"]));
@@ -64,8 +75,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_is_that_of_the_components(
-            left in "[a/\u{1}\u{7f}é-]{0,6}",
-            right in "[a/\u{1}\u{7f}é-]{0,6}",
+            left in "[a./\u{1}\u{7f}é-]{0,6}",
+            right in "[a./\u{1}\u{7f}é-]{0,6}",
         ) {
             prop_assert_eq!(
                 compare_paths(left.as_bytes(), right.as_bytes()),

@@ -1,0 +1,225 @@
+//! One pattern in gitignore's syntax, as a glob.
+
+use std::fmt;
+
+use globset::{Glob, GlobBuilder};
+
+/// A pattern that has no meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SelectionError {
+    /// Nothing is left of the pattern without its marks.
+    Empty {
+        /// The pattern.
+        pattern: String,
+    },
+    /// The pattern is malformed.
+    Malformed {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The patterns together are too large.
+    TooLarge {
+        /// Their number.
+        patterns: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl fmt::Display for SelectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { pattern } => write!(f, "pattern {pattern:?} is empty"),
+            Self::Malformed { pattern, reason } => write!(f, "pattern {pattern:?}: {reason}"),
+            Self::TooLarge { patterns, reason } => write!(f, "{patterns} patterns: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SelectionError {}
+
+/// Bytes that are no UTF-8 are written as characters of this private range, and so are its own
+/// characters, byte by byte; so different bytes stay different.
+const ESCAPES_START: u32 = 0xF_FE00;
+
+/// A parsed pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    pub(super) glob: Glob,
+    /// Whether it begins with `!`.
+    pub(super) takes_back: bool,
+    /// Whether it ends with `/`.
+    pub(super) is_directory_only: bool,
+    /// Whether bytes that are no UTF-8 were escaped.
+    pub(super) is_escaped: bool,
+    /// The names with which all its paths begin, as far as they contain no wildcards; `None` for
+    /// patterns that match at any depth.
+    first_names: Option<Vec<Vec<u8>>>,
+    /// Whether `first_names` is the whole pattern.
+    is_literal: bool,
+}
+
+/// The patterns of a file: its lines without comments, blank lines and spaces at the end.
+pub(super) fn lines(text: &[u8]) -> Vec<Vec<u8>> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let lines = lines.filter(|line| !line.starts_with(b"#"));
+    let lines = lines.map(without_spaces_at_end);
+    lines
+        .filter(|line| !line.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect()
+}
+
+/// Removes spaces at the end; one after `\` stays.
+fn without_spaces_at_end(line: &[u8]) -> &[u8] {
+    let mut end = 0;
+    let mut position = 0;
+    while let Some(byte) = line.get(position) {
+        position += if *byte == b'\\' { 2 } else { 1 };
+        if *byte != b' ' {
+            end = position.min(line.len());
+        }
+    }
+    line.get(..end).unwrap_or(line)
+}
+
+impl Pattern {
+    pub(super) fn parse(text: &[u8]) -> Result<Pattern, SelectionError> {
+        let shown = || String::from_utf8_lossy(text).into_owned();
+        let (takes_back, rest) = match text.strip_prefix(b"!") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (is_directory_only, rest) = match rest.strip_suffix(b"/") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        let is_anchored = rest.contains(&b'/');
+        let path = rest.strip_prefix(b"/").unwrap_or(rest);
+        if path.is_empty() {
+            return Err(SelectionError::Empty { pattern: shown() });
+        }
+        let is_escaped = std::str::from_utf8(path).is_err();
+        let escaped = match is_escaped {
+            true => escape_bytes(path),
+            false => String::from_utf8_lossy(path).into_owned(),
+        };
+        let glob = glob_text(&escaped, is_anchored);
+        let built = GlobBuilder::new(&glob)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build();
+        let glob = built.map_err(|error| SelectionError::Malformed {
+            pattern: shown(),
+            reason: error.kind().to_string(),
+        })?;
+        let (first_names, is_literal) = literal_names(path);
+        Ok(Pattern {
+            glob,
+            takes_back,
+            is_directory_only,
+            is_escaped,
+            first_names: is_anchored.then_some(first_names),
+            is_literal,
+        })
+    }
+
+    /// Whether it may match something below a directory.
+    pub(super) fn may_match_below(&self, directory: &[u8]) -> bool {
+        let Some(first) = &self.first_names else {
+            return true;
+        };
+        let names: Vec<_> = directory.split(|byte| *byte == b'/').collect();
+        if self.is_literal && names.len() >= first.len() {
+            return false;
+        }
+        first.iter().zip(&names).all(|(first, name)| first == name)
+    }
+}
+
+/// The glob of a pattern: what gitignore means in globset's syntax.
+fn glob_text(path: &str, is_anchored: bool) -> String {
+    let mut glob = String::with_capacity(path.len() + 8);
+    if !is_anchored {
+        glob.push_str("**/");
+    }
+    let mut characters = path.chars().peekable();
+    let mut class = Class::Outside;
+    while let Some(character) = characters.next() {
+        match (character, class) {
+            ('\\', Class::Outside) => {
+                glob.push('\\');
+                glob.extend(characters.next());
+                continue;
+            }
+            // Alternatives are not gitignore's.
+            ('{' | '}', Class::Outside) => glob.push('\\'),
+            _ => {}
+        }
+        glob.push(character);
+        class = class.after(character);
+    }
+    if glob.ends_with("/**") {
+        // Everything inside, but not the directory itself.
+        glob.push_str("/*");
+    }
+    glob
+}
+
+/// Where in a class of characters (`[…]`) a position is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Outside,
+    /// After `[`, `[!` or `[^`, where `]` is a member.
+    Start,
+    Inside,
+}
+
+impl Class {
+    fn after(self, character: char) -> Class {
+        match (self, character) {
+            (Self::Outside, '[') => Self::Start,
+            (Self::Outside, _) | (Self::Inside, ']') => Self::Outside,
+            (Self::Start, '!' | '^') => Self::Start,
+            _ => Self::Inside,
+        }
+    }
+}
+
+/// The names at the beginning of a pattern that contain no wildcards, and whether they are all.
+fn literal_names(path: &[u8]) -> (Vec<Vec<u8>>, bool) {
+    let mut names = Vec::new();
+    for name in path.split(|byte| *byte == b'/') {
+        if name.iter().any(|byte| b"*?[\\".contains(byte)) {
+            return (names, false);
+        }
+        names.push(name.to_vec());
+    }
+    (names, true)
+}
+
+/// Replaces bytes that are no UTF-8, and the characters that stand for them, by characters of a
+/// private range. Different bytes give different texts.
+pub(super) fn escape_bytes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let is_escape = (ESCAPES_START..ESCAPES_START + 0x100).contains(&u32::from(character));
+            match is_escape {
+                true => push_escapes(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(character),
+            }
+        }
+        push_escapes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+fn push_escapes(text: &mut String, bytes: &[u8]) {
+    let escape = |byte: &u8| char::from_u32(ESCAPES_START + u32::from(*byte));
+    text.extend(bytes.iter().filter_map(escape));
+}

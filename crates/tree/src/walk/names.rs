@@ -1,0 +1,135 @@
+//! The names of one directory.
+
+use std::io;
+use std::os::fd::AsFd;
+
+/// The names of a directory in ascending byte order, each followed by NUL in one buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+/// Memory for reading directories.
+#[derive(Debug)]
+pub(crate) struct ListBuffer(Vec<u8>);
+
+impl ListBuffer {
+    const BYTES: usize = 64 << 10;
+
+    pub(crate) fn new() -> ListBuffer {
+        ListBuffer(Vec::with_capacity(Self::BYTES))
+    }
+}
+
+impl Names {
+    /// The number of names.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The name at a position, without the NUL.
+    pub(crate) fn get(&self, position: usize) -> Option<&[u8]> {
+        let rest = self.bytes.get(*self.starts.get(position)?..)?;
+        let length = rest.iter().position(|byte| *byte == 0)?;
+        rest.get(..length)
+    }
+
+    /// Adds a name, without NUL.
+    pub(crate) fn push(&mut self, name: &[u8]) {
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_slice(name);
+        self.bytes.push(0);
+    }
+
+    /// Whether the sorted names contain `name`.
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle).unwrap_or_default().cmp(name) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return true,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        false
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        // Two names differ at the NUL of one of them at the latest.
+        let rest = |start: usize| bytes.get(start..).unwrap_or_default();
+        self.starts.sort_unstable_by(|a, b| rest(*a).cmp(rest(*b)));
+    }
+
+    /// Lists an open directory, without `.` and `..`. After an error the names so far are returned
+    /// with it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn list(directory: impl AsFd, buffer: &mut ListBuffer) -> (Names, io::Result<()>) {
+        let mut names = Names::default();
+        let mut result = Ok(());
+        let mut entries = rustix::fs::RawDir::new(directory, buffer.0.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            match entry {
+                Ok(entry) => names.push_listed(entry.file_name().to_bytes()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    result = Err(error.into());
+                    break;
+                }
+            }
+        }
+        names.sort();
+        (names, result)
+    }
+
+    /// Lists an open directory, without `.` and `..`. After an error the names so far are returned
+    /// with it.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn list(directory: impl AsFd, _: &mut ListBuffer) -> (Names, io::Result<()>) {
+        let mut names = Names::default();
+        let mut result = Ok(());
+        match rustix::fs::Dir::read_from(directory) {
+            Err(error) => result = Err(error.into()),
+            Ok(entries) => {
+                for entry in entries {
+                    match entry {
+                        Ok(entry) => names.push_listed(entry.file_name().to_bytes()),
+                        Err(error) => {
+                            result = Err(error.into());
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        names.sort();
+        (names, result)
+    }
+
+    fn push_listed(&mut self, name: &[u8]) {
+        if name != b"." && name != b".." {
+            self.push(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_by_bytes_and_found() {
+        let mut names = Names::default();
+        for name in ["b", "a-", "a", "ab", "\u{1}", "é"] {
+            names.push(name.as_bytes());
+        }
+        names.sort();
+        let sorted: Vec<_> = (0..names.len()).map(|i| names.get(i).unwrap()).collect();
+        let expected = ["\u{1}", "a", "a-", "ab", "b", "é"];
+        assert_eq!(sorted, expected.map(str::as_bytes));
+        assert!(names.contains(b"a-") && names.contains("é".as_bytes()));
+        assert!(!names.contains(b"") && !names.contains(b"aa") && !names.contains(b"zz"));
+    }
+}

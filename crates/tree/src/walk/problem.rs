@@ -1,0 +1,74 @@
+//! What could not be archived, and why.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// The class of a [`Problem`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProblemKind {
+    /// A file, a directory or an attribute that cannot be read.
+    Unreadable,
+    /// A path that no longer exists (a listed one: that does not exist).
+    Vanished,
+    /// A file or directory that changed while it was read, or became something else.
+    Changed,
+    /// What no archive holds: a socket. This alone is no failure.
+    Skipped,
+}
+
+/// A file, or a part of one, that is missing in the archive or not as it was at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The path as in [`Entry::path`](crate::Entry::path).
+    pub path: Vec<u8>,
+    /// The class.
+    pub kind: ProblemKind,
+    /// What happened, without the path.
+    pub text: String,
+}
+
+impl Problem {
+    /// The problem of an entry that cannot be opened or read because of `error`.
+    #[must_use]
+    pub fn of_error(path: &[u8], error: &io::Error) -> Problem {
+        let errno = Errno::from_io_error(error);
+        let (kind, text) = match errno {
+            Some(Errno::NOENT) => (ProblemKind::Vanished, "no longer exists".to_string()),
+            Some(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => (
+                ProblemKind::Changed,
+                "was replaced by something else".to_string(),
+            ),
+            None if error.kind() == io::ErrorKind::NotFound => {
+                (ProblemKind::Vanished, error.to_string())
+            }
+            None if error.kind() == io::ErrorKind::InvalidInput => {
+                (ProblemKind::Changed, error.to_string())
+            }
+            _ => (ProblemKind::Unreadable, error.to_string()),
+        };
+        Problem {
+            path: path.to_vec(),
+            kind,
+            text,
+        }
+    }
+
+    /// Whether something that an archive can hold is missing or changed.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.kind != ProblemKind::Skipped
+    }
+
+    /// The problem as an error, with the path.
+    #[must_use]
+    pub fn into_error(self) -> io::Error {
+        let kind = match self.kind {
+            ProblemKind::Vanished => io::ErrorKind::NotFound,
+            ProblemKind::Unreadable => io::ErrorKind::PermissionDenied,
+            ProblemKind::Changed | ProblemKind::Skipped => io::ErrorKind::Other,
+        };
+        let path = String::from_utf8_lossy(&self.path);
+        io::Error::new(kind, format!("read {path}: {}", self.text))
+    }
+}
