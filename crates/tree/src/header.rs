@@ -1,50 +1,16 @@
 //! The bytes of a tar header: encoding and parsing. Pure functions over slices.
 
 use crate::entry::{EntryKind, Timestamp};
+use crate::tar::pax::{decimal, parse_pax_time, pax_time, push_pax, split_pax};
+use crate::tar::record::{
+    CHECKSUM, DEVICE_MAJOR, DEVICE_MINOR, Field, GID, LINK, MAGIC, MODE, MTIME, NAME, OCTAL_7_MAX,
+    OCTAL_11_MAX, PREFIX, RECORD_BYTES, SIZE, TYPE, UID, USTAR, USTAR_MAGIC, checksum, field,
+    has_valid_checksum, put_checksum, put_octal, put_text, unsigned, until_nul,
+};
 
-/// The unit of tar: a header is one record, data is padded to whole records.
-pub const RECORD_BYTES: usize = 512;
-
-/// The number of zero bytes after data of `size_bytes`, up to the next record.
-pub fn padding_bytes(size_bytes: u64) -> u64 {
-    let record = RECORD_BYTES as u64;
-    (record - size_bytes % record) % record
-}
-
-/// The largest number that eleven octal digits hold; larger sizes and times go to a pax record.
-const OCTAL_11_MAX: u64 = (1 << 33) - 1;
-/// The largest number that seven octal digits hold (owner, group, device numbers).
-const OCTAL_7_MAX: u64 = (1 << 21) - 1;
 /// The name of the header that carries pax records. Readers ignore it; a fixed one is
 /// deterministic.
 const PAX_HEADER_NAME: &[u8] = b"././@PaxHeader";
-
-/// A field of the header: `(offset, length)`, each following the one before it.
-type Field = (usize, usize);
-const fn field_after(field: Field, length: usize) -> Field {
-    (field.0 + field.1, length)
-}
-const NAME: Field = (0, 100);
-const MODE: Field = field_after(NAME, 8);
-const UID: Field = field_after(MODE, 8);
-const GID: Field = field_after(UID, 8);
-const SIZE: Field = field_after(GID, 12);
-const MTIME: Field = field_after(SIZE, 12);
-const CHECKSUM: Field = field_after(MTIME, 8);
-const TYPE: Field = field_after(CHECKSUM, 1);
-const LINK: Field = field_after(TYPE, 100);
-const MAGIC: Field = field_after(LINK, 8);
-const USER: Field = field_after(MAGIC, 32);
-const GROUP: Field = field_after(USER, 32);
-const DEVICE_MAJOR: Field = field_after(GROUP, 8);
-const DEVICE_MINOR: Field = field_after(DEVICE_MAJOR, 8);
-const PREFIX: Field = field_after(DEVICE_MINOR, 155);
-const _: () = assert!(PREFIX.0 + PREFIX.1 + 12 == RECORD_BYTES);
-
-/// The magic and version of POSIX tar.
-const USTAR: &[u8; 8] = b"ustar\x0000";
-/// The magic of POSIX tar without version; GNU tar's own dialect has `ustar  ` instead.
-const USTAR_MAGIC: &[u8; 6] = b"ustar\0";
 
 /// The contents of a header, which describes one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +152,7 @@ impl TarHeader {
     /// The ustar record, which every tar program since 1988 can read.
     fn plain(&self, flag: u8) -> [u8; RECORD_BYTES] {
         let mut record = [0; RECORD_BYTES];
-        put_bytes(&mut record, NAME, &self.path);
+        put_text(&mut record, NAME, &self.path);
         put_octal(&mut record, MODE, u64::from(self.mode & 0o7777));
         put_octal(
             &mut record,
@@ -209,13 +175,12 @@ impl TarHeader {
             MTIME,
             octal_seconds(self.modified.seconds).unwrap_or(0),
         );
-        put_bytes(&mut record, TYPE, &[flag]);
-        put_bytes(&mut record, LINK, &self.link);
-        put_bytes(&mut record, MAGIC, USTAR);
+        put_text(&mut record, TYPE, &[flag]);
+        put_text(&mut record, LINK, &self.link);
+        put_text(&mut record, MAGIC, USTAR);
         put_octal(&mut record, DEVICE_MAJOR, u64::from(self.device.0));
         put_octal(&mut record, DEVICE_MINOR, u64::from(self.device.1));
-        let sum = format!("{:06o}\0 ", checksum(&record));
-        put_bytes(&mut record, CHECKSUM, sum.as_bytes());
+        put_checksum(&mut record);
         record
     }
 }
@@ -224,58 +189,6 @@ fn octal_seconds(seconds: i64) -> Option<u64> {
     u64::try_from(seconds)
         .ok()
         .filter(|seconds| *seconds <= OCTAL_11_MAX)
-}
-
-/// Seconds with a fraction. Before 1970 the fraction has the sign of the whole: -1 s and
-/// 750,000,000 ns are -0.25.
-fn pax_time(time: Timestamp) -> String {
-    let nanoseconds = i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let magnitude = nanoseconds.unsigned_abs();
-    let text = format!(
-        "{sign}{}.{:09}",
-        magnitude / 1_000_000_000,
-        magnitude % 1_000_000_000
-    );
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
-/// Appends `LENGTH KEY=VALUE\n`, where LENGTH includes its own digits.
-fn push_pax(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    let rest = key.len() + value.len() + 3;
-    let mut length = rest + 1;
-    while rest + length.to_string().len() != length {
-        length += 1;
-    }
-    records.extend_from_slice(length.to_string().as_bytes());
-    records.push(b' ');
-    records.extend_from_slice(key);
-    records.push(b'=');
-    records.extend_from_slice(value);
-    records.push(b'\n');
-}
-
-fn put_bytes(record: &mut [u8; RECORD_BYTES], field: Field, value: &[u8]) {
-    let target = record.iter_mut().skip(field.0).take(field.1);
-    target.zip(value).for_each(|(to, from)| *to = *from);
-}
-
-/// Writes octal digits that fill the field up to its closing NUL.
-fn put_octal(record: &mut [u8; RECORD_BYTES], field: Field, value: u64) {
-    let text = format!("{value:0width$o}", width = field.1 - 1);
-    debug_assert!(text.len() < field.1, "{value} does not fit");
-    put_bytes(record, field, text.as_bytes());
-}
-
-/// The sum over all bytes; those of the checksum field count as spaces.
-fn checksum(record: &[u8; RECORD_BYTES]) -> u64 {
-    let sum_field = CHECKSUM.0..CHECKSUM.0 + CHECKSUM.1;
-    let value = |(at, byte): (usize, &u8)| if sum_field.contains(&at) { b' ' } else { *byte };
-    record
-        .iter()
-        .enumerate()
-        .map(|pair| u64::from(value(pair)))
-        .sum()
 }
 
 fn type_flag(kind: EntryKind) -> u8 {
@@ -303,7 +216,7 @@ impl<'a> PlainHeader<'a> {
     pub fn checked(record: &'a [u8; RECORD_BYTES]) -> Result<PlainHeader<'a>, HeaderError> {
         let plain = PlainHeader { record };
         let (computed, stored) = (checksum(record), plain.number(CHECKSUM)?);
-        match computed == stored {
+        match has_valid_checksum(record) {
             true => Ok(plain),
             false => Err(HeaderError::Checksum { computed, stored }),
         }
@@ -382,57 +295,14 @@ impl<'a> PlainHeader<'a> {
         })
     }
 
-    fn field(&self, field: Field) -> &'a [u8] {
-        self.record
-            .get(field.0..field.0 + field.1)
-            .unwrap_or_default()
+    fn field(&self, at: Field) -> &'a [u8] {
+        field(self.record, at)
     }
 
-    /// Parses octal digits between spaces and NULs, or GNU's base 256 if the first bit is set.
-    fn number(&self, field: Field) -> Result<u64, HeaderError> {
-        let bytes = self.field(field);
-        let parsed = match bytes.split_first() {
-            Some((first, rest)) if *first >= 0x80 => base_256(*first, rest),
-            _ => octal(bytes),
-        };
-        parsed.ok_or(HeaderError::Number {
-            field_offset: field.0,
-        })
+    fn number(&self, at: Field) -> Result<u64, HeaderError> {
+        let malformed = HeaderError::Number { field_offset: at.0 };
+        unsigned(self.field(at)).ok_or(malformed)
     }
-}
-
-fn octal(bytes: &[u8]) -> Option<u64> {
-    let is_filler = |byte: &u8| matches!(byte, b' ' | 0);
-    let start = bytes
-        .iter()
-        .position(|byte| *byte != b' ')
-        .unwrap_or(bytes.len());
-    let digits = bytes.get(start..)?;
-    let end = digits.iter().position(is_filler).unwrap_or(digits.len());
-    let (digits, filler) = digits.split_at(end);
-    if !filler.iter().all(is_filler) {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |value, digit| match digit {
-        b'0'..=b'7' => value.checked_mul(8)?.checked_add(u64::from(digit - b'0')),
-        _ => None,
-    })
-}
-
-/// Parses a big-endian number; the top bit of the first byte is a flag. Negative numbers (0xff) are
-/// refused.
-fn base_256(first: u8, rest: &[u8]) -> Option<u64> {
-    let start = u64::from(first & 0x7f);
-    if first == 0xff {
-        return None;
-    }
-    rest.iter().try_fold(start, |value, byte| {
-        value.checked_mul(256)?.checked_add(u64::from(*byte))
-    })
-}
-
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// The fields that pax records and GNU long names override in the header that follows them.
@@ -484,108 +354,5 @@ impl Overrides {
             _ => {}
         }
         Some(())
-    }
-}
-
-/// Splits the first record off `records`: key, value and the rest.
-fn split_pax(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let space = records.iter().position(|byte| *byte == b' ')?;
-    let length = usize::try_from(decimal(records.get(..space)?)?).ok()?;
-    let body = records
-        .get(space.checked_add(1)?..length)?
-        .strip_suffix(b"\n")?;
-    let equals = body.iter().position(|byte| *byte == b'=')?;
-    Some((
-        body.get(..equals)?,
-        body.get(equals + 1..)?,
-        records.get(length..)?,
-    ))
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    let is_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    is_digits
-        .then(|| std::str::from_utf8(digits).ok()?.parse().ok())
-        .flatten()
-}
-
-fn parse_pax_time(value: &[u8]) -> Option<Timestamp> {
-    let (is_negative, value) = match value.strip_prefix(b"-") {
-        Some(rest) => (true, rest),
-        None => (false, value),
-    };
-    let mut parts = value.splitn(2, |byte| *byte == b'.');
-    let seconds = i128::from(decimal(parts.next()?)?);
-    let fraction = parts.next().unwrap_or(b"0");
-    // File systems do not store more than nine digits.
-    let nine: Vec<u8> = fraction
-        .iter()
-        .copied()
-        .chain(std::iter::repeat(b'0'))
-        .take(9)
-        .collect();
-    let magnitude = seconds * 1_000_000_000 + i128::from(decimal(&nine)?);
-    let nanoseconds = if is_negative { -magnitude } else { magnitude };
-    Some(Timestamp {
-        seconds: i64::try_from(nanoseconds.div_euclid(1_000_000_000)).ok()?,
-        nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).ok()?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pax_lengths_include_their_own_digits() {
-        // The value lengths around which the number of digits of the length changes.
-        for value_length in (0..120).chain(980..1010) {
-            let mut records = Vec::new();
-            push_pax(&mut records, b"path", &vec![b'v'; value_length]);
-            let (key, value, rest) = split_pax(&records).unwrap();
-            assert_eq!(
-                (key, value.len(), rest.len()),
-                (&b"path"[..], value_length, 0)
-            );
-        }
-    }
-
-    #[test]
-    fn pax_times_round_trip() {
-        for seconds in [0, 1, -1, -2, 1_700_000_000, i64::MIN, i64::MAX] {
-            for nanoseconds in [0, 1, 250_000_000, 999_999_999] {
-                let time = Timestamp {
-                    seconds,
-                    nanoseconds,
-                };
-                assert_eq!(
-                    parse_pax_time(pax_time(time).as_bytes()),
-                    Some(time),
-                    "{time:?}"
-                );
-            }
-        }
-        assert_eq!(
-            pax_time(Timestamp {
-                seconds: -1,
-                nanoseconds: 750_000_000
-            }),
-            "-0.25"
-        );
-        assert_eq!(parse_pax_time(b"1.x"), None);
-        assert_eq!(parse_pax_time(b""), None);
-    }
-
-    #[test]
-    fn numbers_are_octal_or_base_256() {
-        assert_eq!(octal(b"0000644\0"), Some(0o644));
-        assert_eq!(octal(b"   644 \0"), Some(0o644));
-        assert_eq!(octal(b"\0\0\0\0"), Some(0));
-        assert_eq!(octal(b"64x"), None);
-        assert_eq!(octal(b"64 4"), None);
-        assert_eq!(octal(&[b'7'; 30]), None);
-        assert_eq!(base_256(0x80, &[0, 1, 0]), Some(256));
-        assert_eq!(base_256(0x80, &[1; 12]), None);
-        assert_eq!(base_256(0xff, &[0xff; 3]), None);
     }
 }

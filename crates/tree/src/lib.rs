@@ -16,6 +16,7 @@
 //! | `path_order` | the order of entries: [`compare_paths`] | |
 //! | `header` | the bytes of a tar header: [`TarHeader`] | |
 //! | `parser` | the push parser: [`TarParser`] and its [`TarHandler`] | |
+//! | [`tar`] | tar as a view of entries, tar streams taken apart: [`tar::TarView`], [`tar::TarSplitter`] | |
 //! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
 //! | `confined` | paths that are resolved without leaving a root | `filesystem` |
@@ -84,10 +85,11 @@ pub mod restore;
 mod selection;
 #[cfg(feature = "filesystem")]
 mod sink;
+pub mod tar;
 mod walk;
 
 pub use entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
-pub use header::{HeaderError, RECORD_BYTES, TarHeader, padding_bytes};
+pub use header::{HeaderError, TarHeader};
 #[cfg(feature = "filesystem")]
 pub use open::open_regular_file;
 pub use parser::{TarError, TarHandler, TarParser};
@@ -97,6 +99,7 @@ pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
 pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
 #[cfg(feature = "filesystem")]
 pub use sink::TreeSink;
+pub use tar::{RECORD_BYTES, padding_bytes};
 pub use walk::content_order;
 #[cfg(feature = "filesystem")]
 pub use walk::{FileRoot, OpenedFile, Problem, ProblemKind, WalkOptions, Walker, relative_path};

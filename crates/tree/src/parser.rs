@@ -12,7 +12,8 @@
 //! ```
 
 use crate::entry::EntryKind;
-use crate::header::{HeaderError, Overrides, PlainHeader, RECORD_BYTES, TarHeader, padding_bytes};
+use crate::header::{HeaderError, Overrides, PlainHeader, TarHeader};
+use crate::tar::record::{RECORD_BYTES, padding_bytes};
 
 /// The limit for pax records and long names, in bytes. Paths of Linux have at most 4096.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;

@@ -91,7 +91,9 @@ pub fn headers_round_trip(path: &[u8], link: &[u8], modified: Timestamp, data: &
     if link.is_empty() {
         stream.extend_from_slice(data);
         stream.resize(
-            stream.len().next_multiple_of(crate::header::RECORD_BYTES),
+            stream
+                .len()
+                .next_multiple_of(crate::tar::record::RECORD_BYTES),
             0,
         );
     }

@@ -9,9 +9,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, EntryKind, Timestamp};
-use crate::header::{RECORD_BYTES, TarHeader, padding_bytes};
+use crate::header::TarHeader;
 use crate::open::{descending, open_regular_file};
 use crate::prefetch::Prefetcher;
+use crate::tar::record::{RECORD_BYTES, padding_bytes};
 
 /// The end mark: two records of zeros.
 const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
