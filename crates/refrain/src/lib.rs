@@ -62,6 +62,7 @@ mod archive_info;
 mod compress;
 mod dialect;
 mod digests;
+pub mod directory;
 mod error;
 mod extract;
 mod hash;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use refrain_tree::Problem;
+
 use crate::archive_info::BlockInfo;
 
 /// Callbacks from a running verb, on the thread that called it. They should return quickly.
@@ -12,6 +14,10 @@ pub trait Watch {
     /// A remark that is not an error: a codec used its fallback, a source changed while it was
     /// read.
     fn notice(&self, _notice: &str) {}
+
+    /// A file is missing in the archive, or was not stored as it was at one moment. `member` is the
+    /// number of the member; the path is that of an entry, or empty for a member that is a file.
+    fn problem(&self, _member: usize, _problem: &Problem) {}
 
     /// A block was written or read.
     fn block(&self, _block: &BlockInfo) {}
