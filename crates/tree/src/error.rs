@@ -8,11 +8,6 @@ pub(crate) fn refused(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// Adds the path of an entry to an error of its extraction.
-pub(crate) fn restore_error(path: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("restore {path:?}: {error}"))
-}
-
 /// Adds an action and the path it concerns to an error of the operating system.
 pub(crate) fn named(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.display().to_string();

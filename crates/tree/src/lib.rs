@@ -19,7 +19,6 @@
 //! | [`tar`] | tar as a view of entries, tar streams taken apart: [`tar::TarView`], [`tar::TarSplitter`] | |
 //! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
-//! | `confined` | paths that are resolved without leaving a root | `filesystem` |
 //! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |
 //! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
 //! | `path_order` | the order of entries: [`compare_paths`] | |
@@ -60,15 +59,9 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "filesystem")]
-mod confined;
 mod entry;
 #[cfg(feature = "filesystem")]
 mod error;
-#[cfg(feature = "filesystem")]
-mod extraction_root;
-#[cfg(feature = "filesystem")]
-mod file_writer;
 mod header;
 #[cfg(feature = "filesystem")]
 mod open;

@@ -1,41 +1,32 @@
-//! A tar stream restored as a directory: completely, or not at all.
+//! A tar stream restored as a directory.
 
-use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use refrain_storage::Sink;
-use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
-use crate::confined::{ConfinedPath, ConfinedRoot, MissingParents};
-use crate::entry::EntryKind;
-use crate::error::{named, refused, restore_error};
-use crate::extraction_root::ExtractionRoot;
-use crate::file_writer::{Attributes, FileWriter, create_special_file};
+use crate::entry::{Entry, EntryKind, Owner};
 use crate::header::TarHeader;
 use crate::parser::{TarError, TarHandler, TarParser};
+use crate::restore::{RestoreOptions, RestoredFile, TreeRestore};
 
-/// Restores a tar stream below a root.
+/// Small pieces of data are gathered up to this length.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Fewer zeros are written as data, which costs less than a hole.
+const HOLE_BYTES_MIN: u64 = 4096;
+
+/// Restores a tar stream below a root, by the rules of [`TreeRestore`]: no symbolic link below the
+/// root is followed, no entry is created outside the root, and a root that did not exist appears
+/// complete.
 ///
-/// If the root does not exist, entries are created in a hidden directory beside it, which
-/// [`publish`](Sink::publish) renames. Dropping the sink before that removes the hidden directory.
-/// If the root exists, entries are added to it. An existing file is an error, or is replaced with
-/// `overwrite`. Dropping the sink before `publish` removes the entries that were created; replaced
-/// files are not brought back.
-///
-/// No symbolic link below the root is followed, and no entry is created outside the root. An error
-/// of the kind [`InvalidData`](io::ErrorKind::InvalidData) means that the stream is malformed or
-/// contains a path that is refused.
-///
-/// Modes (without set-id bits) and modification times are restored, those of directories last.
-/// Zeros become holes. Creating devices needs the rights to do so; lacking them is an error.
-///
-/// Publishing does not call `fsync`: one call for each of many small files takes too long, and
-/// `syncfs` waits for all data of all processes. A caller that removes the archive afterwards
-/// should sync first.
+/// An entry that cannot be restored is skipped. [`publish`](Sink::publish) keeps the others, and
+/// then fails with the number of entries that were not restored and the reason of the first. A full
+/// file system ends the restore with an error; what was complete by then is kept. Dropping the sink
+/// before `publish`, as after an error of the kind [`InvalidData`](io::ErrorKind::InvalidData)
+/// (the stream is malformed), removes everything that was created; replaced files are not brought
+/// back.
 #[derive(Debug)]
 pub struct TreeSink {
     parser: TarParser,
@@ -49,16 +40,13 @@ impl TreeSink {
     ///
     /// When the root exists and is not a directory, or the directory beside it cannot be created.
     pub fn create(root: &Path, overwrite: bool) -> io::Result<TreeSink> {
-        let extraction_root = ExtractionRoot::prepare(root)?;
-        let confined =
-            ConfinedRoot::open(extraction_root.directory()).map_err(named("open", root))?;
-        let extractor = Extractor {
-            root: extraction_root,
-            confined,
+        let options = RestoreOptions {
             overwrite,
+            ..RestoreOptions::default()
+        };
+        let extractor = Extractor {
+            restore: Some(TreeRestore::create(root, options)?),
             current: None,
-            created: Vec::new(),
-            directories: Vec::new(),
         };
         Ok(TreeSink {
             parser: TarParser::default(),
@@ -78,10 +66,7 @@ impl Sink for TreeSink {
 
     fn publish(&mut self) -> io::Result<()> {
         self.parser.finish().map_err(io::Error::from)?;
-        self.extractor.finish_directories()?;
-        self.extractor.root.publish()?;
-        self.extractor.created.clear();
-        Ok(())
+        self.extractor.publish()
     }
 }
 
@@ -94,30 +79,78 @@ impl From<TarError> for io::Error {
 /// Creates the entries of the stream.
 #[derive(Debug)]
 struct Extractor {
-    root: ExtractionRoot,
-    confined: ConfinedRoot,
-    overwrite: bool,
-    current: Option<FileWriter>,
-    /// The entries created in an existing root, which are removed if it is not published.
-    created: Vec<CreatedEntry>,
-    /// Directories whose mode and time are set last, in the order of the stream.
-    directories: Vec<(ConfinedPath, Attributes)>,
+    /// `None` after publishing.
+    restore: Option<TreeRestore>,
+    current: Option<Arriving>,
 }
 
+/// A file whose data is arriving in order.
 #[derive(Debug)]
-struct CreatedEntry {
-    components: Vec<OsString>,
-    is_directory: bool,
+struct Arriving {
+    file: RestoredFile,
+    /// The offset of the buffered bytes.
+    offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl Arriving {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.buffer.is_empty() && bytes.len() >= BUFFER_BYTES {
+            self.file.write_at(self.offset, bytes)?;
+            self.offset = self.offset.saturating_add(bytes.len() as u64);
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(bytes);
+        match self.buffer.len() >= BUFFER_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn append_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        if length_bytes < HOLE_BYTES_MIN {
+            let length = self.buffer.len().saturating_add(length_bytes as usize);
+            self.buffer.resize(length, 0);
+            return Ok(());
+        }
+        self.flush()?;
+        self.file.write_zeros_at(self.offset, length_bytes)?;
+        self.offset = self.offset.saturating_add(length_bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_at(self.offset, &self.buffer)?;
+        self.offset = self.offset.saturating_add(self.buffer.len() as u64);
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.finish()
+    }
 }
 
 impl TarHandler for Extractor {
     type Error = io::Error;
 
     fn entry(&mut self, header: TarHeader) -> io::Result<()> {
-        let path = ConfinedPath::new(&header.path)?;
-        let text = path.display();
-        self.create(&header, path)
-            .map_err(|error| self.creation_error(&text, &error))
+        let entry = entry_of(header);
+        if let Some(restore) = &self.restore {
+            match entry.kind {
+                EntryKind::Directory => restore.directory(&entry),
+                EntryKind::File | EntryKind::Other => {
+                    self.current = restore.file(&entry).map(|file| Arriving {
+                        file,
+                        offset: 0,
+                        buffer: Vec::new(),
+                    });
+                }
+                _ => restore.other(&entry),
+            }
+        }
+        self.check_end()
     }
 
     fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -129,196 +162,69 @@ impl TarHandler for Extractor {
     }
 
     fn entry_end(&mut self) -> io::Result<()> {
-        let result = self.with_current(FileWriter::finish);
-        self.current = None;
-        result
+        // An error is a problem of this entry, which the restore has recorded.
+        let _ = self.current.take().map(Arriving::finish);
+        self.check_end()
     }
 }
 
 impl Extractor {
+    /// A file that fails is given up; the restore has recorded why.
     fn with_current(
         &mut self,
-        step: impl FnOnce(&mut FileWriter) -> io::Result<()>,
+        step: impl FnOnce(&mut Arriving) -> io::Result<()>,
     ) -> io::Result<()> {
-        match &mut self.current {
-            Some(file) => step(file).map_err(|error| restore_error(&file.path().display(), &error)),
-            None => Ok(()),
+        if let Some(file) = &mut self.current
+            && step(file).is_err()
+        {
+            self.current = None;
         }
+        self.check_end()
     }
 
-    /// Explains why an entry could not be created.
-    fn creation_error(&self, path: &str, error: &io::Error) -> io::Error {
-        match (&self.root, error.kind()) {
-            (ExtractionRoot::Existing { root }, io::ErrorKind::AlreadyExists) => {
-                let text = format!("{}: already exists", root.join(path).display());
-                io::Error::new(io::ErrorKind::AlreadyExists, text)
-            }
-            // Everything below a staged root comes from the stream, links and files alike.
-            (ExtractionRoot::Staged { .. }, io::ErrorKind::NotADirectory) => {
-                refused(&format!("restore {path:?}: {NOT_A_DIRECTORY}"))
-            }
-            (_, io::ErrorKind::NotADirectory) => {
-                let text = format!("restore {path:?}: {NOT_A_DIRECTORY}");
-                io::Error::new(io::ErrorKind::NotADirectory, text)
-            }
-            _ => restore_error(path, error),
-        }
-    }
-
-    fn create(&mut self, header: &TarHeader, path: ConfinedPath) -> io::Result<()> {
-        let attributes = Attributes::of(header);
-        if header.kind == EntryKind::Directory {
-            return self.create_directory(path, attributes);
-        }
-        let Some((parents, name)) = path.split() else {
-            return Err(refused(
-                "the archive gives the root a type other than directory",
-            ));
-        };
-        let target = self.hard_link_target(header)?;
-        self.remove_existing(parents, name)?;
-        let log = CreationLog::new(&self.root, &mut self.created);
-        let directory = self
-            .confined
-            .directory(parents, MissingParents::Create, |created| {
-                log.directory(created)
-            })?;
-        match (header.kind, target) {
-            (EntryKind::Symlink, _) => {
-                rustix::fs::symlinkat(header.link.as_slice(), directory, name)?;
-                attributes.set_link_time(directory, name)?;
-            }
-            (EntryKind::Hardlink, Some((target_directory, target))) => {
-                rustix::fs::linkat(target_directory, target, directory, name, AtFlags::empty())?;
-            }
-            (EntryKind::Fifo | EntryKind::CharacterDevice | EntryKind::BlockDevice, _) => {
-                create_special_file(directory, name, header, attributes)?;
-            }
-            _ => {
-                let file = FileWriter::create(directory, name, path.clone(), attributes)?;
-                self.current = Some(file);
-            }
-        }
-        self.note_created(path.components());
-        Ok(())
-    }
-
-    /// The open parent directory and the name of a hard link's target; `None` for other entries.
-    fn hard_link_target(&mut self, header: &TarHeader) -> io::Result<Option<(OwnedFd, OsString)>> {
-        if header.kind != EntryKind::Hardlink {
-            return Ok(None);
-        }
-        let target = ConfinedPath::new(&header.link)?;
-        let Some((parents, name)) = target.split() else {
-            return Err(refused("a hard link to the root"));
-        };
-        let directory = self
-            .confined
-            .directory(parents, MissingParents::Refuse, |_| {})?;
-        Ok(Some((directory.try_clone_to_owned()?, name.to_owned())))
-    }
-
-    /// With `overwrite`, removes what exists under the name of the entry, unless it is a directory.
-    fn remove_existing(&mut self, parents: &[OsString], name: &OsStr) -> io::Result<()> {
-        if !self.overwrite {
-            return Ok(());
-        }
-        let directory = self
-            .confined
-            .directory(parents, MissingParents::Refuse, |_| {});
-        let removed = match directory {
-            Ok(directory) => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
-            // The parents do not exist, so neither does the entry; or they are not directories,
-            // which the next step reports.
-            Err(_) => Ok(()),
-        };
-        match removed {
-            Err(error) if error != Errno::NOENT => Err(error.into()),
+    /// Fails if nothing more can be restored.
+    fn check_end(&mut self) -> io::Result<()> {
+        match &self.restore {
+            Some(restore) if restore.has_ended() => self.publish(),
             _ => Ok(()),
         }
     }
 
-    fn create_directory(&mut self, path: ConfinedPath, attributes: Attributes) -> io::Result<()> {
-        let log = CreationLog::new(&self.root, &mut self.created);
-        let (components, missing) = (path.components(), MissingParents::Create);
-        self.confined
-            .directory(components, missing, |created| log.directory(created))?;
-        self.directories.push((path, attributes));
-        Ok(())
-    }
-
-    fn note_created(&mut self, components: &[OsString]) {
-        if self.root.existed() {
-            self.created.push(CreatedEntry {
-                components: components.to_vec(),
-                is_directory: false,
-            });
-        }
-    }
-
-    /// Sets modes and times of directories, the deepest first: a later change inside would alter
-    /// the time again, and a mode without write permission would forbid the change.
-    fn finish_directories(&mut self) -> io::Result<()> {
-        let mut directories = std::mem::take(&mut self.directories);
-        directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.components().len()));
-        for (path, attributes) in directories {
-            let directory =
-                self.confined
-                    .directory(path.components(), MissingParents::Refuse, |_| {});
-            let set = directory.and_then(|directory| attributes.set(directory));
-            set.map_err(|error| restore_error(&path.display(), &error))?;
-        }
-        Ok(())
-    }
-
-    fn remove_created(&mut self) {
-        for created in std::mem::take(&mut self.created).into_iter().rev() {
-            let Some((name, parents)) = created.components.split_last() else {
-                continue;
-            };
-            let flags = match created.is_directory {
-                true => AtFlags::REMOVEDIR,
-                false => AtFlags::empty(),
-            };
-            let directory = self
-                .confined
-                .directory(parents, MissingParents::Refuse, |_| {});
-            if let Ok(directory) = directory {
-                let _ = rustix::fs::unlinkat(directory, name, flags);
-            }
-        }
-    }
-}
-
-const NOT_A_DIRECTORY: &str =
-    "part of the path is not a directory (symbolic links are not followed)";
-
-impl Drop for Extractor {
-    fn drop(&mut self) {
+    fn publish(&mut self) -> io::Result<()> {
         self.current = None;
-        self.root.discard();
-        self.remove_created();
+        let Some(restore) = self.restore.take() else {
+            return Ok(());
+        };
+        let mut summary = restore.finish()?;
+        if let Some(stopped) = summary.stopped.take() {
+            return Err(stopped);
+        }
+        let Some(first) = summary.problems.first() else {
+            return Ok(());
+        };
+        let kind = first.error.kind();
+        let text = match summary.problem_count {
+            1 => first.to_string(),
+            count => format!("{count} entries were not restored; the first: {first}"),
+        };
+        Err(io::Error::new(kind, text))
     }
 }
 
-/// Records the directories that are created in an existing root.
-struct CreationLog<'a> {
-    created: RefCell<Option<&'a mut Vec<CreatedEntry>>>,
-}
-
-impl<'a> CreationLog<'a> {
-    fn new(root: &ExtractionRoot, created: &'a mut Vec<CreatedEntry>) -> CreationLog<'a> {
-        CreationLog {
-            created: RefCell::new(root.existed().then_some(created)),
-        }
-    }
-
-    fn directory(&self, components: &[OsString]) {
-        if let Some(created) = self.created.borrow_mut().as_mut() {
-            created.push(CreatedEntry {
-                components: components.to_vec(),
-                is_directory: true,
-            });
-        }
+fn entry_of(header: TarHeader) -> Entry {
+    Entry {
+        path: header.path,
+        kind: header.kind,
+        mode: header.mode,
+        owner: Arc::new(Owner {
+            uid: header.uid,
+            gid: header.gid,
+            ..Owner::default()
+        }),
+        modified: header.modified,
+        size_bytes: header.size_bytes,
+        link_target: header.kind.is_link().then_some(header.link),
+        device: header.device,
+        ..Entry::default()
     }
 }

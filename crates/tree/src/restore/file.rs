@@ -135,6 +135,22 @@ impl RestoredFile {
             .map_err(|error| self.note(error))
     }
 
+    /// Writes zeros as [`write_at`](RestoredFile::write_at) does, as a hole where possible.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write_at`.
+    pub fn write_zeros_at(&self, offset_in_data: u64, length_bytes: u64) -> io::Result<()> {
+        let end = offset_in_data.checked_add(length_bytes);
+        if end.is_none_or(|end| end > self.stored_bytes()) {
+            return Err(self.note(too_much_data()));
+        }
+        // Nothing was written there: it is a hole already.
+        self.received_bytes
+            .fetch_add(length_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Sets the length, the owner, the extended attributes, the mode and the time, and gives the
     /// file its name.
     ///
@@ -163,8 +179,7 @@ impl RestoredFile {
                 .min(rest.len());
             let end = offset.checked_add(length as u64);
             if length == 0 || end.is_none_or(|end| end > self.size_bytes) {
-                let text = "more data than the entry has";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+                return Err(too_much_data());
             }
             let (piece, tail) = rest.split_at(length);
             self.write_data(offset, piece)?;
@@ -203,13 +218,7 @@ impl RestoredFile {
     }
 
     fn complete(&mut self) -> io::Result<()> {
-        let stored_bytes = match &self.layout {
-            Layout::Plain => self.size_bytes,
-            Layout::Sparse(ranges) => ranges
-                .last()
-                .map_or(0, |(stored, range)| stored + (range.end - range.start)),
-        };
-        if self.received_bytes.load(Ordering::Relaxed) != stored_bytes {
+        if self.received_bytes.load(Ordering::Relaxed) != self.stored_bytes() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "not all of its data was written",
@@ -227,6 +236,15 @@ impl RestoredFile {
         self.publish()?;
         self.shared.tally.entry();
         applied
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        match &self.layout {
+            Layout::Plain => self.size_bytes,
+            Layout::Sparse(ranges) => ranges
+                .last()
+                .map_or(0, |(stored, range)| stored + (range.end - range.start)),
+        }
     }
 
     /// Gives the file its final name.
@@ -283,6 +301,10 @@ fn create_named(shared: &Shared, place: &Place<'_>, mode: Mode) -> io::Result<Fi
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let create = || rustix::fs::openat(&place.directory, place.name, flags, mode);
     Ok(File::from(shared.create(place, create)?))
+}
+
+fn too_much_data() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "more data than the entry has")
 }
 
 /// Whether bytes start with a block of zeros.

@@ -23,7 +23,7 @@ mod directories;
 mod file;
 mod metadata;
 mod options;
-pub(crate) mod path;
+mod path;
 mod remove;
 mod shared;
 mod special;

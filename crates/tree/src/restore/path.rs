@@ -70,19 +70,8 @@ pub(crate) fn split_last(path: &[u8]) -> (&[u8], &OsStr) {
     (parent.unwrap_or_default(), name)
 }
 
-/// Orders paths so that everything below a directory comes after it and before its next sibling.
-pub(crate) fn path_order(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-    let components = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
-    match (a.is_empty(), b.is_empty()) {
-        (false, false) => components(a).cmp(components(b)),
-        (a_is_target, b_is_target) => b_is_target.cmp(&a_is_target),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cmp::Ordering;
-
     use super::*;
 
     #[test]
@@ -112,16 +101,5 @@ mod tests {
         assert_eq!(split(b"."), None);
         assert_eq!(split(b"a"), Some((b"".to_vec(), "a".into())));
         assert_eq!(split(b"a/b/c"), Some((b"a/b".to_vec(), "c".into())));
-    }
-
-    #[test]
-    fn a_directory_comes_directly_before_its_contents() {
-        let sorted: [&[u8]; 6] = [b"", b"a", b"a/b", b"a/b/c", b"a!", b"b"];
-        for (i, a) in sorted.iter().enumerate() {
-            for (j, b) in sorted.iter().enumerate() {
-                assert_eq!(path_order(a, b), i.cmp(&j));
-            }
-        }
-        assert_eq!(path_order(b"a-b", b"a/b"), Ordering::Greater);
     }
 }

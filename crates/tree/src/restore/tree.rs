@@ -14,12 +14,13 @@ use super::directories::{Directories, MissingParents};
 use super::file::RestoredFile;
 use super::metadata::{Metadata, mode_of, new_directory_mode};
 use super::options::RestoreOptions;
-use super::path::{ConfinedPath, path_order, split_last};
+use super::path::{ConfinedPath, split_last};
 use super::shared::Shared;
 use super::special::{self, Linked};
 use super::summary::{HardLink, Problem, RestoreSummary};
 use super::target::Target;
 use crate::entry::{Entry, EntryKind};
+use crate::path_order::compare_paths;
 
 /// Restores the entries of a tree below a target directory, from many threads at once.
 ///
@@ -214,7 +215,7 @@ impl TreeRestore {
     /// time again, and a mode without write permission would forbid the change.
     fn finish_directories(&self) {
         let mut directories = self.shared.directories.created.take_directories();
-        directories.sort_unstable_by(|(a, _), (b, _)| path_order(b, a));
+        directories.sort_unstable_by(|(a, _), (b, _)| compare_paths(b, a));
         for (path, record) in directories {
             if let Err(error) = self.finish_directory(&path, &record) {
                 let is_target = path.is_empty();
@@ -249,7 +250,7 @@ impl TreeRestore {
         }
         let mut created = directories.created.take_directories();
         created.retain(|(_, record)| record.is_created);
-        created.sort_unstable_by(|(a, _), (b, _)| path_order(b, a));
+        created.sort_unstable_by(|(a, _), (b, _)| compare_paths(b, a));
         for (path, _) in created {
             self.remove(&path, AtFlags::REMOVEDIR);
         }
