@@ -3,12 +3,20 @@
 use std::io;
 use std::os::fd::AsFd;
 
-/// The names of a directory in ascending byte order, each followed by NUL in one buffer.
+use rustix::fs::FileType;
+
+/// The names of a directory in ascending byte order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
+    /// For each name a mark, the name and NUL.
     bytes: Vec<u8>,
+    /// Where the names start in `bytes`, after the mark.
     starts: Vec<usize>,
 }
+
+/// The mark of a name that the file system lists as a directory, and of all others.
+const DIRECTORY_MARK: u8 = 1;
+const NO_MARK: u8 = 0;
 
 /// Memory for reading directories.
 #[derive(Debug)]
@@ -35,8 +43,19 @@ impl Names {
         rest.get(..length)
     }
 
+    /// Whether the file system listed the name at a position as a directory. If not it may be one.
+    pub(crate) fn is_directory(&self, position: usize) -> bool {
+        let start = self.starts.get(position).copied().unwrap_or(0);
+        self.bytes.get(start.wrapping_sub(1)) == Some(&DIRECTORY_MARK)
+    }
+
     /// Adds a name, without NUL.
     pub(crate) fn push(&mut self, name: &[u8]) {
+        self.push_marked(name, NO_MARK);
+    }
+
+    fn push_marked(&mut self, name: &[u8], mark: u8) {
+        self.bytes.push(mark);
         self.starts.push(self.bytes.len());
         self.bytes.extend_from_slice(name);
         self.bytes.push(0);
@@ -72,7 +91,7 @@ impl Names {
         let mut entries = rustix::fs::RawDir::new(directory, buffer.0.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             match entry {
-                Ok(entry) => names.push_listed(entry.file_name().to_bytes()),
+                Ok(entry) => names.push_listed(entry.file_name().to_bytes(), entry.file_type()),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => {
                     result = Err(error.into());
@@ -95,7 +114,7 @@ impl Names {
             Ok(entries) => {
                 for entry in entries {
                     match entry {
-                        Ok(entry) => names.push_listed(entry.file_name().to_bytes()),
+                        Ok(entry) => names.push_listed(entry.file_name().to_bytes(), entry.file_type()),
                         Err(error) => {
                             result = Err(error.into());
                             break;
@@ -108,9 +127,10 @@ impl Names {
         (names, result)
     }
 
-    fn push_listed(&mut self, name: &[u8]) {
+    fn push_listed(&mut self, name: &[u8], file_type: FileType) {
         if name != b"." && name != b".." {
-            self.push(name);
+            let is_directory = file_type == FileType::Directory;
+            self.push_marked(name, if is_directory { DIRECTORY_MARK } else { NO_MARK });
         }
     }
 }

@@ -37,6 +37,11 @@ pub struct WalkOptions {
     pub is_strict: bool,
     /// Listed directories stand for themselves only, not for everything below.
     pub no_recursion: bool,
+    /// Leave the extended attributes of regular files to [`OpenedFile::refresh`], for callers that
+    /// open every file: the walk takes three fifths of the time.
+    ///
+    /// [`OpenedFile::refresh`]: super::OpenedFile::refresh
+    pub attributes_when_opened: bool,
 }
 
 /// Lists a directory tree in path order with all metadata (see [`compare_paths`]).
@@ -212,8 +217,13 @@ impl Walker {
         let name_start = self.path.len();
         self.path.extend_from_slice(name);
         let children = directory.children.get(directory.next).cloned();
+        let children = children.unwrap_or(Children::All);
+        let is_directory = directory.names.is_directory(directory.next);
         directory.next += 1;
-        self.visit(name_start, children.unwrap_or(Children::All))?;
+        match is_directory {
+            true => self.visit_directory(name_start, children)?,
+            false => self.visit(name_start, children)?,
+        }
         Ok(true)
     }
 
@@ -376,7 +386,9 @@ impl Walker {
                 Err(error) => return self.report_error(&error),
             }
         }
-        entry.attributes = self.attributes(Some(name_start))?;
+        if kind != EntryKind::File || !self.options.attributes_when_opened {
+            entry.attributes = self.attributes(Some(name_start))?;
+        }
         self.remember_first_link(&entry, metadata);
         self.return_entry(entry);
         Ok(())
