@@ -12,7 +12,7 @@
 //! | `file_root` | [`FileRoot`], [`OpenedFile`]: the files' data |
 //! | `data_ranges` | the data and the holes of sparse files |
 //! | `problem` | [`Problem`]: what is missing, and why |
-//! | `order` | [`content_order`]: siblings side by side |
+//! | `order`, `siblings`, `name_order` | [`content_order`]: siblings side by side |
 
 #[cfg(feature = "filesystem")]
 mod attributes;
@@ -28,6 +28,7 @@ mod file_root;
 mod listed;
 #[cfg(feature = "filesystem")]
 mod metadata;
+mod name_order;
 #[cfg(feature = "filesystem")]
 mod names;
 mod order;
@@ -35,6 +36,7 @@ mod order;
 mod owners;
 #[cfg(feature = "filesystem")]
 mod problem;
+mod siblings;
 #[cfg(feature = "filesystem")]
 mod walker;
 

@@ -114,7 +114,9 @@ impl Names {
             Ok(entries) => {
                 for entry in entries {
                     match entry {
-                        Ok(entry) => names.push_listed(entry.file_name().to_bytes(), entry.file_type()),
+                        Ok(entry) => {
+                            names.push_listed(entry.file_name().to_bytes(), entry.file_type())
+                        }
                         Err(error) => {
                             result = Err(error.into());
                             break;
@@ -130,7 +132,14 @@ impl Names {
     fn push_listed(&mut self, name: &[u8], file_type: FileType) {
         if name != b"." && name != b".." {
             let is_directory = file_type == FileType::Directory;
-            self.push_marked(name, if is_directory { DIRECTORY_MARK } else { NO_MARK });
+            self.push_marked(
+                name,
+                if is_directory {
+                    DIRECTORY_MARK
+                } else {
+                    NO_MARK
+                },
+            );
         }
     }
 }
