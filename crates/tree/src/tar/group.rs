@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
-use crate::tar::pax::{decimal, parse_pax_time, split_pax, unescape_attribute_name};
+use crate::tar::pax::{decimal, decode_base64, parse_pax_time, split_pax, unescape_attribute_name};
 use crate::tar::record::{
     DEVICE_MAJOR, DEVICE_MINOR, Field, GID, GROUP, LINK, MAGIC, MODE, MTIME, NAME, PREFIX,
     RECORD_BYTES, Record, SIZE, TYPE, UID, USER, USTAR_MAGIC, field, has_valid_checksum, number,
@@ -146,18 +146,22 @@ impl Overrides {
 
     fn set_other(&mut self, key: &[u8], value: &[u8]) {
         if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-            self.set_attribute(unescape_attribute_name(name), value);
+            self.set_attribute(unescape_attribute_name(name), value.to_vec());
+        } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
+            // The same as star's, which follows it.
+            if let Some(value) = decode_base64(value) {
+                self.set_attribute(unescape_attribute_name(name), value);
+            }
         } else if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
             let is_valid = self.sparse.set(key, value).is_some();
             self.sparse.is_malformed |= !is_valid;
         }
     }
 
-    fn set_attribute(&mut self, name: Vec<u8>, value: &[u8]) {
+    fn set_attribute(&mut self, name: Vec<u8>, value: Vec<u8>) {
         if name.is_empty() || name.contains(&0) {
             return;
         }
-        let value = value.to_vec();
         let place = (self.attributes).binary_search_by(|held| held.name.as_slice().cmp(&name));
         match place {
             Ok(at) => {
@@ -313,7 +317,7 @@ fn kind(flag: u8, path: &[u8]) -> EntryKind {
 }
 
 /// The path in the plain header.
-fn plain_path(record: &Record) -> Vec<u8> {
+pub(crate) fn plain_path(record: &Record) -> Vec<u8> {
     let name = text(record, NAME);
     let prefix = match field(record, MAGIC).starts_with(USTAR_MAGIC) {
         true => text(record, prefix_field(record)),

@@ -115,9 +115,67 @@ pub(crate) fn unescape_attribute_name(name: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// Base 64 without padding, as libarchive writes it.
+pub(crate) fn encode_base64(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..=group.len() {
+            let value = bits >> (18 - 6 * digit) & 63;
+            text.push(DIGITS.get(value as usize).copied().unwrap_or(b'='));
+        }
+    }
+    text
+}
+
+/// Reverts [`encode_base64`], with or without padding. `None` if it is no base 64.
+pub(crate) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let end = text
+        .iter()
+        .rposition(|byte| *byte != b'=')
+        .map_or(0, |at| at + 1);
+    let mut bytes = Vec::with_capacity(end / 4 * 3 + 2);
+    for group in text.get(..end)?.chunks(4) {
+        let mut bits = 0_u32;
+        for digit in group {
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        bits <<= 6 * (4 - group.len());
+        let whole = match group.len() {
+            1 => return None,
+            length => length - 1,
+        };
+        bytes.extend_from_slice(bits.to_be_bytes().get(1..=whole)?);
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base_64_round_trips() {
+        assert_eq!(encode_base64(b"of one"), b"b2Ygb25l");
+        assert_eq!(encode_base64(b"22"), b"MjI");
+        assert_eq!(decode_base64(b"MjI="), Some(b"22".to_vec()));
+        for length in 0..20 {
+            let bytes: Vec<u8> = (0..length).map(|at| at * 13 + 5).collect();
+            assert_eq!(decode_base64(&encode_base64(&bytes)), Some(bytes));
+        }
+        assert_eq!(decode_base64(b"MjIxx"), None);
+        assert_eq!(decode_base64(b"M*"), None);
+    }
 
     #[test]
     fn pax_lengths_include_their_own_digits() {

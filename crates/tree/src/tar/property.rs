@@ -1,6 +1,7 @@
 //! Properties of splitter and view, for property tests and fuzz targets.
 
 use crate::entry::{Entry, EntryKind};
+use crate::tar::record::{MAGIC, RECORD_BYTES, Record, field, put_checksum};
 use crate::tar::split::{SplitItem, SplitStep, TarSplitter};
 use crate::tar::view::{TarView, ViewItem};
 
@@ -133,6 +134,19 @@ pub fn tar_streams_come_back(stream: &[u8], cuts: Cuts) -> Parts {
     };
     assert!(split(stream, whole) == parts, "the windows matter");
     parts
+}
+
+/// Makes the checksums of all records valid that have a magic, so that changes of other fields
+/// are seen.
+pub fn with_valid_checksums(stream: &mut [u8]) {
+    for record in stream.chunks_exact_mut(RECORD_BYTES) {
+        let Ok(record) = <&mut Record>::try_from(record) else {
+            return;
+        };
+        if field(record, MAGIC).starts_with(b"ustar") {
+            put_checksum(record);
+        }
+    }
 }
 
 /// The canonical view of entries is taken apart into the same entries.

@@ -1,14 +1,12 @@
 //! Maps of sparse files, in the forms of GNU tar.
 //!
-//! Each form is a list of pairs `(offset, length)` of data in the file. If the file ends in a hole,
-//! GNU tar closes the list with a pair of its size and 0.
+//! Each form is a list of pairs `(offset, length)` of data in the file, which GNU tar closes with a
+//! pair of the size of the file and 0.
 
 use std::ops::Range;
 
 use crate::tar::pax::decimal;
-#[cfg(test)]
-use crate::tar::record::fill_octal;
-use crate::tar::record::{RECORD_BYTES, Record, unsigned};
+use crate::tar::record::{RECORD_BYTES, Record, fill_octal, put_base_256, unsigned};
 
 /// A pair of the map in the main header of the old form begins here.
 const OLD_MAP_AT: usize = 386;
@@ -45,13 +43,11 @@ pub(crate) fn data_ranges(
 
 /// The pairs that GNU tar writes for these ranges.
 pub(crate) fn pairs(ranges: &[Range<u64>], size_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
-    let end = ranges.last().map_or(0, |range| range.end);
-    let closing = (end < size_bytes || ranges.is_empty()).then_some((size_bytes, 0));
     let lengths = ranges.iter().map(|range| {
         let length = range.end.saturating_sub(range.start);
         (range.start, length)
     });
-    lengths.chain(closing)
+    lengths.chain(std::iter::once((size_bytes, 0)))
 }
 
 // ------------------------------------------------------------------------- the old form, type 'S'
@@ -91,7 +87,6 @@ pub(crate) fn old_pairs(record: &Record, extensions: &[u8]) -> Option<Vec<(u64, 
     Some(pairs)
 }
 
-#[cfg(test)]
 /// Writes the map into a main header of the old form and returns its extension records.
 pub(crate) fn put_old_map(record: &mut Record, ranges: &[Range<u64>], size_bytes: u64) -> Vec<u8> {
     let mut pairs = pairs(ranges, size_bytes);
@@ -99,8 +94,8 @@ pub(crate) fn put_old_map(record: &mut Record, ranges: &[Range<u64>], size_bytes
     if let Some(map) = record.get_mut(OLD_MAP_AT..OLD_MAP_AT + map_bytes) {
         put_pairs(map, &mut pairs);
     }
-    if let Some(digits) = record.get_mut(OLD_REAL_SIZE.start..OLD_REAL_SIZE.end - 1) {
-        fill_octal(digits, b'0', size_bytes);
+    if let Some(field) = record.get_mut(OLD_REAL_SIZE) {
+        put_map_number(field, size_bytes);
     }
     let mut extensions = Vec::new();
     let mut pairs = pairs.peekable();
@@ -119,7 +114,17 @@ pub(crate) fn put_old_map(record: &mut Record, ranges: &[Range<u64>], size_bytes
     extensions
 }
 
-#[cfg(test)]
+/// Writes a number as GNU tar does: octal with a NUL at its end, larger ones in base 256.
+fn put_map_number(field: &mut [u8], value: u64) {
+    let Some((end, digits)) = field.split_last_mut() else {
+        return;
+    };
+    *end = 0;
+    if !fill_octal(digits, b'0', value) {
+        put_base_256(field, i128::from(value));
+    }
+}
+
 /// Fills a map with as many pairs as fit, and zeros.
 fn put_pairs(map: &mut [u8], pairs: &mut impl Iterator<Item = (u64, u64)>) {
     map.fill(0);
@@ -129,9 +134,7 @@ fn put_pairs(map: &mut [u8], pairs: &mut impl Iterator<Item = (u64, u64)>) {
         };
         let (offset_field, length_field) = slot.split_at_mut(PAIR_BYTES / 2);
         for (field, value) in [(offset_field, offset), (length_field, length)] {
-            if let Some((_, digits)) = field.split_last_mut() {
-                fill_octal(digits, b'0', value);
-            }
+            put_map_number(field, value);
         }
     }
 }
@@ -147,6 +150,18 @@ pub(crate) fn map_block(ranges: &[Range<u64>], size_bytes: u64) -> Vec<u8> {
     }
     block.resize(block.len().next_multiple_of(RECORD_BYTES), 0);
     block
+}
+
+/// The length of the map block.
+pub(crate) fn map_block_bytes(ranges: &[Range<u64>], size_bytes: u64) -> u64 {
+    let line_bytes = |number: u64| number.checked_ilog10().map_or(2, |log| u64::from(log) + 2);
+    let mut count = 0;
+    let mut bytes = 0_u64;
+    for (offset, length) in pairs(ranges, size_bytes) {
+        count += 1;
+        bytes += line_bytes(offset) + line_bytes(length);
+    }
+    (bytes + line_bytes(count)).next_multiple_of(RECORD_BYTES as u64)
 }
 
 /// What the first bytes of the data of a sparse file in pax form 1.0 are.
@@ -258,6 +273,7 @@ mod tests {
                     panic!("the block is no map");
                 };
                 assert_eq!(block_bytes, block.len());
+                assert_eq!(map_block_bytes(&ranges, size_bytes), block.len() as u64);
                 assert_eq!(data_ranges(pairs, size_bytes), Some(ranges.clone()));
                 for cut in 0..block.len() {
                     let part = &block[..cut];

@@ -162,8 +162,7 @@ impl TarSplitter {
     }
 
     fn entry(&mut self, mut entry: Entry, header: &[u8]) -> SplitStep {
-        let predicted = self.predictor.predict(&entry);
-        entry.header_recipe = recipe::make(&predicted, header);
+        entry.header_recipe = recipe::make(&self.predictor, &entry, header);
         self.predictor.learn(&entry, header);
         self.last_header.clear();
         self.last_header.extend_from_slice(header);
@@ -226,12 +225,13 @@ fn has_numbers(record: &Record) -> bool {
     (fields.into_iter()).all(|at| number(field(record, at)).is_some())
 }
 
+/// Headers from before POSIX have nothing after the link, but GNU tar writes device numbers there.
 fn is_plausible_v7(record: &Record) -> bool {
     let after_link = record.get(LINK.0 + LINK.1..).unwrap_or_default();
     let type_flag = field(record, TYPE).first().copied();
     !text(record, NAME).is_empty()
-        && matches!(type_flag, Some(0 | b'0'..=b'6'))
-        && after_link.iter().all(|byte| *byte == 0)
+        && matches!(type_flag, Some(0 | b'0'..=b'6' | b'V'))
+        && (after_link.iter()).all(|byte| matches!(byte, 0 | b' ' | b'0'..=b'7'))
         && has_numbers(record)
 }
 

@@ -99,8 +99,7 @@ impl TarView {
         let (header, has_padding) = match &mut self.predictor {
             None => (canonical::header_group(entry), true),
             Some(predictor) => {
-                let predict = || predictor.predict(entry);
-                let header = recipe::apply(&entry.header_recipe, predict);
+                let header = recipe::apply(&entry.header_recipe, predictor, entry);
                 let header = header.ok_or(ViewError::Recipe)?;
                 predictor.learn(entry, &header);
                 (header, recipe::has_padding(&entry.header_recipe))
