@@ -95,6 +95,16 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
     create_output(path, &options).map_err(|error| storage_failure(path, error))
 }
 
+/// A file in `directory` without a name, for content that is read back. It is never published.
+pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
+    let path = directory.join(format!(".refrain-{}.content", std::process::id()));
+    let options = OutputOptions {
+        sparse: true,
+        ..OutputOptions::default()
+    };
+    create_output(&path, &options).map_err(|error| storage_failure(&path, error))
+}
+
 /// Makes the output of a sink visible.
 pub fn publish(sink: &mut dyn Sink, path: &Path) -> Result<()> {
     sink.publish().map_err(|error| storage_failure(path, error))

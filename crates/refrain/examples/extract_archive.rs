@@ -1,15 +1,16 @@
 //! Restores every member of an archive below a directory: `extract_archive ARCHIVE DIRECTORY`.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::storage::{AtomicFile, FileSource, OutputOptions, Sink};
 use refrain::{
-    Error, ErrorKind, Member, MemberKind, MemberStart, ReadOptions, Targets, TreeSink, Unwatched,
-    extract,
+    Error, ErrorKind, Member, MemberKind, MemberStart, ReadOptions, Target, Targets, TreeTarget,
+    Unwatched, extract,
 };
 
 /// Puts members below a directory.
@@ -32,23 +33,31 @@ impl Below {
 }
 
 impl Targets for Below {
-    fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
+    fn open(&mut self, member: &MemberStart) -> refrain::Result<Target> {
         let path = self.path_of(&member.name)?;
         if member.kind == MemberKind::Tree {
-            return Ok(Some(Box::new(TreeSink::create(&path, false)?)));
+            let restore = TreeRestore::create(&path, RestoreOptions::default())?;
+            let selection = None;
+            return Ok(Target::Tree(Box::new(TreeTarget { restore, selection })));
         }
         let options = OutputOptions {
             mode: member.mode,
             modified: member.modified.and_then(refrain::Timestamp::to_system_time),
             ..OutputOptions::default()
         };
-        Ok(Some(Box::new(AtomicFile::create(&path, &options)?)))
+        Ok(Target::Sink(Box::new(AtomicFile::create(&path, &options)?)))
     }
 
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
-        // The file gets its name only now, when all bytes are written and their hash is correct.
-        if let Some(mut sink) = sink {
-            sink.publish()?;
+    fn close(&mut self, member: &Member, target: Target) -> refrain::Result<()> {
+        // The output gets its name only now, when all bytes are written and their hash is correct.
+        match target {
+            Target::Sink(mut sink) => sink.publish()?,
+            Target::Tree(tree) => {
+                for problem in tree.restore.finish()?.problems {
+                    eprintln!("{problem}");
+                }
+            }
+            Target::Nowhere => {}
         }
         let name = String::from_utf8_lossy(&member.name);
         println!("{} bytes  {name}", member.content_bytes);

@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
-use refrain_storage::Source;
-use refrain_tree::Entry;
+use refrain_storage::{Sink, Source};
+use refrain_tree::restore::TreeRestore;
+use refrain_tree::{Entry, EntryKind, Selection};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
 use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::OpenedArchive;
+use crate::read::tree::content::TreeContent;
+use crate::read::tree::entry_data::read_entry;
+use crate::read::tree::restore::{RestorePlan, restore_entries};
+use crate::read::tree::view::{read_view, write_view};
+
+/// The bytes that are read at once when a whole member is written.
+const READ_BYTES: usize = 8 << 20;
 
 /// An archive opened for random access. Many threads may share it.
 ///
@@ -23,6 +32,8 @@ use crate::read::opened_archive::OpenedArchive;
 /// is decoded from the beginning of the blocks that hold it.
 pub struct Archive {
     opened: Box<dyn OpenedArchive>,
+    threads: usize,
+    memory_bytes: u64,
 }
 
 impl Archive {
@@ -34,7 +45,15 @@ impl Archive {
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let opened = (reader_of(&*source)?.open)(source, options)?;
-        Ok(Archive { opened })
+        Ok(Archive::new(opened, options))
+    }
+
+    fn new(opened: Box<dyn OpenedArchive>, options: &ReadOptions) -> Archive {
+        Archive {
+            opened,
+            threads: options.threads.max(1),
+            memory_bytes: options.memory_bytes,
+        }
     }
 
     /// Opens what remains of a damaged archive without its index: reads all of it once and uses
@@ -46,7 +65,7 @@ impl Archive {
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let opened = Box::new(IndexedArchive::open_by_scan(source, options)?);
-        Ok(Archive { opened })
+        Ok(Archive::new(opened, options))
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
@@ -60,29 +79,176 @@ impl Archive {
         self.opened.members()
     }
 
-    /// Reads content of a member from `offset` on into `buffer`. Returns the number of bytes read,
-    /// which is less than the length of `buffer` only at the member's end.
+    /// Reads a member from `offset` on into `buffer`: its content, or the tar stream that a directory
+    /// is seen as. Returns the number of bytes read, which is less than the length of `buffer` only
+    /// at the member's end.
+    ///
+    /// A read of a directory's tar stream goes through all entries before `offset`: read much of it
+    /// at once, or use [`Archive::write_member`].
     ///
     /// # Errors
     /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
     /// frames that the range needs.
     pub fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if member >= self.members().len() {
-            let message = format!(
-                "there is no member {member}; there are {}",
-                self.members().len()
-            );
-            return Err(Error::new(ErrorKind::Usage, message));
+        match self.tree(member)? {
+            Some(tree) => read_view(&*tree, offset, buffer),
+            None => self.opened.read_at(member, offset, buffer),
         }
-        self.opened.read_at(member, offset, buffer)
     }
 
-    /// The entry list of a tree member; empty for others.
+    /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream that
+    /// a directory is seen as. Does not publish the sink.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
+    pub fn write_member(
+        &self,
+        member: usize,
+        sink: &mut dyn Sink,
+        watch: &dyn Watch,
+    ) -> Result<()> {
+        let total_bytes = self.member(member)?.content_bytes;
+        if let Some(tree) = self.tree(member)? {
+            write_view(&*tree, sink, self.threads, total_bytes, watch)?;
+            return Ok(());
+        }
+        let mut buffer = vec![0; READ_BYTES];
+        let mut offset = 0;
+        while offset < total_bytes {
+            let count = self.opened.read_at(member, offset, &mut buffer)?;
+            if count == 0 {
+                return Err(Error::damaged("the member ends before its length"));
+            }
+            sink.write_all(&buffer[..count])?;
+            offset += count as u64;
+            watch.progress(&Progress {
+                content_bytes_done: offset,
+                content_bytes_total: Some(total_bytes),
+                archive_bytes: 0,
+            });
+            if is_cancelled(watch) {
+                return Err(Error::cancelled());
+            }
+        }
+        Ok(())
+    }
+
+    fn member(&self, member: usize) -> Result<&Member> {
+        self.members().get(member).ok_or_else(|| {
+            let count = self.members().len();
+            let message = format!("there is no member {member}; there are {count}");
+            Error::new(ErrorKind::Usage, message)
+        })
+    }
+
+    /// The content and entries of a member that has entries.
+    fn tree(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        Ok(match self.member(member)?.kind {
+            MemberKind::Tree | MemberKind::Tar => self.opened.content(member),
+            MemberKind::File | MemberKind::Stream => None,
+        })
+    }
+
+    /// The entry list of a directory or tar member; empty for others. All of it is in memory: see
+    /// [`Archive::for_each_entry`].
     ///
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entries(&self, member: usize) -> Result<Vec<Entry>> {
-        self.opened.entries(member)
+        let mut entries = vec![];
+        self.for_each_entry(member, &mut |entry| {
+            entries.push(entry.clone());
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Calls `each` for every entry of a directory or tar member, in the order of the list: by path
+    /// in a directory, as in the stream in a tar. One frame of the list is in memory at a time.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; those of `each`.
+    pub fn for_each_entry(
+        &self,
+        member: usize,
+        each: &mut dyn FnMut(&Entry) -> Result<()>,
+    ) -> Result<()> {
+        let Some(tree) = self.tree(member)? else {
+            return Ok(());
+        };
+        for frame in 0..tree.entry_frames() {
+            let entries = tree.entries_of(frame)?;
+            let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
+            named.try_for_each(&mut *each)?;
+        }
+        Ok(())
+    }
+
+    /// The entry with this path, byte for byte; the last one, if a tar has several. Reads one frame
+    /// of a directory's list.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn find_entry(&self, member: usize, path: &[u8]) -> Result<Option<Entry>> {
+        let Some(tree) = self.tree(member)? else {
+            return Ok(None);
+        };
+        for frame in tree.frames_for_path(path).rev() {
+            let mut entries = tree.entries_of(frame)?.into_iter().rev();
+            let is_wanted = |entry: &Entry| entry.kind != EntryKind::Raw && entry.path == path;
+            if let Some(found) = entries.find(is_wanted) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the data of an entry of `member` from `offset` on, holes as zeros. Returns the number
+    /// of bytes read, which is less than the length of `buffer` only at the end of the file.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Usage` for an entry that is not of this member.
+    pub fn read_entry_at(
+        &self,
+        member: usize,
+        entry: &Entry,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize> {
+        let Some(tree) = self.tree(member)? else {
+            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
+        };
+        read_entry(&*tree, entry, offset, buffer)
+    }
+
+    /// Restores a directory or tar member, or a part of it, below a target. The target is neither
+    /// finished nor dropped: [`TreeRestore::finish`] does the rest. Problems of single entries are
+    /// recorded there.
+    ///
+    /// If everything is restored, the content is compared with its BLAKE3 hash.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.
+    pub fn restore_tree(
+        &self,
+        member: usize,
+        target: &TreeRestore,
+        selection: Option<&Selection>,
+        watch: &dyn Watch,
+    ) -> Result<()> {
+        let blake3 = self.member(member)?.blake3;
+        let Some(tree) = self.tree(member)? else {
+            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
+        };
+        let plan = RestorePlan {
+            content: &*tree,
+            target,
+            selection,
+            threads: self.threads,
+            memory_bytes: self.memory_bytes,
+            blake3: Some(blake3),
+        };
+        restore_entries(&plan, watch)
     }
 
     /// Describes the archive without decoding its blocks.

@@ -53,7 +53,7 @@ pub struct Member {
     pub mode: Option<u32>,
     /// When the content was last modified.
     pub modified: Option<Timestamp>,
-    /// Length in bytes.
+    /// Length in bytes; of a directory, that of its tar stream.
     pub content_bytes: u64,
     /// BLAKE3 of the content; zeros if the archive does not have it.
     pub blake3: [u8; 32],
@@ -261,7 +261,7 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         kind: kind(start.kind),
         mode: start.mode,
         modified: start.modified,
-        content_bytes: end.content_bytes,
+        content_bytes: end.view_bytes,
         blake3: end.blake3,
         digests: stated(end),
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, mebibytes};
 use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
-use crate::write::input::{MemberInput, PreparedMembers, send_late_notices};
+use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
@@ -29,7 +29,7 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressSummary {
-    /// Bytes of all members' contents.
+    /// Bytes of all members, of directories as tar streams.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
@@ -47,6 +47,9 @@ pub struct CompressSummary {
     pub fallbacks: u64,
     /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
     pub reach_bytes: u64,
+    /// Number of files that are missing in the archive, or were not stored as they were at one
+    /// moment. [`Watch::problem`] named each.
+    pub problems: u64,
 }
 
 /// Compresses `members`, in this order, into one archive, and publishes `sink`.
@@ -71,7 +74,7 @@ pub fn compress(
             tuning.memory_bytes, options.level.0, tuning.level
         ));
     }
-    let mut prepared = PreparedMembers::new(tuning.memory_bytes);
+    let mut prepared = PreparedMembers::new(tuning.memory_bytes, &options.digests);
     for member in members {
         prepared.add(member)?;
     }
@@ -86,7 +89,7 @@ pub fn compress(
         true => reach_bytes,
         false => 0,
     };
-    let retained_bytes = prepared.log_bytes() + frames_bytes;
+    let retained_bytes = prepared.tree_bytes() + frames_bytes;
     let run = Run {
         tuning,
         budget: Budget::new(&tuning, options.threads, retained_bytes, history)?,
@@ -159,6 +162,7 @@ impl Run<'_> {
             members,
             sources,
             late_notices,
+            problems,
             ..
         } = prepared;
         let memory_bytes = self.tuning.memory_bytes;
@@ -201,7 +205,8 @@ impl Run<'_> {
             assembler,
             self.watch,
         )?;
-        let summary = self.finish(assembler.output)?;
+        let mut summary = self.finish(assembler.output)?;
+        summary.problems = send_problems(&problems, self.watch);
         send_late_notices(late_notices, self.watch);
         Ok(summary)
     }
@@ -228,7 +233,8 @@ impl Run<'_> {
     /// Writes the index and the end, and publishes.
     fn finish(&self, output: Output<'_>) -> Result<CompressSummary> {
         let (archive_bytes, index) = output.publish()?;
-        let content_bytes = index.content_bytes();
+        let lengths = index.members.iter().map(|member| member.end.view_bytes);
+        let content_bytes = lengths.fold(0, u64::saturating_add);
         self.watch.progress(&Progress {
             content_bytes_done: content_bytes,
             content_bytes_total: Some(content_bytes),
@@ -244,6 +250,7 @@ impl Run<'_> {
             blocks: index.blocks.len(),
             fallbacks: index.totals.fallback_count,
             reach_bytes: index.totals.reach_bytes,
+            problems: 0,
         })
     }
 }

@@ -3,16 +3,25 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{MemberEnd, MemberStart as FormatStart};
-use refrain_storage::{Sink, Source};
+use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
+use refrain_protect::{ContentHash, DigestHasher};
+use refrain_storage::{Sink, Source, in_zero_pieces};
+use refrain_tree::Selection;
+use refrain_tree::restore::TreeRestore;
 
-use crate::archive_info::{Member, MemberStart, member, member_start};
-use crate::dialect::reader_of_feed;
+use crate::archive::Archive;
+use crate::archive_info::{Member, MemberKind, MemberStart, member, member_start};
+use crate::dialect::{Dialect, reader_of_feed};
+use crate::digests::{hashers, stated};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::progress::Watch;
-use crate::read::content_visitor::{ContentVisitor, WalkTotals};
-use crate::store::frames::ArchiveFeed;
+use crate::progress::{Unwatched, Watch};
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
+use crate::read::native::index_reading::read_index;
+use crate::read::tree::restore::{RestorePlan, restore_entries};
+use crate::read::tree::spill::SpilledContent;
+use crate::read::tree::view::write_view;
+use crate::store::frames::{ArchiveFeed, limits_for};
 
 /// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,19 +36,60 @@ pub struct ExtractSummary {
     pub entries: u64,
 }
 
+/// Where a member goes.
+pub enum Target {
+    /// Nowhere: its bytes are checked and not written.
+    Nowhere,
+    /// Its bytes go to a sink; those of a directory are its tar stream.
+    Sink(Box<dyn Sink>),
+    /// A directory or tar member is restored as files. The engine writes the files; the caller gets
+    /// the target back and finishes it.
+    Tree(Box<TreeTarget>),
+}
+
+impl Target {
+    /// The sink, if it is one.
+    pub fn into_sink(self) -> Option<Box<dyn Sink>> {
+        match self {
+            Target::Sink(sink) => Some(sink),
+            Target::Nowhere | Target::Tree(_) => None,
+        }
+    }
+}
+
+/// Where a directory or tar member is restored.
+pub struct TreeTarget {
+    /// The directory.
+    pub restore: TreeRestore,
+    /// What is restored; `None`: everything.
+    pub selection: Option<Selection>,
+}
+
 /// Receives the members of an extraction, one after the other in the archive's order.
 pub trait Targets {
-    /// Returns a sink for a member; `None` checks its bytes without writing them.
+    /// Returns the target of a member.
     ///
     /// # Errors
     /// Any error ends the extraction.
-    fn open(&mut self, member: &MemberStart) -> Result<Option<Box<dyn Sink>>>;
+    fn open(&mut self, member: &MemberStart) -> Result<Target>;
 
     /// All bytes of the member were written and its hash is correct: publish it.
     ///
     /// # Errors
     /// Any error ends the extraction.
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()>;
+    fn close(&mut self, member: &Member, target: Target) -> Result<()>;
+
+    /// A sink for the content of a directory that comes from a non-seekable stream. Its names are
+    /// known only after its content, so the content is written there first and read back. The sink
+    /// must support [`Sink::read_back`]; it is dropped without being published.
+    ///
+    /// # Errors
+    /// Any error ends the extraction. Without an implementation, directories are not extracted from
+    /// streams.
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        let message = "a directory in an archive from a pipe needs room for temporary content";
+        Err(Error::new(ErrorKind::Usage, message))
+    }
 }
 
 /// Extracts all members of an archive that can be read at any offset.
@@ -57,15 +107,14 @@ pub fn extract(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    run(
-        ArchiveFeed::Source(source),
-        &mut Extraction {
-            targets,
-            sink: None,
-        },
-        options,
-        watch,
-    )
+    if Dialect::of(&*source)? == Dialect::Native
+        && let Ok(archive) = Archive::open(source.clone(), options)
+        && archive.members().iter().any(has_entries)
+    {
+        return extract_members(&archive, &source, targets, options, watch);
+    }
+    let feed = ArchiveFeed::Source(source);
+    run(feed, &mut Extraction::new(targets, options), options, watch)
 }
 
 /// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's
@@ -79,15 +128,8 @@ pub fn extract_stream(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    run(
-        ArchiveFeed::Stream(stream),
-        &mut Extraction {
-            targets,
-            sink: None,
-        },
-        options,
-        watch,
-    )
+    let feed = ArchiveFeed::Stream(stream);
+    run(feed, &mut Extraction::new(targets, options), options, watch)
 }
 
 /// Checks every frame, every block and every content hash of an archive without writing anything.
@@ -157,7 +199,7 @@ impl ContentVisitor for Verification {
     fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
         Ok(())
     }
-    fn end(&mut self, _start: &FormatStart, _end: &MemberEnd) -> Result<()> {
+    fn end(&mut self, _: &FormatStart, _: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
         Ok(())
     }
 }
@@ -171,32 +213,230 @@ fn sink_error(error: io::Error) -> Error {
     }
 }
 
+fn has_entries(member: &Member) -> bool {
+    matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
+}
+
+/// Extracts an archive with directories: member by member, each in the order that suits it.
+fn extract_members(
+    archive: &Archive,
+    source: &Arc<dyn Source>,
+    targets: &mut dyn Targets,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let mut entries = 0;
+    let limits = limits_for(options.memory_bytes);
+    let (end, index) = read_index(&**source, &limits)?;
+    for (number, row) in index.members.iter().enumerate() {
+        let start = member_start(&row.start);
+        let mut target = targets.open(&start)?;
+        entries += row.end.entry_count;
+        match &mut target {
+            Target::Tree(tree) => {
+                let selection = tree.selection.as_ref();
+                archive.restore_tree(number, &tree.restore, selection, watch)?;
+            }
+            Target::Sink(sink) => {
+                let mut checked = CheckedSink::new(&row.start, &row.end, Some(sink.as_mut()));
+                archive.write_member(number, &mut checked, watch)?;
+                checked.check()?;
+            }
+            Target::Nowhere => {
+                let mut checked = CheckedSink::new(&row.start, &row.end, None);
+                archive.write_member(number, &mut checked, watch)?;
+                checked.check()?;
+            }
+        }
+        targets.close(&member(&row.start, &row.end), target)?;
+    }
+    Ok(ExtractSummary {
+        content_bytes: index.members.iter().map(|row| row.end.view_bytes).sum(),
+        archive_bytes: end.archive_bytes,
+        members: index.members.len(),
+        entries,
+    })
+}
+
+/// A sink that compares what is written with the hash and the digests of a member.
+struct CheckedSink<'a> {
+    inner: Option<&'a mut dyn Sink>,
+    start: &'a FormatStart,
+    end: &'a MemberEnd,
+    /// `None` for a directory: what is written is not its content.
+    hash: Option<ContentHash>,
+    hashers: Vec<DigestHasher>,
+}
+
+impl<'a> CheckedSink<'a> {
+    fn new(
+        start: &'a FormatStart,
+        end: &'a MemberEnd,
+        inner: Option<&'a mut dyn Sink>,
+    ) -> CheckedSink<'a> {
+        let is_content = matches!(start.kind, FormatKind::File | FormatKind::Stream);
+        let algorithms = stated(end).into_iter().map(|(algorithm, _)| algorithm);
+        CheckedSink {
+            inner,
+            start,
+            end,
+            hash: is_content.then(ContentHash::new),
+            hashers: match start.kind {
+                FormatKind::Tree => Vec::new(),
+                _ => hashers(&algorithms.collect::<Vec<_>>()),
+            },
+        }
+    }
+
+    fn check(self) -> Result<()> {
+        let name = || String::from_utf8_lossy(&self.start.name).into_owned();
+        if self
+            .hash
+            .is_some_and(|hash| hash.value() != self.end.blake3)
+        {
+            let message = "the content does not match its BLAKE3 hash";
+            return Err(Error::damaged(message).in_file(name()));
+        }
+        let made: Vec<_> = (self.hashers.into_iter())
+            .map(|hasher| (hasher.algorithm(), hasher.finish()))
+            .collect();
+        for (algorithm, value) in stated(self.end) {
+            if made
+                .iter()
+                .any(|(other, made)| *other == algorithm && *made != value)
+            {
+                let algorithm = algorithm.name();
+                let message = format!("the content does not match its {algorithm} digest");
+                return Err(Error::damaged(message).in_file(name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sink for CheckedSink<'_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(hash) = &mut self.hash {
+            hash.update(bytes);
+        }
+        self.hashers
+            .iter_mut()
+            .for_each(|hasher| hasher.update(bytes));
+        match &mut self.inner {
+            Some(inner) => inner.write_all(bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        in_zero_pieces(length_bytes, |zeros| self.write_all(zeros))
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An extraction from front to back.
 struct Extraction<'a> {
     targets: &'a mut dyn Targets,
-    sink: Option<Box<dyn Sink>>,
+    options: ReadOptions,
+    target: Target,
+    /// Holds the content of a directory until its entries are known.
+    spill: Option<Box<dyn Sink>>,
+}
+
+impl<'a> Extraction<'a> {
+    fn new(targets: &'a mut dyn Targets, options: &ReadOptions) -> Extraction<'a> {
+        Extraction {
+            targets,
+            options: options.clone(),
+            target: Target::Nowhere,
+            spill: None,
+        }
+    }
+
+    /// The sink of the content, if it is written.
+    fn sink(&mut self) -> Option<&mut dyn Sink> {
+        match (&mut self.spill, &mut self.target) {
+            (Some(spill), _) => Some(spill.as_mut()),
+            (None, Target::Sink(sink)) => Some(sink.as_mut()),
+            (None, _) => None,
+        }
+    }
+
+    /// Passes a directory, whose content and entries are complete, to its target.
+    fn deliver_tree(
+        &mut self,
+        spill: Box<dyn Sink>,
+        start: &FormatStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+    ) -> Result<()> {
+        let content = SpilledContent::new(&*spill, start, end, entries, &self.options)?;
+        match &mut self.target {
+            Target::Tree(tree) => {
+                let plan = RestorePlan {
+                    content: &content,
+                    target: &tree.restore,
+                    selection: tree.selection.as_ref(),
+                    threads: self.options.threads.max(1),
+                    memory_bytes: self.options.memory_bytes,
+                    // The hash was compared when the content was spilled.
+                    blake3: None,
+                };
+                restore_entries(&plan, &Unwatched)
+            }
+            Target::Sink(sink) => {
+                let threads = self.options.threads.max(1);
+                write_view(&content, sink.as_mut(), threads, end.view_bytes, &Unwatched)?;
+                Ok(())
+            }
+            Target::Nowhere => Ok(()),
+        }
+    }
 }
 
 impl ContentVisitor for Extraction<'_> {
     fn start(&mut self, start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
-        self.sink = self.targets.open(&member_start(start))?;
-        Ok(self.sink.as_ref().and_then(|sink| sink.read_back()))
+        let opened = member_start(start);
+        self.target = self.targets.open(&opened)?;
+        let is_tree = matches!(start.kind, FormatKind::Tree | FormatKind::Tar);
+        self.spill = match self.target {
+            Target::Nowhere => None,
+            _ if is_tree => Some(self.targets.spill()?),
+            _ => None,
+        };
+        Ok(match &self.target {
+            Target::Sink(sink) if self.spill.is_none() => sink.read_back(),
+            _ => None,
+        })
     }
 
     fn content(&mut self, bytes: &[u8]) -> Result<()> {
-        match &mut self.sink {
+        match self.sink() {
             Some(sink) => sink.write_all(bytes).map_err(sink_error),
             None => Ok(()),
         }
     }
 
     fn zeros(&mut self, length_bytes: u64) -> Result<()> {
-        match &mut self.sink {
+        match self.sink() {
             Some(sink) => sink.write_zeros(length_bytes).map_err(sink_error),
             None => Ok(()),
         }
     }
 
-    fn end(&mut self, start: &FormatStart, end: &MemberEnd) -> Result<()> {
-        self.targets.close(&member(start, end), self.sink.take())
+    fn end(
+        &mut self,
+        start: &FormatStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+    ) -> Result<()> {
+        if let Some(spill) = self.spill.take() {
+            self.deliver_tree(spill, start, end, entries)?;
+        }
+        let target = std::mem::replace(&mut self.target, Target::Nowhere);
+        self.targets.close(&member(start, end), target)
     }
 }

@@ -87,7 +87,9 @@ pub use archive_info::{
 pub use compress::{CompressSummary, compress};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
-pub use extract::{ExtractSummary, Targets, extract, extract_stream, verify, verify_stream};
+pub use extract::{
+    ExtractSummary, Target, Targets, TreeTarget, extract, extract_stream, verify, verify_stream,
+};
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
 pub use options::{
@@ -98,4 +100,4 @@ pub use progress::{Progress, Unwatched, Watch};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;
-pub use write::input::{Content, MemberInput};
+pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
     Archive, CodecChoice, CompressOptions, Content, ErrorKind, Level, Member, MemberInput,
-    MemberStart, Purpose, ReadOptions, Result, Targets, Unwatched, codec_names, extract,
+    MemberStart, Purpose, ReadOptions, Result, Target, Targets, Unwatched, codec_names, extract,
     extract_stream,
 };
 
@@ -48,17 +48,21 @@ struct CollectedMembers {
 }
 
 impl Targets for CollectedMembers {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
         let sink = MemorySink::with_limit(CONTENT_BYTES_MAX - self.bytes);
         self.open = Some(sink.output());
-        Ok(Some(match self.is_pipe {
+        Ok(Target::Sink(match self.is_pipe {
             true => Box::new(sink.as_pipe()),
             false => Box::new(sink),
         }))
     }
 
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
-        if let Some(mut sink) = sink {
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(MemorySink::with_limit(CONTENT_BYTES_MAX)))
+    }
+
+    fn close(&mut self, member: &Member, target: Target) -> Result<()> {
+        if let Some(mut sink) = target.into_sink() {
             sink.publish()?;
         }
         let content = self.open.take().and_then(|output| output.published());

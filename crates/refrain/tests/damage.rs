@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::heap::CountingHeap;
 use common::*;
-use refrain::{Archive, Content, ErrorKind, ReadOptions, Result, Unwatched};
+use refrain::{Archive, Content, DirectoryContent, ErrorKind, ReadOptions, Result, Unwatched};
 use refrain_testkit::{Expectation, Mutation, Rng, data, frames_of, mutations};
 
 #[global_allocator]
@@ -52,7 +52,7 @@ fn tree() -> (tempfile::TempDir, Content) {
     for (number, (_, content)) in data::source_tree(6, 2).iter().enumerate() {
         std::fs::write(root.path().join(format!("file-{number}")), content).unwrap();
     }
-    let content = Content::Directory(root.path().into());
+    let content = Content::Directory(DirectoryContent::all(root.path()));
     (root, content)
 }
 

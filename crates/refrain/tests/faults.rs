@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::*;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{
-    CompressOptions, Content, EntryKind, ErrorKind, Member, MemberStart, Result, Targets,
+    CompressOptions, Content, EntryKind, ErrorKind, Member, MemberStart, Result, Target, Targets,
     Timestamp, TreeSink, Unwatched, extract,
 };
 use refrain_storage::faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
@@ -199,15 +199,15 @@ impl Sink for CountedSink {
 }
 
 impl Targets for FaultyTargets {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
         let inner = MemorySink::new();
         self.outputs.push(inner.output());
         let plan = self.plan.take().unwrap_or_else(|| FaultPlan::new(1));
         let sink = CountedSink(FaultySink::new(inner, plan), self.writes.clone());
-        Ok(Some(Box::new(sink)))
+        Ok(Target::Sink(Box::new(sink)))
     }
-    fn close(&mut self, _member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
-        Ok(sink.unwrap().publish()?)
+    fn close(&mut self, _member: &Member, sink: Target) -> Result<()> {
+        Ok(sink.into_sink().unwrap().publish()?)
     }
 }
 
@@ -326,18 +326,20 @@ fn a_source_that_changes_its_size_is_archived_as_read_with_a_notice() {
     }
 }
 
-struct TreeTarget(std::path::PathBuf);
+struct SinkOfTree(std::path::PathBuf);
 
-impl Targets for TreeTarget {
-    fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
+impl Targets for SinkOfTree {
+    fn open(&mut self, member: &MemberStart) -> refrain::Result<Target> {
         if member.name != b"m" {
-            return Ok(None);
+            return Ok(Target::Nowhere);
         }
-        Ok(Some(Box::new(TreeSink::create(&self.0, false)?)))
+        Ok(Target::Sink(Box::new(TreeSink::create(&self.0, false)?)))
     }
 
-    fn close(&mut self, _: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
-        sink.map_or(Ok(()), |mut sink| Ok(sink.publish()?))
+    fn close(&mut self, _: &Member, target: Target) -> refrain::Result<()> {
+        target
+            .into_sink()
+            .map_or(Ok(()), |mut sink| Ok(sink.publish()?))
     }
 }
 
@@ -371,7 +373,7 @@ fn a_path_that_leaves_the_root_is_refused() {
         let (result, archive) =
             compressed(Content::Source(source(&tar_of(path))), FaultPlan::new(1));
         result.unwrap();
-        let mut target = TreeTarget(directory.path().join("root"));
+        let mut target = SinkOfTree(directory.path().join("root"));
         let archive = source(&archive.unwrap());
         let result = extract(archive, &mut target, &read_options(1), &Unwatched);
         let refused = result.err().map(|error| error.to_string());

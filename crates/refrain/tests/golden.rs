@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use common::*;
 use refrain::Timestamp;
 use refrain::{
-    Archive, CodecChoice, CompressOptions, Content, Error, ErrorKind, Member, MemberInput, Purpose,
-    Result, Unwatched,
+    Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Error, ErrorKind, Member,
+    MemberInput, Purpose, Result, Unwatched,
 };
 use refrain_format::content_hash;
 use refrain_testkit::{data, mutations};
@@ -153,7 +153,10 @@ fn tree() -> (String, Vec<u8>) {
     }
     std::os::unix::fs::symlink("sub/file-1.rs", root.path().join("link")).unwrap();
     fs::hard_link(sub.join("file-2.rs"), root.path().join("again")).unwrap();
-    let members = vec![member("tree", Content::Directory(root.path().into()))];
+    let members = vec![member(
+        "tree",
+        Content::Directory(DirectoryContent::all(root.path())),
+    )];
     Recipe::new("tree", members, options(3, 1)).bytes()
 }
 

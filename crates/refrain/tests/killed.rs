@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::*;
-use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
-use refrain::{Content, Member, MemberStart, Result, Targets, Unwatched};
+use refrain::storage::{AtomicFile, OutputOptions, Overwrite};
+use refrain::{Content, Member, MemberStart, Result, Target, Targets, Unwatched};
 use refrain_testkit::data;
 
 const PATH: &str = "REFRAIN_KILLED_TEST_PATH";
@@ -66,11 +66,11 @@ fn child() {
 struct Endless(PathBuf);
 
 impl Targets for Endless {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
-        Ok(Some(Box::new(atomic(&self.0))))
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+        Ok(Target::Sink(Box::new(atomic(&self.0))))
     }
 
-    fn close(&mut self, _member: &Member, _sink: Option<Box<dyn Sink>>) -> Result<()> {
+    fn close(&mut self, _member: &Member, _sink: Target) -> Result<()> {
         println!("\nunder way");
         loop {
             std::thread::park();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use refrain::lrzip::LrzipLayout;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use refrain::{
-    Archive, ErrorKind, Member, MemberStart, PasswordSource, ReadOptions, Result, Targets,
+    Archive, ErrorKind, Member, MemberStart, PasswordSource, ReadOptions, Result, Target, Targets,
     Unwatched, extract, extract_stream, verify, verify_stream,
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
@@ -35,17 +35,17 @@ struct Kept {
 }
 
 impl Targets for Kept {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
         let sink = MemorySink::new();
         self.output = Some(sink.output());
-        Ok(Some(match self.is_pipe {
+        Ok(Target::Sink(match self.is_pipe {
             true => Box::new(sink.as_pipe()),
             false => Box::new(sink),
         }))
     }
 
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
-        sink.expect("a sink").publish()?;
+    fn close(&mut self, member: &Member, sink: Target) -> Result<()> {
+        sink.into_sink().expect("a sink").publish()?;
         self.closed = Some(member.clone());
         Ok(())
     }

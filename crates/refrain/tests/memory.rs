@@ -21,8 +21,8 @@ use common::heap::CountingHeap;
 use common::*;
 use refrain::storage::{AtomicFile, FileSource, OutputOptions, Sink, Source, StreamSink};
 use refrain::{
-    CompressOptions, Content, Member, MemberInput, MemberStart, ReadOptions, Result, Targets,
-    Unwatched,
+    CompressOptions, Content, Member, MemberInput, MemberStart, ReadOptions, Result, Target,
+    Targets, Unwatched,
 };
 use refrain_testkit::{Rng, data};
 
@@ -116,16 +116,16 @@ impl Sink for Compare {
 struct CompareTargets(Generator);
 
 impl Targets for CompareTargets {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
-        Ok(Some(Box::new(Compare {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+        Ok(Target::Sink(Box::new(Compare {
             generator: self.0,
             at: 0,
             piece: vec![],
         })))
     }
 
-    fn close(&mut self, _member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
-        Ok(sink.unwrap().publish()?)
+    fn close(&mut self, _member: &Member, sink: Target) -> Result<()> {
+        Ok(sink.into_sink().unwrap().publish()?)
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::*;
 use refrain::storage::Sink;
-use refrain::{Archive, CompressOptions, Content, ErrorKind, ReadOptions};
+use refrain::{Archive, CompressOptions, Content, DirectoryContent, ErrorKind, ReadOptions};
 use refrain_testkit::data;
 
 const REACH_BYTES: u64 = 64 << 20;
@@ -137,7 +137,7 @@ fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
         threads,
         ..small_options("bzip2")
     };
-    let tree = || member("m", Content::Directory(root.path().to_path_buf()));
+    let tree = || member("m", Content::Directory(DirectoryContent::all(root.path())));
     let (archive, summary) = archive_of(vec![tree()], &slow(2));
     let matched = summary.matched_bytes as usize;
     assert!(
@@ -184,7 +184,7 @@ fn promise(archive: &[u8]) -> u64 {
 fn a_directory_into_a_stream_has_a_limited_reach_by_default() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a"), "a").unwrap();
-    let tree = || member("m", Content::Directory(root.path().to_path_buf()));
+    let tree = || member("m", Content::Directory(DirectoryContent::all(root.path())));
     let (piped, _) = piped_archive_of(vec![tree()], &small_options("zstd"));
     assert_eq!(promise(&piped), refrain::MEMORY_BYTES_MIN / 4);
     let (filed, _) = archive_of(vec![tree()], &small_options("zstd"));

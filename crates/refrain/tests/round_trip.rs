@@ -7,7 +7,8 @@ mod common;
 
 use common::*;
 use refrain::{
-    Archive, CodecChoice, CompressOptions, Content, MemberInput, MemberKind, Purpose, ReadOptions,
+    Archive, CodecChoice, CompressOptions, Content, DirectoryContent, MemberInput, MemberKind,
+    Purpose, ReadOptions,
 };
 use refrain_testkit::{Rng, data};
 
@@ -123,7 +124,12 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
-    let tree_member = || member("tree", Content::Directory(root.path().into()));
+    let tree_member = || {
+        member(
+            "tree",
+            Content::Directory(DirectoryContent::all(root.path())),
+        )
+    };
     let make = |threads| {
         archive_of(
             vec![file("before", b"b"), tree_member()],

@@ -3,8 +3,12 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
+use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::storage::Sink;
-use refrain::{Error, ErrorKind, Member, MemberStart, Targets, Timestamp, TreeSink};
+use refrain::{
+    Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp, TreeSink,
+    TreeTarget,
+};
 
 use super::placement::Placement;
 use crate::args::OutputArgs;
@@ -28,7 +32,7 @@ pub struct Restore {
     open: Option<PathBuf>,
     /// The member that was closed last. It is published when the next one begins or the archive was
     /// read to its end, so that an archive of one member that lacks its end restores nothing.
-    complete: Option<(PathBuf, Box<dyn Sink>)>,
+    complete: Option<(PathBuf, Target)>,
     restored: Vec<PathBuf>,
 }
 
@@ -73,10 +77,16 @@ impl Restore {
     /// Publishes the member that is complete. Must be called again after the whole archive was
     /// found good.
     pub fn publish_complete(&mut self) -> Result<()> {
-        let Some((path, mut sink)) = self.complete.take() else {
+        let Some((path, target)) = self.complete.take() else {
             return Ok(());
         };
-        files::publish(sink.as_mut(), &path)?;
+        match target {
+            Target::Nowhere => return Ok(()),
+            Target::Sink(mut sink) => files::publish(sink.as_mut(), &path)?,
+            Target::Tree(tree) => {
+                tree.restore.finish().map_err(Failure::Storage)?;
+            }
+        }
         if self.synced && path.is_dir() {
             files::sync_tree(&path)?;
         }
@@ -103,29 +113,53 @@ impl Restore {
         Ok(Box::new(sink))
     }
 
-    fn open_member(&mut self, member: &MemberStart) -> Result<Box<dyn Sink>> {
+    fn tree_target(&self, path: &Path) -> Result<Target> {
+        let options = RestoreOptions {
+            overwrite: self.overwrite,
+            ..RestoreOptions::default()
+        };
+        let restore = TreeRestore::create(path, options).map_err(Failure::Storage)?;
+        Ok(Target::Tree(Box::new(TreeTarget {
+            restore,
+            selection: None,
+        })))
+    }
+
+    fn open_member(&mut self, member: &MemberStart) -> Result<Target> {
         self.publish_complete()?;
         let path = self
             .placement
             .path_of(&self.archive, member, &mut self.restored)?;
-        let sink = match &self.placement {
-            Placement::Stdout => files::stdout_sink(),
-            placement if placement.makes_directory(member.kind) => self.tree_sink(&path),
-            _ => self.file_sink(&path, member),
+        let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        let target = match &self.placement {
+            Placement::Stdout => files::stdout_sink().map(Target::Sink),
+            placement if placement.makes_directory(member.kind) => match has_entries {
+                true => self.tree_target(&path),
+                false => self.tree_sink(&path).map(Target::Sink),
+            },
+            _ => self.file_sink(&path, member).map(Target::Sink),
         };
         self.open = Some(path);
-        sink
+        target
     }
 }
 
 impl Targets for Restore {
-    fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
-        self.open_member(member).map(Some).map_err(into_error)
+    fn open(&mut self, member: &MemberStart) -> refrain::Result<Target> {
+        self.open_member(member).map_err(into_error)
     }
 
-    fn close(&mut self, _member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
-        self.complete = self.open.take().zip(sink);
+    fn close(&mut self, _member: &Member, target: Target) -> refrain::Result<()> {
+        self.complete = self.open.take().map(|path| (path, target));
         Ok(())
+    }
+
+    fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
+        let directory = match (&self.placement, &self.open) {
+            (Placement::Stdout, _) | (_, None) => std::env::temp_dir(),
+            (_, Some(path)) => path.parent().unwrap_or(Path::new("")).to_path_buf(),
+        };
+        files::temporary_sink(&directory).map_err(into_error)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::{CompressOptions, CompressSummary, Content, MemberInput};
+use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput};
 use serde_json::{Value, json};
 
 use crate::args::CompressArgs;
@@ -104,7 +104,7 @@ fn output_path(output: &ArchiveOutput) -> &Path {
 fn open_member(input: &CompressInput, session: &Session) -> Result<MemberInput> {
     let content = match &input.metadata {
         None => Content::Stream(files::stdin_stream(session)?),
-        Some(found) if found.is_dir() => Content::Directory(input.path.clone()),
+        Some(found) if found.is_dir() => Content::Directory(DirectoryContent::all(&input.path)),
         Some(found) if paths::can_seek(found) => Content::Source(files::source(&input.path)?),
         Some(_) => Content::Stream(files::file_stream(&input.path, session)?),
     };

@@ -65,7 +65,7 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
-    let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes);
+    let mut prepared = PreparedMembers::with_directories_as_tar(tuning.tuning.memory_bytes);
     prepared.add(member)?;
     let history = history_policy(&prepared, sink, options);
     let reach_bytes = retained_reach_bytes(history, tuning.tuning.memory_bytes);
@@ -73,7 +73,7 @@ pub fn compress_lrzip(
         memory_bytes: tuning.tuning.memory_bytes,
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
-        retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.log_bytes(),
+        retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.tree_bytes(),
         history,
     };
     let mut header = header(tuning.cut.plan);

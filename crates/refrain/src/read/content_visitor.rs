@@ -7,6 +7,9 @@ use refrain_storage::Source;
 
 use crate::error::Result;
 
+/// The payload of an Entries frame.
+pub(crate) type EntriesPayload = Arc<Vec<u8>>;
+
 /// Receives content in the order of the archive.
 pub(crate) trait ContentVisitor {
     /// Begins a member. Returns a source that reads back its delivered content, if that is
@@ -16,8 +19,13 @@ pub(crate) trait ContentVisitor {
     fn content(&mut self, bytes: &[u8]) -> Result<()>;
     /// Receives the member's next content as a number of zero bytes.
     fn zeros(&mut self, length_bytes: u64) -> Result<()>;
-    /// Completes the member, whose hash is correct.
-    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()>;
+    /// Completes the member, whose hash is correct. `entries` are its entries, still coded.
+    fn end(
+        &mut self,
+        start: &MemberStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+    ) -> Result<()>;
 }
 
 /// The totals of a pass over an archive.

@@ -7,3 +7,4 @@ pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod opened_archive;
 pub(crate) mod store_reader;
+pub(crate) mod tree;

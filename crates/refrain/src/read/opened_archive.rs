@@ -1,9 +1,8 @@
 //! The interface of an opened archive of any dialect.
 
-use refrain_tree::Entry;
-
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::error::Result;
+use crate::read::tree::content::TreeContent;
 
 /// An archive opened for random access, by many threads at once. Each dialect has its own.
 pub(crate) trait OpenedArchive: Send + Sync {
@@ -14,8 +13,8 @@ pub(crate) trait OpenedArchive: Send + Sync {
     /// number of bytes read, which is less than the length of `buffer` only at the member's end.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
-    /// The entry list of a tree member; empty for others.
-    fn entries(&self, member: usize) -> Result<Vec<Entry>>;
+    /// The content and the entries of a member, if the dialect gives access to them.
+    fn content(&self, member: usize) -> Option<Box<dyn TreeContent + '_>>;
 
     /// The properties of the archive. Decodes no block.
     fn info(&self) -> ArchiveInfo;

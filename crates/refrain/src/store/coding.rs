@@ -6,6 +6,9 @@ use refrain_format::Coding;
 
 use crate::error::Result;
 
+/// The zstd level of extents and entries. They are small, and every random read decodes some.
+pub(crate) const METADATA_LEVEL: i32 = 9;
+
 /// The archive's form of what the codec states of a block.
 pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     let filters: Vec<_> = description

@@ -7,14 +7,25 @@ use std::sync::Arc;
 
 use refrain_format::{MemberKind as FormatKind, MemberStart};
 use refrain_pool::Lock;
-use refrain_storage::Source;
-use refrain_tree::{Entry, Timestamp, TreeReader};
+use refrain_protect::DigestAlgorithm;
+use refrain_storage::{Source, read_full};
+use refrain_tree::tar::looks_like_tar;
+use refrain_tree::{FileRoot, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, Walker};
 
+use crate::digests::hashers;
 use crate::error::{Error, Result};
 use crate::progress::Watch;
+use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
-use crate::write::pipeline::intake::{IntakeMember, MemberFeed};
-use crate::write::tree_source::{LogMemory, TreeSource};
+use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
+use crate::write::tree::content::ContentWriter;
+use crate::write::tree::entry_list::{EntryList, SharedEntries, ViewKind};
+use crate::write::tree::feed::{DirectoryFeed, DirectoryInput, Problems};
+use crate::write::tree::known::KnownContents;
+use crate::write::tree::reread::RereadLog;
+use crate::write::tree::tar_feed::TarFeed;
+use crate::write::tree::tar_reader::TarReader;
+use crate::write::tree_source::TreeSource;
 
 /// A member to be written into an archive.
 pub struct MemberInput {
@@ -35,15 +46,39 @@ pub enum Content {
     Source(Arc<dyn Source>),
     /// A non-seekable stream, such as a pipe.
     Stream(Box<dyn Read + Send>),
-    /// A directory, stored as a tar stream with an entry list.
-    Directory(PathBuf),
-    /// A directory whose paths in the stream begin with `name`, as those of `tar -c NAME` do.
-    NamedDirectory {
-        /// The directory.
-        path: PathBuf,
-        /// A relative path.
-        name: PathBuf,
-    },
+    /// A directory: its entries, and the data of its files.
+    Directory(DirectoryContent),
+}
+
+/// A directory to be stored.
+#[derive(Debug, Clone, Default)]
+pub struct DirectoryContent {
+    /// The directory.
+    pub path: PathBuf,
+    /// A relative path, with which the path of every entry begins; may be empty.
+    pub name: PathBuf,
+    /// What is stored of it.
+    pub walk: WalkOptions,
+    /// Paths below the directory, if only these are stored.
+    pub paths: Option<Vec<Vec<u8>>>,
+}
+
+impl DirectoryContent {
+    /// All of the directory `path`.
+    pub fn all(path: impl Into<PathBuf>) -> DirectoryContent {
+        DirectoryContent {
+            path: path.into(),
+            ..DirectoryContent::default()
+        }
+    }
+
+    fn walker(&self) -> io::Result<Walker> {
+        let walk = self.walk.clone();
+        match &self.paths {
+            None => Walker::open(&self.path, &self.name, walk),
+            Some(paths) => Walker::of_paths(&self.path, &self.name, paths.clone(), walk),
+        }
+    }
 }
 
 /// Notices that are known only after the run.
@@ -57,8 +92,17 @@ pub(crate) fn send_late_notices(notices: Vec<LateNotices>, watch: &dyn Watch) {
         .for_each(|notice| watch.notice(&notice));
 }
 
-/// Returns the entries of a tree once its stream has ended.
-pub(crate) type TakeEntries = Box<dyn FnMut() -> Vec<Entry>>;
+/// Passes the problems to the watch. Returns their number without those that are no failures.
+pub(crate) fn send_problems(problems: &Problems, watch: &dyn Watch) -> u64 {
+    let problems = std::mem::take(&mut *problems.lock());
+    for (member, problem) in &problems {
+        watch.problem(*member, problem);
+    }
+    problems
+        .iter()
+        .filter(|(_, problem)| problem.is_failure())
+        .count() as u64
+}
 
 /// The members of a run, ready to be read.
 #[derive(Default)]
@@ -69,15 +113,20 @@ pub(crate) struct PreparedMembers {
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
     pub late_notices: Vec<LateNotices>,
-    /// The memory for the logs of all directories together.
-    log_bytes_max: u64,
+    /// The memory budget of the run.
+    memory_bytes: u64,
+    digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
+    /// Whether directories are stored as tar streams, because the dialect has no entries.
+    directories_as_tar: bool,
+    /// What could not be read, or changed meanwhile.
+    pub problems: Problems,
 }
 
 /// A member before it is written, and how its entries are read.
 pub(crate) struct MemberPlan {
     pub start: MemberStart,
-    pub entries: Option<TakeEntries>,
+    pub entries: Option<SharedEntries>,
 }
 
 /// One in so many bytes of the memory is for the logs of directories: in 1 GiB enough for a million
@@ -85,18 +134,51 @@ pub(crate) struct MemberPlan {
 /// again.
 const LOG_SHARE: u64 = 16;
 
+/// One in so many bytes of the memory is for the entries whose files are being read, and as much
+/// for the next ones.
+const WINDOW_SHARE: u64 = 16;
+
+/// One in so many bytes of the memory is for the hashes of contents: in 1 GiB enough for half a
+/// million distinct files.
+const KNOWN_SHARE: u64 = 32;
+
 impl PreparedMembers {
-    pub(crate) fn new(memory_bytes: u64) -> PreparedMembers {
+    /// `digests` are made of every member.
+    pub(crate) fn new(memory_bytes: u64, digests: &[DigestAlgorithm]) -> PreparedMembers {
         PreparedMembers {
-            log_bytes_max: memory_bytes / LOG_SHARE,
+            memory_bytes,
+            digests: digests.to_vec(),
             ..PreparedMembers::default()
         }
     }
 
-    /// The memory for the logs of directories, in bytes.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        let bytes = self.log_memory.as_ref().map(|_| self.log_bytes_max);
-        bytes.unwrap_or(0)
+    /// As [`PreparedMembers::new`], for a dialect without entries: directories become tar streams.
+    pub(crate) fn with_directories_as_tar(memory_bytes: u64) -> PreparedMembers {
+        PreparedMembers {
+            directories_as_tar: true,
+            ..PreparedMembers::new(memory_bytes, &[])
+        }
+    }
+
+    /// The memory that directories take, in bytes: logs, entries and hashes.
+    pub(crate) fn tree_bytes(&self) -> u64 {
+        match (&self.log_memory, self.directories_as_tar) {
+            (None, _) => 0,
+            (Some(_), true) => self.memory_bytes / LOG_SHARE,
+            (Some(_), false) => {
+                self.memory_bytes / LOG_SHARE
+                    + 2 * (self.memory_bytes / WINDOW_SHARE)
+                    + self.memory_bytes / KNOWN_SHARE
+            }
+        }
+    }
+
+    /// The memory of the logs of all directories together.
+    fn log_memory(&mut self) -> LogMemory {
+        let bytes = self.memory_bytes / LOG_SHARE;
+        self.log_memory
+            .get_or_insert_with(|| LogMemory::new(bytes))
+            .clone()
     }
 
     /// How the members can be read again.
@@ -132,52 +214,130 @@ impl PreparedMembers {
             modified,
             content_bytes_hint: None,
         };
-        let mut entries: Option<TakeEntries> = None;
+        let mut entries = None;
         match content {
             Content::Source(source) => {
                 let size_bytes = source
                     .size_bytes()
                     .map_err(|error| Error::from(error).in_file(&label))?;
-                start.content_bytes_hint = Some(size_bytes);
-                self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
                 self.late_notices
-                    .push(size_notice(label, source.clone(), size_bytes));
-                self.sources.push(Some(source.clone()));
-                self.intake.push(IntakeMember {
-                    feed: MemberFeed::Source(source),
-                    size_bytes,
-                });
+                    .push(size_notice(label.clone(), source.clone(), size_bytes));
+                match !self.directories_as_tar && is_tar(&*source)? {
+                    true => {
+                        start.kind = FormatKind::Tar;
+                        let list = EntryList::new(start.member_id, ViewKind::Recorded);
+                        entries = Some(list.shared());
+                        self.add_tar_file(source, list);
+                    }
+                    false => {
+                        start.content_bytes_hint = Some(size_bytes);
+                        self.add_file(source, size_bytes);
+                    }
+                }
             }
-            Content::Stream(stream) => {
+            Content::Stream(stream) if self.directories_as_tar => {
                 start.kind = FormatKind::Stream;
                 self.add_stream(stream, None);
             }
-            Content::Directory(path) => {
-                start.kind = FormatKind::Tree;
-                entries = Some(self.add_tree(TreeReader::open(&path), label)?);
+            Content::Stream(stream) => {
+                // It becomes a tar member if it begins like one.
+                start.kind = FormatKind::Stream;
+                let list = EntryList::new(start.member_id, ViewKind::Recorded);
+                entries = Some(list.shared());
+                self.add_tar(stream, RereadLog::none(), list, None);
             }
-            Content::NamedDirectory { path, name: first } => {
+            Content::Directory(directory) if self.directories_as_tar => {
+                let reader = TreeReader::open_named(&directory.path, &directory.name);
+                self.add_directory_as_tar(reader, label)?;
+            }
+            Content::Directory(directory) => {
                 start.kind = FormatKind::Tree;
-                entries = Some(self.add_tree(TreeReader::open_named(&path, &first), label)?);
+                let list = EntryList::new(start.member_id, ViewKind::Canonical);
+                entries = Some(list.shared());
+                self.add_directory(&directory, list)
+                    .map_err(|error| Error::from(error).in_file(label))?;
             }
         }
         self.members.push(MemberPlan { start, entries });
         Ok(())
     }
 
-    /// Adds a directory as a tar stream. The returned function supplies its entries once the stream
-    /// was read.
-    fn add_tree(&mut self, reader: io::Result<TreeReader>, member: String) -> Result<TakeEntries> {
+    fn add_file(&mut self, source: Arc<dyn Source>, size_bytes: u64) {
+        self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
+        self.sources.push(Some(source.clone()));
+        self.intake.push(IntakeMember {
+            feed: MemberFeed::Segments(SegmentFeed::Source(source)),
+            size_bytes,
+        });
+    }
+
+    /// Adds a tar file, which is taken apart.
+    fn add_tar_file(&mut self, source: Arc<dyn Source>, list: EntryList) {
+        let log = RereadLog::new(self.log_memory());
+        let again = log.from_tar(source.clone());
+        let stream = SourceStream { source, offset: 0 };
+        self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
+    }
+
+    /// Adds a stream that is taken apart if it is a tar stream. `again` reads its content again.
+    fn add_tar(
+        &mut self,
+        stream: Box<dyn Read + Send>,
+        log: RereadLog,
+        list: EntryList,
+        again: Option<Arc<dyn Source>>,
+    ) {
+        let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
+        let reader = TarReader::new(stream, hashers(&self.digests));
+        let feed = TarFeed::new(reader, ContentWriter::new(known, log), list);
+        self.has_unknown_length = true;
+        self.sources.push(again);
+        self.intake.push(IntakeMember {
+            feed: MemberFeed::Content(Box::new(feed)),
+            size_bytes: 0,
+        });
+    }
+
+    /// Adds a directory as entries and content.
+    fn add_directory(&mut self, directory: &DirectoryContent, list: EntryList) -> io::Result<()> {
+        let log = RereadLog::new(self.log_memory());
+        let source = log.from_files(FileRoot::open(&directory.path)?, &directory.name);
+        let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
+        let input = DirectoryInput {
+            walker: directory.walker()?,
+            root: FileRoot::open(&directory.path)?,
+            name: directory.name.clone(),
+            is_strict: directory.walk.is_strict,
+            window_bytes: self.memory_bytes / WINDOW_SHARE,
+        };
+        let content = ContentWriter::new(known, log);
+        let feed = DirectoryFeed::new(input, content, list, self.problems.clone());
+        self.has_unknown_length = true;
+        self.sources.push(Some(Arc::new(source)));
+        self.intake.push(IntakeMember {
+            feed: MemberFeed::Content(Box::new(feed)),
+            size_bytes: 0,
+        });
+        Ok(())
+    }
+
+    /// Adds a directory as a tar stream.
+    fn add_directory_as_tar(
+        &mut self,
+        reader: io::Result<TreeReader>,
+        member: String,
+    ) -> Result<()> {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
-        let memory = (self.log_memory).get_or_insert_with(|| LogMemory::new(self.log_bytes_max));
-        let source = TreeSource::observe(&mut reader, memory.clone());
+        let source = TreeSource::observe(&mut reader, self.log_memory());
         reader.start_prefetching();
         let reader = Arc::new(Lock::new(reader));
-        let (tree, notices) = (reader.clone(), reader.clone());
-        self.add_stream(Box::new(SharedReader(tree)), Some(Arc::new(source)));
+        self.add_stream(
+            Box::new(SharedReader(reader.clone())),
+            Some(Arc::new(source)),
+        );
         self.late_notices
-            .push(Box::new(move || notices.lock().take_notices()));
-        Ok(Box::new(move || reader.lock().take_entries()))
+            .push(Box::new(move || reader.lock().take_notices()));
+        Ok(())
     }
 
     /// Adds a stream; `source` can read it again.
@@ -185,7 +345,7 @@ impl PreparedMembers {
         self.has_unknown_length = true;
         self.sources.push(source);
         self.intake.push(IntakeMember {
-            feed: MemberFeed::Stream(Arc::new(Lock::new(stream))),
+            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(stream)))),
             size_bytes: 0,
         });
     }
@@ -201,6 +361,27 @@ fn size_notice(name: String, source: Arc<dyn Source>, size_bytes: u64) -> LateNo
         }
         _ => vec![],
     })
+}
+
+/// Whether a source begins like a tar stream.
+fn is_tar(source: &dyn Source) -> Result<bool> {
+    let mut first = [0; RECORD_BYTES];
+    let count = read_full(0, &mut first, |at, part| source.read_at(at, part))?;
+    Ok(looks_like_tar(&first[..count]))
+}
+
+/// Reads a source from front to back.
+struct SourceStream {
+    source: Arc<dyn Source>,
+    offset: u64,
+}
+
+impl Read for SourceStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read_at(self.offset, buffer)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 struct SharedReader(Arc<Lock<TreeReader>>);

@@ -1,7 +1,10 @@
 //! From content to archive bytes: see README.md.
 
 pub(crate) mod input;
+mod log_memory;
 pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod pipeline;
+mod text_pages;
+mod tree;
 mod tree_source;

@@ -12,13 +12,12 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use refrain_codec::Workspace;
 use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes};
 
-use crate::store::compressed_copy::CompressedCopy;
-use crate::store::page::PAGE_BYTES;
+use crate::write::log_memory::LogMemory;
+use crate::write::text_pages::TextPages;
 
 /// The initial capacity for records.
 const RECORDS_MIN: usize = 1024;
@@ -36,40 +35,13 @@ struct EntryRecord {
     path_bytes: u32,
 }
 
-/// The memory limit of all logs of a run, in bytes.
-#[derive(Debug, Clone)]
-pub(crate) struct LogMemory {
-    left: Arc<Lock<u64>>,
-}
-
-impl LogMemory {
-    pub(crate) fn new(bytes: u64) -> LogMemory {
-        LogMemory {
-            left: Arc::new(Lock::new(bytes)),
-        }
-    }
-
-    /// Reserves `bytes`; returns whether they were available.
-    fn reserve(&self, bytes: u64) -> bool {
-        let mut left = self.left.lock();
-        let rest = left.checked_sub(bytes);
-        *left = rest.unwrap_or(*left);
-        rest.is_some()
-    }
-}
-
 /// The entries of the stream so far, in order.
 ///
 /// Headers and paths form one text, which is compressed page by page: the 167,509 entries of two
 /// kernel trees take 9.3 MB including the records, 55 bytes each.
 pub(crate) struct Log {
     records: Vec<EntryRecord>,
-    packed: Vec<CompressedCopy>,
-    /// The end of the text, shorter than a page and not compressed.
-    last_page: Vec<u8>,
-    /// The number and the bytes of the page that was decompressed last.
-    decompressed: Option<(usize, Vec<u8>)>,
-    workspace: Workspace,
+    text: TextPages,
     memory: LogMemory,
     /// The offset from which on the log has no entries, because its memory was exhausted.
     end: Option<u64>,
@@ -95,10 +67,7 @@ impl Log {
     pub(crate) fn new(memory: LogMemory) -> Log {
         Log {
             records: Vec::new(),
-            packed: Vec::new(),
-            last_page: Vec::new(),
-            decompressed: None,
-            workspace: Workspace::new(),
+            text: TextPages::new(memory.clone()),
             memory,
             end: None,
         }
@@ -119,23 +88,13 @@ impl Log {
         let (header, path) = (added.header, added.path.as_os_str().as_bytes());
         self.records.push(EntryRecord {
             start: added.offset,
-            log_start: (self.packed.len() * PAGE_BYTES + self.last_page.len()) as u64,
+            log_start: self.text.length_bytes(),
             size_bytes: added.size_bytes,
             header_bytes: u32::try_from(header.len()).ok()?,
             path_bytes: u32::try_from(path.len()).ok()?,
         });
-        self.last_page.extend_from_slice(header);
-        self.last_page.extend_from_slice(path);
-        while self.last_page.len() >= PAGE_BYTES {
-            let page =
-                CompressedCopy::new(&mut self.workspace, &self.last_page[..PAGE_BYTES]).ok()?;
-            // The capacity of the list of pages may be twice its length.
-            let bytes = page.memory_bytes() + 2 * size_of::<CompressedCopy>() as u64;
-            self.memory.reserve(bytes).then_some(())?;
-            self.packed.push(page);
-            self.last_page.drain(..PAGE_BYTES);
-        }
-        Some(())
+        self.text.append(header)?;
+        self.text.append(path)
     }
 
     /// Grows the capacity for records by half. The existing records are in memory twice for a
@@ -145,38 +104,6 @@ impl Log {
         let bytes = (more * size_of::<EntryRecord>()) as u64;
         self.memory.reserve(bytes).then_some(())?;
         self.records.try_reserve_exact(more).ok()
-    }
-
-    /// Reads the text from `start`.
-    fn text(&mut self, start: u64, length_bytes: u32) -> Option<Vec<u8>> {
-        let mut text = Vec::with_capacity(length_bytes as usize);
-        while text.len() < length_bytes as usize {
-            let at = usize::try_from(start).ok()? + text.len();
-            let page = self.page(at / PAGE_BYTES)?;
-            let rest = page
-                .get(at % PAGE_BYTES..)
-                .filter(|rest| !rest.is_empty())?;
-            let count = rest.len().min(length_bytes as usize - text.len());
-            text.extend_from_slice(&rest[..count]);
-        }
-        Some(text)
-    }
-
-    fn page(&mut self, number: usize) -> Option<&[u8]> {
-        let Some(packed) = self.packed.get(number) else {
-            return (number == self.packed.len()).then_some(&self.last_page[..]);
-        };
-        if self
-            .decompressed
-            .as_ref()
-            .is_none_or(|(decompressed, _)| *decompressed != number)
-        {
-            let (_, mut page) = self.decompressed.take().unwrap_or_default();
-            page.resize(PAGE_BYTES, 0);
-            packed.read(&mut self.workspace, 0, &mut page)?;
-            self.decompressed = Some((number, page));
-        }
-        self.decompressed.as_ref().map(|(_, page)| &page[..])
     }
 
     /// The part of the stream at `offset`, and the number of bytes up to its end. `None` beyond the
@@ -193,12 +120,14 @@ impl Log {
         let header_bytes = u64::from(record.header_bytes);
         if inside < header_bytes {
             let rest = header_bytes - inside;
-            let header = self.text(record.log_start + inside, rest as u32)?;
+            let header = self.text.read(record.log_start + inside, rest as u32)?;
             return Some((StreamPart::Header(header), rest));
         }
         let offset_in_file = inside - header_bytes;
         if offset_in_file < record.size_bytes {
-            let path = self.text(record.log_start + header_bytes, record.path_bytes)?;
+            let path = self
+                .text
+                .read(record.log_start + header_bytes, record.path_bytes)?;
             let path = PathBuf::from(OsStr::from_bytes(&path));
             let rest = record.size_bytes - offset_in_file;
             return Some((
@@ -333,7 +262,7 @@ mod tests {
         let (stream, source) = streamed(root.path(), 1 << 20);
         let entries = entries(&stream);
         assert_eq!(source.size_bytes().unwrap(), entries.len() as u64);
-        assert!(source.log.lock().packed.len() > 2);
+        assert!(source.log.lock().text.packed_pages() > 2);
         assert!(read(&source, 0, entries.len() + 5) == entries);
         let mut start = 0;
         for step in (1..4000).cycle().step_by(577) {

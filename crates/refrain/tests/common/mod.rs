@@ -10,7 +10,7 @@ use std::time::Duration;
 use refrain::storage::{MemorySink, MemorySource, Sink, Source, StreamSink};
 use refrain::{
     Archive, CodecChoice, CompressOptions, CompressSummary, Content, Error, Level, Member,
-    MemberInput, MemberStart, ReadOptions, Result, Targets, Unwatched, Watch,
+    MemberInput, MemberStart, ReadOptions, Result, Target, Targets, Unwatched, Watch,
 };
 
 pub mod heap;
@@ -130,14 +130,16 @@ pub struct Collect {
 }
 
 impl Targets for Collect {
-    fn open(&mut self, _member: &MemberStart) -> Result<Option<Box<dyn Sink>>> {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
         let sink = MemorySink::with_limit(self.limit_bytes.unwrap_or(u64::MAX));
         self.open = Some(sink.output());
-        Ok(Some(Box::new(sink)))
+        Ok(Target::Sink(Box::new(sink)))
     }
 
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> Result<()> {
-        sink.expect("the sink that was opened").publish()?;
+    fn close(&mut self, member: &Member, sink: Target) -> Result<()> {
+        sink.into_sink()
+            .expect("the sink that was opened")
+            .publish()?;
         let output = self.open.take().expect("the member that was opened");
         self.published.push(Published {
             name: String::from_utf8_lossy(&member.name).into_owned(),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use refrain::lrzip::LrzipLayout;
-use refrain::storage::{NullSink, Sink};
+use refrain::storage::NullSink;
 use refrain::{
-    Dialect, DigestAlgorithm, DigestHasher, DigestValue, Member, MemberStart, ReadOptions, Targets,
+    Dialect, DigestAlgorithm, DigestHasher, DigestValue, Member, MemberStart, ReadOptions, Target,
+    Targets,
 };
 
 use super::context::RunContext;
@@ -225,31 +226,32 @@ impl ContentTarget {
 }
 
 impl Targets for ContentTarget {
-    fn open(&mut self, member: &MemberStart) -> refrain::Result<Option<Box<dyn Sink>>> {
-        let sink = match &mut self.restore {
+    fn open(&mut self, member: &MemberStart) -> refrain::Result<Target> {
+        let target = match &mut self.restore {
             Some(restore) => restore.open(member)?,
-            None if self.hashes.is_some() => Some(Box::new(NullSink::default()) as Box<dyn Sink>),
-            None => None,
+            None if self.hashes.is_some() => Target::Sink(Box::new(NullSink::default())),
+            None => Target::Nowhere,
+        };
+        let Target::Sink(sink) = target else {
+            return Ok(target);
         };
         let keeps_broken = self.keeps_broken && self.restore.is_some();
-        Ok(sink.map(|sink| {
-            let sink = match keeps_broken {
-                true => Box::new(KeepBrokenSink::new(sink)),
-                false => sink,
-            };
-            match &self.hashes {
-                Some(md5) => Box::new(HashingSink::new(sink, Arc::clone(md5))),
-                None => sink,
-            }
+        let sink = match keeps_broken {
+            true => Box::new(KeepBrokenSink::new(sink)),
+            false => sink,
+        };
+        Ok(Target::Sink(match &self.hashes {
+            Some(md5) => Box::new(HashingSink::new(sink, Arc::clone(md5))),
+            None => sink,
         }))
     }
 
-    fn close(&mut self, member: &Member, sink: Option<Box<dyn Sink>>) -> refrain::Result<()> {
+    fn close(&mut self, member: &Member, target: Target) -> refrain::Result<()> {
         self.member = Some(member.clone());
-        match (&mut self.restore, sink) {
-            (Some(restore), sink) => restore.close(member, sink),
-            (None, Some(mut sink)) => Ok(sink.publish()?),
-            (None, None) => Ok(()),
+        match (&mut self.restore, target) {
+            (Some(restore), target) => restore.close(member, target),
+            (None, Target::Sink(mut sink)) => Ok(sink.publish()?),
+            (None, _) => Ok(()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use refrain::Content;
+use refrain::{Content, DirectoryContent};
 
 use super::context::RunContext;
 use super::input::{InputFile, regular_file};
@@ -93,7 +93,11 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
         }
     };
     let path = directory.to_path_buf();
-    let content = Content::NamedDirectory { path, name };
+    let content = Content::Directory(DirectoryContent {
+        path,
+        name,
+        ..DirectoryContent::default()
+    });
     let summary = compress::write_archive(context, content, sink, &paths::label(directory))
         .map_err(|failure| context.run_error(directory, failure))?;
     compress::print_result(context, &summary, "", started);

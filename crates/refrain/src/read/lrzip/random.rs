@@ -12,7 +12,6 @@ use refrain_format::lrzip::{Cipher, Header, Prefilter};
 use refrain_pool::{Lock, OnceValue};
 use refrain_protect::{DigestAlgorithm, DigestValue};
 use refrain_storage::Source;
-use refrain_tree::Entry;
 
 use super::epochs::{ArchiveStep, EpochReader};
 use super::headers::block_info;
@@ -29,6 +28,7 @@ use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::opened_archive::OpenedArchive;
 use crate::read::store_reader::{Depth, StoreReader};
+use crate::read::tree::content::TreeContent;
 
 /// An lrzip archive, opened for random access.
 pub(crate) struct LrzipArchive {
@@ -276,8 +276,8 @@ impl OpenedArchive for LrzipArchive {
         Ok(self.blocks.clone())
     }
 
-    fn entries(&self, _member: usize) -> Result<Vec<Entry>> {
-        Ok(Vec::new())
+    fn content(&self, _member: usize) -> Option<Box<dyn TreeContent + '_>> {
+        None
     }
 }
 

@@ -535,7 +535,7 @@ impl Walk<'_, '_, '_> {
             entry_count: 0,
             digests: digests.into_iter().collect(),
         };
-        self.visitor.end(&self.start, &end)
+        self.visitor.end(&self.start, &end, Vec::new())
     }
 }
 

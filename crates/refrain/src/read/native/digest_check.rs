@@ -8,7 +8,7 @@ use refrain_storage::{Source, in_zero_pieces};
 
 use crate::digests::{hashers, stated};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::content_visitor::ContentVisitor;
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload};
 use crate::read::native::index_reading::read_index;
 
 /// Verifies additional digests and passes all content to another visitor.
@@ -76,7 +76,12 @@ impl ContentVisitor for DigestCheck<'_> {
         self.inner.zeros(length_bytes)
     }
 
-    fn end(&mut self, start: &MemberStart, end: &MemberEnd) -> Result<()> {
+    fn end(
+        &mut self,
+        start: &MemberStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+    ) -> Result<()> {
         let made = std::mem::take(&mut self.hashers).into_iter();
         let made: Vec<_> = made
             .map(|hasher| (hasher.algorithm(), hasher.finish()))
@@ -94,7 +99,7 @@ impl ContentVisitor for DigestCheck<'_> {
                 .in_file(name));
             }
         }
-        self.inner.end(start, end)
+        self.inner.end(start, end, entries)
     }
 }
 
@@ -119,7 +124,7 @@ mod tests {
         fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
             Ok(())
         }
-        fn end(&mut self, _start: &MemberStart, _end: &MemberEnd) -> Result<()> {
+        fn end(&mut self, _: &MemberStart, _: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
             self.0 += 1;
             Ok(())
         }
@@ -164,7 +169,7 @@ mod tests {
                 0 => check.content(&content)?,
                 _ => check.zeros(content.len() as u64)?,
             }
-            check.end(&start, &end)?;
+            check.end(&start, &end, Vec::new())?;
         }
         Ok(ends.0)
     }

@@ -3,15 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::Workspace;
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, BlockHeader, EntriesHeader, ExtentsHeader, FrameKind, Index, Limits,
-    MAGIC, check_magic, unpack_entries,
+    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Index, Limits, MAGIC,
+    check_magic,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
-use refrain_tree::Entry;
 
 use crate::archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, CodecUses, Member, codec_name, filters_text, member,
@@ -21,23 +19,24 @@ use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::index_reading::read_index;
+use crate::read::native::member_content::MemberContent;
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::OpenedArchive;
 use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
-use crate::store::coding::decode_section;
+use crate::read::tree::content::TreeContent;
 use crate::store::frames::{limits_for, read_frame_at};
 
 /// A native archive, opened for random access. See [`Archive`](crate::Archive).
 pub(crate) struct IndexedArchive {
-    source: Arc<dyn Source>,
-    limits: Limits,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) limits: Limits,
     head: ArchiveHeader,
     end: ArchiveEnd,
     index: Arc<Index>,
     members: Vec<Member>,
-    store: StoreReader,
+    pub(super) store: StoreReader,
     maps: Lock<Vec<(usize, Arc<EpochMap>)>>,
     skipped_bytes: u64,
 }
@@ -205,12 +204,13 @@ impl IndexedArchive {
         }
     }
 
-    fn read_content(&self, range: Range<u64>, buffer: &mut [u8]) -> Result<()> {
-        let depth = if buffer.len() <= SMALL_READ_BYTES {
-            Depth::Prefix
-        } else {
-            Depth::Whole
-        };
+    /// Fills `buffer` with the content of a range.
+    pub(super) fn read_content(
+        &self,
+        range: Range<u64>,
+        buffer: &mut [u8],
+        depth: Depth,
+    ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
             let map = self.map_of(at)?;
@@ -223,7 +223,7 @@ impl IndexedArchive {
     }
 
     /// The map of the epoch that holds the content at `content_at`.
-    fn map_of(&self, content_at: u64) -> Result<Arc<EpochMap>> {
+    pub(super) fn map_of(&self, content_at: u64) -> Result<Arc<EpochMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
         let number = self.index.epoch_at(content_at).ok_or_else(missing)?;
@@ -300,39 +300,18 @@ impl OpenedArchive for IndexedArchive {
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         let start = row.start.content_start + offset;
-        self.read_content(start..start + count as u64, &mut buffer[..count])?;
+        let depth = if count <= SMALL_READ_BYTES {
+            Depth::Prefix
+        } else {
+            Depth::Whole
+        };
+        self.read_content(start..start + count as u64, &mut buffer[..count], depth)?;
         Ok(count)
     }
 
-    /// The entry list of a tree member; empty for others.
-    ///
-    /// # Errors
-    /// As [`IndexedArchive::read_at`].
-    fn entries(&self, member: usize) -> Result<Vec<Entry>> {
-        let Some(row) = self.index.members.get(member) else {
-            return Ok(vec![]);
-        };
-        let mut workspace = Workspace::new();
-        let mut entries = vec![];
-        for batch in &row.entries {
-            let offset = batch.frame_offset;
-            let frame = read_frame_at(
-                &*self.source,
-                offset,
-                FrameKind::Entries,
-                Some(batch.frame_bytes),
-                &self.limits,
-            )?;
-            let mut open = || {
-                let (head, data) = EntriesHeader::parse(&frame.payload, &self.limits)?;
-                let raw =
-                    decode_section(&mut workspace, &head.coding, head.packed_raw_bytes, data)?;
-                Ok(unpack_entries(&head, &raw)?)
-            };
-            let unpacked = open().map_err(|error: Error| error.at_offset(offset))?;
-            entries.extend(unpacked);
-        }
-        Ok(entries)
+    fn content(&self, member: usize) -> Option<Box<dyn TreeContent + '_>> {
+        let row = self.index.members.get(member)?;
+        Some(Box::new(MemberContent::new(self, row)))
     }
 
     /// The properties of the archive, from its index. Reads no block.

@@ -4,6 +4,7 @@ pub(crate) mod block_frame;
 pub(crate) mod digest_check;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
+pub(crate) mod member_content;
 pub(crate) mod scan;
 pub(crate) mod segment_part;
 pub(crate) mod walk;

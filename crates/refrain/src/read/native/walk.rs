@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
-    StreamChecker, unpack_entries,
+    BlockHeader, EntriesHeader, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload,
+    REACH_UNLIMITED, StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, Lock, crew};
@@ -23,7 +23,7 @@ use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
-use crate::read::content_visitor::{ContentVisitor, WalkTotals};
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::digest_check::DigestCheck;
@@ -181,6 +181,9 @@ struct PendingMember {
     start: MemberStart,
     hasher: ContentHasher,
     is_started: bool,
+    entries: Vec<EntriesPayload>,
+    /// The end of the data of all entries in the member's content.
+    data_end: u64,
 }
 
 /// A content range to decode: one segment of a member, or a part of it.
@@ -499,10 +502,29 @@ impl Walk<'_, '_, '_> {
                 )?;
                 let entries: Vec<Entry> = unpack_entries(&head, &raw)?;
                 self.totals.entries += entries.len() as u64;
+                self.entries(&head, &entries, &frame)?;
             }
             Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
         }
         self.report();
+        Ok(())
+    }
+
+    /// Retains entries until their member is complete.
+    fn entries(
+        &mut self,
+        head: &EntriesHeader,
+        entries: &[Entry],
+        frame: &CheckedFrame,
+    ) -> Result<()> {
+        let data_end = entries.iter().map(|entry| entry.content_range().end).max();
+        self.starts_bytes += frame.payload.len() as u64;
+        self.check_pending("entries", self.starts_bytes)?;
+        let mut open = self.open.iter_mut();
+        if let Some(member) = open.find(|member| member.start.member_id == head.member_id) {
+            member.entries.push(frame.payload.clone());
+            member.data_end = member.data_end.max(data_end.unwrap_or(0));
+        }
         Ok(())
     }
 
@@ -519,6 +541,8 @@ impl Walk<'_, '_, '_> {
             start,
             hasher: ContentHasher::new(),
             is_started: false,
+            entries: Vec::new(),
+            data_end: 0,
         });
         Ok(())
     }
@@ -747,10 +771,18 @@ impl Walk<'_, '_, '_> {
     }
 
     fn deliver_end(&mut self, end: &MemberEnd) -> Result<()> {
-        let Some(PendingMember { start, hasher, .. }) = self.open.pop_front() else {
+        let Some(member) = self.open.pop_front() else {
             return Err(Error::damaged("a member ends that has not begun"));
         };
-        self.starts_bytes -= (start.name.len() + size_of::<PendingMember>()) as u64;
+        let PendingMember {
+            start,
+            hasher,
+            entries,
+            data_end,
+            ..
+        } = member;
+        let entries_bytes: usize = entries.iter().map(|payload| payload.len()).sum();
+        self.starts_bytes -= (start.name.len() + size_of::<PendingMember>() + entries_bytes) as u64;
         let name = String::from_utf8_lossy(&start.name).into_owned();
         if hasher.content_bytes() != end.content_bytes {
             let message = format!(
@@ -763,8 +795,15 @@ impl Walk<'_, '_, '_> {
         if hasher.value() != end.blake3 {
             return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(name));
         }
+        if data_end > end.content_bytes {
+            let message = format!(
+                "an entry's data ends at {data_end}, the content at {}",
+                end.content_bytes
+            );
+            return Err(Error::damaged(message).in_file(name));
+        }
         self.totals.members += 1;
-        self.visitor.end(&start, end)
+        self.visitor.end(&start, end, entries)
     }
 
     fn report(&self) {

@@ -211,8 +211,7 @@ impl<'a> Assembler<'a> {
     fn start_members(&mut self, member: usize) {
         while self.members_started <= member {
             let member = &mut self.members[self.members_started];
-            member.start.content_start = self.content_read;
-            let frame = Frame::MemberStart(member.start.clone());
+            let frame = Frame::MemberStart(member.begin(self.content_read));
             self.members_started += 1;
             self.push(frame);
         }
@@ -221,7 +220,7 @@ impl<'a> Assembler<'a> {
     /// Ends every member below `member`.
     fn end_members(&mut self, member: usize) -> Result<()> {
         while self.members_ended < member {
-            let frames = self.members[self.members_ended].end()?;
+            let frames = self.members[self.members_ended].end();
             self.members_ended += 1;
             frames.into_iter().for_each(|frame| self.push(frame));
         }

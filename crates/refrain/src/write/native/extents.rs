@@ -8,7 +8,7 @@ use refrain_format::{EpochSums, ExtentPacker, ExtentsHeader};
 use refrain_longmatch::Extent;
 
 use crate::error::Result;
-use crate::store::coding::coding;
+use crate::store::coding::{METADATA_LEVEL, coding};
 
 /// The most extents in one frame. A read of any content that a frame describes decodes all of its
 /// extents; so many take less than 1 MiB however dense they are.
@@ -67,9 +67,6 @@ pub(crate) struct EncodedExtents {
     pub header: ExtentsHeader,
     pub sums: EpochSums,
 }
-
-/// The zstd level of extents and entries. They are small, and every random read decodes some.
-pub(crate) const METADATA_LEVEL: i32 = 9;
 
 /// The level of extents in archives whose codec is none or nearly free. Two kernel trees without a
 /// codec, 1,149 MB: 1.83 -> 1.75 s, 0.01 % larger. At level 1 it would not be faster (3.31 and 3.28

@@ -1,23 +1,19 @@
 //! The members of a native archive while it is written: their hashes, entries and ends.
 
-use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
-use refrain_format::{
-    EntriesHeader, Entry, MemberEnd, MemberStart, entries_are_sorted, entry_batches, pack_entries,
-};
+use refrain_format::{MemberEnd, MemberKind, MemberStart};
 use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
 
 use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::coding::coding;
-use crate::write::input::{MemberPlan, TakeEntries};
-use crate::write::native::extents::METADATA_LEVEL;
+use crate::write::input::MemberPlan;
 use crate::write::native::output::Frame;
+use crate::write::tree::entry_list::{SharedEntries, StreamKind};
 
 /// A member that is being written.
 pub(crate) struct MemberWriter {
     pub start: MemberStart,
     hasher: ContentHasher,
-    entries: Option<TakeEntries>,
+    entries: Option<SharedEntries>,
     /// Hashers of further digests.
     digests: Vec<DigestHasher>,
 }
@@ -27,9 +23,24 @@ impl MemberWriter {
         MemberWriter {
             start: plan.start,
             hasher: ContentHasher::new(),
+            // The digests of a stream are made where it is read, because what is taken apart is not
+            // its content.
+            digests: match plan.entries {
+                Some(_) => Vec::new(),
+                None => digests::hashers(digests),
+            },
             entries: plan.entries,
-            digests: digests::hashers(digests),
         }
+    }
+
+    /// The start, when the first content of the member was read.
+    pub(crate) fn begin(&mut self, content_start: u64) -> MemberStart {
+        self.start.content_start = content_start;
+        let kind = self.entries.as_ref().and_then(SharedEntries::stream_kind);
+        if kind == Some(StreamKind::Tar) {
+            self.start.kind = MemberKind::Tar;
+        }
+        self.start.clone()
     }
 
     /// Appends the next segment of the member.
@@ -43,37 +54,31 @@ impl MemberWriter {
     }
 
     /// The frames that follow the member's content: its entries, if it is a tree, and MemberEnd.
-    pub(crate) fn end(&mut self) -> Result<Vec<Frame>> {
-        let entries = self.entries.as_mut().map(|take| take()).unwrap_or_default();
-        let mut frames = vec![];
-        let mut entry_count = 0;
-        for batch in entry_batches(&entries) {
-            let (header, bytes) = self.entries_frame(entry_count, batch)?;
-            entry_count += header.entry_count;
-            frames.push(Frame::Entries(header, bytes));
+    pub(crate) fn end(&mut self) -> Vec<Frame> {
+        let content_bytes = self.hasher.content_bytes();
+        let has_entries = matches!(self.start.kind, MemberKind::Tree | MemberKind::Tar);
+        let mut list = self.entries.take().map(|entries| entries.take());
+        if let Some(list) = &mut list {
+            self.digests.append(&mut list.digests);
         }
+        let list = list.filter(|_| has_entries);
+        let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
+        let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);
+        let view_bytes = list.as_ref().map_or(content_bytes, |list| list.view_bytes);
+        let entries = list.into_iter().flat_map(|list| list.frames);
+        let mut frames: Vec<_> = entries
+            .map(|frame| Frame::Entries(frame.header, frame.bytes))
+            .collect();
         frames.push(Frame::MemberEnd(MemberEnd {
             member_id: self.start.member_id,
-            content_bytes: self.hasher.content_bytes(),
-            view_bytes: self.hasher.content_bytes(),
+            content_bytes,
+            view_bytes,
             entry_count,
             blake3: self.hasher.value(),
-            entries_are_sorted: entries_are_sorted(&entries),
+            entries_are_sorted,
             digests: digests::finish(std::mem::take(&mut self.digests)),
         }));
-        Ok(frames)
-    }
-
-    fn entries_frame(&self, first_entry: u64, batch: &[Entry]) -> Result<(EntriesHeader, Vec<u8>)> {
-        let packed = pack_entries(batch)?;
-        let mut builder = EntriesHeader::builder(&packed, Vec::new());
-        let plan = BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL);
-        let description =
-            encode_block(&mut Workspace::new(), &packed.raw, &plan, builder.payload())?;
-        let coding = coding(&description)?;
-        let header = EntriesHeader::new(self.start.member_id, first_entry, &packed, coding);
-        let frame = header.finish(builder)?;
-        Ok((header, frame))
+        frames
     }
 }
 

@@ -8,8 +8,7 @@ use crate::error::Result;
 use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
-use crate::write::pipeline::intake::SegmentPlan;
-use crate::write::pipeline::segments::{EpochData, ReadSegment};
+use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
 /// The result of a job, which the coordinator receives.
 pub(crate) enum Event<C: Encoding> {
@@ -26,6 +25,8 @@ pub(crate) enum Event<C: Encoding> {
         slot: usize,
         segment: Result<ReadSegment>,
     },
+    /// A job of a member's feed is done.
+    FeedJob,
     /// The repeats inside an epoch were found.
     Candidates {
         epoch: u64,

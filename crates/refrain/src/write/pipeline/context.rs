@@ -11,8 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
 use crate::write::pipeline::history_policy::HistoryPolicy;
-use crate::write::pipeline::intake::SegmentPlan;
-use crate::write::pipeline::segments::{EpochData, ReadSegment};
+use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
 /// Settings, buffers and workspaces of a run.
 pub(crate) struct PipelineContext {
@@ -70,6 +69,24 @@ impl PipelineContext {
         for segment in data.segments {
             self.buffers.put(segment.bytes);
             scans.push(segment.scan);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::options::CompressOptions;
+
+    /// The context of a run with default options.
+    pub(crate) fn test_context() -> PipelineContext {
+        PipelineContext {
+            tuning: Tuning::new(&CompressOptions::default()).expect("the defaults are valid"),
+            buffers: Arc::new(BufferPool::new(SEGMENT_BYTES, 4)),
+            scans: Lock::default(),
+            workspaces: Workspaces::default(),
+            small_workspaces: Workspaces::default(),
+            history: HistoryPolicy::Sources,
         }
     }
 }

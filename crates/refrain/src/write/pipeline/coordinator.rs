@@ -18,8 +18,8 @@ use crate::write::pipeline::commit::{CommittedEpoch, EpochCommit, MatchState, co
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
-use crate::write::pipeline::intake::{Intake, MemberFeed, NextSegment, SegmentPlan};
-use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment};
+use crate::write::pipeline::intake::{Intake, NextSegment, SegmentFeed};
+use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment, SegmentPlan};
 
 /// An epoch that was read and waits to be matched.
 struct WaitingEpoch {
@@ -108,7 +108,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             // Writing comes first: it releases memory for the jobs that start next.
             let written = self.assembly.write_ready()?;
             self.encoded.extend(written);
-            self.start_reading();
+            self.start_reading()?;
             self.start_matching()?;
             match self.crew.next() {
                 Some(event) => self.take(event?)?,
@@ -133,13 +133,21 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     /// Reads ahead as far as the budget allows.
-    fn start_reading(&mut self) {
-        while !self.intake_done
-            && self.uncommitted_bytes < self.budget.read_ahead_bytes
-            && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
-        {
-            match self.intake.next() {
-                NextSegment::Segment(plan) => self.read_segment(plan),
+    fn start_reading(&mut self) -> Result<()> {
+        while !self.intake_done {
+            let bytes_ahead = self.uncommitted_bytes + self.intake.bytes_in_flight();
+            let may_read = bytes_ahead < self.budget.read_ahead_bytes
+                && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight;
+            match self.intake.next(may_read, &self.context)? {
+                NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
+                NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
+                NextSegment::Job(lane, job) => {
+                    let context = self.context.clone();
+                    self.crew.submit(lane, move || {
+                        job(&context);
+                        Event::FeedJob
+                    });
+                }
                 NextSegment::Wait => break,
                 NextSegment::Done => {
                     self.intake_done = true;
@@ -147,22 +155,39 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 }
             }
         }
+        Ok(())
     }
 
-    fn read_segment(&mut self, plan: SegmentPlan) {
+    /// Reserves the place of the next segment: its epoch and its slot there.
+    fn reserve_slot(&mut self, plan: &SegmentPlan) -> (u64, usize) {
         if self.open.back().is_none_or(OpenEpoch::is_full) {
             self.open.push_back(OpenEpoch::default());
         }
         let epoch = self.first_open + self.open.len() as u64 - 1;
-        let Some(open) = self.open.back_mut() else {
-            return;
-        };
-        let slot = open.plan(plan.length_bytes);
         self.uncommitted_bytes += plan.length_bytes as u64;
+        let slot = self
+            .open
+            .back_mut()
+            .map(|open| open.plan(plan.length_bytes));
+        (epoch, slot.unwrap_or_default())
+    }
+
+    /// Scans a segment whose bytes are there.
+    fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>) {
+        let (epoch, slot) = self.reserve_slot(&plan);
         let context = self.context.clone();
-        match &plan.feed {
-            MemberFeed::Source(source) => {
-                let source = source.clone();
+        self.crew.submit(Lane::Normal, move || Event::Segment {
+            epoch,
+            slot,
+            segment: context.scan(&plan, bytes),
+        });
+    }
+
+    fn read_segment(&mut self, plan: SegmentPlan, feed: SegmentFeed) {
+        let (epoch, slot) = self.reserve_slot(&plan);
+        let context = self.context.clone();
+        match feed {
+            SegmentFeed::Source(source) => {
                 self.crew.submit(Lane::Normal, move || {
                     let bytes = context.read(plan.length_bytes, |buffer| {
                         source.read_at(plan.offset_in_member, buffer)
@@ -175,8 +200,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     }
                 });
             }
-            MemberFeed::Stream(stream) => {
-                let stream = stream.clone();
+            SegmentFeed::Stream(stream) => {
                 self.crew.submit(Lane::Input, move || {
                     let bytes = context.read(plan.length_bytes, |buffer| {
                         read_full(&mut **stream.lock(), buffer)
@@ -205,6 +229,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 slot,
                 segment,
             } => self.segment_read(epoch, slot, segment?)?,
+            // The intake finds its result.
+            Event::FeedJob => {}
             Event::Candidates {
                 epoch,
                 candidates,

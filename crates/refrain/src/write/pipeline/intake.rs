@@ -7,17 +7,30 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use refrain_pool::Lock;
+use refrain_pool::{Lane, Lock};
 use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::Source;
 
-/// Where a member's bytes come from.
+use crate::error::Result;
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::pipeline::segments::SegmentPlan;
+
+/// Where a segment's bytes are read.
 #[derive(Clone)]
-pub(crate) enum MemberFeed {
+pub(crate) enum SegmentFeed {
     /// Readable at any offset, and again later.
     Source(Arc<dyn Source>),
     /// Readable once, from front to back.
     Stream(Arc<Lock<Box<dyn Read + Send>>>),
+}
+
+/// Where a member's bytes come from.
+pub(crate) enum MemberFeed {
+    /// Its segments are read one by one.
+    Segments(SegmentFeed),
+    /// Its content is assembled first.
+    Content(Box<dyn ContentFeed>),
 }
 
 /// A member to be read.
@@ -25,16 +38,6 @@ pub(crate) struct IntakeMember {
     pub feed: MemberFeed,
     /// The number of bytes to read from a source: its size when the run began. Unused for streams.
     pub size_bytes: u64,
-}
-
-/// The next segment to read.
-#[derive(Clone)]
-pub(crate) struct SegmentPlan {
-    pub member: usize,
-    pub offset_in_member: u64,
-    /// The number of bytes to read; a stream may end earlier.
-    pub length_bytes: usize,
-    pub feed: MemberFeed,
 }
 
 /// Plans segments in the order of the members. A stream is planned one segment at a time, because
@@ -52,8 +55,12 @@ pub(crate) struct Intake {
 /// What [`Intake::next`] returns.
 pub(crate) enum NextSegment {
     /// The segment to read.
-    Segment(SegmentPlan),
-    /// A read of a stream is in flight: nothing can be planned until it is done.
+    Segment(SegmentPlan, SegmentFeed),
+    /// A segment whose bytes are there.
+    Filled(SegmentPlan, Vec<u8>),
+    /// A job of a member's feed.
+    Job(Lane, FeedJob),
+    /// Nothing can be planned until something in flight is done.
     Wait,
     /// All members were planned.
     Done,
@@ -70,32 +77,84 @@ impl Intake {
         }
     }
 
-    pub(crate) fn next(&mut self) -> NextSegment {
+    /// The next step. Plans nothing that is to be read unless `may_read`.
+    ///
+    /// # Errors
+    /// Those of a member's feed.
+    pub(crate) fn next(
+        &mut self,
+        may_read: bool,
+        context: &PipelineContext,
+    ) -> Result<NextSegment> {
         if self.stream_is_busy {
-            return NextSegment::Wait;
+            return Ok(NextSegment::Wait);
         }
-        while let Some(member) = self.members.get(self.member) {
-            let length_bytes = match member.feed {
-                MemberFeed::Stream(_) => SEGMENT_BYTES,
-                MemberFeed::Source(_) => {
-                    (member.size_bytes - self.offset).min(SEGMENT_BYTES as u64) as usize
+        while let Some(member) = self.members.get_mut(self.member) {
+            let size_bytes = member.size_bytes;
+            let next = match &mut member.feed {
+                MemberFeed::Segments(_) if !may_read => return Ok(NextSegment::Wait),
+                MemberFeed::Segments(feed) => {
+                    let feed = feed.clone();
+                    self.next_segment(feed, size_bytes)
+                }
+                MemberFeed::Content(feed) => {
+                    let step = feed.next(may_read, context)?;
+                    self.fed(step)
                 }
             };
-            if length_bytes == 0 {
-                self.skip_rest(self.member);
-                continue;
+            match next {
+                Some(next) => return Ok(next),
+                None => self.skip_rest(self.member),
             }
-            let plan = SegmentPlan {
-                member: self.member,
-                offset_in_member: self.offset,
-                length_bytes,
-                feed: member.feed.clone(),
-            };
-            self.offset += length_bytes as u64;
-            self.stream_is_busy = matches!(plan.feed, MemberFeed::Stream(_));
-            return NextSegment::Segment(plan);
         }
-        NextSegment::Done
+        Ok(NextSegment::Done)
+    }
+
+    /// Plans the next segment of the member; `None` at its end.
+    fn next_segment(&mut self, feed: SegmentFeed, size_bytes: u64) -> Option<NextSegment> {
+        let length_bytes = match feed {
+            SegmentFeed::Stream(_) => SEGMENT_BYTES,
+            SegmentFeed::Source(_) => (size_bytes - self.offset).min(SEGMENT_BYTES as u64) as usize,
+        };
+        if length_bytes == 0 {
+            return None;
+        }
+        let plan = SegmentPlan {
+            member: self.member,
+            offset_in_member: self.offset,
+            length_bytes,
+        };
+        self.offset += length_bytes as u64;
+        self.stream_is_busy = matches!(feed, SegmentFeed::Stream(_));
+        Some(NextSegment::Segment(plan, feed))
+    }
+
+    /// What the member's feed does next; `None` at its end.
+    fn fed(&mut self, step: FeedStep) -> Option<NextSegment> {
+        match step {
+            FeedStep::Segment {
+                offset_in_member,
+                bytes,
+            } => {
+                let plan = SegmentPlan {
+                    member: self.member,
+                    offset_in_member,
+                    length_bytes: bytes.len(),
+                };
+                Some(NextSegment::Filled(plan, bytes))
+            }
+            FeedStep::Job(lane, job) => Some(NextSegment::Job(lane, job)),
+            FeedStep::Wait => Some(NextSegment::Wait),
+            FeedStep::Done => None,
+        }
+    }
+
+    /// The bytes that the current member's feed holds and has not passed on.
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        match self.members.get(self.member).map(|member| &member.feed) {
+            Some(MemberFeed::Content(feed)) => feed.bytes_in_flight(),
+            _ => 0,
+        }
     }
 
     /// A stream returned `length_bytes` for its last plan; fewer than planned mean that it ended.
@@ -136,12 +195,13 @@ impl Intake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write::pipeline::context::tests::test_context;
     use refrain_storage::MemorySource;
 
     fn file(size: usize) -> IntakeMember {
         let source: Arc<dyn Source> = Arc::new(MemorySource::new(vec![0u8; size]));
         IntakeMember {
-            feed: MemberFeed::Source(source),
+            feed: MemberFeed::Segments(SegmentFeed::Source(source)),
             size_bytes: size as u64,
         }
     }
@@ -149,17 +209,21 @@ mod tests {
     fn stream() -> IntakeMember {
         let stream: Box<dyn Read + Send> = Box::new(std::io::empty());
         IntakeMember {
-            feed: MemberFeed::Stream(Arc::new(Lock::new(stream))),
+            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(stream)))),
             size_bytes: 0,
         }
     }
 
+    fn next(intake: &mut Intake) -> NextSegment {
+        intake.next(true, &test_context()).unwrap()
+    }
+
     fn plan(intake: &mut Intake) -> Option<(usize, u64, usize)> {
-        match intake.next() {
-            NextSegment::Segment(plan) => {
+        match next(intake) {
+            NextSegment::Segment(plan, _) => {
                 Some((plan.member, plan.offset_in_member, plan.length_bytes))
             }
-            NextSegment::Wait | NextSegment::Done => None,
+            _ => None,
         }
     }
 
@@ -169,14 +233,14 @@ mod tests {
         assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
         assert_eq!(plan(&mut intake), Some((0, SEGMENT_BYTES as u64, 5)));
         assert_eq!(plan(&mut intake), Some((2, 0, 3)));
-        assert!(matches!(intake.next(), NextSegment::Done));
+        assert!(matches!(next(&mut intake), NextSegment::Done));
     }
 
     #[test]
     fn streams_are_planned_one_segment_at_a_time() {
         let mut intake = Intake::new(vec![stream(), file(1)]);
         assert_eq!(plan(&mut intake), Some((0, 0, SEGMENT_BYTES)));
-        assert!(matches!(intake.next(), NextSegment::Wait));
+        assert!(matches!(next(&mut intake), NextSegment::Wait));
         intake.stream_read(SEGMENT_BYTES);
         assert_eq!(
             plan(&mut intake),

@@ -21,6 +21,7 @@ pub(crate) mod context;
 pub(crate) mod coordinator;
 pub(crate) mod copy_cache;
 pub(crate) mod encode_queue;
+pub(crate) mod feed;
 pub(crate) mod history;
 pub(crate) mod history_policy;
 pub(crate) mod intake;

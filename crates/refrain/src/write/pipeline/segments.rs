@@ -15,6 +15,15 @@ pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 /// An epoch is full when it has this many segments, because members may be tiny.
 pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;
 
+/// The next segment to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentPlan {
+    pub member: usize,
+    pub offset_in_member: u64,
+    /// The number of bytes to read; a stream may end earlier.
+    pub length_bytes: usize,
+}
+
 /// A segment that was read, hashed and scanned.
 pub(crate) struct ReadSegment {
     pub member: usize,

@@ -1,0 +1,103 @@
+//! The content and the entries of one member of an archive that is opened for random access.
+
+use std::ops::Range;
+
+use refrain_codec::Workspace;
+use refrain_format::{EntriesHeader, FrameKind, IndexMember, MemberKind, unpack_entries};
+use refrain_tree::Entry;
+
+use crate::error::{Error, Result};
+use crate::read::native::indexed::IndexedArchive;
+use crate::read::store_reader::Depth;
+use crate::read::tree::content::{TreeContent, check_inside};
+use crate::store::coding::decode_section;
+use crate::store::frames::read_frame_at;
+
+/// A member of an opened archive.
+pub(crate) struct MemberContent<'a> {
+    archive: &'a IndexedArchive,
+    row: &'a IndexMember,
+}
+
+impl<'a> MemberContent<'a> {
+    pub(super) fn new(archive: &'a IndexedArchive, row: &'a IndexMember) -> MemberContent<'a> {
+        MemberContent { archive, row }
+    }
+}
+
+impl TreeContent for MemberContent<'_> {
+    fn content_bytes(&self) -> u64 {
+        self.row.end.content_bytes
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
+        let start = self.row.start.content_start + offset;
+        let range = start..start + buffer.len() as u64;
+        self.archive.read_content(range, buffer, depth)
+    }
+
+    fn entry_frames(&self) -> usize {
+        self.row.entries.len()
+    }
+
+    fn frames_for_path(&self, path: &[u8]) -> Range<usize> {
+        self.row.frames_for_path(path)
+    }
+
+    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
+        let Some(batch) = self.row.entries.get(frame) else {
+            return Ok(vec![]);
+        };
+        let (offset, limits) = (batch.frame_offset, &self.archive.limits);
+        let frame = read_frame_at(
+            &*self.archive.source,
+            offset,
+            FrameKind::Entries,
+            Some(batch.frame_bytes),
+            limits,
+        )?;
+        let open = || {
+            let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
+            if (head.entry_count, head.packed_checksum)
+                != (batch.entry_count, batch.packed_checksum)
+            {
+                let message = "the entries differ from their row of the index";
+                return Err(Error::damaged(message));
+            }
+            let raw = decode_section(
+                &mut Workspace::new(),
+                &head.coding,
+                head.packed_raw_bytes,
+                data,
+            )?;
+            let entries = unpack_entries(&head, &raw)?;
+            check_inside(&entries, self.content_bytes())?;
+            Ok(entries)
+        };
+        open().map_err(|error: Error| error.at_offset(offset))
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.row.start.kind == MemberKind::Tar
+    }
+
+    fn blocks_to_prefetch(&self, content: Range<u64>) -> Result<Vec<u64>> {
+        let start = self.row.start.content_start;
+        let (mut at, end) = (start + content.start, start + content.end);
+        let mut blocks = vec![];
+        while at < end {
+            let map = self.archive.map_of(at)?;
+            let found = self.archive.store.blocks_to_prefetch(&map);
+            blocks.extend(found.iter().map(|location| location.store_start));
+            at = map.content().end;
+        }
+        Ok(blocks)
+    }
+
+    fn decode_block(&self, block: u64) -> Result<()> {
+        let location = self.archive.store.locate(block)?;
+        let store = &self.archive.store;
+        store.open(&location, location.raw_bytes, Depth::Whole)?;
+        Ok(())
+    }
+}

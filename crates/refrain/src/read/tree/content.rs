@@ -1,0 +1,58 @@
+//! The interface of the content and the entries of a tree that is read.
+
+use std::ops::Range;
+
+use refrain_tree::Entry;
+
+use crate::error::{Error, Result};
+use crate::read::store_reader::Depth;
+
+/// The content and the entries of one tree member, which many threads read at once.
+pub(crate) trait TreeContent: Sync {
+    /// The length of the content in bytes.
+    fn content_bytes(&self) -> u64;
+
+    /// Fills `buffer` with content from `offset`; the range is inside the content.
+    fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()>;
+
+    /// The number of Entries frames.
+    fn entry_frames(&self) -> usize;
+
+    /// The entries of a frame. Their content is inside the member's.
+    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>>;
+
+    /// The frames that may hold the entry with this path. If several entries have it, the last one
+    /// counts.
+    fn frames_for_path(&self, path: &[u8]) -> Range<usize>;
+
+    /// Whether the entries are those of a tar stream, whose headers the tar view restores.
+    fn is_recorded(&self) -> bool;
+
+    /// The blocks to be decoded before `content` is read, each as a number for
+    /// [`TreeContent::decode_block`]. Empty where decoding ahead gains nothing.
+    fn blocks_to_prefetch(&self, content: Range<u64>) -> Result<Vec<u64>>;
+
+    /// Decodes a block for the reads that follow.
+    fn decode_block(&self, block: u64) -> Result<()>;
+}
+
+/// Checks that the data of all entries is inside content of this length.
+///
+/// # Errors
+/// `Damaged`, with the path.
+pub(crate) fn check_inside(entries: &[Entry], content_bytes: u64) -> Result<()> {
+    match entries
+        .iter()
+        .find(|entry| entry.content_range().end > content_bytes)
+    {
+        None => Ok(()),
+        Some(entry) => {
+            let range = entry.content_range();
+            let path = String::from_utf8_lossy(&entry.path);
+            Err(Error::damaged(format!(
+                "the data of entry {path:?} is at {} to {} of content that has {content_bytes} bytes",
+                range.start, range.end
+            )))
+        }
+    }
+}

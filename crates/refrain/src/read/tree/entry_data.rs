@@ -1,0 +1,48 @@
+//! Reads the data of one entry, holes included.
+
+use refrain_tree::Entry;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::store_reader::Depth;
+use crate::read::tree::content::TreeContent;
+
+/// Reads of at most this many bytes decode only the beginning of a block that they need.
+const SMALL_READ_BYTES: usize = 256 << 10;
+
+/// Reads the data of an entry from `offset` on, holes as zeros. Returns the number of bytes read.
+pub(crate) fn read_entry(
+    content: &dyn TreeContent,
+    entry: &Entry,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize> {
+    if entry.content_range().end > content.content_bytes() {
+        let message = "the entry is not one of this member";
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    let left = entry.size_bytes.saturating_sub(offset);
+    let count = usize::try_from(left)
+        .unwrap_or(usize::MAX)
+        .min(buffer.len());
+    let buffer = &mut buffer[..count];
+    let depth = match count <= SMALL_READ_BYTES {
+        true => Depth::Prefix,
+        false => Depth::Whole,
+    };
+    let Some(ranges) = &entry.data_ranges else {
+        content.read(entry.content_offset + offset, buffer, depth)?;
+        return Ok(count);
+    };
+    buffer.fill(0);
+    let end = offset + count as u64;
+    let mut stored_at = entry.content_offset;
+    for range in ranges {
+        let (from, to) = (range.start.max(offset), range.end.min(end));
+        if from < to {
+            let part = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+            content.read(stored_at + (from - range.start), part, depth)?;
+        }
+        stored_at += range.end - range.start;
+    }
+    Ok(count)
+}

@@ -1,0 +1,8 @@
+//! Trees that are read: their tar view, and their restoration as files. See README.md.
+
+pub(crate) mod content;
+pub(crate) mod entry_data;
+pub(crate) mod parallel;
+pub(crate) mod restore;
+pub(crate) mod spill;
+pub(crate) mod view;

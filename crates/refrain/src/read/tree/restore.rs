@@ -1,0 +1,266 @@
+//! Restores a tree: its entries are created, its files written by many threads, in the order of
+//! their content, so that every block is decoded once.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_protect::{ContentHash, HASH_BYTES};
+use refrain_tree::restore::{RestoredFile, TreeRestore};
+use refrain_tree::{Decision, Entry, EntryKind, Selection};
+
+use crate::error::{Error, Result};
+use crate::progress::{Progress, Watch};
+use crate::read::store_reader::Depth;
+use crate::read::tree::content::TreeContent;
+use crate::read::tree::parallel::{Work, run_in_order};
+
+/// The content that one job reads, and the bytes and files that it writes, at most, unless a single
+/// file has more.
+const READ_BYTES: u64 = 4 << 20;
+const WRITE_BYTES: u64 = 16 << 20;
+const FILES_MAX: usize = 512;
+/// The largest gap in the content, where nothing is selected, that a job reads all the same.
+const GAP_BYTES_MAX: u64 = 64 << 10;
+/// Files with more data are written by several jobs.
+const WHOLE_BYTES_MAX: u64 = 8 << 20;
+/// The memory of an entry, in bytes: an estimate.
+const ENTRY_BYTES: u64 = 512;
+
+/// How a tree is restored.
+pub(crate) struct RestorePlan<'a> {
+    pub content: &'a dyn TreeContent,
+    pub target: &'a TreeRestore,
+    /// What is restored; `None`: everything.
+    pub selection: Option<&'a Selection>,
+    pub threads: usize,
+    pub memory_bytes: u64,
+    /// The hash of the content, which is compared if all of it is read.
+    pub blake3: Option<[u8; HASH_BYTES]>,
+}
+
+/// What one job did.
+struct Written {
+    content_start: u64,
+    bytes: Vec<u8>,
+    /// The file of which the last piece was written.
+    complete: Option<Arc<RestoredFile>>,
+}
+
+/// The hash of the content, as far as it was read without a gap.
+struct ReadHash {
+    hash: ContentHash,
+    end: u64,
+}
+
+impl ReadHash {
+    fn add(&mut self, start: u64, bytes: &[u8]) {
+        let known = self.end.checked_sub(start);
+        if let Some(rest) = known.and_then(|known| bytes.get(known as usize..)) {
+            self.hash.update(rest);
+            self.end += rest.len() as u64;
+        }
+    }
+}
+
+/// Restores the entries of a tree. The target is not finished.
+///
+/// # Errors
+/// Those of reading. Problems of single entries are recorded by the target.
+pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<()> {
+    let window = (plan.memory_bytes / 8 / ENTRY_BYTES).max(1024) as usize;
+    let mut hash = ReadHash {
+        hash: ContentHash::new(),
+        end: 0,
+    };
+    let mut written_bytes = 0;
+    let mut frames = 0..plan.content.entry_frames();
+    let mut windows = 0;
+    while !frames.is_empty() && !plan.target.has_ended() {
+        let mut files = vec![];
+        while files.len() < window
+            && let Some(frame) = frames.next()
+        {
+            for entry in plan.content.entries_of(frame)? {
+                if is_selected(plan.selection, &entry) {
+                    files.extend(create(plan.target, entry));
+                }
+            }
+        }
+        windows += 1;
+        files.sort_by_key(|entry| entry.content_offset);
+        write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
+    }
+    let is_all_read = hash.end == plan.content.content_bytes() && windows == 1;
+    match plan.blake3 {
+        Some(expected) if is_all_read && hash.hash.value() != expected => {
+            Err(Error::damaged("the content does not match its BLAKE3 hash"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an entry is restored.
+pub(crate) fn is_selected(selection: Option<&Selection>, entry: &Entry) -> bool {
+    let is_directory = entry.kind == EntryKind::Directory;
+    entry.kind != EntryKind::Raw
+        && selection.is_none_or(|selection| {
+            selection.decide(&entry.path, is_directory) == Decision::Include
+        })
+}
+
+/// Creates an entry, unless it is a file: it is returned.
+fn create(target: &TreeRestore, entry: Entry) -> Option<Entry> {
+    match entry.kind {
+        EntryKind::Directory => target.directory(&entry),
+        EntryKind::File | EntryKind::Other => return Some(entry),
+        _ => target.other(&entry),
+    }
+    None
+}
+
+/// Writes files, which are in the order of their content.
+fn write_files(
+    plan: &RestorePlan<'_>,
+    files: Vec<Entry>,
+    hash: &mut ReadHash,
+    written_bytes: &mut u64,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let total: u64 = files.iter().map(Entry::stored_bytes).sum();
+    let total = *written_bytes + total;
+    let mut queue = FileQueue {
+        target: plan.target,
+        content: plan.content,
+        files: files.into(),
+        large: None,
+    };
+    run_in_order(
+        plan.content,
+        plan.threads,
+        watch,
+        &mut || Ok(queue.next()),
+        &mut |written: Written| {
+            hash.add(written.content_start, &written.bytes);
+            if let Some(file) = written.complete.and_then(Arc::into_inner) {
+                // A failure is recorded.
+                let _ = file.finish();
+            }
+            *written_bytes += written.bytes.len() as u64;
+            watch.progress(&Progress {
+                content_bytes_done: *written_bytes,
+                content_bytes_total: Some(total),
+                archive_bytes: 0,
+            });
+            Ok(())
+        },
+    )
+}
+
+/// The files that are not written yet.
+struct FileQueue<'a> {
+    target: &'a TreeRestore,
+    content: &'a dyn TreeContent,
+    files: VecDeque<Entry>,
+    large: Option<LargeFile>,
+}
+
+/// A file that is written in pieces.
+struct LargeFile {
+    file: Arc<RestoredFile>,
+    content_start: u64,
+    /// The data that is not planned yet.
+    left: Range<u64>,
+}
+
+impl<'a> FileQueue<'a> {
+    /// The next job.
+    fn next(&mut self) -> Option<Work<'a, Written>> {
+        loop {
+            if self.target.has_ended() {
+                return None;
+            }
+            if let Some(work) = self.next_piece() {
+                return Some(work);
+            }
+            let first = self.files.front()?;
+            if first.stored_bytes() <= WHOLE_BYTES_MAX {
+                return Some(self.next_files());
+            }
+            let entry = self.files.pop_front()?;
+            // Without a file the failure is recorded.
+            self.large = self.target.file(&entry).map(|file| LargeFile {
+                file: Arc::new(file),
+                content_start: entry.content_offset,
+                left: 0..entry.stored_bytes(),
+            });
+        }
+    }
+
+    /// The job that writes the next piece of a large file.
+    fn next_piece(&mut self) -> Option<Work<'a, Written>> {
+        let large = self.large.as_mut()?;
+        let start = large.left.start;
+        let end = (start + READ_BYTES).min(large.left.end);
+        large.left.start = end;
+        let is_last = large.left.is_empty();
+        let (file, content_start) = (large.file.clone(), large.content_start + start);
+        if is_last {
+            self.large = None;
+        }
+        let content = self.content;
+        Some(Work {
+            content: content_start..content_start + (end - start),
+            run: Box::new(move || {
+                let mut bytes = vec![0; (end - start) as usize];
+                content.read(content_start, &mut bytes, Depth::Whole)?;
+                // A failure is recorded.
+                let _ = file.write_at(start, &bytes);
+                Ok(Written {
+                    content_start,
+                    bytes,
+                    complete: is_last.then_some(file),
+                })
+            }),
+        })
+    }
+
+    /// The job that writes the next files.
+    fn next_files(&mut self) -> Work<'a, Written> {
+        let start = self.files.front().map_or(0, |entry| entry.content_offset);
+        let (mut end, mut write_bytes, mut count) = (start, 0, 0);
+        for entry in self.files.iter().take(FILES_MAX) {
+            let range = entry.content_range();
+            let is_far = range.start > end.saturating_add(GAP_BYTES_MAX);
+            let is_much = write_bytes + entry.stored_bytes() > WRITE_BYTES;
+            let is_large = entry.stored_bytes() > WHOLE_BYTES_MAX;
+            if count > 0 && (is_far || is_much || is_large || range.end - start > 2 * READ_BYTES) {
+                break;
+            }
+            end = end.max(range.end);
+            write_bytes += entry.stored_bytes();
+            count += 1;
+        }
+        let files: Vec<Entry> = self.files.drain(..count).collect();
+        let (content, target) = (self.content, self.target);
+        Work {
+            content: start..end,
+            run: Box::new(move || {
+                let mut bytes = vec![0; (end - start) as usize];
+                content.read(start, &mut bytes, Depth::Whole)?;
+                for entry in &files {
+                    let range = entry.content_range();
+                    let from = (range.start.saturating_sub(start)) as usize;
+                    let data = bytes.get(from..from + entry.stored_bytes() as usize);
+                    // A failure is recorded.
+                    target.write_file(entry, data.unwrap_or_default());
+                }
+                Ok(Written {
+                    content_start: start,
+                    bytes,
+                    complete: None,
+                })
+            }),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The content of a tree that came from a non-seekable stream, written to a sink that reads it back.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_format::{EntriesHeader, Limits, MemberEnd, MemberKind, MemberStart, unpack_entries};
+use refrain_storage::{Sink, Source, read_full};
+use refrain_tree::Entry;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::read::content_visitor::EntriesPayload;
+use crate::read::store_reader::Depth;
+use crate::read::tree::content::{TreeContent, check_inside};
+use crate::store::coding::decode_section;
+use crate::store::frames::limits_for;
+
+/// A complete tree whose content was spilled.
+pub(crate) struct SpilledContent {
+    content: Arc<dyn Source>,
+    content_bytes: u64,
+    kind: MemberKind,
+    entries: Vec<EntriesPayload>,
+    limits: Limits,
+}
+
+impl SpilledContent {
+    /// # Errors
+    /// `Internal` if the sink cannot be read back.
+    pub(crate) fn new(
+        sink: &dyn Sink,
+        start: &MemberStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+        options: &ReadOptions,
+    ) -> Result<SpilledContent> {
+        let content = sink.read_back().ok_or_else(|| {
+            let message = "the sink for temporary content cannot be read back";
+            Error::new(ErrorKind::Internal, message)
+        })?;
+        Ok(SpilledContent {
+            content,
+            content_bytes: end.content_bytes,
+            kind: start.kind,
+            entries,
+            limits: limits_for(options.memory_bytes),
+        })
+    }
+}
+
+impl TreeContent for SpilledContent {
+    fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8], _depth: Depth) -> Result<()> {
+        let count = read_full(offset, buffer, |at, part| self.content.read_at(at, part))?;
+        // Zeros at the end may be no part of the file.
+        buffer[count..].fill(0);
+        Ok(())
+    }
+
+    fn entry_frames(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn frames_for_path(&self, _path: &[u8]) -> Range<usize> {
+        0..self.entries.len()
+    }
+
+    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
+        let Some(payload) = self.entries.get(frame) else {
+            return Ok(vec![]);
+        };
+        let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
+        let mut workspace = Workspace::new();
+        let raw = decode_section(&mut workspace, &head.coding, head.packed_raw_bytes, data)?;
+        let entries = unpack_entries(&head, &raw)?;
+        check_inside(&entries, self.content_bytes)?;
+        Ok(entries)
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.kind == MemberKind::Tar
+    }
+
+    fn blocks_to_prefetch(&self, _content: Range<u64>) -> Result<Vec<u64>> {
+        Ok(vec![])
+    }
+
+    fn decode_block(&self, _block: u64) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! The tar view of a tree, produced in order by many threads.
+
+use std::ops::Range;
+
+use refrain_storage::Sink;
+use refrain_tree::tar::{TarView, ViewItem};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Progress, Watch};
+use crate::read::store_reader::Depth;
+use crate::read::tree::content::TreeContent;
+use crate::read::tree::parallel::{Work, run_in_order};
+
+/// The view bytes that one job produces.
+const CHUNK_BYTES: u64 = 4 << 20;
+
+/// A part of the view.
+enum Part {
+    Bytes(Vec<u8>),
+    Content(Range<u64>),
+    Zeros(u64),
+}
+
+impl Part {
+    fn length_bytes(&self) -> u64 {
+        match self {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            Part::Content(range) => range.end - range.start,
+            Part::Zeros(count) => *count,
+        }
+    }
+}
+
+/// Cuts the view of a tree into chunks, entry by entry.
+pub(crate) struct ViewPlanner<'a> {
+    content: &'a dyn TreeContent,
+    view: TarView,
+    next_frame: usize,
+    is_ended: bool,
+    /// Entries' parts that are not in a chunk yet.
+    parts: std::collections::VecDeque<Part>,
+    parts_bytes: u64,
+}
+
+impl<'a> ViewPlanner<'a> {
+    pub(crate) fn new(content: &'a dyn TreeContent) -> ViewPlanner<'a> {
+        ViewPlanner {
+            content,
+            view: match content.is_recorded() {
+                true => TarView::recorded(),
+                false => TarView::canonical(),
+            },
+            next_frame: 0,
+            is_ended: false,
+            parts: Default::default(),
+            parts_bytes: 0,
+        }
+    }
+
+    fn push(&mut self, item: ViewItem) {
+        let parts = [
+            Part::Bytes(item.header),
+            Part::Content(item.content),
+            Part::Zeros(item.padding_bytes),
+        ];
+        for part in parts {
+            let bytes = part.length_bytes();
+            if bytes > 0 {
+                self.parts_bytes += bytes;
+                self.parts.push_back(part);
+            }
+        }
+    }
+
+    /// Reads the next entries.
+    fn advance(&mut self) -> Result<()> {
+        if self.next_frame == self.content.entry_frames() {
+            self.is_ended = true;
+            let end = self.view.end();
+            self.push(end);
+            return Ok(());
+        }
+        self.view.restart();
+        for entry in self.content.entries_of(self.next_frame)? {
+            let item = self
+                .view
+                .entry(&entry)
+                .map_err(|error| Error::damaged(error.to_string()))?;
+            self.push(item);
+        }
+        self.next_frame += 1;
+        Ok(())
+    }
+
+    /// The parts of the next chunk; empty at the end.
+    fn next_chunk(&mut self) -> Result<Vec<Part>> {
+        while !self.is_ended && self.parts_bytes < CHUNK_BYTES {
+            self.advance()?;
+        }
+        let (mut chunk, mut left) = (vec![], CHUNK_BYTES);
+        while left > 0
+            && let Some(part) = self.parts.pop_front()
+        {
+            let (part, rest) = split(part, left);
+            left -= part.length_bytes();
+            self.parts_bytes -= part.length_bytes();
+            chunk.push(part);
+            if let Some(rest) = rest {
+                self.parts.push_front(rest);
+            }
+        }
+        Ok(chunk)
+    }
+}
+
+/// Splits a part after `length_bytes`, if it is longer.
+fn split(part: Part, length_bytes: u64) -> (Part, Option<Part>) {
+    if part.length_bytes() <= length_bytes {
+        return (part, None);
+    }
+    match part {
+        Part::Bytes(mut bytes) => {
+            let rest = bytes.split_off(length_bytes as usize);
+            (Part::Bytes(bytes), Some(Part::Bytes(rest)))
+        }
+        Part::Content(range) => {
+            let middle = range.start + length_bytes;
+            let first = Part::Content(range.start..middle);
+            (first, Some(Part::Content(middle..range.end)))
+        }
+        Part::Zeros(count) => (
+            Part::Zeros(length_bytes),
+            Some(Part::Zeros(count - length_bytes)),
+        ),
+    }
+}
+
+/// The bytes of a chunk.
+fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Vec<u8>> {
+    let length: u64 = parts.iter().map(Part::length_bytes).sum();
+    let mut bytes = vec![0; length as usize];
+    let (mut at, mut parts) = (0, parts.into_iter().peekable());
+    while let Some(part) = parts.next() {
+        let end = at + part.length_bytes() as usize;
+        let target = bytes
+            .get_mut(at..end)
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a chunk is too short"))?;
+        match part {
+            Part::Bytes(header) => target.copy_from_slice(&header),
+            Part::Content(range) => content.read(range.start, target, Depth::Whole)?,
+            Part::Zeros(_) => {}
+        }
+        at = end;
+    }
+    Ok(bytes)
+}
+
+/// Writes the tar view of a tree to `sink`, without publishing it. Returns its length.
+///
+/// # Errors
+/// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
+pub(crate) fn write_view(
+    content: &dyn TreeContent,
+    sink: &mut dyn Sink,
+    threads: usize,
+    total_bytes: u64,
+    watch: &dyn Watch,
+) -> Result<u64> {
+    let mut planner = ViewPlanner::new(content);
+    let mut written = 0;
+    run_in_order(
+        content,
+        threads,
+        watch,
+        &mut || {
+            let parts = planner.next_chunk()?;
+            if parts.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some(Work {
+                content: content_of(&parts),
+                run: Box::new(move || produce(content, parts)),
+            }))
+        },
+        &mut |bytes| {
+            sink.write_all(&bytes)?;
+            written += bytes.len() as u64;
+            watch.progress(&Progress {
+                content_bytes_done: written,
+                content_bytes_total: Some(total_bytes),
+                archive_bytes: 0,
+            });
+            Ok(())
+        },
+    )?;
+    Ok(written)
+}
+
+/// The content range that begins with the first part of a chunk and goes on with those that follow
+/// it there.
+fn content_of(parts: &[Part]) -> Range<u64> {
+    let mut whole: Option<Range<u64>> = None;
+    for part in parts {
+        if let Part::Content(range) = part {
+            whole = match whole {
+                None => Some(range.clone()),
+                Some(found) if range.start == found.end => Some(found.start..range.end),
+                found => found,
+            };
+        }
+    }
+    whole.unwrap_or(0..0)
+}
+
+/// Reads a range of the tar view, which begins at `offset`. Returns the number of bytes.
+pub(crate) fn read_view(
+    content: &dyn TreeContent,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize> {
+    let mut planner = ViewPlanner::new(content);
+    let (mut at, mut done) = (0_u64, 0);
+    while done < buffer.len() {
+        if planner.parts.is_empty() {
+            if planner.is_ended {
+                break;
+            }
+            planner.advance()?;
+            continue;
+        }
+        let Some(part) = planner.parts.pop_front() else {
+            break;
+        };
+        let (start, end) = (at, at + part.length_bytes());
+        at = end;
+        let wanted = offset + done as u64;
+        if end <= wanted {
+            continue;
+        }
+        let inside = wanted - start;
+        let count = ((end - wanted) as usize).min(buffer.len() - done);
+        let target = &mut buffer[done..done + count];
+        match part {
+            Part::Bytes(bytes) => {
+                let from = inside as usize;
+                target.copy_from_slice(&bytes[from..from + count]);
+            }
+            Part::Content(range) => content.read(range.start + inside, target, Depth::Whole)?,
+            Part::Zeros(_) => target.fill(0),
+        }
+        done += count;
+    }
+    Ok(done)
+}

@@ -1,0 +1,38 @@
+//! Feeds: members whose content is assembled by jobs of their own before it is scanned, such as the
+//! files of a directory.
+
+use refrain_pool::Lane;
+
+use crate::error::Result;
+use crate::write::pipeline::context::PipelineContext;
+
+/// A job of a feed. It leaves its result where the feed finds it.
+pub(crate) type FeedJob = Box<dyn FnOnce(&PipelineContext) + Send>;
+
+/// What a feed does next.
+pub(crate) enum FeedStep {
+    /// The next content of the member, which starts at a multiple of a segment. Shorter than a
+    /// segment only at the member's end.
+    Segment {
+        offset_in_member: u64,
+        bytes: Vec<u8>,
+    },
+    /// A job to be run. The feed is called again when it is done.
+    Job(Lane, FeedJob),
+    /// Nothing until one of its jobs is done, or until it may read.
+    Wait,
+    /// The member is complete.
+    Done,
+}
+
+/// The content of a member, produced in order.
+pub(crate) trait ContentFeed: Send {
+    /// The next step. Starts no job that reads unless `may_read`.
+    ///
+    /// # Errors
+    /// Those of its jobs.
+    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep>;
+
+    /// The bytes of content that its jobs read, or have read, and that are in no segment yet.
+    fn bytes_in_flight(&self) -> u64;
+}

@@ -1,0 +1,137 @@
+//! The content of a tree while it is written: distinct file contents, one after the other, cut into
+//! segments.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use refrain_protect::{HASH_BYTES, SEGMENT_BYTES};
+
+use crate::error::Result;
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::tree::known::KnownContents;
+use crate::write::tree::reread::{DataLocation, RereadLog};
+
+/// Appends contents, finds those that are there already, and cuts segments.
+pub(crate) struct ContentWriter {
+    known: KnownContents,
+    log: RereadLog,
+    /// The segment that is being filled, and its offset in the member's content.
+    open: Vec<u8>,
+    open_start: u64,
+    complete: VecDeque<(u64, Vec<u8>)>,
+    complete_bytes: u64,
+}
+
+impl ContentWriter {
+    pub(crate) fn new(known: KnownContents, log: RereadLog) -> ContentWriter {
+        ContentWriter {
+            known,
+            log,
+            open: Vec::new(),
+            open_start: 0,
+            complete: VecDeque::new(),
+            complete_bytes: 0,
+        }
+    }
+
+    fn length_bytes(&self) -> u64 {
+        self.open_start + self.open.len() as u64
+    }
+
+    /// Adds the whole data of a file, or finds equal data. Returns its offset. `ranges` are the
+    /// ranges of a sparse file that hold the data.
+    pub(crate) fn add_whole(
+        &mut self,
+        bytes: &[u8],
+        hash: [u8; HASH_BYTES],
+        path: &[u8],
+        ranges: Option<&[Range<u64>]>,
+        context: &PipelineContext,
+    ) -> Result<u64> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if let Some(offset) = self.known.find(&hash) {
+            return Ok(offset);
+        }
+        let offset = self.length_bytes();
+        self.known.insert(hash, offset);
+        let mut at = offset;
+        for range in ranges.unwrap_or(&[0..bytes.len() as u64]) {
+            let length_bytes = range.end - range.start;
+            self.log.add(&DataLocation {
+                start: at,
+                length_bytes,
+                path,
+                offset_in_file: range.start,
+            });
+            at += length_bytes;
+        }
+        self.append(bytes, context)?;
+        Ok(offset)
+    }
+
+    /// Adds a piece of a large file. Returns its offset.
+    pub(crate) fn add_piece(
+        &mut self,
+        bytes: &[u8],
+        path: &[u8],
+        offset_in_file: u64,
+        context: &PipelineContext,
+    ) -> Result<u64> {
+        let offset = self.length_bytes();
+        self.log.add(&DataLocation {
+            start: offset,
+            length_bytes: bytes.len() as u64,
+            path,
+            offset_in_file,
+        });
+        self.append(bytes, context)?;
+        Ok(offset)
+    }
+
+    fn append(&mut self, mut bytes: &[u8], context: &PipelineContext) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.open.capacity() == 0 {
+                self.open = context.buffers.get()?;
+            }
+            let count = bytes.len().min(SEGMENT_BYTES - self.open.len());
+            let (now, later) = bytes.split_at(count);
+            self.open.extend_from_slice(now);
+            bytes = later;
+            if self.open.len() == SEGMENT_BYTES {
+                self.finish();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a whole segment of content that has no entries; shorter only at the end.
+    pub(crate) fn add_segment(&mut self, bytes: Vec<u8>) {
+        self.open = bytes;
+        self.finish();
+    }
+
+    /// Completes the open segment: it is full, or the content ends.
+    pub(crate) fn finish(&mut self) {
+        if !self.open.is_empty() {
+            let bytes = std::mem::take(&mut self.open);
+            let start = self.open_start;
+            self.open_start += bytes.len() as u64;
+            self.complete_bytes += bytes.len() as u64;
+            self.complete.push_back((start, bytes));
+        }
+    }
+
+    /// The next complete segment with its offset.
+    pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
+        let segment = self.complete.pop_front()?;
+        self.complete_bytes -= segment.1.len() as u64;
+        Some(segment)
+    }
+
+    /// The bytes that are in no segment yet, or in one that was not taken.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.complete_bytes + self.open.len() as u64
+    }
+}

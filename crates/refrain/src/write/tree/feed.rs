@@ -1,0 +1,424 @@
+//! The content of a directory: its files are read in batches by any thread, and taken in an order
+//! that the entries alone decide.
+//!
+//! Equal files are stored once: the entry of a file whose BLAKE3 hash is known refers to the content
+//! that is there already. New contents are appended to the member's content, in which sibling
+//! versions of a file lie side by side ([`content_order`]).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use refrain_pool::{Lane, Lock};
+use refrain_protect::SEGMENT_BYTES;
+use refrain_tree::{Entry, FileRoot, Problem, Walker, content_order};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::tree::batch::{FileReading, Outcome, ReadBatch, WHOLE_BYTES_MAX, pieces};
+use crate::write::tree::content::ContentWriter;
+use crate::write::tree::entry_list::{EntryList, PackJob};
+use crate::write::tree::window::Window;
+
+/// The data of one batch, in bytes, unless a single file is larger.
+const BATCH_BYTES: u64 = 1 << 20;
+/// The most files of a batch.
+const BATCH_FILES_MAX: usize = 512;
+/// The memory of an entry in a window, in bytes: an estimate.
+const ENTRY_BYTES: u64 = 256;
+
+/// What could not be read, or changed meanwhile, with the numbers of the members.
+pub(crate) type Problems = Arc<Lock<Vec<(usize, Problem)>>>;
+
+/// What a job has done.
+enum JobResult {
+    Listed {
+        walker: Box<Walker>,
+        entries: Result<Vec<Entry>>,
+        order: Vec<u32>,
+        problems: Vec<Problem>,
+    },
+    Read {
+        batch: u64,
+        planned_bytes: u64,
+        read: Result<ReadBatch>,
+    },
+    Packed(Result<()>),
+}
+
+/// A large file whose pieces are being read.
+struct LargeFile {
+    index: u32,
+    entry: Arc<Entry>,
+    pieces: VecDeque<Range<u64>>,
+    is_first: bool,
+}
+
+/// The window whose files are being read.
+struct OpenWindow {
+    window: Window,
+    reading: Arc<FileReading>,
+    /// The numbers of the files in the order of their contents, from `next` on not planned yet.
+    order: Vec<u32>,
+    next: usize,
+    /// The number of its batches that are planned and not taken.
+    batches_left: u64,
+}
+
+/// The feed of a directory member.
+pub(crate) struct DirectoryFeed {
+    root: Arc<FileRoot>,
+    name: PathBuf,
+    is_strict: bool,
+    /// `None` while a job lists, and at the end.
+    walker: Option<Box<Walker>>,
+    is_listed: bool,
+    entries_per_window: usize,
+    window: Option<OpenWindow>,
+    /// Large files, whose pieces come before the next batch.
+    large: VecDeque<LargeFile>,
+    /// Whether a batch in flight may turn out to be a large file, whose pieces come before all else.
+    may_be_large: bool,
+    next_batch: u64,
+    next_taken: u64,
+    read: BTreeMap<u64, ReadBatch>,
+    bytes_in_flight: u64,
+    jobs_in_flight: usize,
+    results: Arc<Lock<Vec<JobResult>>>,
+    /// Buffers of batches that were taken.
+    spare: Arc<Lock<Vec<Vec<u8>>>>,
+    content: ContentWriter,
+    list: EntryList,
+    problems: Problems,
+}
+
+/// The files and lists of a directory member.
+pub(crate) struct DirectoryInput {
+    pub walker: Walker,
+    pub root: FileRoot,
+    /// The name before every path.
+    pub name: PathBuf,
+    pub is_strict: bool,
+    /// The memory for entries, in bytes.
+    pub window_bytes: u64,
+}
+
+impl DirectoryFeed {
+    pub(crate) fn new(
+        input: DirectoryInput,
+        content: ContentWriter,
+        list: EntryList,
+        problems: Problems,
+    ) -> DirectoryFeed {
+        DirectoryFeed {
+            root: Arc::new(input.root),
+            name: input.name,
+            is_strict: input.is_strict,
+            walker: Some(Box::new(input.walker)),
+            is_listed: false,
+            entries_per_window: (input.window_bytes / ENTRY_BYTES).max(64) as usize,
+            window: None,
+            large: VecDeque::new(),
+            may_be_large: false,
+            next_batch: 0,
+            next_taken: 0,
+            read: BTreeMap::new(),
+            bytes_in_flight: 0,
+            jobs_in_flight: 0,
+            results: Arc::default(),
+            spare: Arc::default(),
+            content,
+            list,
+            problems,
+        }
+    }
+
+    /// A job that leaves its result for [`DirectoryFeed::collect`].
+    fn job(&mut self, lane: Lane, run: impl FnOnce() -> JobResult + Send + 'static) -> FeedStep {
+        self.jobs_in_flight += 1;
+        let results = self.results.clone();
+        let job: FeedJob = Box::new(move |_| {
+            let result = run();
+            results.lock().push(result);
+        });
+        FeedStep::Job(lane, job)
+    }
+
+    fn collect(&mut self, context: &PipelineContext) -> Result<()> {
+        let results = std::mem::take(&mut *self.results.lock());
+        for result in results {
+            self.jobs_in_flight -= 1;
+            match result {
+                JobResult::Listed {
+                    walker,
+                    entries,
+                    order,
+                    problems,
+                } => {
+                    self.report(problems);
+                    self.open_window(walker, entries?, order);
+                }
+                JobResult::Read {
+                    batch,
+                    planned_bytes,
+                    read,
+                } => {
+                    let read = read?;
+                    self.bytes_in_flight -= planned_bytes;
+                    self.bytes_in_flight += read.bytes.len() as u64;
+                    self.read.insert(batch, read);
+                }
+                JobResult::Packed(packed) => packed?,
+            }
+        }
+        while let Some(batch) = self.read.remove(&self.next_taken) {
+            self.next_taken += 1;
+            self.take(batch, context)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, problems: Vec<Problem>) {
+        let member = self.list.member_id() as usize;
+        let problems = problems.into_iter().map(|problem| (member, problem));
+        self.problems.lock().extend(problems);
+    }
+
+    fn open_window(&mut self, walker: Box<Walker>, entries: Vec<Entry>, order: Vec<u32>) {
+        if entries.is_empty() {
+            self.is_listed = true;
+            return;
+        }
+        self.walker = Some(walker);
+        let window = Window::new(entries);
+        self.window = Some(OpenWindow {
+            reading: Arc::new(FileReading {
+                root: self.root.clone(),
+                window: window.entries().clone(),
+                name: self.name.clone(),
+                is_strict: self.is_strict,
+            }),
+            window,
+            order,
+            next: 0,
+            batches_left: 0,
+        });
+    }
+
+    /// Takes a batch: the next one in order.
+    fn take(&mut self, mut batch: ReadBatch, context: &PipelineContext) -> Result<()> {
+        self.bytes_in_flight -= batch.bytes.len() as u64;
+        self.report(std::mem::take(&mut batch.problems));
+        let internal = || Error::new(ErrorKind::Internal, "a batch without a window");
+        let open = self.window.as_mut().ok_or_else(internal)?;
+        open.batches_left -= 1;
+        let listed = open.reading.window.clone();
+        for object in batch.objects {
+            let index = object.entry;
+            let path = listed
+                .get(index as usize)
+                .map_or(&[][..], |entry| &entry.path);
+            match object.outcome {
+                Outcome::Whole {
+                    range,
+                    hash,
+                    changed,
+                } => {
+                    let bytes = batch.bytes.get(range);
+                    let ranges = changed
+                        .as_ref()
+                        .and_then(|entry| entry.data_ranges.as_deref());
+                    let offset = self.content.add_whole(bytes, hash, path, ranges, context)?;
+                    open.window.place(index, offset);
+                    if let Some(entry) = changed {
+                        open.window.replace(index, Some(entry));
+                    }
+                }
+                Outcome::Piece {
+                    range,
+                    offset_in_file,
+                    is_first,
+                } => {
+                    let bytes = batch.bytes.get(range);
+                    let offset = self
+                        .content
+                        .add_piece(bytes, path, offset_in_file, context)?;
+                    if is_first {
+                        open.window.place(index, offset);
+                    }
+                }
+                Outcome::Large { entry, ranges } => {
+                    open.window.replace(index, Some(entry.clone()));
+                    self.large.push_back(LargeFile {
+                        index,
+                        entry: Arc::from(entry),
+                        pieces: pieces(&ranges).collect(),
+                        is_first: true,
+                    });
+                }
+                Outcome::Gone => open.window.replace(index, None),
+            }
+        }
+        self.spare.lock().push(batch.bytes.into_memory());
+        self.may_be_large &= self.next_taken < self.next_batch;
+        Ok(())
+    }
+
+    /// The job that reads the next batch; `None` if all of the window is planned.
+    fn plan_batch(&mut self) -> Option<FeedStep> {
+        if !self.large.is_empty() {
+            return self.plan_piece();
+        }
+        let open = self.window.as_mut()?;
+        let entries = &open.reading.window;
+        let size = |index: u32| {
+            entries
+                .get(index as usize)
+                .map_or(0, |entry| entry.size_bytes)
+        };
+        let (mut bytes, mut count) = (0, 0);
+        for &index in open.order[open.next..].iter().take(BATCH_FILES_MAX) {
+            let next = size(index);
+            if count > 0 && bytes + next > BATCH_BYTES {
+                break;
+            }
+            bytes += next;
+            count += 1;
+        }
+        if count == 0 {
+            return None;
+        }
+        let indices = open.order[open.next..open.next + count].to_vec();
+        open.next += count;
+        open.batches_left += 1;
+        // No batch is planned until it is known, so that the order does not depend on the threads.
+        self.may_be_large = bytes > WHOLE_BYTES_MAX;
+        let planned_bytes = match self.may_be_large {
+            true => 0,
+            false => bytes,
+        };
+        let reading = open.reading.clone();
+        Some(self.read_job(planned_bytes, move |memory| {
+            reading.read_files(&indices, memory)
+        }))
+    }
+
+    fn plan_piece(&mut self) -> Option<FeedStep> {
+        let large = self.large.front_mut()?;
+        let range = large.pieces.pop_front();
+        let (index, entry, is_first) = (large.index, large.entry.clone(), large.is_first);
+        large.is_first = false;
+        let is_last = large.pieces.is_empty();
+        if is_last {
+            self.large.pop_front();
+        }
+        let range = range?;
+        let open = self.window.as_mut()?;
+        open.batches_left += 1;
+        let reading = open.reading.clone();
+        Some(self.read_job(range.end - range.start, move |memory| {
+            reading.read_piece(index, range, (is_first, is_last), &entry, memory)
+        }))
+    }
+
+    fn read_job(
+        &mut self,
+        planned_bytes: u64,
+        read: impl FnOnce(Vec<u8>) -> Result<ReadBatch> + Send + 'static,
+    ) -> FeedStep {
+        let batch = self.next_batch;
+        self.next_batch += 1;
+        self.bytes_in_flight += planned_bytes;
+        let spare = self.spare.clone();
+        self.job(Lane::Normal, move || {
+            let memory = spare.lock().pop().unwrap_or_default();
+            JobResult::Read {
+                batch,
+                planned_bytes,
+                read: read(memory),
+            }
+        })
+    }
+
+    /// The job that lists the next window.
+    fn list_job(&mut self, mut walker: Box<Walker>) -> FeedStep {
+        let count = self.entries_per_window;
+        self.job(Lane::Input, move || {
+            let entries = walker.next_entries(count).map_err(Error::from);
+            let order = match &entries {
+                Ok(entries) => content_order(entries),
+                Err(_) => Vec::new(),
+            };
+            let problems = walker.take_problems();
+            JobResult::Listed {
+                walker,
+                entries,
+                order,
+                problems,
+            }
+        })
+    }
+
+    /// Whether every file of the window was taken.
+    fn is_window_complete(&self) -> bool {
+        self.large.is_empty()
+            && self
+                .window
+                .as_ref()
+                .is_some_and(|open| open.batches_left == 0 && open.next == open.order.len())
+    }
+
+    /// The job that packs the entries of the complete window.
+    fn pack_job(&mut self) -> Option<FeedStep> {
+        let open = self.window.take()?;
+        drop(open.reading);
+        let pack: PackJob = self.list.add(open.window.finish());
+        Some(self.job(Lane::Normal, move || JobResult::Packed(pack.run())))
+    }
+}
+
+impl ContentFeed for DirectoryFeed {
+    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep> {
+        self.collect(context)?;
+        if let Some((offset_in_member, bytes)) = self.content.take_segment() {
+            return Ok(FeedStep::Segment {
+                offset_in_member,
+                bytes,
+            });
+        }
+        if self.is_window_complete()
+            && let Some(step) = self.pack_job()
+        {
+            return Ok(step);
+        }
+        if self.window.is_none() && !self.is_listed {
+            let walker = self.walker.take();
+            return Ok(walker.map_or(FeedStep::Wait, |walker| self.list_job(walker)));
+        }
+        if may_read
+            && !self.may_be_large
+            && let Some(step) = self.plan_batch()
+        {
+            return Ok(step);
+        }
+        if self.is_listed && self.jobs_in_flight == 0 {
+            self.content.finish();
+            return Ok(match self.content.take_segment() {
+                Some((offset_in_member, bytes)) => FeedStep::Segment {
+                    offset_in_member,
+                    bytes,
+                },
+                None => FeedStep::Done,
+            });
+        }
+        Ok(FeedStep::Wait)
+    }
+
+    fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight + self.content.pending_bytes()
+    }
+}
+
+const _: () = assert!(BATCH_BYTES >= SEGMENT_BYTES as u64);

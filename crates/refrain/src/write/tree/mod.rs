@@ -1,0 +1,11 @@
+//! Directories and tar streams as entries and content: see README.md.
+
+mod batch;
+pub(crate) mod content;
+pub(crate) mod entry_list;
+pub(crate) mod feed;
+pub(crate) mod known;
+pub(crate) mod reread;
+pub(crate) mod tar_feed;
+pub(crate) mod tar_reader;
+mod window;

@@ -1,0 +1,282 @@
+//! The content of a tar stream that is taken apart: one thread reads and splits it, others hash the
+//! data of its entries, and it is taken in the order of the stream.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use refrain_pool::stages::stage;
+use refrain_pool::{Lane, Lock};
+use refrain_tree::Entry;
+use refrain_tree::tar::looks_like_tar;
+
+use crate::error::{Error, Result};
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::tree::content::ContentWriter;
+use crate::write::tree::entry_list::{EntryList, StreamKind};
+use crate::write::tree::tar_reader::{TarBatch, TarItem, TarReader};
+
+/// The length of a tar record, by which a tar stream is recognized.
+const RECORD_BYTES: usize = 512;
+
+/// What a job has done.
+enum JobResult {
+    Recognized {
+        reader: Box<TarReader>,
+        is_tar: Result<bool>,
+    },
+    Read {
+        reader: Box<TarReader>,
+        batch: Result<TarBatch>,
+    },
+    Hashed {
+        number: u64,
+        batch: TarBatch,
+    },
+    Raw {
+        reader: Box<TarReader>,
+        bytes: Result<Vec<u8>>,
+        is_last: bool,
+    },
+    Packed(Result<()>),
+}
+
+/// The feed of a stream that may be a tar stream.
+pub(crate) struct TarFeed {
+    /// `None` while a job reads.
+    reader: Option<Box<TarReader>>,
+    /// Whether the stream is a tar stream; `None` until its beginning was read.
+    is_tar: Option<bool>,
+    is_read: bool,
+    next_batch: u64,
+    next_taken: u64,
+    hashed: BTreeMap<u64, TarBatch>,
+    bytes_in_flight: u64,
+    jobs_in_flight: usize,
+    results: Arc<Lock<Vec<JobResult>>>,
+    spare: Vec<Vec<u8>>,
+    content: ContentWriter,
+    list: EntryList,
+    /// The entries of the window so far.
+    entries: Vec<Entry>,
+    /// Complete windows, to be packed.
+    windows: Vec<Vec<Entry>>,
+    /// The offset of the first piece of a large entry.
+    large_start: u64,
+}
+
+impl TarFeed {
+    pub(crate) fn new(reader: TarReader, content: ContentWriter, list: EntryList) -> TarFeed {
+        TarFeed {
+            reader: Some(Box::new(reader)),
+            is_tar: None,
+            is_read: false,
+            next_batch: 0,
+            next_taken: 0,
+            hashed: BTreeMap::new(),
+            bytes_in_flight: 0,
+            jobs_in_flight: 0,
+            results: Arc::default(),
+            spare: Vec::new(),
+            content,
+            list,
+            entries: Vec::new(),
+            windows: Vec::new(),
+            large_start: 0,
+        }
+    }
+
+    fn job(
+        &mut self,
+        lane: Lane,
+        run: impl FnOnce(&PipelineContext) -> JobResult + Send + 'static,
+    ) -> FeedStep {
+        self.jobs_in_flight += 1;
+        let results = self.results.clone();
+        let job: FeedJob = Box::new(move |context| {
+            let result = run(context);
+            results.lock().push(result);
+        });
+        FeedStep::Job(lane, job)
+    }
+
+    /// Takes the results of jobs. Returns the batches to be hashed.
+    fn collect(&mut self, context: &PipelineContext) -> Result<Option<FeedStep>> {
+        loop {
+            let result = {
+                let mut results = self.results.lock();
+                match results.is_empty() {
+                    true => break,
+                    false => results.remove(0),
+                }
+            };
+            self.jobs_in_flight -= 1;
+            match result {
+                JobResult::Recognized { reader, is_tar } => {
+                    let is_tar = is_tar?;
+                    self.reader = Some(reader);
+                    self.is_tar = Some(is_tar);
+                    self.list.set_kind(match is_tar {
+                        true => StreamKind::Tar,
+                        false => StreamKind::Other,
+                    });
+                }
+                JobResult::Read { mut reader, batch } => {
+                    let batch = batch?;
+                    self.is_read = batch.is_last;
+                    self.bytes_in_flight += batch.bytes.len() as u64;
+                    if self.is_read {
+                        self.list.set_digests(reader.take_digests());
+                    }
+                    self.reader = Some(reader);
+                    return Ok(Some(self.hash_job(batch)));
+                }
+                JobResult::Hashed { number, batch } => {
+                    self.hashed.insert(number, batch);
+                }
+                JobResult::Raw {
+                    mut reader,
+                    bytes,
+                    is_last,
+                } => {
+                    self.is_read = is_last;
+                    if is_last {
+                        self.list.set_digests(reader.take_digests());
+                    }
+                    self.reader = Some(reader);
+                    self.content.add_segment(bytes?);
+                }
+                JobResult::Packed(packed) => packed?,
+            }
+        }
+        while let Some(batch) = self.hashed.remove(&self.next_taken) {
+            self.next_taken += 1;
+            self.take(batch, context)?;
+        }
+        Ok(None)
+    }
+
+    fn hash_job(&mut self, mut batch: TarBatch) -> FeedStep {
+        let number = self.next_batch;
+        self.next_batch += 1;
+        self.job(Lane::Normal, move |_| {
+            let _stage = stage("hash files", batch.bytes.len() as u64);
+            batch.hash();
+            JobResult::Hashed { number, batch }
+        })
+    }
+
+    /// Takes a batch: the next one in the stream.
+    fn take(&mut self, batch: TarBatch, context: &PipelineContext) -> Result<()> {
+        self.bytes_in_flight -= batch.bytes.len() as u64;
+        for item in batch.items {
+            match item {
+                TarItem::Entry {
+                    mut entry,
+                    data,
+                    offset_in_stream,
+                    hash,
+                } => {
+                    let origin = offset_in_stream..offset_in_stream + data.len() as u64;
+                    let bytes = batch.bytes.get(data);
+                    let ranges = std::slice::from_ref(&origin);
+                    entry.content_offset =
+                        self.content
+                            .add_whole(bytes, hash, b"", Some(ranges), context)?;
+                    self.entries.push(entry);
+                }
+                TarItem::Piece {
+                    data,
+                    offset_in_stream,
+                    is_first,
+                } => {
+                    let bytes = batch.bytes.get(data);
+                    let offset = self
+                        .content
+                        .add_piece(bytes, b"", offset_in_stream, context)?;
+                    if is_first {
+                        self.large_start = offset;
+                    }
+                }
+                TarItem::LargeEntry(mut entry) => {
+                    entry.content_offset = match entry.stored_bytes() {
+                        0 => 0,
+                        _ => self.large_start,
+                    };
+                    self.entries.push(entry);
+                }
+                TarItem::WindowEnd if self.entries.is_empty() => {}
+                TarItem::WindowEnd => self.windows.push(std::mem::take(&mut self.entries)),
+            }
+        }
+        self.spare.push(batch.bytes.into_memory());
+        Ok(())
+    }
+
+    /// The job that reads next, if one may.
+    fn read_job(&mut self) -> Option<FeedStep> {
+        let mut reader = self.reader.take()?;
+        let Some(is_tar) = self.is_tar else {
+            return Some(self.job(Lane::Input, move |_| {
+                let is_tar = reader.first_bytes(RECORD_BYTES).map(looks_like_tar);
+                let is_tar = is_tar.map_err(Error::from);
+                JobResult::Recognized { reader, is_tar }
+            }));
+        };
+        let memory = self.spare.pop().unwrap_or_default();
+        Some(match is_tar {
+            true => self.job(Lane::Input, move |_| {
+                let mut stage = stage("read", 0);
+                let batch = reader.read_batch(memory).map_err(Error::from);
+                let bytes = batch.as_ref().map_or(0, |batch| batch.bytes.len());
+                stage.add_bytes(bytes as u64);
+                JobResult::Read { reader, batch }
+            }),
+            false => self.job(Lane::Input, move |context| {
+                let length = refrain_protect::SEGMENT_BYTES;
+                let bytes = context.read(length, |buffer| reader.read_raw(buffer));
+                let is_last = bytes.as_ref().is_ok_and(|bytes| bytes.len() < length);
+                JobResult::Raw {
+                    reader,
+                    bytes,
+                    is_last,
+                }
+            }),
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_read && self.jobs_in_flight == 0 && self.windows.is_empty()
+    }
+}
+
+impl ContentFeed for TarFeed {
+    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep> {
+        if let Some(step) = self.collect(context)? {
+            return Ok(step);
+        }
+        if !self.windows.is_empty() {
+            let pack = self.list.add(self.windows.remove(0));
+            return Ok(self.job(Lane::Normal, move |_| JobResult::Packed(pack.run())));
+        }
+        if self.is_complete() {
+            self.content.finish();
+        }
+        if let Some((offset_in_member, bytes)) = self.content.take_segment() {
+            return Ok(FeedStep::Segment {
+                offset_in_member,
+                bytes,
+            });
+        }
+        if self.is_complete() {
+            return Ok(FeedStep::Done);
+        }
+        let may_read = may_read && !self.is_read;
+        let read = may_read.then(|| self.read_job()).flatten();
+        Ok(read.unwrap_or(FeedStep::Wait))
+    }
+
+    fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight + self.content.pending_bytes()
+    }
+}

@@ -1,0 +1,324 @@
+//! Reads a tar stream and takes it apart, batch by batch, on one thread.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
+use refrain_tree::Entry;
+use refrain_tree::tar::{SplitItem, SplitStep, TarSplitter};
+
+use crate::write::tree::batch::{BatchBytes, WHOLE_BYTES_MAX};
+
+/// The data of a batch, in bytes, unless a single entry has more.
+const BATCH_BYTES: usize = 1 << 20;
+/// The most items of a batch.
+const BATCH_ITEMS_MAX: usize = 4096;
+/// The entries of a window, which fit one Entries frame.
+const WINDOW_ENTRIES_MAX: usize = 16_384;
+/// The bytes of all texts of the entries of a window.
+const WINDOW_TEXT_BYTES_MAX: usize = 16 << 20;
+/// The bytes that are read from the stream at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// A part of a tar stream.
+pub(crate) enum TarItem {
+    /// An entry with all of its data.
+    Entry {
+        entry: Entry,
+        data: Range<usize>,
+        offset_in_stream: u64,
+        hash: [u8; HASH_BYTES],
+    },
+    /// A piece of the data of the next entry, which is too large for one batch.
+    Piece {
+        data: Range<usize>,
+        offset_in_stream: u64,
+        is_first: bool,
+    },
+    /// An entry whose data are the pieces before it.
+    LargeEntry(Entry),
+    /// The entries before are a window: the view restarts after them.
+    WindowEnd,
+}
+
+/// Parts of a tar stream, one after the other.
+#[derive(Default)]
+pub(crate) struct TarBatch {
+    pub bytes: BatchBytes,
+    pub items: Vec<TarItem>,
+    /// Whether the stream is complete.
+    pub is_last: bool,
+}
+
+impl TarBatch {
+    /// Hashes the data of all entries.
+    pub(crate) fn hash(&mut self) {
+        for item in &mut self.items {
+            if let TarItem::Entry { data, hash, .. } = item
+                && data.start < data.end
+            {
+                *hash = content_hash(self.bytes.get(data.clone()));
+            }
+        }
+    }
+}
+
+/// An entry of which data is still to be read.
+struct LargeEntry {
+    entry: Entry,
+    left: u64,
+    padding_bytes: u64,
+    is_first: bool,
+}
+
+/// A stream with the bytes that were read and not passed over yet.
+struct Window {
+    stream: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Whether the stream has ended.
+    is_end: bool,
+    /// The offset of `start` in the stream.
+    offset: u64,
+    /// Hashes of the whole stream.
+    digests: Vec<DigestHasher>,
+}
+
+impl Window {
+    fn visible(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    fn read(stream: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Makes at least `count` bytes visible, or all up to the end of the stream.
+    fn show(&mut self, count: usize) -> io::Result<()> {
+        while self.end - self.start < count && !self.is_end {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            let wanted = count.max(self.end + READ_BYTES);
+            if self.buffer.len() < wanted {
+                self.buffer.resize(wanted, 0);
+            }
+            let read = Window::read(&mut *self.stream, &mut self.buffer[self.end..])?;
+            self.is_end = read == 0;
+            self.end += read;
+        }
+        Ok(())
+    }
+
+    /// Passes over `count` visible bytes.
+    fn skip(&mut self, count: usize) {
+        let passed = &self.buffer[self.start..self.start + count];
+        self.digests
+            .iter_mut()
+            .for_each(|digest| digest.update(passed));
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Fills `target` with the next bytes. Returns their number, which is less only at the end of
+    /// the stream.
+    fn take(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let mut done = target.len().min(self.end - self.start);
+        target[..done].copy_from_slice(&self.visible()[..done]);
+        self.skip(done);
+        while done < target.len() && !self.is_end {
+            let read = Window::read(&mut *self.stream, &mut target[done..])?;
+            self.is_end = read == 0;
+            let passed = &target[done..done + read];
+            self.digests
+                .iter_mut()
+                .for_each(|digest| digest.update(passed));
+            self.offset += read as u64;
+            done += read;
+        }
+        Ok(done)
+    }
+}
+
+/// Takes a tar stream apart.
+pub(crate) struct TarReader {
+    window: Window,
+    splitter: TarSplitter,
+    large: Option<LargeEntry>,
+    entries_in_window: usize,
+    text_bytes_in_window: usize,
+}
+
+impl TarReader {
+    /// `digests` hash the whole stream.
+    pub(crate) fn new(stream: Box<dyn Read + Send>, digests: Vec<DigestHasher>) -> TarReader {
+        TarReader {
+            window: Window {
+                stream,
+                buffer: Vec::new(),
+                start: 0,
+                end: 0,
+                is_end: false,
+                offset: 0,
+                digests,
+            },
+            splitter: TarSplitter::new(),
+            large: None,
+            entries_in_window: 0,
+            text_bytes_in_window: 0,
+        }
+    }
+
+    /// The digests of the stream, once it is complete.
+    pub(crate) fn take_digests(&mut self) -> Vec<DigestHasher> {
+        std::mem::take(&mut self.window.digests)
+    }
+
+    /// The first bytes of the stream, at most `count`.
+    pub(crate) fn first_bytes(&mut self, count: usize) -> io::Result<&[u8]> {
+        self.window.show(count)?;
+        let visible = self.window.visible();
+        Ok(&visible[..visible.len().min(count)])
+    }
+
+    /// Reads bytes without taking them apart, up to a segment; fewer only at the end.
+    pub(crate) fn read_raw(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.window.take(buffer)
+    }
+
+    /// Reads the next batch into `memory`.
+    pub(crate) fn read_batch(&mut self, memory: Vec<u8>) -> io::Result<TarBatch> {
+        let mut batch = TarBatch {
+            bytes: BatchBytes::in_memory_of(memory),
+            ..TarBatch::default()
+        };
+        while batch.bytes.len() < BATCH_BYTES && batch.items.len() < BATCH_ITEMS_MAX {
+            if self.large.is_some() {
+                self.read_piece(&mut batch)?;
+                continue;
+            }
+            if self.entries_in_window == 0 {
+                self.splitter.restart();
+            }
+            match self
+                .splitter
+                .next(self.window.visible(), self.window.is_end)
+            {
+                SplitStep::NeedBytes(count) => self.window.show(count)?,
+                SplitStep::Item(item) => self.read_item(item, &mut batch)?,
+                SplitStep::End => {
+                    batch.items.push(TarItem::WindowEnd);
+                    batch.is_last = true;
+                    break;
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    fn read_item(&mut self, item: SplitItem, batch: &mut TarBatch) -> io::Result<()> {
+        let mut entry = item.entry;
+        self.window.skip(item.header_bytes);
+        if item.data_bytes > WHOLE_BYTES_MAX {
+            self.large = Some(LargeEntry {
+                entry,
+                left: item.data_bytes,
+                padding_bytes: item.padding_bytes,
+                is_first: true,
+            });
+            return Ok(());
+        }
+        let (start, offset_in_stream) = (batch.bytes.len(), self.window.offset);
+        let target = batch.bytes.extend(item.data_bytes as usize);
+        let count = self.window.take(target)?;
+        batch.bytes.truncate(start + count);
+        if (count as u64) < item.data_bytes {
+            self.splitter.data_ended(&mut entry, count as u64);
+        } else {
+            self.pass_padding(&mut entry, item.padding_bytes)?;
+        }
+        self.note(&entry);
+        batch.items.push(TarItem::Entry {
+            entry,
+            data: start..start + count,
+            offset_in_stream,
+            hash: [0; HASH_BYTES],
+        });
+        self.end_window(batch);
+        Ok(())
+    }
+
+    fn read_piece(&mut self, batch: &mut TarBatch) -> io::Result<()> {
+        let Some(mut large) = self.large.take() else {
+            return Ok(());
+        };
+        let wanted = large.left.min(SEGMENT_BYTES as u64);
+        let (start, offset_in_stream) = (batch.bytes.len(), self.window.offset);
+        let count = self.window.take(batch.bytes.extend(wanted as usize))?;
+        batch.bytes.truncate(start + count);
+        large.left -= count as u64;
+        batch.items.push(TarItem::Piece {
+            data: start..start + count,
+            offset_in_stream,
+            is_first: large.is_first,
+        });
+        large.is_first = false;
+        let is_cut = (count as u64) < wanted;
+        if large.left > 0 && !is_cut {
+            self.large = Some(large);
+            return Ok(());
+        }
+        let mut entry = large.entry;
+        match is_cut {
+            true => {
+                let data_bytes = entry.stored_bytes() - large.left;
+                self.splitter.data_ended(&mut entry, data_bytes);
+            }
+            false => self.pass_padding(&mut entry, large.padding_bytes)?,
+        }
+        self.note(&entry);
+        batch.items.push(TarItem::LargeEntry(entry));
+        self.end_window(batch);
+        Ok(())
+    }
+
+    /// Passes over the padding, if it is as expected.
+    fn pass_padding(&mut self, entry: &mut Entry, padding_bytes: u64) -> io::Result<()> {
+        let count = padding_bytes as usize;
+        self.window.show(count)?;
+        let padding = self.window.visible().get(..count);
+        match padding.is_some_and(|padding| padding.iter().all(|&byte| byte == 0)) {
+            true => self.window.skip(count),
+            false => self.splitter.odd_padding(entry),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        self.entries_in_window += 1;
+        self.text_bytes_in_window += entry.path.len()
+            + entry.header_recipe.len()
+            + entry.link_target.as_ref().map_or(0, Vec::len);
+        for attribute in &entry.attributes {
+            self.text_bytes_in_window += attribute.name.len() + attribute.value.len();
+        }
+    }
+
+    /// Ends the window if it is full.
+    fn end_window(&mut self, batch: &mut TarBatch) {
+        if self.entries_in_window >= WINDOW_ENTRIES_MAX
+            || self.text_bytes_in_window >= WINDOW_TEXT_BYTES_MAX
+        {
+            batch.items.push(TarItem::WindowEnd);
+            (self.entries_in_window, self.text_bytes_in_window) = (0, 0);
+        }
+    }
+}
