@@ -47,14 +47,15 @@ pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Resu
 /// Checks that a text is not too long and has no zero byte, which no system accepts in a name.
 pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> Result<()> {
     check_limit(what, text.len() as u64, bytes_max as u64)?;
-    match text.iter().position(|&byte| byte == 0) {
-        None => Ok(()),
-        Some(at) => Err(FormatError::Value {
-            what,
-            value: at as u64,
-            rule: "free of zero bytes (the value is the position of the first)",
-        }),
+    if !text.contains(&0) {
+        return Ok(());
     }
+    let at = text.iter().position(|&byte| byte == 0);
+    Err(FormatError::Value {
+        what,
+        value: at.unwrap_or_default() as u64,
+        rule: "free of zero bytes (the value is the position of the first)",
+    })
 }
 
 /// Compares decoded data with the length and checksum that the frame states.

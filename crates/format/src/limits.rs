@@ -48,9 +48,10 @@ pub const PATH_BYTES_MAX: usize = 65_535;
 /// Bytes of a path that the header and the index row of an Entries frame repeat.
 pub const FIRST_PATH_BYTES_MAX: usize = 255;
 
-/// Bytes of all paths and link targets of one frame together. Paths share prefixes, so without this
-/// limit a frame of one megabyte could unpack to four gigabytes.
-pub const PATHS_PER_FRAME_BYTES_MAX: usize = 1 << 26;
+/// Bytes of the entries of one frame together, unpacked: paths, link targets, header recipes, names
+/// and values of attributes, and 48 for each attribute and 16 for each data range. Entries share
+/// these, so without this limit a frame of one megabyte could unpack to four gigabytes.
+pub const ENTRY_BYTES_PER_FRAME_MAX: usize = 1 << 26;
 
 /// Bytes of the payload of the Index frame. At five bytes per block and blocks of 4 MiB, 256 MiB
 /// index 200 TiB of store.
@@ -73,7 +74,7 @@ const _: () = assert!(FIRST_PATH_BYTES_MAX <= u8::MAX as usize);
 const _: () = assert!(PATTERN_BYTES_MAX <= u8::MAX as usize);
 const _: () = assert!(DIGEST_BYTES_MAX <= u8::MAX as usize);
 // A frame must have room for an entry with the longest path and link target.
-const _: () = assert!(PATHS_PER_FRAME_BYTES_MAX > 2 * PATH_BYTES_MAX);
+const _: () = assert!(ENTRY_BYTES_PER_FRAME_MAX > 2 * PATH_BYTES_MAX);
 
 /// The limits of a reader; by default the format's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,10 @@ use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use crate::payload::Payload;
 use crate::walk::walk_archive;
-use refrain_tree::{Entry, EntryKind, Timestamp};
+use refrain_protect::checksum64;
+use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A small generator of test values (splitmix64, Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
@@ -108,40 +111,167 @@ pub fn extents_round_trip(seed: u64, count: usize) {
     assert_eq!(again, extents);
 }
 
-/// Returns valid entries of a random tree.
+/// Returns valid entries of a random member with every kind of entry and every field: a few
+/// versions of one tree with changes, so that all ways of coding a field occur.
 #[must_use]
 pub fn entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
     let mut rng = Rng::new(seed);
+    let mut entries: Vec<Entry> = Vec::with_capacity(count);
+    let version_entries = 1 + rng.below(20) as usize;
+    let mut content_end = 0;
+    for at in 0..count {
+        let version = at / version_entries;
+        let earlier = at.checked_sub(version_entries);
+        let earlier = earlier.and_then(|earlier| entries.get(earlier)).cloned();
+        let mut entry = match earlier {
+            Some(earlier) if rng.below(8) > 0 => version_of(&mut rng, earlier, version),
+            _ => new_entry(&mut rng, version, at),
+        };
+        if rng.below(3) > 0 {
+            entry.content_offset = content_end;
+        }
+        content_end = content_end.max(entry.content_range().end);
+        entries.push(entry);
+    }
+    entries
+}
+
+/// The same entry in another version, with few changes.
+fn version_of(rng: &mut Rng, mut entry: Entry, version: usize) -> Entry {
+    let rename = |text: &[u8]| {
+        let rest = text.iter().position(|&byte| byte == b'/');
+        let rest = rest.and_then(|at| text.get(at..)).unwrap_or_default();
+        [format!("v{version}").as_bytes(), rest].concat()
+    };
+    if entry.kind != EntryKind::Raw {
+        entry.path = rename(&entry.path);
+    }
+    if entry.kind == EntryKind::Hardlink {
+        entry.link_target = entry.link_target.as_deref().map(rename);
+    }
+    let other = new_entry(rng, version, rng.clone().below(99) as usize);
+    match rng.below(16) {
+        0 => entry.modified = other.modified,
+        1 => entry.modified.seconds = entry.modified.seconds.wrapping_add(1),
+        2 => entry.mode = other.mode,
+        3 => entry.owner = other.owner,
+        4 => entry.attributes = other.attributes,
+        5 => entry.header_recipe = other.header_recipe,
+        6 if entry.kind.has_data() => {
+            entry.size_bytes += 7;
+            entry.content_offset = other.content_offset;
+        }
+        7 if entry.kind.has_data() => entry.data_ranges = None,
+        8 => return other,
+        _ => {}
+    }
+    entry
+}
+
+fn new_entry(rng: &mut Rng, version: usize, at: usize) -> Entry {
+    let kind = match rng.below(24) {
+        0..=2 => EntryKind::Directory,
+        3 | 4 => EntryKind::Symlink,
+        5 | 6 => EntryKind::Hardlink,
+        7 => EntryKind::Fifo,
+        8 => EntryKind::CharacterDevice,
+        9 => EntryKind::BlockDevice,
+        10 => EntryKind::Other,
+        11 => EntryKind::Raw,
+        _ => EntryKind::File,
+    };
+    let path = format!("v{version}/folder-{}/entry-{at}", rng.below(5)).into_bytes();
+    let size_bytes = rng.below(100_000);
+    Entry {
+        kind,
+        mode: match rng.below(4) {
+            0 => rng.any() as u32,
+            _ => 0o644,
+        },
+        owner: owner_from(rng),
+        modified: time_from(rng),
+        size_bytes: if kind.has_data() { size_bytes } else { 0 },
+        content_offset: match kind.has_data() || rng.below(9) == 0 {
+            true => rng.below(1 << 40),
+            false => 0,
+        },
+        data_ranges: match kind.has_data() && rng.below(8) == 0 {
+            true => Some(ranges_from(rng, size_bytes)),
+            false => None,
+        },
+        link_target: match kind {
+            EntryKind::Symlink => Some(format!("../{}", rng.below(3)).into_bytes()),
+            EntryKind::Hardlink => Some([&path[..path.len() - 1], b"x"].concat()),
+            _ => None,
+        },
+        device: match kind.is_device() {
+            true => (rng.below(300) as u32, rng.any() as u32),
+            false => (0, 0),
+        },
+        attributes: attributes_from(rng),
+        header_recipe: match rng.below(6) {
+            0 => (0..rng.below(9)).map(|_| rng.any() as u8).collect(),
+            _ => Vec::new(),
+        },
+        path: if kind == EntryKind::Raw {
+            Vec::new()
+        } else {
+            path
+        },
+    }
+}
+
+fn owner_from(rng: &mut Rng) -> Arc<Owner> {
+    let id = match rng.below(6) {
+        0 => rng.any(),
+        _ => rng.below(2),
+    };
+    Arc::new(Owner {
+        uid: id,
+        gid: rng.below(2),
+        user: format!("user-{}", id % 100).into_bytes(),
+        group: Vec::new(),
+    })
+}
+
+/// Times near a common one, at whole seconds, or any.
+fn time_from(rng: &mut Rng) -> Timestamp {
+    let (seconds, nanoseconds) = match rng.below(8) {
+        0 => (rng.any() as i64, rng.below(1_000_000_000)),
+        1..=3 => (1_700_000_000 + rng.below(100) as i64, 0),
+        _ => (1_700_000_000, 500_000_000 + rng.below(1_000_000)),
+    };
+    Timestamp {
+        seconds,
+        nanoseconds: nanoseconds as u32,
+    }
+}
+
+fn ranges_from(rng: &mut Rng, size_bytes: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    let mut start = rng.below(2) * 4096;
+    while start < size_bytes && rng.below(4) > 0 {
+        let end = (start + 1 + rng.below(20_000)).min(size_bytes);
+        ranges.push(start..end);
+        start = end + 1 + rng.below(9_000);
+    }
+    ranges
+}
+
+fn attributes_from(rng: &mut Rng) -> Vec<ExtendedAttribute> {
+    let count = match rng.below(4) {
+        0 => rng.below(3),
+        _ => 0,
+    };
     (0..count)
-        .map(|index| {
-            let kind = match rng.below(12) {
-                0 => EntryKind::Directory,
-                1 => EntryKind::Symlink,
-                2 => EntryKind::Hardlink,
-                3 => EntryKind::Fifo,
-                _ => EntryKind::File,
-            };
-            let directory = rng.below(5);
-            Entry {
-                path: format!("root/folder-{directory}/entry-{index}").into_bytes(),
-                kind,
-                mode: rng.below(0o10000) as u32,
-                modified: Timestamp {
-                    seconds: rng.any() as i64 >> 20,
-                    nanoseconds: rng.below(1_000_000_000) as u32,
-                },
-                size_bytes: rng.below(100_000),
-                content_offset: rng.below(1 << 40),
-                link_target: kind
-                    .is_link()
-                    .then(|| format!("../{directory}").into_bytes()),
-                ..Entry::default()
-            }
+        .map(|at| ExtendedAttribute {
+            name: format!("user.{at}").into_bytes(),
+            value: vec![rng.any() as u8; rng.below(3) as usize],
         })
         .collect()
 }
 
-/// Packed entries unpack to the same entries.
+/// Packed entries unpack to the same entries, and these pack to the same section.
 ///
 /// # Panics
 /// If they do not.
@@ -149,7 +279,32 @@ pub fn entries_round_trip(seed: u64, count: usize) {
     let entries = entries_from_seed(seed, count);
     let packed = pack_entries(&entries).unwrap();
     let header = EntriesHeader::new(0, 0, &packed, Coding::none());
-    assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
+    let again = unpack_entries(&header, &packed.raw).unwrap();
+    assert_eq!(again, entries);
+    assert_eq!(pack_entries(&again).unwrap(), packed);
+}
+
+/// Any bytes as a section of entries give an error, or entries that have another valid section: the
+/// packer may choose other references.
+///
+/// # Panics
+/// If that does not hold.
+pub fn unpack_any_entries(raw: &[u8], entry_count: u64, first_path: &[u8]) {
+    let header = EntriesHeader {
+        member_id: 0,
+        first_entry: 0,
+        entry_count,
+        packed_raw_bytes: raw.len() as u64,
+        packed_checksum: checksum64(raw),
+        coding: Coding::none(),
+        first_path: first_path.to_vec(),
+    };
+    if let Ok(entries) = unpack_entries(&header, raw) {
+        assert_eq!(entries.len() as u64, entry_count);
+        let packed = pack_entries(&entries).unwrap();
+        let header = EntriesHeader::new(0, 0, &packed, Coding::none());
+        assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
+    }
 }
 
 /// Parsing any bytes as anything that this crate reads returns a value or an error: no panic, no
@@ -186,6 +341,7 @@ fn unpack_any_section(payload: &Payload<'_>, limits: &Limits) {
         }
         Payload::Entries { header, data } => {
             let _ = unpack_entries(header, data);
+            unpack_any_entries(data, header.entry_count, &header.first_path);
         }
         _ => {}
     }

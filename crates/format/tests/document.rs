@@ -307,8 +307,8 @@ fn the_document_states_every_limit() {
         ("PATH_BYTES_MAX", limits::PATH_BYTES_MAX as u64),
         ("FIRST_PATH_BYTES_MAX", limits::FIRST_PATH_BYTES_MAX as u64),
         (
-            "PATHS_PER_FRAME_BYTES_MAX",
-            limits::PATHS_PER_FRAME_BYTES_MAX as u64,
+            "ENTRY_BYTES_PER_FRAME_MAX",
+            limits::ENTRY_BYTES_PER_FRAME_MAX as u64,
         ),
         ("INDEX_BYTES_MAX", limits::INDEX_BYTES_MAX),
         ("FILTERS_MAX", limits::FILTERS_MAX as u64),

@@ -1,8 +1,8 @@
 //! The format's part of an entry: the ids of the kinds, and the checks.
 
-use refrain_tree::{Entry, EntryKind, ascend};
+use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, ascend};
 
-use crate::check::{check_positive, check_range, check_text, check_timestamp};
+use crate::check::{check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
 use crate::limits::PATH_BYTES_MAX;
 
@@ -34,22 +34,35 @@ pub(super) fn entry_kind_id(kind: EntryKind) -> u8 {
     }
 }
 
-pub(super) fn entry_kind_from_id(id: u8) -> Result<EntryKind> {
+pub(super) fn entry_kind_from_id(id: u64) -> Result<EntryKind> {
     ENTRY_KINDS
         .into_iter()
-        .find(|&kind| entry_kind_id(kind) == id)
+        .find(|&kind| u64::from(entry_kind_id(kind)) == id)
         .ok_or(FormatError::Value {
             what: "entry kind",
-            value: u64::from(id),
+            value: id,
             rule: "from 1 to 9",
         })
 }
 
 pub(super) fn check_entry(entry: &Entry) -> Result<()> {
-    check_positive("entry path bytes", entry.path.len() as u64)?;
-    check_text("entry path", &entry.path, PATH_BYTES_MAX)?;
-    check_range("end of an entry", entry.content_offset, entry.size_bytes)?;
+    check_owner(&entry.owner)?;
+    check_attributes(&entry.attributes)?;
+    check_own_fields(entry)
+}
+
+/// Checks all but owner and attributes, which belong to the class of the entry.
+pub(super) fn check_own_fields(entry: &Entry) -> Result<()> {
+    check_path(entry)?;
     check_timestamp(entry.modified)?;
+    check_data(entry)?;
+    if entry.device != (0, 0) && !entry.kind.is_device() {
+        return Err(FormatError::Value {
+            what: "device number",
+            value: u64::from(entry.device.0.max(entry.device.1)),
+            rule: "0 for what is no device",
+        });
+    }
     match (&entry.link_target, entry.kind.is_link()) {
         (Some(target), true) => check_text("link target", target, PATH_BYTES_MAX),
         (None, false) => Ok(()),
@@ -61,6 +74,73 @@ pub(super) fn check_entry(entry: &Entry) -> Result<()> {
     }
 }
 
+fn check_path(entry: &Entry) -> Result<()> {
+    check_text("entry path", &entry.path, PATH_BYTES_MAX)?;
+    match entry.path.is_empty() == (entry.kind == EntryKind::Raw) {
+        true => Ok(()),
+        false => Err(FormatError::Value {
+            what: "entry path bytes",
+            value: entry.path.len() as u64,
+            rule: "at least 1, but 0 for raw bytes of a tar stream",
+        }),
+    }
+}
+
+/// Checks size, content and data ranges.
+fn check_data(entry: &Entry) -> Result<()> {
+    check_range("size of an entry", entry.size_bytes, 0)?;
+    if !entry.kind.has_data() {
+        if entry.size_bytes != 0 || entry.data_ranges.is_some() {
+            return Err(FormatError::Value {
+                what: "size of an entry",
+                value: entry.size_bytes,
+                rule: "0, without data ranges, for kinds without data",
+            });
+        }
+        check_range("content offset of an entry", entry.content_offset, 0)?;
+        return Ok(());
+    }
+    let mut previous_end = None;
+    for range in entry.data_ranges.iter().flatten() {
+        let starts_late = previous_end.is_none_or(|end| range.start > end);
+        if !starts_late || range.start >= range.end || range.end > entry.size_bytes {
+            return Err(FormatError::Value {
+                what: "start of a data range",
+                value: range.start,
+                rule: "in ascending, not adjacent, not empty ranges inside the file",
+            });
+        }
+        previous_end = Some(range.end);
+    }
+    check_range(
+        "end of an entry",
+        entry.content_offset,
+        entry.stored_bytes(),
+    )?;
+    Ok(())
+}
+
+pub(super) fn check_owner(owner: &Owner) -> Result<()> {
+    check_text("user name", &owner.user, PATH_BYTES_MAX)?;
+    check_text("group name", &owner.group, PATH_BYTES_MAX)
+}
+
+pub(super) fn check_attributes(attributes: &[ExtendedAttribute]) -> Result<()> {
+    let mut previous: &[u8] = &[];
+    for attribute in attributes {
+        check_text("attribute name", &attribute.name, PATH_BYTES_MAX)?;
+        if attribute.name.as_slice() <= previous {
+            return Err(FormatError::Value {
+                what: "bytes of an attribute name",
+                value: attribute.name.len() as u64,
+                rule: "not empty, and above the name before",
+            });
+        }
+        previous = &attribute.name;
+    }
+    Ok(())
+}
+
 /// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`], so that
 /// [`MemberEnd::entries_are_sorted`](crate::MemberEnd::entries_are_sorted) may say so. Entries of
 /// kind [`EntryKind::Raw`] have no path and do not count. False for no entries.
@@ -70,7 +150,13 @@ pub fn entries_are_sorted(entries: &[Entry]) -> bool {
     !entries.is_empty() && ascend(named.map(|entry| entry.path.as_slice()))
 }
 
-/// The number of bytes of an entry's path and link target together.
-pub(super) fn text_bytes(entry: &Entry) -> usize {
-    entry.path.len() + entry.link_target.as_ref().map_or(0, Vec::len)
+/// The number of bytes in memory besides those of [`Entry`] itself: path, link target, data ranges,
+/// attributes and header recipe.
+pub(super) fn unpacked_bytes(entry: &Entry) -> usize {
+    let attribute_bytes =
+        |attribute: &ExtendedAttribute| 48 + attribute.name.len() + attribute.value.len();
+    let attributes: usize = entry.attributes.iter().map(attribute_bytes).sum();
+    let ranges = entry.data_ranges.as_ref().map_or(0, Vec::len);
+    let link_target = entry.link_target.as_ref().map_or(0, Vec::len);
+    entry.path.len() + link_target + 16 * ranges + attributes + entry.header_recipe.len()
 }

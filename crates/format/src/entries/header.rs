@@ -11,10 +11,6 @@ use crate::limits::{ENTRIES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, Limits};
 
 const _: () = assert!(ENTRIES_HEADER_BYTES == 6 * 8 + CODING_BYTES);
 
-/// The smallest size of an entry in a packed section: kind, shared and own path length, mode,
-/// seconds, nanoseconds, size, offset. (A path may be equal to the one before.)
-const ENTRY_PACKED_BYTES_MIN: u64 = 8;
-
 /// The header of an Entries frame's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntriesHeader {
@@ -129,11 +125,12 @@ impl EntriesHeader {
         )?;
         check_text("first path", &self.first_path, FIRST_PATH_BYTES_MAX)?;
         check_range("entries of a member", self.first_entry, self.entry_count)?;
-        if self.entry_count > self.packed_raw_bytes / ENTRY_PACKED_BYTES_MIN {
+        // Each entry has at least one byte.
+        if self.entry_count > self.packed_raw_bytes {
             return Err(FormatError::Value {
                 what: "entries",
                 value: self.entry_count,
-                rule: "at most an eighth of the packed bytes",
+                rule: "at most the packed bytes",
             });
         }
         self.coding

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::rows::IndexMember;
+use super::rows::{IndexEntries, IndexMember};
 use super::table::Index;
 use crate::block::BlockHeader;
 use crate::check::check_equal;
@@ -24,15 +24,17 @@ impl IndexMember {
         if !self.end.entries_are_sorted {
             return 0..self.entries.len();
         }
-        let end = self
-            .entries
-            .partition_point(|row| compare_paths(&row.first_path, path).is_le());
-        let mut start = end.saturating_sub(1);
-        // A first path that was cut may be above `path`, and then the frame before holds it.
-        while start > 0
-            && let Some(row) = self.entries.get(start)
-            && row.first_path.len() == FIRST_PATH_BYTES_MAX
-            && path.starts_with(&row.first_path)
+        let may_hold = |row: &IndexEntries| {
+            !row.first_path.is_empty() && compare_paths(&row.first_path, path).is_le()
+        };
+        let Some(mut start) = self.entries.iter().rposition(may_hold) else {
+            return 0..0;
+        };
+        let end = start + 1;
+        // A first path that was cut may be above `path`, and then a frame before holds it.
+        while let Some(row) = self.entries.get(start)
+            && start > 0
+            && (row.first_path.is_empty() || is_cut_before(&row.first_path, path))
         {
             start -= 1;
         }
@@ -40,12 +42,8 @@ impl IndexMember {
     }
 
     pub(super) fn first_paths_ascend(&self) -> bool {
-        let mut before: &[u8] = &[];
-        self.entries.iter().all(|row| {
-            let in_order = row.may_follow(before);
-            before = &row.first_path;
-            in_order
-        })
+        let mut before = Vec::new();
+        self.entries.iter().all(|row| row.follows(&mut before))
     }
 }
 
@@ -171,6 +169,11 @@ impl Index {
     }
 }
 
+/// Whether the whole path of which `first_path` is the beginning may be above `path`.
+fn is_cut_before(first_path: &[u8], path: &[u8]) -> bool {
+    first_path.len() == FIRST_PATH_BYTES_MAX && path.starts_with(first_path)
+}
+
 fn check_frame(header: &FrameHeader, kind: FrameKind, frame_bytes: u64) -> Result<()> {
     if header.kind != kind {
         return Err(FormatError::Order {
@@ -192,7 +195,6 @@ fn missing(what: &'static str, id: usize) -> FormatError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::IndexEntries;
     use crate::member::{MemberEnd, MemberKind, MemberStart};
 
     fn member(entries_are_sorted: bool, first_paths: &[&[u8]]) -> IndexMember {
@@ -238,6 +240,10 @@ mod tests {
         assert_eq!(sorted.frames_for_path(b"a/y/z"), 1..2);
         assert_eq!(sorted.frames_for_path(b"a-b"), 2..3);
         assert_eq!(sorted.frames_for_path(b"zzz"), 2..3);
+        let without = member(true, &[b"", b"a", b"", b"b", b""]);
+        assert_eq!(without.frames_for_path(b"."), 0..0);
+        assert_eq!(without.frames_for_path(b"a/x"), 1..2);
+        assert_eq!(without.frames_for_path(b"c"), 3..4);
         let unsorted = member(false, &[b"b", b"a"]);
         assert_eq!(unsorted.frames_for_path(b"a"), 0..2);
         assert_eq!(member(true, &[]).frames_for_path(b"a"), 0..0);

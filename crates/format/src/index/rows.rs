@@ -76,10 +76,15 @@ impl IndexEntries {
         }
     }
 
-    /// Whether this row may follow one with this first path (empty: none) in a member whose entries
-    /// are sorted.
-    pub(crate) fn may_follow(&self, before: &[u8]) -> bool {
-        !self.first_path.is_empty() && compare_paths(before, &self.first_path).is_le()
+    /// Whether this row may follow one with the first path `before` in a member whose entries are
+    /// sorted; then `before` becomes that of this row, if it has one.
+    pub(crate) fn follows(&self, before: &mut Vec<u8>) -> bool {
+        if self.first_path.is_empty() {
+            return true;
+        }
+        let in_order = compare_paths(before, &self.first_path).is_le();
+        before.clone_from(&self.first_path);
+        in_order
     }
 }
 

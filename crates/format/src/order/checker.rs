@@ -450,8 +450,7 @@ impl StreamChecker {
         )?;
         member.entry_count = member.entry_count.saturating_add(batch.entry_count);
         member.entry_rows.add_entries(&row);
-        member.first_paths_ascend &= row.may_follow(&member.first_path);
-        member.first_path = row.first_path;
+        member.first_paths_ascend &= row.follows(&mut member.first_path);
         Ok(())
     }
 

@@ -1,0 +1,168 @@
+//! The columns of a packed section of entries. Each has an id, so that later versions can add
+//! columns that this version skips or rejects.
+
+use crate::bytes::{ByteReader, put_varint};
+use crate::error::{FormatError, Result};
+
+/// The columns; their ids count from 1 in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Column {
+    Shapes,
+    ShapeCodes,
+    References,
+    PathPrefixes,
+    PathSuffixes,
+    PathLengths,
+    PathBytes,
+    Classes,
+    ClassFields,
+    Owners,
+    Attributes,
+    Times,
+    TimesLow,
+    Sizes,
+    Offsets,
+    Ranges,
+    Links,
+    Devices,
+    Recipes,
+}
+
+/// The number of columns of this version.
+pub(super) const COLUMN_COUNT: usize = Column::Recipes as usize + 1;
+
+/// The first id of columns that a reader skips if it does not know them. Unknown columns with lower
+/// ids are unsupported.
+const SKIPPABLE_ID_MIN: u64 = 64;
+
+/// The columns of a section while it is packed.
+#[derive(Debug, Default)]
+pub(super) struct Columns([Vec<u8>; COLUMN_COUNT]);
+
+impl Columns {
+    pub(super) fn put(&mut self, column: Column, value: u64) {
+        if let Some(column) = self.0.get_mut(column as usize) {
+            put_varint(column, value);
+        }
+    }
+
+    pub(super) fn extend(&mut self, column: Column, bytes: &[u8]) {
+        if let Some(column) = self.0.get_mut(column as usize) {
+            column.extend_from_slice(bytes);
+        }
+    }
+
+    /// Appends a length and the bytes.
+    pub(super) fn put_bytes(&mut self, column: Column, bytes: &[u8]) {
+        self.put(column, bytes.len() as u64);
+        self.extend(column, bytes);
+    }
+
+    /// The section: the number of columns that are not empty; for each its id and its length; and
+    /// the columns.
+    pub(super) fn join(&self) -> Vec<u8> {
+        let total: usize = self.0.iter().map(Vec::len).sum();
+        let mut raw = Vec::with_capacity(total + 6 * COLUMN_COUNT);
+        let filled = || {
+            (1_u64..)
+                .zip(&self.0)
+                .filter(|(_, column)| !column.is_empty())
+        };
+        put_varint(&mut raw, filled().count() as u64);
+        for (id, column) in filled() {
+            put_varint(&mut raw, id);
+            put_varint(&mut raw, column.len() as u64);
+        }
+        filled().for_each(|(_, column)| raw.extend_from_slice(column));
+        raw
+    }
+}
+
+/// Cursors over the columns of a section.
+pub(super) struct ColumnReaders<'a>([ByteReader<'a>; COLUMN_COUNT]);
+
+impl<'a> ColumnReaders<'a> {
+    /// Splits a section.
+    pub(super) fn split(raw: &'a [u8]) -> Result<Self> {
+        let mut reader = ByteReader::new("entries", raw);
+        // Two bytes are the smallest id and length.
+        let count = reader.count(2)?;
+        let mut lengths = [0; COLUMN_COUNT];
+        let mut skipped = 0_u64;
+        let mut previous_id = 0;
+        for _ in 0..count {
+            let (id, length) = (reader.varint()?, reader.varint()?);
+            if id <= previous_id || length == 0 {
+                return Err(FormatError::Value {
+                    what: "column of entries",
+                    value: id,
+                    rule: "not empty, and of a higher id than the one before",
+                });
+            }
+            previous_id = id;
+            match usize::try_from(id - 1)
+                .ok()
+                .and_then(|at| lengths.get_mut(at))
+            {
+                Some(known) => *known = length,
+                None if id >= SKIPPABLE_ID_MIN => skipped = skipped.saturating_add(length),
+                None => {
+                    return Err(FormatError::Reserved {
+                        what: "column of entries",
+                        value: id,
+                    });
+                }
+            }
+        }
+        let mut readers = std::array::from_fn(|_| ByteReader::new("entries", &[]));
+        for (column, length) in readers.iter_mut().zip(lengths) {
+            *column = ByteReader::new("entries", reader.take(as_length(length))?);
+        }
+        reader.take(as_length(skipped))?;
+        reader.finish()?;
+        Ok(Self(readers))
+    }
+
+    pub(super) fn column(&mut self, column: Column) -> Result<&mut ByteReader<'a>> {
+        // The array has every column.
+        self.0
+            .get_mut(column as usize)
+            .ok_or(FormatError::Reserved {
+                what: "column of entries",
+                value: column as u64,
+            })
+    }
+
+    #[inline]
+    pub(super) fn varint(&mut self, column: Column) -> Result<u64> {
+        self.column(column)?.varint()
+    }
+
+    /// A number below 2^32.
+    pub(super) fn u32(&mut self, column: Column, what: &'static str) -> Result<u32> {
+        let value = self.varint(column)?;
+        u32::try_from(value).map_err(|_| FormatError::OverLimit {
+            what,
+            value,
+            limit: u64::from(u32::MAX),
+        })
+    }
+
+    /// A length and as many bytes.
+    pub(super) fn bytes(&mut self, column: Column) -> Result<&'a [u8]> {
+        let column = self.column(column)?;
+        let length = column.count(1)?;
+        column.take(length)
+    }
+
+    /// Checks that nothing remains.
+    pub(super) fn finish(self) -> Result<()> {
+        self.0.into_iter().try_for_each(ByteReader::finish)
+    }
+}
+
+/// A length that does not fit the address space is longer than any section.
+fn as_length(length: u64) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX)
+}

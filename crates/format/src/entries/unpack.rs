@@ -1,0 +1,341 @@
+//! The unpacker: a packed section becomes entries, in time and memory that the section and the
+//! limits bound. It follows what the section states and accepts only what the packer writes for
+//! these entries and references.
+
+use refrain_tree::{Entry, Timestamp};
+
+use super::classes::Classes;
+use super::entry::{check_own_fields, unpacked_bytes};
+use super::header::EntriesHeader;
+use super::model::{Model, Reference, add_nanoseconds, shared_prefix, shared_suffix};
+use super::pack::first_path;
+use super::section::{Column, ColumnReaders};
+use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
+use crate::bytes::{add_difference, unzigzag};
+use crate::check::check_limit;
+use crate::error::{FormatError, Result};
+use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES_MAX};
+
+/// Unpacks the decoded section `raw` of the frame with this (checked) header.
+///
+/// # Errors
+/// A wrong length or checksum; an entry or count that contradicts the header; bytes at the end;
+/// entries above the limits; columns or shapes of a later version.
+pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
+    header.check_raw(raw)?;
+    let mut columns = ColumnReaders::split(raw)?;
+    // Each entry has at least one byte in this column.
+    let most = columns.column(Column::Shapes)?.remaining() as u64;
+    check_limit(
+        "entries",
+        header.entry_count,
+        ENTRIES_PER_FRAME_MAX.min(most),
+    )?;
+    let mut unpacker = Unpacker {
+        model: Model::with_capacity(header.entry_count as usize),
+        classes: Classes::default(),
+        shapes: Vec::new(),
+        columns,
+    };
+    let mut entries = Vec::with_capacity(header.entry_count as usize);
+    let mut entry_bytes = 0_usize;
+    for _ in 0..header.entry_count {
+        entry_bytes = entry_bytes.saturating_add(unpacker.take(&mut entries)?);
+        check_limit(
+            "bytes of the entries of a frame",
+            entry_bytes as u64,
+            ENTRY_BYTES_PER_FRAME_MAX as u64,
+        )?;
+    }
+    unpacker.columns.finish()?;
+    match first_path(&entries) == header.first_path {
+        true => Ok(entries),
+        false => Err(FormatError::Value {
+            what: "bytes of the first path of a frame of entries",
+            value: header.first_path.len() as u64,
+            rule: "those of the path of the first entry",
+        }),
+    }
+}
+
+struct Unpacker<'a> {
+    model: Model,
+    classes: Classes,
+    /// The shapes so far, in the order of their first occurrence.
+    shapes: Vec<Shape>,
+    columns: ColumnReaders<'a>,
+}
+
+impl Unpacker<'_> {
+    /// Appends the next entry. Returns its bytes in memory.
+    fn take(&mut self, entries: &mut Vec<Entry>) -> Result<usize> {
+        let shape = self.take_shape()?;
+        let at = self.take_reference(shape)?;
+        let reference = self.model.reference(entries, at);
+        let class = match shape.states_class {
+            true => self.classes.take(&mut self.columns)?,
+            false => reference.trail.class,
+        };
+        let mut entry = self.classes.entry(class)?;
+        let mut fields = Fields {
+            columns: &mut self.columns,
+            model: &self.model,
+            entries,
+            reference: &reference,
+        };
+        fields.take(shape, &mut entry)?;
+        check_own_fields(&entry)?;
+        if self.model.shape(entries, &entry, class, &reference) != shape {
+            return Err(FormatError::Value {
+                what: "shape of an entry",
+                value: u64::from(shape.code()),
+                rule: "the one that states the fewest fields",
+            });
+        }
+        let bytes = unpacked_bytes(&entry);
+        entries.push(entry);
+        self.model.step(entries, class, at, shape);
+        Ok(bytes)
+    }
+
+    fn take_shape(&mut self) -> Result<Shape> {
+        let number = self.columns.varint(Column::Shapes)?;
+        let known = usize::try_from(number)
+            .ok()
+            .and_then(|at| self.shapes.get(at));
+        if let Some(shape) = known {
+            return Ok(*shape);
+        }
+        if number != self.shapes.len() as u64 {
+            return Err(FormatError::Value {
+                what: "shape number",
+                value: number,
+                rule: "at most the number of shapes before",
+            });
+        }
+        let shape = Shape::from_code(self.columns.column(Column::ShapeCodes)?.u16()?)?;
+        if self.shapes.contains(&shape) {
+            return Err(FormatError::Value {
+                what: "shape of an entry",
+                value: u64::from(shape.code()),
+                rule: "defined once",
+            });
+        }
+        self.shapes.push(shape);
+        Ok(shape)
+    }
+
+    fn take_reference(&mut self, shape: Shape) -> Result<Option<usize>> {
+        let expected = self.model.expected_reference();
+        match shape.reference {
+            ReferenceState::Expected => Ok(expected),
+            ReferenceState::Previous => Ok(self.model.next().checked_sub(1)),
+            ReferenceState::Stated => {
+                let distance = self.columns.varint(Column::References)?;
+                let at = add_difference(expected.unwrap_or_default() as u64, distance);
+                match usize::try_from(at)
+                    .ok()
+                    .filter(|&at| at < self.model.next())
+                {
+                    Some(at) => Ok(Some(at)),
+                    None => Err(FormatError::Value {
+                        what: "number of a reference",
+                        value: at,
+                        rule: "below that of the entry",
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// Takes the fields of an entry that its shape states, and predicts the others.
+struct Fields<'a, 'raw> {
+    columns: &'a mut ColumnReaders<'raw>,
+    model: &'a Model,
+    entries: &'a [Entry],
+    reference: &'a Reference<'a>,
+}
+
+impl Fields<'_, '_> {
+    fn take(&mut self, shape: Shape, entry: &mut Entry) -> Result<()> {
+        let from = self.reference.entry;
+        entry.path = match shape.states_path {
+            true => self.take_path()?,
+            false => self.replaced("path", &from.path)?,
+        };
+        entry.modified = self.take_time(shape.time)?;
+        entry.content_offset = self.take_offset(shape.content, entry.kind.has_data())?;
+        if entry.kind.has_data() {
+            entry.size_bytes = match shape.states_size {
+                true => self.take_size()?,
+                false => from.size_bytes,
+            };
+            entry.data_ranges = match shape.ranges {
+                RangesState::Reference => from.data_ranges.clone(),
+                RangesState::Whole => None,
+                RangesState::Stated => Some(self.take_ranges()?),
+            };
+        }
+        if entry.kind.is_link() {
+            entry.link_target = match (shape.link, &from.link_target) {
+                (LinkState::Reference, target) => target.clone(),
+                (LinkState::Replaced, Some(target)) => Some(self.replaced("link target", target)?),
+                (LinkState::Replaced, None) => return Err(not_replaced("link target")),
+                (LinkState::Stated, _) => Some(self.take_link_target(&entry.path)?),
+            };
+        }
+        if entry.kind.is_device() {
+            entry.device = (
+                self.columns.u32(Column::Devices, "device number")?,
+                self.columns.u32(Column::Devices, "device number")?,
+            );
+        }
+        entry.header_recipe = match shape.states_recipe {
+            true => self.columns.bytes(Column::Recipes)?.to_vec(),
+            false => from.header_recipe.clone(),
+        };
+        Ok(())
+    }
+
+    fn replaced(&self, what: &'static str, text: &[u8]) -> Result<Vec<u8>> {
+        let parts = self.model.replaced(self.entries, text);
+        let (first, rest) = parts.ok_or_else(|| not_replaced(what))?;
+        check_text_bytes(first.len() as u64, rest.len() as u64, 0)?;
+        Ok([first, rest].concat())
+    }
+
+    fn take_path(&mut self) -> Result<Vec<u8>> {
+        let (previous, likely) = self.model.previous_path(self.entries);
+        let from = self.reference.entry.path.as_slice();
+        let prefix = add_difference(likely as u64, self.columns.varint(Column::PathPrefixes)?);
+        let suffix = self.columns.varint(Column::PathSuffixes)?;
+        let own = self.columns.varint(Column::PathLengths)?;
+        check_text_bytes(prefix, suffix, own)?;
+        let own = self.columns.column(Column::PathBytes)?.take(own as usize)?;
+        let first = previous.get(..prefix as usize);
+        let last_start = from.len().checked_sub(suffix as usize);
+        let last = last_start.and_then(|start| from.get(start..));
+        let (Some(first), Some(last)) = (first, last) else {
+            return Err(FormatError::Value {
+                what: "shared bytes of a path",
+                value: prefix.saturating_add(suffix),
+                rule: "at most those of the previous path and of the reference's",
+            });
+        };
+        let path = [first, own, last].concat();
+        // Each path has one encoding: what is shared must be marked so.
+        let rest = path.get(first.len()..).unwrap_or_default();
+        if shared_prefix(previous, &path) != first.len() || shared_suffix(rest, from) != last.len()
+        {
+            return Err(FormatError::Value {
+                what: "shared bytes of a path",
+                value: prefix.saturating_add(suffix),
+                rule: "as many as possible",
+            });
+        }
+        Ok(path)
+    }
+
+    fn take_time(&mut self, state: TimeState) -> Result<Timestamp> {
+        let latest = self.model.latest_time();
+        match state {
+            TimeState::Reference => Ok(self.reference.entry.modified),
+            TimeState::Latest => Ok(latest),
+            TimeState::Seconds => Ok(Timestamp {
+                seconds: self.take_seconds(latest)?,
+                nanoseconds: latest.nanoseconds,
+            }),
+            TimeState::Near => {
+                let high = unzigzag(self.columns.varint(Column::Times)?);
+                let low = self.columns.column(Column::TimesLow)?.u16()?;
+                let high = high.checked_mul(1 << 16);
+                let time = high.and_then(|high| add_nanoseconds(latest, high | i64::from(low)));
+                time.ok_or(FormatError::Value {
+                    what: "time after another in nanoseconds",
+                    value: u64::from(low),
+                    rule: "in range",
+                })
+            }
+            TimeState::Far => Ok(Timestamp {
+                seconds: self.take_seconds(latest)?,
+                nanoseconds: self.columns.u32(Column::Times, "nanoseconds of a time")?,
+            }),
+        }
+    }
+
+    fn take_seconds(&mut self, latest: Timestamp) -> Result<i64> {
+        let difference = unzigzag(self.columns.varint(Column::Times)?);
+        Ok(latest.seconds.wrapping_add(difference))
+    }
+
+    fn take_size(&mut self) -> Result<u64> {
+        let value = self.columns.varint(Column::Sizes)?;
+        Ok(match self.reference.is_previous {
+            true => value,
+            false => add_difference(self.reference.entry.size_bytes, value),
+        })
+    }
+
+    fn take_offset(&mut self, state: ContentState, has_data: bool) -> Result<u64> {
+        let from = self.reference.entry;
+        Ok(match state {
+            ContentState::Reference if !has_data => 0,
+            ContentState::Reference => from.content_offset,
+            ContentState::BehindReference => from.content_range().end,
+            ContentState::BehindLatest => self.model.content_end(),
+            ContentState::Step => from.content_offset.wrapping_add(self.reference.trail.step),
+            ContentState::Stated => add_difference(
+                self.model.content_end(),
+                self.columns.varint(Column::Offsets)?,
+            ),
+        })
+    }
+
+    fn take_ranges(&mut self) -> Result<Vec<std::ops::Range<u64>>> {
+        let column = self.columns.column(Column::Ranges)?;
+        let count = column.count(2)?;
+        let mut ranges = Vec::new();
+        let mut end = 0_u64;
+        for _ in 0..count {
+            // The checks of the entry reject ranges that are out of order or too long.
+            let start = end.saturating_add(column.varint()?);
+            end = start.saturating_add(column.varint()?);
+            ranges.push(start..end);
+        }
+        Ok(ranges)
+    }
+
+    fn take_link_target(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let prefix = self.columns.varint(Column::Links)?;
+        let own = self.columns.bytes(Column::Links)?;
+        check_text_bytes(prefix, 0, own.len() as u64)?;
+        let first = path.get(..prefix as usize).unwrap_or_default();
+        let target = [first, own].concat();
+        match first.len() as u64 == prefix && shared_prefix(path, &target) == first.len() {
+            true => Ok(target),
+            false => Err(FormatError::Value {
+                what: "shared bytes of a link target",
+                value: prefix,
+                rule: "those that it has in common with the path",
+            }),
+        }
+    }
+}
+
+/// Checks the sum of the lengths of the parts of a path or link target before it is joined.
+fn check_text_bytes(first: u64, last: u64, own: u64) -> Result<()> {
+    check_limit(
+        "bytes of a path or link target",
+        first.saturating_add(last).saturating_add(own),
+        PATH_BYTES_MAX as u64,
+    )
+}
+
+fn not_replaced(what: &'static str) -> FormatError {
+    FormatError::Value {
+        what,
+        value: 0,
+        rule: "predicted only if the reference's begins with what is replaced",
+    }
+}
