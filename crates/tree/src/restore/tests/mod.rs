@@ -1,5 +1,9 @@
 //! Trees restored entry by entry.
 
+mod kinds;
+mod state;
+mod users;
+
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
