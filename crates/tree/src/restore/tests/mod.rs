@@ -1,7 +1,9 @@
 //! Trees restored entry by entry.
 
+mod hostile;
 mod kinds;
 mod state;
+mod trouble;
 mod users;
 
 use std::fs;
