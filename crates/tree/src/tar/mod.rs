@@ -24,6 +24,7 @@
 //! equal. View and splitter call `restart` at the same entries (the starts of frames); the
 //! prediction of the entry after it depends on that entry only.
 
+mod acl;
 mod canonical;
 mod group;
 pub(crate) mod pax;

@@ -554,7 +554,11 @@ fn tree() -> Parts {
     });
     entries.push(Entry {
         attributes: vec![
-            attribute(b"system.posix_acl_access", &[2, 0, 0, 0, 1, 0]),
+            attribute(
+                b"system.posix_acl_access",
+                &[2, 0, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0],
+            ),
+            attribute(b"system.posix_acl_default", &[2, 0, 0, 0, 1, 0]),
             attribute(b"user.odd=50%", b"a\n=\0\xff"),
             attribute(b"user.text", b"text"),
         ],
