@@ -15,7 +15,8 @@ pub enum Exit {
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,
-    /// Reading or writing failed; includes outputs that already exist.
+    /// Reading or writing failed; includes outputs that already exist, and directories of which some
+    /// files could not be read or restored while all others were.
     Io = 4,
     /// A limit (memory, size, count) would have been exceeded.
     Limit = 5,
@@ -36,7 +37,7 @@ Exit codes:
     1  usage: the command line is wrong
     2  damaged, not an archive, or refused as unsafe (path traversal)
     3  unsupported archive or codec
-    4  input or output failed, or the output already exists
+    4  input or output failed, the output already exists, or files that were named were left out
     5  a limit of memory, size or count would be exceeded
    70  a bug in this program
   129  ended by SIGHUP

@@ -17,6 +17,7 @@
 //! | [`restore`] | where members of an archive are restored |
 //! | [`report`] | progress, summaries, JSON |
 //! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
+//! | [`entry_paths`], [`selection`] | paths inside archives; patterns and paths that select entries |
 //! | [`files`] | opens inputs, creates outputs |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |
@@ -26,6 +27,7 @@
 
 mod args;
 mod cancellable;
+mod entry_paths;
 mod exit;
 mod failure;
 mod files;
@@ -41,6 +43,7 @@ mod program;
 mod report;
 mod restore;
 mod run;
+mod selection;
 mod session;
 mod terminal;
 mod text;

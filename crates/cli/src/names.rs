@@ -70,6 +70,15 @@ pub fn base_name(path: &Path) -> Result<Vec<u8>> {
     }
 }
 
+/// The member name of the only input of an archive whose name is given: as [`base_name`], and of a
+/// path like `.` the name that the directory has.
+pub fn own_name(path: &Path) -> Result<Vec<u8>> {
+    let resolved = path.canonicalize();
+    let name = base_name(path).or_else(|_| base_name(resolved.as_deref().unwrap_or(path)));
+    // The root directory has no name.
+    Ok(name.unwrap_or_else(|_| b"root".to_vec()))
+}
+
 /// The member name of one of several inputs: its path, made relative.
 ///
 /// A leading `/` is removed, and so are `.` and everything up to the last `..`, so that the archive

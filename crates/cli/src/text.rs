@@ -39,7 +39,6 @@ fn push_octal(text: &mut String, bytes: &[u8]) {
 
 /// Returns the bytes that [`escaped`] made `text` from. A backslash that begins no such escape
 /// stands for itself.
-#[cfg(test)]
 pub fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

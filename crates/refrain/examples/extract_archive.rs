@@ -57,7 +57,7 @@ impl Targets for Below {
                     eprintln!("{problem}");
                 }
             }
-            Target::Nowhere => {}
+            Target::Nowhere | Target::Skipped => {}
         }
         let name = String::from_utf8_lossy(&member.name);
         println!("{} bytes  {name}", member.content_bytes);

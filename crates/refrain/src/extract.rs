@@ -40,6 +40,8 @@ pub struct ExtractSummary {
 pub enum Target {
     /// Nowhere: its bytes are checked and not written.
     Nowhere,
+    /// Nowhere, and its bytes are not read where that can be avoided.
+    Skipped,
     /// Its bytes go to a sink; those of a directory are its tar stream.
     Sink(Box<dyn Sink>),
     /// A directory or tar member is restored as files. The engine writes the files; the caller gets
@@ -52,7 +54,7 @@ impl Target {
     pub fn into_sink(self) -> Option<Box<dyn Sink>> {
         match self {
             Target::Sink(sink) => Some(sink),
-            Target::Nowhere | Target::Tree(_) => None,
+            Target::Nowhere | Target::Skipped | Target::Tree(_) => None,
         }
     }
 }
@@ -247,6 +249,7 @@ fn extract_members(
                 archive.write_member(number, &mut checked, watch)?;
                 checked.check()?;
             }
+            Target::Skipped => {}
         }
         targets.close(&member(&row.start, &row.end), target)?;
     }
@@ -392,7 +395,7 @@ impl<'a> Extraction<'a> {
                 write_view(&content, sink.as_mut(), threads, end.view_bytes, &Unwatched)?;
                 Ok(())
             }
-            Target::Nowhere => Ok(()),
+            Target::Nowhere | Target::Skipped => Ok(()),
         }
     }
 }
@@ -403,7 +406,7 @@ impl ContentVisitor for Extraction<'_> {
         self.target = self.targets.open(&opened)?;
         let is_tree = matches!(start.kind, FormatKind::Tree | FormatKind::Tar);
         self.spill = match self.target {
-            Target::Nowhere => None,
+            Target::Nowhere | Target::Skipped => None,
             _ if is_tree => Some(self.targets.spill()?),
             _ => None,
         };

@@ -14,6 +14,7 @@ mod report;
 pub mod resources;
 mod rfn;
 mod run;
+mod selection;
 mod size;
 mod verb;
 
@@ -24,6 +25,7 @@ pub use output::OutputArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
 pub use rfn::{RfnArgs, RfnMode};
+pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
     ListArgs, OpeningArgs, RefrainArgs, ShortVerb, TestArgs, Verb,

@@ -11,6 +11,7 @@ use super::password::PasswordArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
+use super::selection::{OwnerArgs, PatternArgs, WalkArgs};
 use super::verb::{
     CompressArgs, DecompressArgs, InfoArgs, OpeningArgs, RefrainArgs, TestArgs, Verb,
 };
@@ -124,9 +125,13 @@ impl RfnArgs {
         if self.decompress || (mode != RfnMode::Compress && !self.compress) {
             let output = self.output;
             return Verb::Decompress(DecompressArgs {
-                archives: files,
+                operands: files,
+                paths: Vec::new(),
+                takes_archives_only: true,
                 copies_other_input: output.force && output.is_stdout(),
                 output,
+                patterns: PatternArgs::default(),
+                owners: OwnerArgs::default(),
                 password,
                 resources,
                 report,
@@ -137,6 +142,7 @@ impl RfnArgs {
             files,
             output,
             compression,
+            walk: WalkArgs::default(),
             lrzip: LrzipArgs::default(),
             resources,
             report,

@@ -18,6 +18,7 @@ use super::range::ByteRange;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
+use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
@@ -84,10 +85,7 @@ impl From<Arguments<ShortVerb>> for RefrainArgs {
 
 /// `refrain compress`
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Without -o each FILE becomes FILE.rfn; a directory is stored as a tar stream with a list of its entries.
-With -o several inputs become several members of one archive. Sources are kept.
-With --format lrz each FILE becomes FILE.lrz and a directory DIR.tar.lrz; these store no name, mode or time.")]
+#[command(after_help = format!("{COMPRESS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
@@ -97,6 +95,8 @@ pub struct CompressArgs {
     #[command(flatten)]
     pub compression: CompressionArgs,
     #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
     pub lrzip: LrzipArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
@@ -104,25 +104,35 @@ pub struct CompressArgs {
     pub report: ReportArgs,
 }
 
+const COMPRESS_TEXT: &str = "\
+Without -o each FILE becomes FILE.rfn. A directory is stored with all its metadata: owners, modes, times, links, devices,
+holes, extended attributes. With -o several inputs become several members of one archive. Sources are kept.
+What cannot be read in a directory is left out, named and counted, and the exit code is 4; so is a file that changed while
+it was read. --strict stops at the first.
+With --format lrz each FILE becomes FILE.lrz and a directory DIR.tar.lrz; these store no name, mode or time.";
+
 /// `refrain decompress`
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an archived directory
-beside its archive under its own name; several members below the current directory. Standard input
-goes to standard output.
-With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single member becomes
-PATH; a file goes below PATH if that is a directory, and a directory is merged into PATH if that exists. Several members
-go below PATH by their names. To standard output they are written one after the other, directories as tar streams.
-A restored file appears under its name when it is complete and checked.")]
+#[command(after_help = format!("{DECOMPRESS_TEXT}\n\n{OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct DecompressArgs {
-    /// Archives; '-' (or nothing, on a pipe) is standard input
-    #[arg(value_name = "ARCHIVE")]
-    pub archives: Vec<PathBuf>,
+    /// Archives, or one archive and paths inside it; '-' (or nothing, on a pipe) is standard input
+    #[arg(value_name = "ARCHIVE|PATH")]
+    pub operands: Vec<PathBuf>,
+    /// Paths inside the only archive, whatever they look like
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Every operand is an archive, as for gzip.
+    #[arg(skip)]
+    pub takes_archives_only: bool,
     /// Copy inputs that are not archives to standard output unchanged, as `zcat -f` does.
     #[arg(skip)]
     pub copies_other_input: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub patterns: PatternArgs,
+    #[command(flatten)]
+    pub owners: OwnerArgs,
     #[command(flatten)]
     pub password: PasswordArgs,
     #[command(flatten)]
@@ -130,6 +140,23 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+const DECOMPRESS_TEXT: &str = "\
+Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an archived directory
+beside its archive under its own name; several members below the current directory. Standard input
+goes to standard output.
+With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single member becomes
+PATH; a file goes below PATH if that is a directory, and a directory is merged into PATH if that exists. Several members
+go below PATH by their names. To standard output they are written one after the other, directories as tar streams.
+A restored file appears under its name when it is complete and checked.
+With paths or patterns only a part is restored, in the same places. What cannot be restored in a directory is named and
+counted, and the exit code is 4; what the user may not restore, such as owners and devices, is summed up.";
+
+/// The rule by which operands are archives or paths.
+const OPERANDS_TEXT: &str = "\
+The first operand is an archive. The others are paths inside it (of files, or of directories with all below them, as `list`
+prints them), unless they name files that are archives: then all are archives. After `--` every operand is a path. What
+could be both is refused: write `-- PATH` for a path, or name one archive at a time.";
 
 /// `refrain test`
 #[derive(Debug, Args)]
@@ -185,11 +212,15 @@ pub struct InfoArgs {
 
 /// `refrain list`
 #[derive(Debug, Args)]
-#[command(after_help = LIST_TEXT)]
+#[command(after_help = format!("{LIST_TEXT}\n\n{LIST_OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct ListArgs {
-    /// Archives; '-' is standard input, which must be a file
-    #[arg(value_name = "ARCHIVE", required = true)]
-    pub archives: Vec<PathBuf>,
+    /// Archives, or one archive and patterns of what is listed; '-' is standard input, which must be
+    /// a file
+    #[arg(value_name = "ARCHIVE|PATTERN", required = true)]
+    pub operands: Vec<PathBuf>,
+    /// Patterns of what is listed of the only archive, whatever they look like
+    #[arg(last = true, value_name = "PATTERN")]
+    pub patterns: Vec<PathBuf>,
     /// Add type, mode, owner, group, size, time of modification (UTC) and link target, as `ls -l`
     /// does (also: -v)
     #[arg(short, long, conflicts_with = "null")]
@@ -197,6 +228,8 @@ pub struct ListArgs {
     /// With -l: owners and groups as numbers
     #[arg(long)]
     pub numeric_owner: bool,
+    #[command(flatten)]
+    pub selection: PatternArgs,
     /// End each path with NUL instead of a newline, and escape nothing
     #[arg(short = '0', long, conflicts_with = "json")]
     pub null: bool,
@@ -209,6 +242,10 @@ pub struct ListArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+const LIST_OPERANDS_TEXT: &str = "\
+The first operand is an archive. The others are patterns (a path as `list` prints it is one), unless they name files that are
+archives: then all are archives. After `--` every operand is a pattern. What could be both is refused.";
 
 const LIST_TEXT: &str = "\
 Every line is a PATH for `refrain cat ARCHIVE PATH`, except that control characters and bytes that are not UTF-8 are

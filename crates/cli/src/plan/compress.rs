@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use refrain::CompressOptions;
 
 use super::inputs::or_stdin;
-use crate::args::CompressArgs;
+use crate::args::{CompressArgs, WalkArgs};
 use crate::failure::{Failure, Result};
 use crate::lrzip::format::LrzipFormat;
 use crate::names;
@@ -22,6 +22,8 @@ pub struct CompressPlan {
     pub format: ArchiveFormat,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<ArchivePlan>>,
+    /// What of directories is stored.
+    pub walk: WalkArgs,
     /// Whether sources are removed when their archive is complete.
     pub removes_sources: bool,
 }
@@ -70,19 +72,48 @@ impl CompressPlan {
             Some(format) => ArchiveFormat::Lrzip(format),
             None => ArchiveFormat::Native(Box::new(options(args)?)),
         };
-        let files = or_stdin(&args.files)?;
-        let archives = match &args.output.output {
+        let files = match args.files.is_empty() && args.walk.files_from.is_some() {
+            true => vec![PathBuf::from(".")],
+            false => or_stdin(&args.files)?,
+        };
+        let archives: Vec<_> = match &args.output.output {
             Some(output) => vec![archive_of_all(&files, output, args)],
             None => files
                 .iter()
                 .map(|path| archive_beside(path, args))
                 .collect(),
         };
+        check_walk(args, &archives)?;
         Ok(CompressPlan {
             format,
             archives,
+            walk: args.walk.clone(),
             removes_sources: args.output.rm,
         })
+    }
+}
+
+/// Refuses options about directories where they mean nothing.
+fn check_walk(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
+    let Some(option) = args.walk.given() else {
+        return Ok(());
+    };
+    let refuse = |text: &str| Err(Failure::usage("", format!("{option} {text}")));
+    if args.lrzip.is_lrzip() {
+        return refuse("cannot be used with --format lrz");
+    }
+    if args.walk.files_from.is_some() && args.files.len() > 1 {
+        let text = "--files-from lists paths of one directory: name only that";
+        return Err(Failure::usage("", text));
+    }
+    // Inputs that do not exist are reported instead.
+    let is_known = archives.iter().all(Result::is_ok);
+    let mut inputs = archives.iter().flatten().flat_map(|plan| &plan.inputs);
+    let is_directory =
+        |input: &CompressInput| input.metadata.as_ref().is_some_and(Metadata::is_dir);
+    match is_known && !inputs.any(is_directory) {
+        true => refuse("is about directories, and no input is one"),
+        false => Ok(()),
     }
 }
 
@@ -124,7 +155,7 @@ fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
 /// With `-o`: all paths become members of one archive.
 fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     let name = match paths {
-        [_] => |path: &Path| names::base_name(path).or_else(|_| Ok(b"root".to_vec())),
+        [_] => names::own_name,
         _ => names::relative_name,
     };
     let mut inputs = Vec::new();

@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, or_stdin};
-use crate::args::{DecompressArgs, OutputArgs};
-use crate::failure::Result;
+use super::output::writes_stdout;
+use crate::args::{DecompressArgs, OutputArgs, OwnerArgs};
+use crate::failure::{Failure, Result};
 use crate::paths::is_dash;
+use crate::selection::ArchiveSelection;
 use crate::terminal::check_stdout;
 
 /// The archives of a run.
 #[derive(Debug)]
 pub struct DecompressPlan {
     pub options: ReadOptions,
+    /// What of the archives is restored.
+    pub selection: ArchiveSelection,
+    /// How owners are restored.
+    pub owners: OwnerArgs,
     /// How files are created.
     pub output: OutputArgs,
     /// Whether inputs that are not archives are copied to standard output.
@@ -43,11 +49,23 @@ impl DecompressPlan {
     /// Plans a run.
     ///
     /// # Errors
-    /// `Usage` without any input.
-    pub fn new(args: &DecompressArgs) -> Result<DecompressPlan> {
-        let archives = or_stdin(&args.archives)?;
+    /// `Usage` without any input, and for a part of an archive to standard output.
+    pub fn new(
+        args: &DecompressArgs,
+        archives: &[PathBuf],
+        selection: ArchiveSelection,
+    ) -> Result<DecompressPlan> {
+        let archives = or_stdin(archives)?;
+        let is_stdout = writes_stdout(&args.output, &archives);
+        if is_stdout && !selection.is_everything() {
+            let text = "a part of an archive is restored to files only: name a directory with -o, or write one file \
+                        with `refrain cat`";
+            return Err(Failure::usage("", text));
+        }
         Ok(DecompressPlan {
             options: args.password.with(args.resources.read_options()),
+            selection,
+            owners: args.owners.clone(),
             output: args.output.clone(),
             copies_other_input: args.copies_other_input,
             archives: archives

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
-use crate::args::{ByteRange, CatArgs, InfoArgs, ListArgs, TestArgs};
+use crate::args::{ByteRange, CatArgs, InfoArgs, TestArgs};
 use crate::failure::Result;
 use crate::terminal::check_stdout;
 
@@ -48,13 +48,8 @@ impl InspectPlan {
         InspectPlan::new(options, &args.archives)
     }
 
-    /// Plans a run of `list`.
-    pub fn of_list(args: &ListArgs) -> InspectPlan {
-        let options = args.password.with(args.resources.read_options());
-        InspectPlan::new(options, &args.archives)
-    }
-
-    fn new(options: ReadOptions, archives: &[PathBuf]) -> InspectPlan {
+    /// Plans a run over these archives.
+    pub fn new(options: ReadOptions, archives: &[PathBuf]) -> InspectPlan {
         InspectPlan {
             options,
             archives: archives

@@ -5,6 +5,7 @@
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
 //! | `progress` | the progress line on a terminal |
 //! | `size_estimate` | the expected size of directories |
+//! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
 //! | `archive` | `info`: what an archive consists of |
 //! | `member`, `block` | one member, one block |
@@ -14,6 +15,7 @@ mod archive;
 mod block;
 mod listing;
 mod member;
+mod problems;
 mod progress;
 mod run;
 mod size_estimate;
@@ -22,6 +24,7 @@ mod summary;
 pub use archive::{archive_json, archive_text, table_head, table_line};
 pub use block::block_json;
 pub use listing::{ListFormat, Listing, Row};
+pub use problems::{FileProblem, problems_text};
 pub use progress::{Meter, ProgressLine, Total};
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use refrain::directory::Problem;
 use refrain::{BlockInfo, Progress, Watch};
 use serde_json::Value;
 
@@ -110,6 +111,10 @@ impl Position {
         let archive_bytes = progress.archive_bytes;
         let part = match total {
             Total::Reported => (content_bytes, progress.content_bytes_total),
+            // A directory is not restored in the order of the archive.
+            Total::ArchiveBytes(_) if archive_bytes == 0 => {
+                (content_bytes, progress.content_bytes_total)
+            }
             Total::ArchiveBytes(bytes) => (archive_bytes, Some(*bytes)),
             Total::Estimate(estimate) => (content_bytes, estimate.bytes()),
         };
@@ -132,6 +137,8 @@ pub struct Meter<'a> {
     prints_blocks: bool,
     /// The blocks for the JSON document, if it lists them.
     blocks: Option<RefCell<Vec<Value>>>,
+    /// The problems that the engine reported, with the numbers of their members.
+    problems: RefCell<Vec<(usize, Problem)>>,
 }
 
 impl<'a> Meter<'a> {
@@ -145,6 +152,7 @@ impl<'a> Meter<'a> {
             prints_notices: !args.quiet,
             prints_blocks: prints && args.verbose >= 2,
             blocks: (args.json && args.verbose >= 2).then(RefCell::default),
+            problems: RefCell::default(),
         }
     }
 
@@ -156,6 +164,11 @@ impl<'a> Meter<'a> {
     /// Whether the progress line is drawn.
     pub fn is_drawn(&self) -> bool {
         self.line.is_enabled
+    }
+
+    /// The problems that the engine reported, with the numbers of their members.
+    pub fn take_problems(&self) -> Vec<(usize, Problem)> {
+        self.problems.take()
     }
 
     /// Adds the blocks to a result, if it lists them.
@@ -195,6 +208,10 @@ impl Drop for Meter<'_> {
 }
 
 impl Watch for Meter<'_> {
+    fn problem(&self, member: usize, problem: &Problem) {
+        self.problems.borrow_mut().push((member, problem.clone()));
+    }
+
     fn progress(&self, progress: &Progress) {
         if self.line.is_enabled {
             self.session.require_orderly_end();

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::problems::FileProblem;
 use super::progress::Meter;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
@@ -24,12 +25,48 @@ pub enum DataTo {
 }
 
 /// The result of one item of work.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// A line for standard error; empty for none.
     pub summary: String,
     /// The result for scripts, in more detail.
     pub json: Value,
+    /// The files that are missing in the result or not as they should be.
+    pub problems: Vec<FileProblem>,
+    /// Lines about what is incomplete.
+    pub failures: Vec<String>,
+    /// The code, if there are failures; by default that of input and output.
+    pub failure_exit: Option<Exit>,
+}
+
+impl Outcome {
+    /// A complete result.
+    pub fn complete(summary: String, json: Value) -> Outcome {
+        Outcome {
+            summary,
+            json,
+            ..Outcome::default()
+        }
+    }
+
+    /// A result from which something may be missing: `problems` names the files, `failures` has a
+    /// line for each kind of loss.
+    pub fn partial(
+        summary: String,
+        mut json: Value,
+        problems: Vec<FileProblem>,
+        failures: Vec<String>,
+    ) -> Outcome {
+        json["complete"] = failures.is_empty().into();
+        json["problems"] = problems.iter().map(FileProblem::to_json).collect();
+        Outcome {
+            summary,
+            json,
+            problems,
+            failures,
+            failure_exit: None,
+        }
+    }
 }
 
 /// Collects the outcomes of a run.
@@ -86,7 +123,8 @@ impl<'a> Report<'a> {
 
     /// Prints a remark that is not an error.
     pub fn remark(&self, text: &str) {
-        if !self.args.quiet {
+        let is_document_only = self.args.json && self.data_to == DataTo::Stdout;
+        if !self.args.quiet && !is_document_only {
             messages::tell(self.session.program, text);
         }
     }
@@ -116,14 +154,35 @@ impl<'a> Report<'a> {
     /// Records the result of one item of work.
     pub fn add(&mut self, result: Result<Outcome>) {
         match result {
-            Ok(outcome) => {
-                let is_silent = self.args.quiet || self.args.json || outcome.summary.is_empty();
-                if !is_silent {
-                    messages::line(&outcome.summary);
-                }
-                self.add_result(outcome.json);
-            }
+            Ok(outcome) => self.add_outcome(outcome),
             Err(failure) => self.fail(&failure),
+        }
+    }
+
+    fn add_outcome(&mut self, outcome: Outcome) {
+        for problem in &outcome.problems {
+            match problem.is_failure {
+                true => self.tell_failure(&problem.line()),
+                false => self.remark(&problem.line()),
+            }
+        }
+        let is_silent = self.args.quiet || self.args.json || outcome.summary.is_empty();
+        if !is_silent {
+            messages::line(&outcome.summary);
+        }
+        for failure in &outcome.failures {
+            self.tell_failure(failure);
+        }
+        if !outcome.failures.is_empty() && self.exit == Exit::Done {
+            self.exit = outcome.failure_exit.unwrap_or(Exit::Io);
+        }
+        self.add_result(outcome.json);
+    }
+
+    /// A JSON document on standard error must be the only text there.
+    fn tell_failure(&self, text: &str) {
+        if !(self.args.json && self.data_to == DataTo::Stdout) {
+            messages::tell(self.session.program, text);
         }
     }
 
@@ -142,11 +201,9 @@ impl<'a> Report<'a> {
             self.is_pipe_broken = true;
             return;
         }
-        // A JSON document on standard error must be the only text there.
-        if self.session.is_cancelled() {
-            self.remark("interrupted");
-        } else if !(self.args.json && self.data_to == DataTo::Stdout) {
-            messages::tell(self.session.program, &failure.to_string());
+        match self.session.is_cancelled() {
+            true => self.remark("interrupted"),
+            false => self.tell_failure(&failure.to_string()),
         }
         self.add_result(json!({ "error": failure.to_json() }));
         if self.exit == Exit::Done {

@@ -1,5 +1,6 @@
 //! The path of each member.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use refrain::{MemberKind, MemberStart};
@@ -62,6 +63,36 @@ impl Placement {
         })
     }
 
+    /// The path for a part of the only member of the archive at `archive`, a tar stream: its entries
+    /// go where `tar -x` beside the archive would put them.
+    pub fn of_tar_part(archive: &Path, output: Option<&Path>) -> Placement {
+        let beside = archive.parent().unwrap_or(Path::new(""));
+        Placement::Exact {
+            path: here_if_empty(output.unwrap_or(beside)),
+            unpacks_tar: true,
+        }
+    }
+
+    /// The directory for a part of a tar stream that is a member.
+    pub fn path_of_tar_part(&self, archive: &str, member: &MemberStart) -> Result<PathBuf> {
+        match self {
+            Placement::Stdout => Ok(PathBuf::from("-")),
+            Placement::Exact { path, .. } => Ok(path.clone()),
+            Placement::Stream(stream) => Ok(stream.path().to_path_buf()),
+            Placement::Below(base) => {
+                let relative = names::safe_member_path(archive, &member.name)?;
+                files::make_parents(base, &relative)?;
+                let path = base.join(relative);
+                let is_tar = path.extension() == Some(OsStr::new("tar"));
+                Ok(if is_tar {
+                    path.with_extension("")
+                } else {
+                    path
+                })
+            }
+        }
+    }
+
     /// The path of a member. `restored` are the paths published so far, which may change.
     pub fn path_of(
         &mut self,
@@ -95,6 +126,13 @@ impl Placement {
             }
         );
         unpacks_tar || kind == MemberKind::Tree
+    }
+}
+
+fn here_if_empty(path: &Path) -> PathBuf {
+    match path.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => path.to_path_buf(),
     }
 }
 

@@ -44,6 +44,11 @@ impl StreamPlacement {
         })
     }
 
+    /// PATH itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The path of the next member. May move the first one, whose path is in `restored`.
     pub fn path_of(
         &mut self,

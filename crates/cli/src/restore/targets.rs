@@ -1,22 +1,31 @@
 //! Opens, writes and publishes the members of an extraction.
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-use refrain::directory::{RestoreOptions, TreeRestore};
+use refrain::directory::{OwnerPolicy, RestoreOptions, Selection, TreeRestore};
 use refrain::storage::Sink;
 use refrain::{
     Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp, TreeSink,
     TreeTarget,
 };
 
+use super::losses::Losses;
 use super::placement::Placement;
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, OwnerArgs};
 use crate::exit::Exit;
 use crate::failure::{EXISTS_TEXT, Failure, Result};
 use crate::files;
 use crate::paths::{self, NewFile};
+use crate::selection::{ArchiveSelection, Wanted};
 use crate::text::printable;
+
+/// Where a member is restored.
+struct OpenTarget {
+    path: PathBuf,
+    /// A directory that did not exist, of which a part is restored: it is not created for nothing.
+    is_new_part: bool,
+}
 
 /// The engine's [`Targets`] on files and standard output.
 pub struct Restore {
@@ -29,10 +38,17 @@ pub struct Restore {
     archive_file: Option<Metadata>,
     /// Mode and time for members whose archive does not store them.
     attributes: (Option<u32>, Option<Timestamp>),
-    open: Option<PathBuf>,
+    /// How owners are restored.
+    owners: OwnerArgs,
+    /// What of the archive is restored, and the number of its members if it is known.
+    selection: Option<(ArchiveSelection, Option<usize>)>,
+    losses: Losses,
+    /// The number of files and entries that were restored.
+    restored_count: u64,
+    open: Option<OpenTarget>,
     /// The member that was closed last. It is published when the next one begins or the archive was
     /// read to its end, so that an archive of one member that lacks its end restores nothing.
-    complete: Option<(PathBuf, Target)>,
+    complete: Option<(OpenTarget, Target)>,
     restored: Vec<PathBuf>,
 }
 
@@ -46,6 +62,10 @@ impl Restore {
             synced: output.is_synced(),
             archive_file: None,
             attributes: (None, None),
+            owners: OwnerArgs::default(),
+            selection: None,
+            losses: Losses::default(),
+            restored_count: 0,
             open: None,
             complete: None,
             restored: Vec::new(),
@@ -63,6 +83,29 @@ impl Restore {
         self.attributes = (paths::mode(archive), paths::modified(archive));
     }
 
+    /// Restores owners by these options.
+    pub fn set_owners(&mut self, owners: &OwnerArgs) {
+        self.owners = owners.clone();
+    }
+
+    /// Restores only a part of the archive, which has `member_count` members; that of a stream is
+    /// unknown.
+    pub fn select(&mut self, selection: &ArchiveSelection, member_count: Option<usize>) {
+        if !selection.is_everything() {
+            self.selection = Some((selection.clone(), member_count));
+        }
+    }
+
+    /// The number of files and entries that were restored so far.
+    pub fn restored_count(&self) -> u64 {
+        self.restored_count
+    }
+
+    /// What was not restored so far.
+    pub fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
+    }
+
     /// Whether contents went to standard output.
     pub fn is_stdout(&self) -> bool {
         matches!(self.placement, Placement::Stdout)
@@ -77,14 +120,25 @@ impl Restore {
     /// Publishes the member that is complete. Must be called again after the whole archive was
     /// found good.
     pub fn publish_complete(&mut self) -> Result<()> {
-        let Some((path, target)) = self.complete.take() else {
+        let Some((OpenTarget { path, is_new_part }, target)) = self.complete.take() else {
             return Ok(());
         };
         match target {
-            Target::Nowhere => return Ok(()),
-            Target::Sink(mut sink) => files::publish(sink.as_mut(), &path)?,
+            Target::Nowhere | Target::Skipped => return Ok(()),
+            Target::Sink(mut sink) => {
+                files::publish(sink.as_mut(), &path)?;
+                self.restored_count += 1;
+            }
             Target::Tree(tree) => {
-                tree.restore.finish().map_err(Failure::Storage)?;
+                let summary = tree.restore.finish().map_err(Failure::Storage)?;
+                let entries = summary.entries;
+                self.restored_count += entries;
+                self.losses.add(&path, summary);
+                if entries == 0 && is_new_part {
+                    // It is empty: nothing in the archive was asked for.
+                    let _ = fs::remove_dir(&path);
+                    return Ok(());
+                }
             }
         }
         if self.synced && path.is_dir() {
@@ -113,33 +167,56 @@ impl Restore {
         Ok(Box::new(sink))
     }
 
-    fn tree_target(&self, path: &Path) -> Result<Target> {
+    fn tree_target(&self, path: &Path, selection: Option<Selection>) -> Result<Target> {
+        let owners = match (self.owners.same_owner, self.owners.no_same_owner) {
+            (_, true) => OwnerPolicy::Current,
+            (true, false) => OwnerPolicy::Same,
+            (false, false) => OwnerPolicy::AsPermitted,
+        };
         let options = RestoreOptions {
             overwrite: self.overwrite,
+            owners,
+            numeric_owner: self.owners.numeric_owner,
             ..RestoreOptions::default()
         };
         let restore = TreeRestore::create(path, options).map_err(Failure::Storage)?;
-        Ok(Target::Tree(Box::new(TreeTarget {
-            restore,
-            selection: None,
-        })))
+        Ok(Target::Tree(Box::new(TreeTarget { restore, selection })))
+    }
+
+    /// What of a member is restored.
+    fn wanted(&self, member: &MemberStart) -> Result<Wanted> {
+        let Some((selection, member_count)) = &self.selection else {
+            return Ok(Wanted::Everything);
+        };
+        match member.kind {
+            MemberKind::Tree | MemberKind::Tar => selection.of_tree(&member.name, *member_count),
+            MemberKind::File | MemberKind::Stream => selection.of_file(&member.name),
+        }
     }
 
     fn open_member(&mut self, member: &MemberStart) -> Result<Target> {
         self.publish_complete()?;
-        let path = self
-            .placement
-            .path_of(&self.archive, member, &mut self.restored)?;
+        let selection = match self.wanted(member)? {
+            Wanted::Nothing => return Ok(Target::Skipped),
+            Wanted::Part(selection) => Some(*selection),
+            Wanted::Everything => None,
+        };
+        let is_part = selection.is_some();
+        let path = match member.kind {
+            MemberKind::Tar if is_part => self.placement.path_of_tar_part(&self.archive, member)?,
+            _ => (self.placement).path_of(&self.archive, member, &mut self.restored)?,
+        };
+        let is_new_part = is_part && fs::symlink_metadata(&path).is_err();
         let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
         let target = match &self.placement {
             Placement::Stdout => files::stdout_sink().map(Target::Sink),
-            placement if placement.makes_directory(member.kind) => match has_entries {
-                true => self.tree_target(&path),
+            placement if is_part || placement.makes_directory(member.kind) => match has_entries {
+                true => self.tree_target(&path, selection),
                 false => self.tree_sink(&path).map(Target::Sink),
             },
             _ => self.file_sink(&path, member).map(Target::Sink),
         };
-        self.open = Some(path);
+        self.open = Some(OpenTarget { path, is_new_part });
         target
     }
 }
@@ -150,14 +227,14 @@ impl Targets for Restore {
     }
 
     fn close(&mut self, _member: &Member, target: Target) -> refrain::Result<()> {
-        self.complete = self.open.take().map(|path| (path, target));
+        self.complete = self.open.take().map(|open| (open, target));
         Ok(())
     }
 
     fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
         let directory = match (&self.placement, &self.open) {
             (Placement::Stdout, _) | (_, None) => std::env::temp_dir(),
-            (_, Some(path)) => path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            (_, Some(open)) => open.path.parent().unwrap_or(Path::new("")).to_path_buf(),
         };
         files::temporary_sink(&directory).map_err(into_error)
     }

@@ -73,15 +73,15 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     let mut stdout = files::stdout_sink()?;
     copy.range(range.clone(), stdout.as_mut())?;
     meter.erase();
-    Ok(Outcome {
-        summary: String::new(),
-        json: json!({
+    Ok(Outcome::complete(
+        String::new(),
+        json!({
             "file": label,
             "path": plan.path.as_deref().map(OsStr::to_string_lossy),
             "start": range.start,
             "bytes": range.end - range.start,
         }),
-    })
+    ))
 }
 
 /// Finds `path`: a member by name, or a file of a directory member. Without a path: the only
@@ -185,10 +185,7 @@ impl Copy<'_> {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let read = match &self.data {
             Data::Member(member) => self.archive.read_at(*member, offset, buffer),
-            Data::File(member, entry) => {
-                let start = entry.content_offset.saturating_add(offset);
-                self.archive.read_at(*member, start, buffer)
-            }
+            Data::File(member, entry) => self.archive.read_entry_at(*member, entry, offset, buffer),
         };
         read.map_err(|error| Failure::engine(self.label, error))
     }

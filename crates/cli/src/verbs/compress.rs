@@ -1,13 +1,16 @@
 //! `refrain compress`: files, directories and pipes into archives.
 
 use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use refrain::directory::{Problem, ProblemKind, WalkOptions};
 use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput};
 use serde_json::{Value, json};
 
-use crate::args::CompressArgs;
+use crate::args::{CompressArgs, WalkArgs};
+use crate::entry_paths::normalized;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -15,7 +18,11 @@ use crate::paths;
 use crate::plan::{
     ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, writes_stdout,
 };
-use crate::report::{DataTo, Meter, Outcome, Report, SizeEstimate, Sizes, Total, compressed_line};
+use crate::report::{
+    DataTo, FileProblem, Meter, Outcome, Report, SizeEstimate, Sizes, Total, compressed_line,
+    problems_text,
+};
+use crate::selection::{PathList, WalkSelection};
 use crate::session::Session;
 use crate::text::printable;
 
@@ -28,26 +35,43 @@ pub fn run(args: &CompressArgs, session: &Session) -> Exit {
     let mut report = Report::new("compress", &args.report, session, data_to);
     match CompressPlan::new(args) {
         Err(failure) => report.add(Err(failure)),
-        Ok(mut plan) => {
-            let archives = std::mem::take(&mut plan.archives);
-            report.each(archives, |archive, report| {
-                compress(archive?, &plan, report)
-            });
-        }
+        Ok(mut plan) => match walk_selection(&plan.walk) {
+            Err(failure) => report.add(Err(failure)),
+            Ok(selection) => {
+                let archives = std::mem::take(&mut plan.archives);
+                report.each(archives, |archive, report| {
+                    compress(archive?, &plan, &selection, report)
+                });
+            }
+        },
     }
     report.finish()
 }
 
+/// Reads what the options about directories name.
+fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
+    let list = args.files_from.as_ref().map(|file| PathList {
+        file,
+        is_null: args.null,
+    });
+    WalkSelection::load(&args.patterns, list)
+}
+
 /// Makes one archive.
-fn compress(archive: ArchivePlan, plan: &CompressPlan, report: &Report) -> Result<Outcome> {
+fn compress(
+    archive: ArchivePlan,
+    plan: &CompressPlan,
+    selection: &WalkSelection,
+    report: &Report,
+) -> Result<Outcome> {
     let mut sink = open_sink(&archive.output)?;
     let members = archive
         .inputs
         .iter()
-        .map(|input| open_member(input, report.session()))
+        .map(|input| open_member(input, &plan.walk, selection, report.session()))
         .collect::<Result<Vec<_>>>()?;
     let mut meter = report.meter(&archive.label);
-    if meter.is_drawn() {
+    if meter.is_drawn() && plan.walk.given().is_none() {
         meter.set_total(total(&archive.inputs));
     }
     let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
@@ -60,14 +84,53 @@ fn compress(archive: ArchivePlan, plan: &CompressPlan, report: &Report) -> Resul
     json["seconds"] = json!(meter.elapsed().as_secs_f64());
     meter.add_blocks(&mut json);
     let summary = compressed_line(&archive.label, sizes, meter.elapsed());
-    if plan.removes_sources && matches!(archive.output, ArchiveOutput::File { .. }) {
+    let problems: Vec<FileProblem> = meter
+        .take_problems()
+        .iter()
+        .map(|(member, problem)| file_problem(&archive.inputs, *member, problem))
+        .collect();
+    let missing = problems_text(&problems, "left out or changed");
+    let failures: Vec<String> = missing
+        .map(|text| format!("{}: incomplete: {text}", printable(&archive.label)))
+        .into_iter()
+        .collect();
+    let is_file = matches!(archive.output, ArchiveOutput::File { .. });
+    if plan.removes_sources && !failures.is_empty() {
+        report.remark(&format!(
+            "{}: not removed: the archive is incomplete",
+            printable(&archive.label)
+        ));
+    } else if plan.removes_sources && is_file {
         let sources = archive.inputs.iter();
         let sources = sources.filter_map(|input| Some((&input.path, input.metadata.as_ref()?)));
         for remark in files::remove_sources(sources)? {
             report.remark(&printable(&remark));
         }
     }
-    Ok(Outcome { summary, json })
+    Ok(Outcome::partial(summary, json, problems, failures))
+}
+
+/// A problem of an entry, with the path that leads to it from here.
+fn file_problem(inputs: &[CompressInput], member: usize, problem: &Problem) -> FileProblem {
+    let path = inputs.get(member).map(|input| input.path.as_path());
+    let mut path = path.map_or_else(Vec::new, |path| path.as_os_str().as_bytes().to_vec());
+    if !normalized(&problem.path).is_empty() {
+        if !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(&problem.path);
+    }
+    FileProblem {
+        path,
+        kind: match problem.kind {
+            ProblemKind::Unreadable => "unreadable",
+            ProblemKind::Vanished => "vanished",
+            ProblemKind::Changed => "changed",
+            ProblemKind::Skipped => "skipped",
+        },
+        text: problem.text.clone(),
+        is_failure: problem.is_failure(),
+    }
 }
 
 /// What the percentage refers to. The engine does not know the size of a directory beforehand.
@@ -101,10 +164,27 @@ fn output_path(output: &ArchiveOutput) -> &Path {
 }
 
 /// Opens an input as a member.
-fn open_member(input: &CompressInput, session: &Session) -> Result<MemberInput> {
+fn open_member(
+    input: &CompressInput,
+    walk: &WalkArgs,
+    selection: &WalkSelection,
+    session: &Session,
+) -> Result<MemberInput> {
     let content = match &input.metadata {
         None => Content::Stream(files::stdin_stream(session)?),
-        Some(found) if found.is_dir() => Content::Directory(DirectoryContent::all(&input.path)),
+        Some(found) if found.is_dir() => Content::Directory(DirectoryContent {
+            walk: WalkOptions {
+                selection: selection.rules.clone(),
+                one_file_system: walk.one_file_system,
+                exclude_caches: walk.exclude_caches,
+                is_strict: walk.strict,
+                // A list says for each path whether it is wanted.
+                no_recursion: true,
+                ..WalkOptions::default()
+            },
+            paths: selection.paths.clone(),
+            ..DirectoryContent::all(&input.path)
+        }),
         Some(found) if paths::can_seek(found) => Content::Source(files::source(&input.path)?),
         Some(_) => Content::Stream(files::file_stream(&input.path, session)?),
     };

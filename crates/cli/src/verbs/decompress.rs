@@ -8,7 +8,10 @@ use refrain::storage::Source;
 use refrain::{Archive, Dialect, ExtractSummary, MemberKind};
 use serde_json::json;
 
+use super::entries;
 use super::input::{ArchiveContent, open_content, read_total};
+use super::near_names;
+use super::operands::{self, Operands};
 use super::recognise;
 use crate::args::DecompressArgs;
 use crate::exit::Exit;
@@ -18,17 +21,25 @@ use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, writes_stdout};
 use crate::report::{DataTo, Meter, Outcome, Report, Sizes, decompressed_line};
 use crate::restore::{Placement, Restore, StreamPlacement};
+use crate::selection::{ArchiveSelection, Wanted};
 use crate::session::Session;
 use crate::text::printable;
 
 /// Runs the verb.
 pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
-    let data_to = match writes_stdout(&args.output, &args.archives) {
+    let plan = plan(args);
+    let archives = match &plan {
+        Ok((operands, _)) => &operands.archives,
+        Err(_) => &args.operands,
+    };
+    let data_to = match writes_stdout(&args.output, archives) {
         true => DataTo::Stdout,
         false => DataTo::Elsewhere,
     };
     let mut report = Report::new("decompress", &args.report, session, data_to);
-    match DecompressPlan::new(args) {
+    match plan
+        .and_then(|(operands, selection)| DecompressPlan::new(args, &operands.archives, selection))
+    {
         Err(failure) => report.add(Err(failure)),
         Ok(mut plan) => {
             let archives = std::mem::take(&mut plan.archives);
@@ -38,6 +49,20 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
         }
     }
     report.finish()
+}
+
+/// The archives, and what of them is wanted.
+fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
+    let options = args.password.with(args.resources.read_options());
+    let operands = match args.takes_archives_only {
+        true => Operands {
+            archives: args.operands.clone(),
+            paths: Vec::new(),
+        },
+        false => operands::resolve(&args.operands, &args.paths, &options)?,
+    };
+    let selection = ArchiveSelection::load(&args.patterns, &operands.paths)?;
+    Ok((operands, selection))
 }
 
 /// Restores one archive.
@@ -51,19 +76,36 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
         );
     }
     recognise::check(label, &first)?;
-    let (restore, summary, meter) = match content {
+    let mut extraction = match content {
         ArchiveContent::Stream(stream) => extract_stream(stream, &item, plan, report),
         ArchiveContent::Source(source) => extract_source(source, &item, plan, report),
     }?;
-    meter.erase();
-    if plan.output.rm && !restore.is_stdout() {
+    extraction.meter.erase();
+    let is_stdout = extraction.restore.is_stdout();
+    let outcome = outcome(label, &mut extraction, report);
+    let is_complete = outcome.failures.is_empty() && plan.selection.is_everything();
+    if plan.output.rm && !is_stdout && is_complete {
         let source = item.archive.metadata.as_ref();
         let source = source.map(|read| (&item.archive.path, read));
         for remark in files::remove_sources(source)? {
             report.remark(&printable(&remark));
         }
+    } else if plan.output.rm && !is_stdout {
+        report.remark(&format!(
+            "{}: not removed: not all of it was restored",
+            printable(label)
+        ));
     }
-    Ok(outcome(label, &restore.restored(), &summary, &meter))
+    Ok(outcome)
+}
+
+/// What was done to an archive.
+struct Extraction<'a> {
+    restore: Restore,
+    summary: ExtractSummary,
+    meter: Meter<'a>,
+    /// What to say about paths that were asked for and that the archive does not hold.
+    not_found: Vec<String>,
 }
 
 fn extract_stream<'a>(
@@ -71,7 +113,7 @@ fn extract_stream<'a>(
     item: &RestorePlan,
     plan: &DecompressPlan,
     report: &Report<'a>,
-) -> Result<(Restore, ExtractSummary, Meter<'a>)> {
+) -> Result<Extraction<'a>> {
     let label = &item.archive.label;
     let placement = match &item.destination {
         Destination::Path(output) => Placement::Stream(StreamPlacement::at(output)?),
@@ -79,25 +121,52 @@ fn extract_stream<'a>(
     };
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(paths::stdin_metadata());
+    restore.set_owners(&plan.owners);
+    restore.select(&plan.selection, None);
     let meter = report.meter(label);
     let summary = refrain::extract_stream(stream, &mut restore, &plan.options, &meter)
         .map_err(|error| Failure::engine(label, error))?;
     restore.publish_complete()?;
-    Ok((restore, summary, meter))
+    let mut not_found = Vec::new();
+    if restore.restored_count() == 0 && !plan.selection.is_everything() {
+        not_found.push(NOTHING_TEXT.to_string());
+    }
+    Ok(Extraction {
+        restore,
+        summary,
+        meter,
+        not_found,
+    })
 }
+
+const NOTHING_TEXT: &str = "holds nothing that was asked for";
 
 fn extract_source<'a>(
     source: Arc<dyn Source>,
     item: &RestorePlan,
     plan: &DecompressPlan,
     report: &Report<'a>,
-) -> Result<(Restore, ExtractSummary, Meter<'a>)> {
+) -> Result<Extraction<'a>> {
     let label = &item.archive.label;
     let engine_failure = |error| Failure::engine(label, error);
     let dialect = Dialect::of(&*source).map_err(engine_failure)?;
-    let placement = placement(&source, dialect, item, plan)?;
+    let archive = match dialect {
+        Dialect::Native => {
+            Some(Archive::open(Arc::clone(&source), &plan.options).map_err(engine_failure)?)
+        }
+        // lrzip archives hold one file. Opening one to learn more would read all of its records.
+        _ => None,
+    };
+    let (selection, mut not_found) = existing_paths(archive.as_ref(), item, plan)?;
+    let placement = placement(archive.as_ref(), item, &selection)?;
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(item.archive.metadata.clone());
+    restore.set_owners(&plan.owners);
+    restore.select(
+        &selection,
+        archive.as_ref().map(|archive| archive.members().len()),
+    );
+    drop(archive);
     if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
         restore.take_attributes_of(archive);
     }
@@ -106,31 +175,67 @@ fn extract_source<'a>(
     let summary =
         refrain::extract(source, &mut restore, &plan.options, &meter).map_err(engine_failure)?;
     restore.publish_complete()?;
-    Ok((restore, summary, meter))
+    if restore.restored_count() == 0 && !selection.is_everything() && not_found.is_empty() {
+        not_found.push(NOTHING_TEXT.to_string());
+    }
+    Ok(Extraction {
+        restore,
+        summary,
+        meter,
+        not_found,
+    })
+}
+
+/// The selection without the paths that the archive does not hold, and what to say about those.
+///
+/// # Errors
+/// `Usage` if it holds none of them.
+fn existing_paths(
+    archive: Option<&Archive>,
+    item: &RestorePlan,
+    plan: &DecompressPlan,
+) -> Result<(ArchiveSelection, Vec<String>)> {
+    let label = &item.archive.label;
+    if plan.selection.is_everything() {
+        return Ok((plan.selection.clone(), Vec::new()));
+    }
+    let Some(archive) = archive else {
+        let text = "archives of lrzip hold one file: no parts of them can be selected";
+        return Err(Failure::usage(label, text));
+    };
+    let (mut found, mut not_found) = (Vec::new(), Vec::new());
+    for path in plan.selection.paths() {
+        match entries::find(archive, &item.archive.path, label, path)? {
+            Some(_) => found.push(path.clone()),
+            None => not_found.push(near_names::not_found_text(archive, label, path)?),
+        }
+    }
+    match (found.is_empty(), not_found.first()) {
+        (true, Some(text)) => Err(Failure::usage(label, text.clone())),
+        _ => Ok((plan.selection.with_paths(found), not_found)),
+    }
 }
 
 /// Where the members go, which depends on how many there are and on the kind of a single one.
 fn placement(
-    source: &Arc<dyn Source>,
-    dialect: Dialect,
+    archive: Option<&Archive>,
     item: &RestorePlan,
-    plan: &DecompressPlan,
+    selection: &ArchiveSelection,
 ) -> Result<Placement> {
     let output = match &item.destination {
         Destination::Stdout => return Ok(Placement::Stdout),
         Destination::Default => None,
         Destination::Path(output) => Some(output.as_path()),
     };
-    let only_member =
-        |kind, name: &[u8]| Placement::of_only_member(&item.archive.path, output, kind, name);
-    if dialect == Dialect::Lrzip {
-        // lrzip archives hold one file. Opening one to learn more would read all of its records.
-        return only_member(MemberKind::File, b"");
-    }
-    let archive = Archive::open(Arc::clone(source), &plan.options)
-        .map_err(|error| Failure::engine(&item.archive.label, error))?;
+    let path = &item.archive.path;
+    let Some(archive) = archive else {
+        return Placement::of_only_member(path, output, MemberKind::File, b"");
+    };
     match archive.members() {
-        [member] => only_member(member.kind, &member.name),
+        [member] => match (member.kind, selection.of_tree(&member.name, Some(1))?) {
+            (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(path, output)),
+            (kind, _) => Placement::of_only_member(path, output, kind, &member.name),
+        },
         _ => Ok(Placement::Below(
             output.map(Path::to_path_buf).unwrap_or_default(),
         )),
@@ -159,30 +264,45 @@ fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcom
     let bytes = copied.map_err(paths::io_failure(path, "copy"))?;
     let label = paths::label(path);
     let summary = format!("{}: not an archive, copied unchanged", printable(&label));
-    Ok(Outcome {
+    Ok(Outcome::complete(
         summary,
-        json: json!({ "file": label, "copied_bytes": bytes }),
-    })
+        json!({ "file": label, "copied_bytes": bytes }),
+    ))
 }
 
-fn outcome(label: &str, restored: &[String], summary: &ExtractSummary, meter: &Meter) -> Outcome {
+fn outcome(label: &str, extraction: &mut Extraction, report: &Report) -> Outcome {
+    let (summary, meter) = (&extraction.summary, &extraction.meter);
     let elapsed = meter.elapsed();
     let sizes = Sizes {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
     };
+    let losses = extraction.restore.take_losses();
+    let printable_label = printable(label);
+    if let Some(remark) = losses.remark(&printable_label) {
+        report.remark(&remark);
+    }
     let mut json = json!({
         "file": label,
-        "outputs": restored,
+        "outputs": extraction.restore.restored(),
         "members": summary.members,
         "content_bytes": summary.content_bytes,
         "archive_bytes": summary.archive_bytes,
         "entries": summary.entries,
+        "restored": extraction.restore.restored_count(),
+        "left_out": losses.left_out_json(),
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    Outcome {
-        summary: decompressed_line(label, sizes, elapsed),
-        json,
-    }
+    let mut failures = losses.failures(&printable_label);
+    let failure_exit = match (losses.is_failure(), extraction.not_found.is_empty()) {
+        (false, false) => Exit::Usage,
+        _ => losses.exit(),
+    };
+    let not_found = extraction.not_found.iter();
+    failures.extend(not_found.map(|text| format!("{printable_label}: {text}")));
+    let summary = decompressed_line(label, sizes, elapsed);
+    let mut outcome = Outcome::partial(summary, json, losses.problems, failures);
+    outcome.failure_exit = Some(failure_exit);
+    outcome
 }

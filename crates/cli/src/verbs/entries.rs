@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use refrain::{Archive, Entry, EntryKind, Member, MemberKind};
+use refrain::{Archive, Entry, ErrorKind, Member, MemberKind};
 
+use crate::entry_paths::{inside, normalized, prefix_of};
 use crate::failure::{Failure, Result};
 use crate::names;
 
@@ -12,22 +13,9 @@ pub fn has_entries(member: &Member) -> bool {
     matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
 }
 
-/// The prefix of the paths of a member's entries: empty if it is the only member, else its name and
-/// a slash.
+/// The prefix of the paths of a member's entries.
 pub fn path_prefix(archive: &Archive, member: &Member) -> Vec<u8> {
-    match archive.members().len() {
-        1 => Vec::new(),
-        _ => [&member.name, &b"/"[..]].concat(),
-    }
-}
-
-/// The path of an entry below `prefix`. That of a directory member itself is the prefix without its
-/// slash.
-pub fn full_path(prefix: &[u8], path: &[u8]) -> Vec<u8> {
-    match (prefix.strip_suffix(b"/"), normalized(path).is_empty()) {
-        (Some(name), true) => name.to_vec(),
-        _ => [prefix, path].concat(),
-    }
+    prefix_of(&member.name, archive.members().len())
 }
 
 /// Calls `visit` for each entry of a member, in the archive's order.
@@ -37,14 +25,18 @@ pub fn for_each(
     label: &str,
     mut visit: impl FnMut(&Entry) -> Result<()>,
 ) -> Result<()> {
-    let entries = archive
-        .entries(member)
-        .map_err(|error| Failure::engine(label, error))?;
-    let listed = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
-    for entry in listed {
-        visit(entry)?;
+    let mut stopped = None;
+    let visited = archive.for_each_entry(member, &mut |entry| {
+        visit(entry).map_err(|failure| {
+            let text = failure.to_string();
+            stopped = Some(failure);
+            refrain::Error::new(ErrorKind::Io, text)
+        })
+    });
+    match stopped {
+        Some(failure) => Err(failure),
+        None => visited.map_err(|error| Failure::engine(label, error)),
     }
-    Ok(())
 }
 
 /// What a path in an archive means.
@@ -81,13 +73,6 @@ pub fn find(
     Ok(None)
 }
 
-/// The part of `path` below a member with this prefix; `.` is the member itself.
-fn inside<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    let path = path.strip_prefix(b"./").unwrap_or(path);
-    let rest = path.strip_prefix(prefix)?;
-    Some(if rest.is_empty() { b"." } else { rest })
-}
-
 /// The entry with this path inside a member. Of several with one path, as a tar stream may have
 /// them, the last one counts, as for every tar program.
 pub fn find_entry(
@@ -97,6 +82,25 @@ pub fn find_entry(
     path: &[u8],
 ) -> Result<Option<Entry>> {
     let wanted = normalized(path);
+    let plain = match wanted.is_empty() {
+        true => b".".to_vec(),
+        false => wanted.join(&b'/'),
+    };
+    let spellings = match path == plain {
+        true => vec![plain],
+        false => vec![path.to_vec(), plain],
+    };
+    for spelling in spellings {
+        let found = archive.find_entry(member, &spelling);
+        if let Some(entry) = found.map_err(|error| Failure::engine(label, error))? {
+            return Ok(Some(entry));
+        }
+    }
+    // The paths of a directory have one spelling, those of a tar stream any.
+    let kind = archive.members().get(member).map(|member| member.kind);
+    if kind != Some(MemberKind::Tar) {
+        return Ok(None);
+    }
     let mut found = None;
     for_each(archive, member, label, |entry| {
         if normalized(&entry.path) == wanted {
@@ -105,43 +109,4 @@ pub fn find_entry(
         Ok(())
     })?;
     Ok(found)
-}
-
-/// The components of a path, without those that mean nothing. An absolute path is none of a
-/// relative one.
-pub fn normalized(path: &[u8]) -> Vec<&[u8]> {
-    let root = path.first().filter(|&&first| first == b'/');
-    let components = path.split(|&byte| byte == b'/');
-    let components = components.filter(|part| !part.is_empty() && *part != b".");
-    root.map(|_| &b"/"[..])
-        .into_iter()
-        .chain(components)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_of_one_path_are_equal() {
-        for path in ["a/b", "./a/b", "a/b/", "a//b", "./a/./b//"] {
-            assert_eq!(normalized(path.as_bytes()), [b"a", b"b"], "{path}");
-        }
-        for path in ["/a/b", "a/b/c", "a/../a/b", "a\u{fffd}/b"] {
-            assert_ne!(normalized(path.as_bytes()), [b"a", b"b"], "{path}");
-        }
-        assert_ne!(normalized(b"a\xff"), normalized(b"a\xfe"));
-    }
-
-    #[test]
-    fn the_prefix_alone_is_the_member() {
-        assert_eq!(inside(b"tree/", b"tree/"), Some(&b"."[..]));
-        assert_eq!(inside(b"./tree/a", b"tree/"), Some(&b"a"[..]));
-        assert_eq!(inside(b"tree2/a", b"tree/"), None);
-        assert_eq!(inside(b"a", b""), Some(&b"a"[..]));
-        assert_eq!(full_path(b"tree/", b"."), b"tree");
-        assert_eq!(full_path(b"tree/", b"a"), b"tree/a");
-        assert_eq!(full_path(b"", b"."), b".");
-    }
 }

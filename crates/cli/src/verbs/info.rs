@@ -53,8 +53,5 @@ fn info(
     if !blocks.is_empty() {
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
     }
-    Ok(Outcome {
-        summary: String::new(),
-        json,
-    })
+    Ok(Outcome::complete(String::new(), json))
 }

@@ -1,46 +1,65 @@
 //! `refrain list`: what `refrain cat` can write.
 
-use refrain::{Archive, ReadOptions};
+use refrain::{Archive, EntryKind, ReadOptions};
 use serde_json::Value;
 
-use super::entries::{for_each, full_path, has_entries, path_prefix};
+use super::entries::{for_each, has_entries, path_prefix};
 use super::input::open_archive;
+use super::operands::{self, Operands};
 use crate::args::ListArgs;
+use crate::entry_paths::full_path;
 use crate::exit::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::names;
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{DataTo, ListFormat, Listing, Outcome, Report, Row};
+use crate::selection::ListSelection;
 use crate::session::Session;
+use crate::text::quoted;
 
 /// Runs the verb.
 pub fn run(args: &ListArgs, session: &Session) -> Exit {
     let mut report = Report::new("list", &args.report, session, DataTo::Lines);
-    let plan = InspectPlan::of_list(args);
-    report.each(plan.archives, |archive, report| {
-        list(&archive?, args, &plan.options, report)
-    });
+    match plan(args) {
+        Err(failure) => report.add(Err(failure)),
+        Ok((plan, selection)) => report.each(plan.archives, |archive, report| {
+            list(&archive?, args, &plan.options, &selection, report)
+        }),
+    }
     report.finish()
+}
+
+fn plan(args: &ListArgs) -> Result<(InspectPlan, ListSelection)> {
+    let options = args.password.with(args.resources.read_options());
+    let Operands { archives, paths } = operands::resolve(&args.operands, &args.patterns, &options)?;
+    let selection = ListSelection::load(&args.selection, paths)?;
+    Ok((InspectPlan::new(options, &archives), selection))
 }
 
 fn list(
     input: &SeekableInput,
     args: &ListArgs,
     options: &ReadOptions,
+    selection: &ListSelection,
     report: &Report,
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
     meter.erase();
     let mut listing = Listing::new(format(args));
-    let written = add_members(input, &archive, &mut listing);
+    let mut matched = selection.matched();
+    let written = add_members(input, &archive, selection, &mut matched, &mut listing);
     // What was found before a failure is listed.
     listing.finish()?;
     written?;
-    Ok(Outcome {
-        summary: String::new(),
-        json: Value::Null,
-    })
+    let unmatched: Vec<String> = selection.unmatched(&matched).map(quoted).collect();
+    match unmatched.is_empty() {
+        true => Ok(Outcome::complete(String::new(), Value::Null)),
+        false => {
+            let text = format!("holds nothing that matches {}", unmatched.join(", "));
+            Err(Failure::usage(&input.label, text))
+        }
+    }
 }
 
 /// What the lines consist of.
@@ -54,16 +73,31 @@ fn format(args: &ListArgs) -> ListFormat {
     }
 }
 
-fn add_members(input: &SeekableInput, archive: &Archive, listing: &mut Listing) -> Result<()> {
+fn add_members(
+    input: &SeekableInput,
+    archive: &Archive,
+    selection: &ListSelection,
+    matched: &mut [bool],
+    listing: &mut Listing,
+) -> Result<()> {
     let label = &input.label;
+    let member_count = archive.members().len();
     for (index, member) in archive.members().iter().enumerate() {
         let name = names::of_member(&input.path, &member.name);
         if !has_entries(member) {
-            listing.add(&Row::of_member(label, &name, member))?;
+            let mut patterns = selection.of_member(b"", 1)?;
+            if patterns.wants(&name, false, matched) {
+                listing.add(&Row::of_member(label, &name, member))?;
+            }
             continue;
         }
         let prefix = path_prefix(archive, member);
+        let mut patterns = selection.of_member(&name, member_count)?;
         for_each(archive, index, label, |entry| {
+            let is_directory = entry.kind == EntryKind::Directory;
+            if !patterns.wants(&entry.path, is_directory, matched) {
+                return Ok(());
+            }
             let path = full_path(&prefix, &entry.path);
             listing.add(&Row::of_entry(label, &name, &path, entry))
         })?;

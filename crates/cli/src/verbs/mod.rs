@@ -6,6 +6,7 @@
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `recognise` | names the format of an input that is not an archive |
 //! | `entries` | the entries of archived directories: visited, and found by path |
+//! | `operands` | which operands are archives, and which are paths inside one |
 //! | `near_names` | what a mistyped path may stand for |
 //! | `examples` | the examples in the manual pages |
 
@@ -21,5 +22,6 @@ pub mod info;
 mod input;
 pub mod list;
 mod near_names;
+mod operands;
 mod recognise;
 pub mod test;

@@ -2,7 +2,8 @@
 
 use refrain::Archive;
 
-use super::entries::{for_each, full_path, has_entries, path_prefix};
+use super::entries::{for_each, has_entries, path_prefix};
+use crate::entry_paths::full_path;
 use crate::failure::Result;
 use crate::text::quoted;
 

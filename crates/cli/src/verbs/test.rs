@@ -52,8 +52,5 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    Ok(Outcome {
-        summary: tested_line(label, sizes, elapsed),
-        json,
-    })
+    Ok(Outcome::complete(tested_line(label, sizes, elapsed), json))
 }

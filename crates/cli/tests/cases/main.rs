@@ -5,6 +5,8 @@
 //! | `support` | the directory, the commands, data to compress |
 //! | `round_trip` | files, pipes, several members: the output equals the input |
 //! | `trees` | directories |
+//! | `metadata` | trees with every kind of file, as root and as an ordinary user |
+//! | `selection` | parts of directories: patterns, lists of paths, operands |
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `messages` | what errors say, and their exit codes |
@@ -28,10 +30,12 @@ mod lrzip_command;
 #[cfg(feature = "lrzip")]
 mod lrzip_comparison;
 mod messages;
+mod metadata;
 mod outcomes;
 mod reading;
 mod rfn;
 mod round_trip;
+mod selection;
 mod support;
 mod terminal;
 mod trees;

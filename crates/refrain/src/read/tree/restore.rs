@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use refrain_protect::{ContentHash, HASH_BYTES};
 use refrain_tree::restore::{RestoredFile, TreeRestore};
-use refrain_tree::{Decision, Entry, EntryKind, Selection};
+use refrain_tree::{Entry, EntryKind, Selection};
 
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Watch};
 use crate::read::store_reader::Depth;
+use crate::read::tree::chosen::{Chosen, files_of_links};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
 
@@ -76,19 +77,22 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames();
     let mut windows = 0;
+    let mut chosen = Chosen::new(plan.selection, plan.content);
     while !frames.is_empty() && !plan.target.has_ended() {
         let mut files = vec![];
         while files.len() < window
             && let Some(frame) = frames.next()
         {
             for entry in plan.content.entries_of(frame)? {
-                if is_selected(plan.selection, &entry) {
-                    files.extend(create(plan.target, entry));
-                }
+                chosen.choose(entry, |entry| files.extend(create(plan.target, entry)));
             }
         }
         windows += 1;
         files.sort_by_key(|entry| entry.content_offset);
+        write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
+    }
+    if plan.selection.is_some() && !plan.target.has_ended() {
+        let files = files_of_links(plan.content, plan.target)?;
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
     let is_all_read = hash.end == plan.content.content_bytes() && windows == 1;
@@ -98,15 +102,6 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
         }
         _ => Ok(()),
     }
-}
-
-/// Whether an entry is restored.
-pub(crate) fn is_selected(selection: Option<&Selection>, entry: &Entry) -> bool {
-    let is_directory = entry.kind == EntryKind::Directory;
-    entry.kind != EntryKind::Raw
-        && selection.is_none_or(|selection| {
-            selection.decide(&entry.path, is_directory) == Decision::Include
-        })
 }
 
 /// Creates an entry, unless it is a file: it is returned.

@@ -1,0 +1,100 @@
+//! Which entries of directories are stored, restored or listed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The patterns that select entries.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct PatternArgs {
+    /// Leave out what matches PATTERN and everything below it (may be repeated; gitignore's syntax,
+    /// see docs/directories.md)
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<OsString>,
+    /// The same for each line of FILE; the patterns of --exclude come after it and so prevail
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// Only what matches PATTERN and everything below it (may be repeated)
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<OsString>,
+}
+
+impl PatternArgs {
+    /// The name of an option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (!self.exclude.is_empty(), "--exclude"),
+            (!self.exclude_from.is_empty(), "--exclude-from"),
+            (!self.include.is_empty(), "--include"),
+        ];
+        first_given(&given)
+    }
+}
+
+/// What of a directory is stored.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct WalkArgs {
+    #[command(flatten)]
+    pub patterns: PatternArgs,
+    /// Of a directory with a CACHEDIR.TAG, store only the directory and the tag
+    #[arg(long)]
+    pub exclude_caches: bool,
+    /// Store only the paths in FILE, one a line, relative to DIR (default: the current directory);
+    /// '-' is standard input. A directory stands for itself, not for what is below it
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
+    /// The paths in --files-from end with NUL (as from `find -print0` or `refrain list -0`)
+    #[arg(short = '0', long, requires = "files_from")]
+    pub null: bool,
+    /// Do not enter other file systems
+    #[arg(long)]
+    pub one_file_system: bool,
+    /// Fail at the first file that cannot be read, instead of leaving it out
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl WalkArgs {
+    /// The name of an option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.exclude_caches, "--exclude-caches"),
+            (self.files_from.is_some(), "--files-from"),
+            (self.one_file_system, "--one-file-system"),
+            (self.strict, "--strict"),
+        ];
+        self.patterns.given().or_else(|| first_given(&given))
+    }
+}
+
+/// Which owners restored entries get.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Directories")]
+pub struct OwnerArgs {
+    /// Restore owners and groups, and report those that cannot be (default: as far as permitted,
+    /// which is all for root)
+    #[arg(long, overrides_with = "no_same_owner")]
+    pub same_owner: bool,
+    /// Restored files belong to the user who restores them
+    #[arg(long, overrides_with = "same_owner")]
+    pub no_same_owner: bool,
+    /// Restore owners and groups by number, not by name
+    #[arg(long)]
+    pub numeric_owner: bool,
+}
+
+/// The syntax of patterns, for the help of verbs that take them.
+pub const PATTERNS_TEXT: &str = "\
+Patterns have the syntax of gitignore and are relative to the root of a directory. `*` stands for any bytes of one name, `?`
+for one, `[a-z]` for one of these, `**` for any number of names. Without a slash, or with one at its end only, a pattern
+matches names at any depth (*.o); with a slash at its beginning or inside it matches paths from the root (/build,
+docs/*.html). A slash at the end restricts it to directories. `!` takes back what earlier patterns matched: the last
+pattern that matches decides. What is below an excluded directory cannot be taken back.";
+
+fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
+    let given = options.iter().find(|(is_given, _)| *is_given);
+    given.map(|(_, name)| *name)
+}

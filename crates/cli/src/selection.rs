@@ -1,0 +1,376 @@
+//! What of an archive or a directory is wanted: patterns from options and files, and paths.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use refrain::directory::{Decision, Selection, SelectionBuilder, SelectionError};
+
+use crate::args::PatternArgs;
+use crate::entry_paths::{inside, normalized, prefix_of};
+use crate::failure::{Failure, Result};
+use crate::paths::{io_failure, is_dash};
+use crate::text::unescaped;
+
+/// The rules of the options, with the contents of files of patterns.
+///
+/// # Errors
+/// `Usage` for a pattern without meaning, `Io` for files that cannot be read.
+pub fn load_patterns(args: &PatternArgs) -> Result<SelectionBuilder> {
+    let mut builder = Selection::builder();
+    for path in &args.exclude_from {
+        builder.exclude_lines(&read_all(path)?);
+    }
+    for pattern in &args.exclude {
+        builder.exclude(pattern.as_bytes());
+    }
+    for pattern in &args.include {
+        builder.include(pattern.as_bytes());
+    }
+    // Wrong patterns are named before any work.
+    build(&builder)?;
+    Ok(builder)
+}
+
+/// The rules as the engine takes them.
+///
+/// # Errors
+/// As [`load_patterns`].
+pub fn build(builder: &SelectionBuilder) -> Result<Selection> {
+    let named = |error: SelectionError| Failure::usage("", error.to_string());
+    builder.build().map_err(named)
+}
+
+/// The paths of `--files-from`: lines with escapes as `list` writes them, or raw and ended by NUL.
+///
+/// # Errors
+/// `Io`; `Usage` for paths that lead out of the directory.
+pub fn load_paths(list: &Path, is_null: bool) -> Result<Vec<Vec<u8>>> {
+    let bytes = read_all(list)?;
+    let end = if is_null { 0 } else { b'\n' };
+    let lines = bytes.split(|&byte| byte == end);
+    let lines = lines.filter(|line| !line.is_empty());
+    let paths: Vec<Vec<u8>> = match is_null {
+        true => lines.map(<[u8]>::to_vec).collect(),
+        false => lines.map(unescaped).collect(),
+    };
+    Ok(paths)
+}
+
+fn read_all(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = match is_dash(path) {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => fs::read(path),
+    };
+    read.map_err(io_failure(path, "read"))
+}
+
+/// What of an archive is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct ArchiveSelection {
+    patterns: SelectionBuilder,
+    /// Paths as `list` prints them; without any, all paths are wanted.
+    paths: Vec<Vec<u8>>,
+}
+
+/// What of a member is wanted.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    Everything,
+    /// These of its entries.
+    Part(Box<Selection>),
+    Nothing,
+}
+
+impl ArchiveSelection {
+    /// The paths, as far as the patterns allow.
+    ///
+    /// # Errors
+    /// As [`load_patterns`].
+    pub fn load(args: &PatternArgs, paths: &[Vec<u8>]) -> Result<ArchiveSelection> {
+        Ok(ArchiveSelection {
+            patterns: load_patterns(args)?,
+            paths: paths.to_vec(),
+        })
+    }
+
+    /// The same patterns with other paths.
+    #[must_use]
+    pub fn with_paths(&self, paths: Vec<Vec<u8>>) -> ArchiveSelection {
+        ArchiveSelection {
+            patterns: self.patterns.clone(),
+            paths,
+        }
+    }
+
+    /// Whether nothing is left out.
+    pub fn is_everything(&self) -> bool {
+        self.paths.is_empty()
+            && self
+                .patterns
+                .build()
+                .is_ok_and(|rules| rules.is_everything())
+    }
+
+    /// The paths that were asked for.
+    pub fn paths(&self) -> &[Vec<u8>] {
+        &self.paths
+    }
+
+    /// What is wanted of a member with entries, which is one of `member_count`. If their number is
+    /// unknown, paths may begin with the member's name or not.
+    ///
+    /// # Errors
+    /// As [`load_patterns`].
+    pub fn of_tree(&self, name: &[u8], member_count: Option<usize>) -> Result<Wanted> {
+        let prefixes = match member_count {
+            Some(count) => vec![prefix_of(name, count)],
+            None => vec![prefix_of(name, 1), prefix_of(name, 2)],
+        };
+        let mut builder = self.patterns.clone();
+        let mut is_named = self.paths.is_empty();
+        for path in &self.paths {
+            for inside in prefixes.iter().filter_map(|prefix| inside(path, prefix)) {
+                builder.path(inside);
+                is_named = true;
+            }
+        }
+        let rules = build(&builder)?;
+        Ok(match is_named {
+            false => Wanted::Nothing,
+            true if rules.is_everything() => Wanted::Everything,
+            true => Wanted::Part(Box::new(rules)),
+        })
+    }
+
+    /// Whether a member that is a file is wanted: everything or nothing.
+    ///
+    /// # Errors
+    /// As [`load_patterns`].
+    pub fn of_file(&self, name: &[u8]) -> Result<Wanted> {
+        let is_named = |path: &Vec<u8>| normalized(path) == normalized(name);
+        let rules = build(&self.patterns)?;
+        let is_wanted = rules.decide(name, false) == Decision::Include;
+        match is_wanted && (self.paths.is_empty() || self.paths.iter().any(is_named)) {
+            true => Ok(Wanted::Everything),
+            false => Ok(Wanted::Nothing),
+        }
+    }
+}
+
+/// The patterns of `list`, each of which should match something.
+#[derive(Debug, Default)]
+pub struct ListSelection {
+    options: SelectionBuilder,
+    patterns: Vec<Vec<u8>>,
+}
+
+/// The patterns as they apply to one member.
+#[derive(Debug)]
+pub struct MemberPatterns {
+    rules: Selection,
+    /// Each pattern by itself, and its number.
+    single: Vec<(usize, Selection)>,
+}
+
+impl ListSelection {
+    /// The entries that a pattern matches, as far as the options allow; without patterns all that
+    /// the options allow.
+    ///
+    /// # Errors
+    /// As [`load_patterns`].
+    pub fn load(args: &PatternArgs, patterns: Vec<Vec<u8>>) -> Result<ListSelection> {
+        let selection = ListSelection {
+            options: load_patterns(args)?,
+            patterns,
+        };
+        selection.of_member(b"", 1)?;
+        Ok(selection)
+    }
+
+    /// The patterns for a member. One that begins with the member's name and a slash is about what
+    /// follows, from the root of the member on.
+    ///
+    /// # Errors
+    /// As [`load_patterns`].
+    pub fn of_member(&self, name: &[u8], member_count: usize) -> Result<MemberPatterns> {
+        let prefix = prefix_of(name, member_count);
+        let mut single = Vec::new();
+        let mut all = self.options.clone();
+        for (number, pattern) in self.patterns.iter().enumerate() {
+            let mut one = Selection::builder();
+            for builder in [&mut all, &mut one] {
+                match inside(pattern, &prefix).filter(|_| !prefix.is_empty()) {
+                    Some(rest) if rest != b"." => {
+                        builder.include(&[b"/", rest].concat());
+                        builder.path(rest);
+                    }
+                    Some(rest) => {
+                        builder.path(rest);
+                    }
+                    None => {
+                        builder.include(pattern);
+                        builder.path(pattern);
+                    }
+                }
+            }
+            single.push((number, build(&one)?));
+        }
+        let rules = build(&all)?;
+        Ok(MemberPatterns { rules, single })
+    }
+
+    /// The patterns whose numbers are not in `matched`.
+    pub fn unmatched<'a>(&'a self, matched: &'a [bool]) -> impl Iterator<Item = &'a [u8]> {
+        let patterns = self.patterns.iter().enumerate();
+        let unmatched = patterns.filter(|(number, _)| !matched.get(*number).unwrap_or(&false));
+        unmatched.map(|(_, pattern)| pattern.as_slice())
+    }
+
+    /// One place for each pattern.
+    pub fn matched(&self) -> Vec<bool> {
+        vec![false; self.patterns.len()]
+    }
+}
+
+impl MemberPatterns {
+    /// Whether an entry is listed; notes in `matched` which patterns it matches.
+    pub fn wants(&mut self, path: &[u8], is_directory: bool, matched: &mut [bool]) -> bool {
+        if self.rules.decide(path, is_directory) != Decision::Include {
+            return false;
+        }
+        self.single.retain(|(number, rule)| {
+            let Some(is_matched) = matched.get_mut(*number) else {
+                return false;
+            };
+            *is_matched |= rule.decide(path, is_directory) == Decision::Include;
+            !*is_matched
+        });
+        true
+    }
+}
+
+/// The rules about a directory that is stored, with the paths to store if there is a list.
+#[derive(Debug, Clone, Default)]
+pub struct WalkSelection {
+    pub rules: Selection,
+    pub paths: Option<Vec<Vec<u8>>>,
+}
+
+/// Where the paths to store come from.
+#[derive(Debug, Clone, Copy)]
+pub struct PathList<'a> {
+    pub file: &'a PathBuf,
+    pub is_null: bool,
+}
+
+impl WalkSelection {
+    /// Reads files of patterns and the list of paths.
+    ///
+    /// # Errors
+    /// As [`load_patterns`] and [`load_paths`].
+    pub fn load(args: &PatternArgs, list: Option<PathList>) -> Result<WalkSelection> {
+        let load = |list: PathList| load_paths(list.file, list.is_null);
+        Ok(WalkSelection {
+            rules: build(&load_patterns(args)?)?,
+            paths: list.map(load).transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive_selection(paths: &[&str], exclude: &[&str]) -> ArchiveSelection {
+        let args = PatternArgs {
+            exclude: exclude.iter().map(Into::into).collect(),
+            ..PatternArgs::default()
+        };
+        let paths: Vec<Vec<u8>> = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+        ArchiveSelection::load(&args, &paths).unwrap()
+    }
+
+    fn decisions(wanted: &Wanted, paths: &[&str]) -> Vec<Decision> {
+        let Wanted::Part(rules) = wanted else {
+            panic!("{wanted:?}");
+        };
+        let decide = |path: &&str| rules.decide(path.as_bytes(), false);
+        paths.iter().map(decide).collect()
+    }
+
+    #[test]
+    fn paths_select_members_and_parts_of_them() {
+        use Decision::{Exclude, Include};
+        let selection = archive_selection(&["tree/src", "file", "whole/"], &["*.o"]);
+        let file = |name: &[u8]| selection.of_file(name).unwrap();
+        assert!(matches!(file(b"file"), Wanted::Everything));
+        assert!(matches!(file(b"files"), Wanted::Nothing));
+        let tree = selection.of_tree(b"tree", Some(3)).unwrap();
+        let paths = ["src", "src/a", "src/a.o", "other"];
+        assert_eq!(
+            decisions(&tree, &paths),
+            [Include, Include, Exclude, Exclude]
+        );
+        let whole = selection.of_tree(b"whole", Some(3)).unwrap();
+        assert_eq!(decisions(&whole, &["a", "a.o"]), [Include, Exclude]);
+        assert!(matches!(
+            selection.of_tree(b"tree2", Some(3)).unwrap(),
+            Wanted::Nothing
+        ));
+        let all = archive_selection(&[], &[]);
+        assert!(all.is_everything() && matches!(all.of_file(b"x").unwrap(), Wanted::Everything));
+        assert!(matches!(
+            all.of_tree(b"t", Some(1)).unwrap(),
+            Wanted::Everything
+        ));
+        let root = archive_selection(&["."], &[])
+            .of_tree(b"t", Some(1))
+            .unwrap();
+        assert_eq!(decisions(&root, &["a"]), [Include]);
+        let stream = archive_selection(&["tree/a", "b"], &[]);
+        let stream = stream.of_tree(b"tree", None).unwrap();
+        assert_eq!(
+            decisions(&stream, &["a", "b", "c"]),
+            [Include, Include, Exclude]
+        );
+    }
+
+    #[test]
+    fn list_patterns_are_counted_one_by_one() {
+        let patterns = ["*.c", "tree/src", "none", "odd[1]"];
+        let patterns = patterns.map(|text| text.as_bytes().to_vec()).to_vec();
+        let list = ListSelection::load(&PatternArgs::default(), patterns).unwrap();
+        let mut matched = list.matched();
+        let mut member = list.of_member(b"tree", 2).unwrap();
+        for (path, expected) in [
+            ("a.c", true),
+            ("deep/b.c", true),
+            ("src/x", true),
+            ("deep/src/x", false),
+            ("odd[1]", true),
+            ("odd1", true),
+            ("other", false),
+        ] {
+            assert_eq!(
+                member.wants(path.as_bytes(), false, &mut matched),
+                expected,
+                "{path}"
+            );
+        }
+        let unmatched: Vec<&[u8]> = list.unmatched(&matched).collect();
+        assert_eq!(unmatched, [b"none"]);
+    }
+
+    #[test]
+    fn wrong_patterns_are_named() {
+        let args = PatternArgs {
+            include: vec!["[".into()],
+            ..PatternArgs::default()
+        };
+        let text = load_patterns(&args).unwrap_err().to_string();
+        assert!(text.contains("pattern \"[\""), "{text}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Which entries of a tree are restored: those that are selected, the directories above them, and
+//! what hard links among them need.
+
+use std::collections::BTreeMap;
+
+use refrain_tree::restore::{HardLink, TreeRestore};
+use refrain_tree::{Decision, Entry, EntryKind, Selection};
+
+use crate::error::Result;
+use crate::read::tree::content::TreeContent;
+
+/// Chooses entries one by one, in the order of their list.
+pub(crate) struct Chosen<'a> {
+    /// `None`: all are chosen.
+    selection: Option<&'a Selection>,
+    /// Whether a directory that does not hold the present entry holds none of the later ones.
+    is_sorted: bool,
+    /// Directories that are chosen if an entry inside is, by their names.
+    parents: BTreeMap<Vec<Vec<u8>>, Entry>,
+}
+
+impl<'a> Chosen<'a> {
+    pub(crate) fn new(selection: Option<&'a Selection>, content: &dyn TreeContent) -> Chosen<'a> {
+        Chosen {
+            selection,
+            is_sorted: !content.is_recorded(),
+            parents: BTreeMap::new(),
+        }
+    }
+
+    /// Passes the next entry to `take` if it is chosen, after the directories above it that were
+    /// not passed yet.
+    pub(crate) fn choose(&mut self, entry: Entry, mut take: impl FnMut(Entry)) {
+        let is_directory = entry.kind == EntryKind::Directory;
+        let decision = match self.selection {
+            _ if entry.kind == EntryKind::Raw => Decision::Exclude,
+            None => Decision::Include,
+            Some(selection) => selection.decide(&entry.path, is_directory),
+        };
+        if self.selection.is_none() {
+            if decision == Decision::Include {
+                take(entry);
+            }
+            return;
+        }
+        let names = names(&entry.path);
+        if self.is_sorted {
+            self.parents.retain(|parent, _| names.starts_with(parent));
+        }
+        match decision {
+            Decision::Exclude => {}
+            Decision::Descend => {
+                self.parents.insert(names, entry);
+            }
+            Decision::Include => {
+                for depth in 0..names.len() {
+                    let parent = names.get(..depth).unwrap_or_default();
+                    if let Some(parent) = self.parents.remove(parent) {
+                        take(parent);
+                    }
+                }
+                take(entry);
+            }
+        }
+    }
+}
+
+/// The names of a path, without those that mean nothing.
+fn names(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|byte| *byte == b'/');
+    let names = names.filter(|name| !matches!(*name, b"" | b"."));
+    names.map(<[u8]>::to_vec).collect()
+}
+
+/// The files that hard links among the restored entries need, because the files that they link to
+/// were not selected: each under the path of the first such link. The other links are given to the
+/// target again, as links to that path; links without any file too, which the target reports.
+///
+/// # Errors
+/// Those of reading entries.
+pub(crate) fn files_of_links(
+    content: &dyn TreeContent,
+    target: &TreeRestore,
+) -> Result<Vec<Entry>> {
+    let mut waiting: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+    for HardLink { path, target } in target.link() {
+        waiting.entry(target).or_default().push(path);
+    }
+    let mut files = vec![];
+    for (linked, paths) in waiting {
+        let file = find_file(content, &linked)?;
+        let mut paths = paths.into_iter();
+        let link_target = match (file, paths.next()) {
+            (Some(file), Some(first)) => {
+                files.push(Entry {
+                    path: first.clone(),
+                    ..file
+                });
+                first
+            }
+            (_, first) => {
+                first
+                    .into_iter()
+                    .for_each(|path| target.other(&link(path, &linked)));
+                linked
+            }
+        };
+        paths.for_each(|path| target.other(&link(path, &link_target)));
+    }
+    Ok(files)
+}
+
+fn link(path: Vec<u8>, target: &[u8]) -> Entry {
+    Entry {
+        path,
+        kind: EntryKind::Hardlink,
+        link_target: Some(target.to_vec()),
+        ..Entry::default()
+    }
+}
+
+/// The last entry with this path, if it is a file.
+fn find_file(content: &dyn TreeContent, path: &[u8]) -> Result<Option<Entry>> {
+    for frame in content.frames_for_path(path).rev() {
+        let mut entries = content.entries_of(frame)?.into_iter().rev();
+        if let Some(found) = entries.find(|entry| entry.path == path) {
+            return Ok(Some(found).filter(|entry| entry.kind == EntryKind::File));
+        }
+    }
+    Ok(None)
+}
