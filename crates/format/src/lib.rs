@@ -83,7 +83,8 @@ pub use block::BlockHeader;
 pub use coding::{CODEC_NONE, Coding};
 pub use end::ArchiveEnd;
 pub use entries::{
-    EntriesHeader, PackedEntries, entries_are_sorted, entry_batches, pack_entries, unpack_entries,
+    ENTRIES_PER_BATCH, EntriesHeader, PackedEntries, entries_are_sorted, entry_batches,
+    entry_bytes, pack_entries, unpack_entries,
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{

@@ -2,8 +2,11 @@
 //! panics if its property does not hold.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use crate::bytes::ByteReader;
 use crate::coding::Coding;
-use crate::entries::{EntriesHeader, pack_entries, unpack_entries};
+use crate::entries::{
+    EntriesHeader, pack_entries, pack_with_references, unpack_entries, unpack_section,
+};
 use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::Index;
@@ -11,7 +14,6 @@ use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use crate::payload::Payload;
 use crate::walk::walk_archive;
-use refrain_protect::checksum64;
 use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
@@ -284,27 +286,51 @@ pub fn entries_round_trip(seed: u64, count: usize) {
     assert_eq!(pack_entries(&again).unwrap(), packed);
 }
 
-/// Any bytes as a section of entries give an error, or entries that have another valid section: the
-/// packer may choose other references.
+/// Any bytes as a section of entries give an error, or entries that have this section and no other
+/// with the same references. The packer may choose other references.
 ///
 /// # Panics
 /// If that does not hold.
-pub fn unpack_any_entries(raw: &[u8], entry_count: u64, first_path: &[u8]) {
-    let header = EntriesHeader {
-        member_id: 0,
-        first_entry: 0,
-        entry_count,
-        packed_raw_bytes: raw.len() as u64,
-        packed_checksum: checksum64(raw),
-        coding: Coding::none(),
-        first_path: first_path.to_vec(),
+pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
+    let mut references = Vec::new();
+    let Ok(entries) = unpack_section(entry_count, raw, |at| references.push(at)) else {
+        return;
     };
-    if let Ok(entries) = unpack_entries(&header, raw) {
-        assert_eq!(entries.len() as u64, entry_count);
+    assert_eq!(entries.len() as u64, entry_count);
+    if !has_unknown_columns(raw) {
+        assert_eq!(pack_with_references(&entries, &references).unwrap(), raw);
+    }
+    if !entries.is_empty() {
         let packed = pack_entries(&entries).unwrap();
         let header = EntriesHeader::new(0, 0, &packed, Coding::none());
         assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
     }
+}
+
+/// Whether a valid section has columns of a later version, which are lost when it is packed again.
+fn has_unknown_columns(raw: &[u8]) -> bool {
+    let mut reader = ByteReader::new("entries", raw);
+    let count = reader.varint().unwrap();
+    (0..count).any(|_| {
+        let (id, _) = (reader.varint().unwrap(), reader.varint().unwrap());
+        id >= 64
+    })
+}
+
+/// A valid section of entries with any edits: (position, change) of bytes.
+///
+/// # Panics
+/// As [`unpack_any_entries`].
+pub fn unpack_edited_entries(seed: u64, count: usize, edits: &[(u16, u8)]) {
+    let packed = pack_entries(&entries_from_seed(seed, count)).unwrap();
+    let mut raw = packed.raw;
+    for &(at, change) in edits {
+        let at = usize::from(at) % raw.len();
+        if let Some(byte) = raw.get_mut(at) {
+            *byte ^= change;
+        }
+    }
+    unpack_any_entries(&raw, packed.entry_count);
 }
 
 /// Parsing any bytes as anything that this crate reads returns a value or an error: no panic, no
@@ -341,7 +367,7 @@ fn unpack_any_section(payload: &Payload<'_>, limits: &Limits) {
         }
         Payload::Entries { header, data } => {
             let _ = unpack_entries(header, data);
-            unpack_any_entries(data, header.entry_count, &header.first_path);
+            unpack_any_entries(data, header.entry_count);
         }
         _ => {}
     }

@@ -6,6 +6,10 @@ use crate::check::{check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
 use crate::limits::PATH_BYTES_MAX;
 
+/// What an attribute and a data range count besides their bytes: about their size in memory.
+const ATTRIBUTE_BYTES: usize = 48;
+const DATA_RANGE_BYTES: usize = 16;
+
 /// All kinds of entries, by ascending id.
 pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
     EntryKind::File,
@@ -150,13 +154,20 @@ pub fn entries_are_sorted(entries: &[Entry]) -> bool {
     !entries.is_empty() && ascend(named.map(|entry| entry.path.as_slice()))
 }
 
-/// The number of bytes in memory besides those of [`Entry`] itself: path, link target, data ranges,
-/// attributes and header recipe.
-pub(super) fn unpacked_bytes(entry: &Entry) -> usize {
-    let attribute_bytes =
-        |attribute: &ExtendedAttribute| 48 + attribute.name.len() + attribute.value.len();
+/// The number of bytes of an entry by which frames are limited: path, link target, header recipe,
+/// names and values of attributes, and 48 for each attribute and 16 for each data range. See
+/// [`ENTRY_BYTES_PER_FRAME_MAX`](crate::limits::ENTRY_BYTES_PER_FRAME_MAX).
+#[must_use]
+pub fn entry_bytes(entry: &Entry) -> usize {
+    let attribute_bytes = |attribute: &ExtendedAttribute| {
+        ATTRIBUTE_BYTES + attribute.name.len() + attribute.value.len()
+    };
     let attributes: usize = entry.attributes.iter().map(attribute_bytes).sum();
     let ranges = entry.data_ranges.as_ref().map_or(0, Vec::len);
     let link_target = entry.link_target.as_ref().map_or(0, Vec::len);
-    entry.path.len() + link_target + 16 * ranges + attributes + entry.header_recipe.len()
+    entry.path.len()
+        + link_target
+        + DATA_RANGE_BYTES * ranges
+        + attributes
+        + entry.header_recipe.len()
 }

@@ -7,7 +7,7 @@ use refrain_tree::Entry;
 use super::model::{Model, is_joined, shared_prefix, shared_suffix};
 
 /// How many entries with alike paths are tried at most for one entry.
-const TRIES_MAX: usize = 24;
+const TRIES_MAX: usize = 16;
 
 /// A path of another directory, but with the same last names, must share so many bytes at its end
 /// to be worth the statement of where it is.
@@ -82,12 +82,14 @@ impl Finder {
             if foresees(expected) {
                 return Some(expected);
             }
-            let difference = different_name(&entry.path, expected_path);
+            let Some(difference) = different_name(&entry.path, expected_path) else {
+                return Some(expected);
+            };
             let another = self.candidates(newest).find(|&candidate| {
-                let path = entries.get(candidate).map_or(&[][..], |entry| &entry.path);
-                difference.is_some()
-                    && different_name(&entry.path, path) == difference
-                    && foresees(candidate)
+                foresees(candidate)
+                    && entries.get(candidate).is_some_and(|other| {
+                        different_name(&entry.path, &other.path) == Some(difference)
+                    })
             });
             return another.or(Some(expected));
         }

@@ -15,8 +15,12 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
-pub use batch::entry_batches;
-pub use entry::entries_are_sorted;
+pub use batch::{ENTRIES_PER_BATCH, entry_batches};
+pub use entry::{entries_are_sorted, entry_bytes};
 pub use header::EntriesHeader;
+#[cfg(any(test, feature = "property"))]
+pub(crate) use pack::pack_with_references;
 pub use pack::{PackedEntries, pack_entries};
 pub use unpack::unpack_entries;
+#[cfg(any(test, feature = "property"))]
+pub(crate) use unpack::unpack_section;

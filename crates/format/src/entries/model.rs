@@ -181,7 +181,7 @@ impl Model {
             states_path: !is_replaced(&from.path, &entry.path),
             states_class: reference.at.is_none() || class != reference.trail.class,
             states_size: has_data && entry.size_bytes != from.size_bytes,
-            states_recipe: entry.header_recipe != from.header_recipe,
+            states_recipe: !are_equal(&entry.header_recipe, &from.header_recipe),
             time: self.time_state(entry.modified, from.modified),
             content: match has_data {
                 true => self.content_state(entry.content_offset, reference),
@@ -348,7 +348,13 @@ pub(super) fn shared_suffix(left: &[u8], right: &[u8]) -> usize {
     shared + rest.take_while(|(a, b)| a == b).count()
 }
 
+/// Whether two texts are equal, which mostly are empty. (`memcmp` is slow for the dangling pointers
+/// of empty vectors: some versions use masked loads, which the processor has to suppress.)
+fn are_equal(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len() && (left.is_empty() || left == right)
+}
+
 /// Whether `text` is `first` followed by `rest`.
 pub(super) fn is_joined(text: &[u8], first: &[u8], rest: &[u8]) -> bool {
-    text.strip_prefix(first) == Some(rest)
+    text.len() == first.len() + rest.len() && text.starts_with(first) && text.ends_with(rest)
 }

@@ -8,7 +8,7 @@ use refrain_protect::checksum64;
 use refrain_tree::Entry;
 
 use super::classes::Classes;
-use super::entry::{check_entry, unpacked_bytes};
+use super::entry::{check_entry, entry_bytes};
 use super::finder::Finder;
 use super::model::{Model, Reference, near_nanoseconds, shared_prefix, shared_suffix};
 use super::section::{Column, Columns};
@@ -43,21 +43,8 @@ pub struct PackedEntries {
 pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
     check_positive("entries", entries.len() as u64)?;
     check_limit("entries", entries.len() as u64, ENTRIES_PER_FRAME_MAX)?;
-    let mut packer = Packer::new(entries);
     let mut finder = Finder::new(entries.len());
-    let mut entry_bytes = 0_usize;
-    for (at, entry) in entries.iter().enumerate() {
-        check_entry(entry)?;
-        entry_bytes = entry_bytes.saturating_add(unpacked_bytes(entry));
-        check_limit(
-            "bytes of the entries of a frame",
-            entry_bytes as u64,
-            ENTRY_BYTES_PER_FRAME_MAX as u64,
-        )?;
-        let reference = finder.reference(&packer.model, entries, at);
-        packer.put(entry, reference);
-    }
-    let raw = packer.columns.join();
+    let raw = pack_section(entries, |model, at| finder.reference(model, entries, at))?;
     check_limit(
         "packed entries bytes",
         raw.len() as u64,
@@ -69,6 +56,39 @@ pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
         raw,
         first_path: first_path(entries).to_vec(),
     })
+}
+
+/// The section of these entries with the references that `choose` gives for each in order.
+fn pack_section(
+    entries: &[Entry],
+    mut choose: impl FnMut(&Model, usize) -> Option<usize>,
+) -> Result<Vec<u8>> {
+    let mut packer = Packer::new(entries);
+    let mut sum_bytes = 0_usize;
+    for (at, entry) in entries.iter().enumerate() {
+        check_entry(entry)?;
+        sum_bytes = sum_bytes.saturating_add(entry_bytes(entry));
+        check_limit(
+            "bytes of the entries of a frame",
+            sum_bytes as u64,
+            ENTRY_BYTES_PER_FRAME_MAX as u64,
+        )?;
+        let reference = choose(&packer.model, at);
+        packer.put(entry, reference);
+    }
+    Ok(packer.columns.join())
+}
+
+/// The section of these entries with these references (of which the first is `None`).
+///
+/// # Errors
+/// Invalid entries.
+#[cfg(any(test, feature = "property"))]
+pub(crate) fn pack_with_references(
+    entries: &[Entry],
+    references: &[Option<usize>],
+) -> Result<Vec<u8>> {
+    pack_section(entries, |_, at| references.get(at).copied().flatten())
 }
 
 /// The beginning of the first path, as the header of the frame states it.

@@ -10,7 +10,9 @@ use crate::error::{ErrorClass, FormatError, Result};
 use crate::limits::{
     ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, Limits, PATH_BYTES_MAX,
 };
-use crate::property::{entries_from_seed, entries_round_trip, unpack_any_entries};
+use crate::property::{
+    entries_from_seed, entries_round_trip, unpack_any_entries, unpack_edited_entries,
+};
 use refrain_protect::checksum64;
 
 fn unpack(entry_count: u64, first_path: &[u8], raw: &[u8]) -> Result<Vec<Entry>> {
@@ -306,9 +308,12 @@ fn shared_attributes_and_recipes_count_for_each_entry() {
 
 #[test]
 fn batches_hold_at_most_the_limit() {
-    let entries = vec![entry(b"x"); ENTRIES_PER_FRAME_MAX as usize + 1];
+    let entries = vec![entry(b"x"); ENTRIES_PER_BATCH + 1];
     let lengths: Vec<_> = entry_batches(&entries).map(<[Entry]>::len).collect();
-    assert_eq!(lengths, [ENTRIES_PER_FRAME_MAX as usize, 1]);
+    assert_eq!(lengths, [ENTRIES_PER_BATCH, 1]);
+    let most = vec![entry(b"x"); ENTRIES_PER_FRAME_MAX as usize + 1];
+    assert!(pack_entries(&most).is_err());
+    round_trip(&most[1..]);
     assert_eq!(entry_batches(&[]).count(), 0);
 }
 
@@ -370,7 +375,7 @@ fn damaged_sections_give_errors_or_valid_entries() {
             for value in [0, 1, 5, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
                 raw[at] = value;
-                unpack_any_entries(&raw, packed.entry_count, &packed.first_path);
+                unpack_any_entries(&raw, packed.entry_count);
             }
         }
     }
@@ -381,5 +386,14 @@ proptest::proptest! {
     #[test]
     fn any_entries_round_trip(seed in 0_u64..u64::MAX, count in 1_usize..100) {
         entries_round_trip(seed, count);
+    }
+
+    #[test]
+    fn edited_sections_give_errors_or_entries_with_one_encoding(
+        seed in 0_u64..u64::MAX,
+        count in 1_usize..60,
+        edits in proptest::collection::vec(proptest::prelude::any::<(u16, u8)>(), 1..3),
+    ) {
+        unpack_edited_entries(seed, count, &edits);
     }
 }

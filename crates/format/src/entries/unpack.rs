@@ -5,7 +5,7 @@
 use refrain_tree::{Entry, Timestamp};
 
 use super::classes::Classes;
-use super::entry::{check_own_fields, unpacked_bytes};
+use super::entry::{check_own_fields, entry_bytes};
 use super::header::EntriesHeader;
 use super::model::{Model, Reference, add_nanoseconds, shared_prefix, shared_suffix};
 use super::pack::first_path;
@@ -23,31 +23,7 @@ use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES
 /// entries above the limits; columns or shapes of a later version.
 pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
     header.check_raw(raw)?;
-    let mut columns = ColumnReaders::split(raw)?;
-    // Each entry has at least one byte in this column.
-    let most = columns.column(Column::Shapes)?.remaining() as u64;
-    check_limit(
-        "entries",
-        header.entry_count,
-        ENTRIES_PER_FRAME_MAX.min(most),
-    )?;
-    let mut unpacker = Unpacker {
-        model: Model::with_capacity(header.entry_count as usize),
-        classes: Classes::default(),
-        shapes: Vec::new(),
-        columns,
-    };
-    let mut entries = Vec::with_capacity(header.entry_count as usize);
-    let mut entry_bytes = 0_usize;
-    for _ in 0..header.entry_count {
-        entry_bytes = entry_bytes.saturating_add(unpacker.take(&mut entries)?);
-        check_limit(
-            "bytes of the entries of a frame",
-            entry_bytes as u64,
-            ENTRY_BYTES_PER_FRAME_MAX as u64,
-        )?;
-    }
-    unpacker.columns.finish()?;
+    let entries = unpack_section(header.entry_count, raw, |_| ())?;
     match first_path(&entries) == header.first_path {
         true => Ok(entries),
         false => Err(FormatError::Value {
@@ -56,6 +32,38 @@ pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> 
             rule: "those of the path of the first entry",
         }),
     }
+}
+
+/// Unpacks a section of `entry_count` entries; tells `each` the number of each reference.
+pub(crate) fn unpack_section(
+    entry_count: u64,
+    raw: &[u8],
+    mut each: impl FnMut(Option<usize>),
+) -> Result<Vec<Entry>> {
+    let mut columns = ColumnReaders::split(raw)?;
+    // Each entry has at least one byte in this column.
+    let most = columns.column(Column::Shapes)?.remaining() as u64;
+    check_limit("entries", entry_count, ENTRIES_PER_FRAME_MAX.min(most))?;
+    let mut unpacker = Unpacker {
+        model: Model::with_capacity(entry_count as usize),
+        classes: Classes::default(),
+        shapes: Vec::new(),
+        columns,
+    };
+    let mut entries = Vec::with_capacity(entry_count as usize);
+    let mut sum_bytes = 0_usize;
+    for _ in 0..entry_count {
+        let (bytes, reference) = unpacker.take(&mut entries)?;
+        each(reference);
+        sum_bytes = sum_bytes.saturating_add(bytes);
+        check_limit(
+            "bytes of the entries of a frame",
+            sum_bytes as u64,
+            ENTRY_BYTES_PER_FRAME_MAX as u64,
+        )?;
+    }
+    unpacker.columns.finish()?;
+    Ok(entries)
 }
 
 struct Unpacker<'a> {
@@ -67,8 +75,8 @@ struct Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
-    /// Appends the next entry. Returns its bytes in memory.
-    fn take(&mut self, entries: &mut Vec<Entry>) -> Result<usize> {
+    /// Appends the next entry. Returns its bytes in memory and its reference.
+    fn take(&mut self, entries: &mut Vec<Entry>) -> Result<(usize, Option<usize>)> {
         let shape = self.take_shape()?;
         let at = self.take_reference(shape)?;
         let reference = self.model.reference(entries, at);
@@ -92,10 +100,10 @@ impl Unpacker<'_> {
                 rule: "the one that states the fewest fields",
             });
         }
-        let bytes = unpacked_bytes(&entry);
+        let bytes = entry_bytes(&entry);
         entries.push(entry);
         self.model.step(entries, class, at, shape);
-        Ok(bytes)
+        Ok((bytes, at))
     }
 
     fn take_shape(&mut self) -> Result<Shape> {
