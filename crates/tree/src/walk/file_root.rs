@@ -78,6 +78,12 @@ impl FileRoot {
         Ok(OpenedFile { file, opened })
     }
 
+    /// Resolves paths as on systems without `openat2`.
+    #[cfg(test)]
+    pub(crate) fn resolve_stepwise_only(&self) {
+        self.resolves_without_links.store(false, Ordering::Relaxed);
+    }
+
     /// Opens the directories of a long path. Returns the last, and the rest of the path.
     fn parent_of_last_piece<'a>(&self, path: &'a [u8]) -> io::Result<(Option<OwnedFd>, &'a [u8])> {
         let mut parent: Option<OwnedFd> = None;
