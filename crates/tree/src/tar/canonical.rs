@@ -85,7 +85,7 @@ fn pax_records(entry: &Entry, path: &[u8], stored_bytes: u64) -> Vec<u8> {
     }
     let modified = entry.modified;
     if modified.nanoseconds != 0 || octal_seconds(modified.seconds).is_none() {
-        push_pax(&mut records, b"mtime", pax_time(modified).as_bytes());
+        push_pax(&mut records, b"mtime", &pax_time(modified));
     }
     if entry.data_ranges.is_some() {
         push_pax(&mut records, b"GNU.sparse.major", b"1");

@@ -253,7 +253,7 @@ fn time_delta(old: &[u8], new: &[u8]) -> Option<i64> {
     };
     let (old, new_time) = (parse_pax_time(old)?, parse_pax_time(new)?);
     let delta = i64::try_from(nanoseconds(new_time) - nanoseconds(old)).ok()?;
-    (pax_time(new_time).as_bytes() == new).then_some(delta)
+    (pax_time(new_time) == new).then_some(delta)
 }
 
 /// Keys and values of pax records. `None` if they would not be written in the same way.
@@ -406,7 +406,7 @@ fn read_change(rest: &mut Reader, old: &[u8], is_time: bool) -> Option<Vec<u8>> 
         seconds: i64::try_from(nanoseconds.div_euclid(second)).ok()?,
         nanoseconds: u32::try_from(nanoseconds.rem_euclid(second)).ok()?,
     };
-    Some(pax_time(time).into_bytes())
+    Some(pax_time(time))
 }
 
 fn patch(group: &mut [u8], mut rest: Reader) -> Option<()> {
