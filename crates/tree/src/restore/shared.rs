@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) directories: Directories,
     pub(super) applier: Applier,
     pub(super) tally: Arc<Tally>,
+    /// Whether files can be created without a name, as far as is known.
+    pub(super) has_unnamed_files: AtomicBool,
     /// Set when nothing more can be written, or the restore was dropped.
     ended: AtomicBool,
     stopped: Lock<Option<io::Error>>,
@@ -49,6 +51,7 @@ impl Shared {
             directories,
             applier: Applier::new(options, Arc::clone(&tally)),
             tally,
+            has_unnamed_files: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             stopped: Lock::default(),
         }

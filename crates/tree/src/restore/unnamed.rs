@@ -1,26 +1,27 @@
 //! Files in a target that exists: they get their name when they are complete.
 //!
-//! A file without a name (`O_TMPFILE`) vanishes with its process. File systems without such files
-//! get a hidden name, which a killed process leaves behind; the next restore removes it.
+//! A file without a name (`O_TMPFILE`) vanishes with its process. On file systems without such
+//! files it has a hidden name, which a killed process leaves behind. The next restore that needs a
+//! hidden name in the same directory removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::directories::already_exists;
+use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
+use super::directories::{Directory, already_exists};
 use super::shared::{Place, Shared};
 
 /// The number of hidden names that are tried.
 const NAMES_MAX: u32 = 1000;
 
-/// The longest file name that all common file systems accept.
-const NAME_BYTES_MAX: usize = 255;
+/// The end of a hidden name.
+const SUFFIX: &str = ".refrain-part";
 
 /// Makes the hidden names of one process unique.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -46,14 +47,47 @@ pub(super) fn create(
     }
     // The error for missing support differs between file systems and kernels. Other errors (full,
     // read-only, forbidden) occur again below.
-    if let Ok(file) = create_unnamed(place, mode) {
+    if shared.has_unnamed_files.load(Ordering::Relaxed)
+        && let Ok(file) = create_unnamed(place, mode)
+    {
         return Ok((file, None));
     }
+    let (file, name) = create_hidden(place, mode)?;
+    shared.has_unnamed_files.store(false, Ordering::Relaxed);
+    Ok((file, Some(name)))
+}
+
+/// Creates and locks a file with a hidden name.
+fn create_hidden(place: &Place<'_>, mode: Mode) -> io::Result<(File, OsString)> {
+    let directory = &place.directory;
+    if !directory.is_cleaned.swap(true, Ordering::Relaxed) {
+        remove_abandoned(directory);
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The next restore must be able to open it.
+    let mode = mode | Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
-        rustix::fs::openat(&place.directory, hidden, flags, mode)
+        let file = rustix::fs::openat(directory, hidden, flags, mode)?;
+        match claim(directory.as_fd(), hidden, &file) {
+            true => Ok(file),
+            false => Err(Errno::EXIST),
+        }
     })?;
-    Ok((File::from(file), Some(name)))
+    Ok((File::from(file), name))
+}
+
+/// Removes hidden files of killed processes. Failures are not reported: the restore does not depend
+/// on it.
+fn remove_abandoned(directory: &Directory) {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for found in temporary_names(directory.as_fd(), None, SUFFIX) {
+        let opened = rustix::fs::openat(directory, &found, flags, Mode::empty());
+        if let Ok(opened) = opened
+            && claim_abandoned(directory.as_fd(), &found, &opened)
+        {
+            let _ = rustix::fs::unlinkat(directory, &found, AtFlags::empty());
+        }
+    }
 }
 
 /// Gives a complete file its name; `hidden` is the one that it has.
@@ -142,7 +176,8 @@ fn with_hidden_name<T>(
 ) -> io::Result<(T, OsString)> {
     let mut result = Err(Errno::EXIST);
     for _ in 0..NAMES_MAX {
-        let hidden = hidden_name(name);
+        let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let hidden = temporary_name(name, counter, SUFFIX);
         result = match create(&hidden) {
             Ok(created) => return Ok((created, hidden)),
             Err(Errno::EXIST) => Err(Errno::EXIST),
@@ -150,14 +185,4 @@ fn with_hidden_name<T>(
         };
     }
     result.map_err(io::Error::from)
-}
-
-/// `.NAME.PROCESS-COUNTER.part` with a truncated NAME; unique in a process.
-fn hidden_name(name: &OsStr) -> OsString {
-    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let suffix = format!(".{}-{counter}.part", std::process::id());
-    let name = name.as_bytes();
-    let length = name.len().min(NAME_BYTES_MAX - 1 - suffix.len());
-    let name = name.get(..length).unwrap_or(name);
-    OsString::from_vec([b".", name, suffix.as_bytes()].concat())
 }

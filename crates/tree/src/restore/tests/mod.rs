@@ -1,5 +1,11 @@
 //! Trees restored entry by entry.
 
+mod hostile;
+mod kinds;
+mod state;
+mod trouble;
+mod users;
+
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
