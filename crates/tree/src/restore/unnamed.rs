@@ -7,10 +7,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::CWD;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
@@ -100,10 +104,10 @@ pub(super) fn publish(
     let directory = &place.directory;
     let from = match hidden {
         Some(hidden) => hidden.to_owned(),
-        None => match link(place, file, place.name) {
+        None => match link(shared, place, file, place.name) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST) if shared.may_replace(place.path) => {
-                with_hidden_name(place.name, |hidden| link(place, file, hidden))?.1
+                with_hidden_name(place.name, |hidden| link(shared, place, file, hidden))?.1
             }
             Err(Errno::EXIST) => return Err(already_exists("")),
             Err(error) => return Err(error.into()),
@@ -123,13 +127,16 @@ pub(super) fn publish(
     }
 }
 
+/// Whether files without a name can be named later.
+pub(super) fn can_name() -> bool {
+    cfg!(target_os = "linux") && rustix::fs::stat("/proc/self/fd").is_ok()
+}
+
 #[cfg(target_os = "linux")]
 fn create_unnamed(place: &Place<'_>, mode: Mode) -> rustix::io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(&place.directory, ".", flags, mode)?);
-    // Naming it later needs /proc.
-    rustix::fs::statat(CWD, descriptor_path(&file), AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(file)
+    let file = rustix::fs::openat(&place.directory, ".", flags, mode)?;
+    Ok(File::from(file))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -138,9 +145,24 @@ fn create_unnamed(_place: &Place<'_>, _mode: Mode) -> rustix::io::Result<File> {
 }
 
 /// Names a file without a name.
-fn link(place: &Place<'_>, file: &File, name: &OsStr) -> rustix::io::Result<()> {
-    let path = descriptor_path(file);
+#[cfg(target_os = "linux")]
+fn link(shared: &Shared, place: &Place<'_>, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+    // The direct way is permitted to root, and since Linux 6.10 to who opened the file.
+    if shared.links_directly.load(Ordering::Relaxed) {
+        match rustix::fs::linkat(file, "", &place.directory, name, AtFlags::EMPTY_PATH) {
+            Err(Errno::NOENT | Errno::INVAL) => {
+                shared.links_directly.store(false, Ordering::Relaxed);
+            }
+            linked => return linked,
+        }
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, path, &place.directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &Shared, _: &Place<'_>, _: &File, _: &OsStr) -> rustix::io::Result<()> {
+    Err(Errno::NOTSUP)
 }
 
 /// Renames to a name that must not exist.
@@ -163,10 +185,6 @@ fn rename_new(place: &Place<'_>, from: &OsStr) -> rustix::io::Result<()> {
         }
         linked => linked,
     }
-}
-
-fn descriptor_path(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Calls `create` with hidden names until one does not exist.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
+use rustix::fs::{CWD, RenameFlags};
 
 use super::state::states;
 use super::{create, entry, file, link};
@@ -111,13 +112,12 @@ fn directories_that_become_links_lead_nowhere() {
     }
     let stop = AtomicBool::new(false);
     let swap = || {
-        let (real, hidden) = (out.join("d"), out.join("hidden"));
+        let (real, link) = (out.join("d"), out.join("link"));
+        symlink("../outside", &link).unwrap();
         let mut swaps = 0_u32;
-        while !stop.load(Ordering::Relaxed) {
-            fs::rename(&real, &hidden).unwrap();
-            symlink("../outside", &real).unwrap();
-            fs::remove_file(&real).unwrap();
-            fs::rename(&hidden, &real).unwrap();
+        // Ends with the directory in its place.
+        while swaps % 2 == 1 || !stop.load(Ordering::Relaxed) {
+            rustix::fs::renameat_with(CWD, &real, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             swaps += 1;
         }
         swaps
