@@ -128,8 +128,10 @@ impl FileRoot {
             use rustix::fs::ResolveFlags;
             let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
             match rustix::fs::openat2(at, path, flags, Mode::empty(), resolve) {
-                // An old kernel, or a sandbox that does not know the call.
+                // An old kernel.
                 Err(Errno::NOSYS) => self.resolves_without_links.store(false, Ordering::Relaxed),
+                // A sandbox that does not know the call; or the file, which the next call tells.
+                Err(Errno::PERM) if !flags.contains(OFlags::NOATIME) => {}
                 // Renames on the way made the answer uncertain.
                 Err(Errno::AGAIN) => {}
                 result => return result,

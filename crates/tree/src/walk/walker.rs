@@ -184,7 +184,8 @@ impl Walker {
     ///
     /// # Errors
     ///
-    /// With [`WalkOptions::is_strict`]: the first problem. The walk must not be continued then.
+    /// With [`WalkOptions::is_strict`]: the first problem. Always: a lack of memory or file
+    /// descriptors. The walk must not be continued then.
     pub fn next_entries(&mut self, count: usize) -> io::Result<Vec<Entry>> {
         while self.ready.len() < count && self.step()? {}
         let count = count.min(self.ready.len());
@@ -201,6 +202,12 @@ impl Walker {
     pub fn relative_path<'a>(&self, entry: &'a Entry) -> &'a [u8] {
         let name = Path::new(std::ffi::OsStr::from_bytes(&self.name));
         relative_path(name, &entry.path).unwrap_or(&entry.path)
+    }
+
+    /// Reads attributes as on systems without `/proc`.
+    #[cfg(test)]
+    pub(crate) fn do_without_proc(&mut self) {
+        self.has_proc = false;
     }
 
     /// The number of files of which further links are expected.
@@ -591,6 +598,15 @@ impl Walker {
     }
 
     fn report_error(&mut self, error: &io::Error) -> io::Result<()> {
+        use rustix::io::Errno;
+        // What the process lacks says nothing about the file, and would be lacking for the next.
+        let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
+        if error
+            .raw_os_error()
+            .is_some_and(|code| lacks.contains(&code))
+        {
+            return Err(Problem::of_error(&self.entry_path(&self.path), error).into_error());
+        }
         self.add_problem(Problem::of_error(&self.entry_path(&self.path), error))
     }
 

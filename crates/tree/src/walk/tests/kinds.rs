@@ -233,6 +233,9 @@ fn attributes_access_control_lists_and_capabilities_are_recorded() {
         own.sort();
         assert_eq!(entry(&entries, path).attributes, own, "{path}");
     }
+    let mut walker = Walker::open(root.path(), Path::new(""), WalkOptions::default()).unwrap();
+    walker.do_without_proc();
+    assert_eq!(read_all(walker).0, entries);
     let options = WalkOptions {
         attributes_when_opened: true,
         ..WalkOptions::default()

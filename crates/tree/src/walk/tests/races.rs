@@ -78,6 +78,26 @@ fn a_directory_that_is_moved_away_below_the_walk_is_named() {
 }
 
 #[test]
+fn a_walk_that_cannot_come_back_to_a_directory_names_it_and_goes_on() {
+    let deep = "d/".repeat(100);
+    let root = tree(&[&format!("{deep}x"), "d/e", "z"]);
+    let mut walker = Walker::open(root.path(), Path::new(""), WalkOptions::default()).unwrap();
+    let mut entries = walker.next_entries(95).unwrap();
+    // The way back leads elsewhere, and the path to another directory.
+    fs::create_dir_all(root.path().join("new")).unwrap();
+    fs::rename(root.path().join("d/d"), root.path().join("new/d")).unwrap();
+    fs::rename(root.path().join("d"), root.path().join("other")).unwrap();
+    fs::create_dir_all(root.path().join("d/not-this")).unwrap();
+    entries.extend(walker.next_entries(100).unwrap());
+    let paths = paths(&entries);
+    assert_eq!(paths.len(), 103);
+    assert_eq!(paths[101..], [format!("{deep}x"), "z".to_string()]);
+    let problems = walker.take_problems();
+    let named: Vec<_> = problems.iter().map(|p| (&p.path[..], p.kind)).collect();
+    assert_eq!(named, [(&b"d"[..], ProblemKind::Changed)]);
+}
+
+#[test]
 fn files_that_vanish_before_they_are_reached_are_named() {
     let root = tree(&["a", "b", "dir/x", "z"]);
     let mut walker = Walker::open(root.path(), Path::new(""), WalkOptions::default()).unwrap();

@@ -154,7 +154,7 @@ fn without_names(mut entry: Entry) -> Entry {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn random_trees_are_listed_as_by_the_reference(steps in steps(), count in 1_usize..9) {
         let root = tempfile::tempdir().unwrap();
