@@ -37,6 +37,14 @@ impl<'a> ByteReader<'a> {
         Ok(taken)
     }
 
+    /// Reads the bytes up to the next zero byte, and that byte.
+    pub(crate) fn take_until_zero(&mut self) -> Result<&'a [u8]> {
+        let end = self.rest.iter().position(|&byte| byte == 0);
+        let text = self.take(end.unwrap_or(self.rest.len()))?;
+        self.take(1)?;
+        Ok(text)
+    }
+
     /// Reads the next `N` bytes as an array.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];

@@ -9,10 +9,6 @@ use super::model::{Model, is_joined, shared_prefix, shared_suffix};
 /// How many entries with alike paths are tried at most for one entry.
 const TRIES_MAX: usize = 16;
 
-/// A path of another directory, but with the same last names, must share so many bytes at its end
-/// to be worth the statement of where it is.
-const SHARED_SUFFIX_MIN: usize = 12;
-
 /// The entries so far by what is alike in sibling trees.
 #[derive(Debug)]
 pub(super) struct Finder {
@@ -55,8 +51,8 @@ impl Finder {
             Some(choice) => Some(choice),
             None => namesake
                 .filter(|&namesake| {
-                    let path = entries.get(namesake).map_or(&[][..], |entry| &entry.path);
-                    shared_suffix(path, &entry.path) >= SHARED_SUFFIX_MIN
+                    let other = model.reference(entries, Some(namesake));
+                    entry.stored_bytes() > 0 && model.foresees_content(entry, &other)
                 })
                 .or(at.checked_sub(1)),
         }

@@ -215,13 +215,18 @@ impl Fields<'_> {
         let (previous, likely) = self.model.previous_path(self.entries);
         let prefix = shared_prefix(previous, path);
         let rest = path.get(prefix..).unwrap_or_default();
-        let suffix = shared_suffix(rest, &self.reference.entry.path);
+        let suffix = match self.reference.is_previous {
+            true => 0,
+            false => shared_suffix(rest, &self.reference.entry.path),
+        };
         let own = rest.get(..rest.len() - suffix).unwrap_or_default();
         let prefix = difference(prefix as u64, likely as u64);
         self.columns.put(Column::PathPrefixes, prefix);
-        self.columns.put(Column::PathSuffixes, suffix as u64);
-        self.columns.put(Column::PathLengths, own.len() as u64);
+        if !self.reference.is_previous {
+            self.columns.put(Column::PathSuffixes, suffix as u64);
+        }
         self.columns.extend(Column::PathBytes, own);
+        self.columns.extend(Column::PathBytes, &[0]);
     }
 
     fn put_time(&mut self, state: TimeState) {

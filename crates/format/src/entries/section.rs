@@ -13,7 +13,6 @@ pub(super) enum Column {
     References,
     PathPrefixes,
     PathSuffixes,
-    PathLengths,
     PathBytes,
     Classes,
     ClassFields,

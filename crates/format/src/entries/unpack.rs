@@ -215,12 +215,18 @@ impl Fields<'_, '_> {
 
     fn take_path(&mut self) -> Result<Vec<u8>> {
         let (previous, likely) = self.model.previous_path(self.entries);
-        let from = self.reference.entry.path.as_slice();
+        // Of the previous path only the beginning is shared; the codec knows its ending.
+        let from = match self.reference.is_previous {
+            true => &[][..],
+            false => self.reference.entry.path.as_slice(),
+        };
         let prefix = add_difference(likely as u64, self.columns.varint(Column::PathPrefixes)?);
-        let suffix = self.columns.varint(Column::PathSuffixes)?;
-        let own = self.columns.varint(Column::PathLengths)?;
-        check_text_bytes(prefix, suffix, own)?;
-        let own = self.columns.column(Column::PathBytes)?.take(own as usize)?;
+        let suffix = match self.reference.is_previous {
+            true => 0,
+            false => self.columns.varint(Column::PathSuffixes)?,
+        };
+        let own = self.columns.column(Column::PathBytes)?.take_until_zero()?;
+        check_text_bytes(prefix, suffix, own.len() as u64)?;
         let first = previous.get(..prefix as usize);
         let last_start = from.len().checked_sub(suffix as usize);
         let last = last_start.and_then(|start| from.get(start..));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_format::{Limits, MemberEnd, MemberKind, MemberStart};
+use refrain_format::{Limits, MemberEnd, MemberStart};
 use refrain_protect::{DigestAlgorithm, DigestHasher};
 use refrain_storage::{Source, in_zero_pieces};
 
@@ -55,11 +55,7 @@ fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestA
 
 impl ContentVisitor for DigestCheck<'_> {
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
-        // The digests of a tar stream are those of the stream, not of its content.
-        self.hashers = match start.kind {
-            MemberKind::File | MemberKind::Stream => hashers(&self.algorithms),
-            MemberKind::Tree | MemberKind::Tar => Vec::new(),
-        };
+        self.hashers = hashers(&self.algorithms);
         self.inner.start(start)
     }
 
@@ -109,7 +105,7 @@ impl ContentVisitor for DigestCheck<'_> {
 
 #[cfg(test)]
 mod tests {
-    use refrain_format::Digest;
+    use refrain_format::{Digest, MemberKind};
 
     use super::*;
     use crate::digests::finish;
