@@ -72,7 +72,7 @@ pub struct ArchiveInfo {
     pub memory_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
-    /// Bytes of all members' contents.
+    /// Bytes of all members, of directories as tar streams.
     pub content_bytes: u64,
     /// Bytes of the store: the unique bytes that the codecs compressed.
     pub store_bytes: u64,
@@ -80,7 +80,10 @@ pub struct ArchiveInfo {
     pub extents: u64,
     /// Bytes of the frames that hold the extents.
     pub extents_frame_bytes: u64,
-    /// Content bytes that repeat bytes of the store.
+    /// Bytes of the frames that hold the entries of directories and tar streams.
+    pub entries_frame_bytes: u64,
+    /// Content bytes that repeat bytes of the store. Of a directory, files equal to others and the
+    /// headers of its tar stream count here, too.
     pub matched_bytes: u64,
     /// Content bytes in runs and short periods.
     pub run_bytes: u64,

@@ -13,7 +13,7 @@ use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
 use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
-use crate::write::native::assemble::{Assembler, NativeEncoding};
+use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::written_blocks::WrittenBlocks;
@@ -163,6 +163,7 @@ impl Run<'_> {
             sources,
             late_notices,
             problems,
+            duplicate_bytes,
             ..
         } = prepared;
         let memory_bytes = self.tuning.memory_bytes;
@@ -193,7 +194,10 @@ impl Run<'_> {
             context.clone(),
             reach,
             written,
-            content_bytes_total,
+            ProgressCounts {
+                content_bytes_total,
+                duplicate_bytes,
+            },
             self.watch,
         );
         let assembler = run(

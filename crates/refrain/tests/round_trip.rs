@@ -147,7 +147,10 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
             .find(|entry| entry.path.ends_with(path.as_bytes()));
         let entry = entry.unwrap_or_else(|| panic!("no entry for {path}"));
         let mut read = vec![0; entry.size_bytes as usize];
-        opened.read_at(1, entry.content_offset, &mut read).unwrap();
+        assert_eq!(
+            opened.read_entry_at(1, entry, 0, &mut read).unwrap(),
+            content.len()
+        );
         assert!(read == *content, "{path}");
     }
     let by_pipe = extracted_from_pipe(&archive, &read_options(2)).unwrap();

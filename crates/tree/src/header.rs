@@ -139,7 +139,7 @@ impl TarHeader {
             );
         }
         if nanoseconds != 0 || octal_seconds(seconds).is_none() {
-            push_pax(&mut records, b"mtime", pax_time(self.modified).as_bytes());
+            push_pax(&mut records, b"mtime", &pax_time(self.modified));
         }
         for (key, number) in [(b"uid", self.uid), (b"gid", self.gid)] {
             if number > OCTAL_7_MAX {

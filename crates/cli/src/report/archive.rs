@@ -227,6 +227,7 @@ pub fn archive_json(path: &Path, info: &ArchiveInfo) -> Value {
         "run_bytes": info.run_bytes,
         "extents": info.extents,
         "extents_frame_bytes": info.extents_frame_bytes,
+        "entries_frame_bytes": info.entries_frame_bytes,
         "block_bytes_max": info.block_bytes_max,
         "fallbacks": info.fallbacks,
         "integrity": integrity_text(info),

@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use refrain_format::{MemberKind as FormatKind, MemberStart};
 use refrain_pool::Lock;
@@ -119,6 +120,8 @@ pub(crate) struct PreparedMembers {
     log_memory: Option<LogMemory>,
     /// Whether directories are stored as tar streams, because the dialect has no entries.
     directories_as_tar: bool,
+    /// The bytes of files that were found equal to others.
+    pub duplicate_bytes: Arc<AtomicU64>,
     /// What could not be read, or changed meanwhile.
     pub problems: Problems,
 }
@@ -227,7 +230,7 @@ impl PreparedMembers {
                         start.kind = FormatKind::Tar;
                         let list = EntryList::new(start.member_id, ViewKind::Recorded);
                         entries = Some(list.shared());
-                        self.add_tar_file(source, list);
+                        self.add_tar_file(source, size_bytes, list);
                     }
                     false => {
                         start.content_bytes_hint = Some(size_bytes);
@@ -244,6 +247,7 @@ impl PreparedMembers {
                 start.kind = FormatKind::Stream;
                 let list = EntryList::new(start.member_id, ViewKind::Recorded);
                 entries = Some(list.shared());
+                self.has_unknown_length = true;
                 self.add_tar(stream, RereadLog::none(), list, None);
             }
             Content::Directory(directory) if self.directories_as_tar => {
@@ -272,10 +276,11 @@ impl PreparedMembers {
     }
 
     /// Adds a tar file, which is taken apart.
-    fn add_tar_file(&mut self, source: Arc<dyn Source>, list: EntryList) {
+    fn add_tar_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
         let again = log.from_tar(source.clone());
         let stream = SourceStream { source, offset: 0 };
+        self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
         self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
     }
 
@@ -289,8 +294,11 @@ impl PreparedMembers {
     ) {
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
         let reader = TarReader::new(stream, hashers(&self.digests));
-        let feed = TarFeed::new(reader, ContentWriter::new(known, log), list);
-        self.has_unknown_length = true;
+        let feed = TarFeed::new(
+            reader,
+            ContentWriter::new(known, log, self.duplicate_bytes.clone()),
+            list,
+        );
         self.sources.push(again);
         self.intake.push(IntakeMember {
             feed: MemberFeed::Content(Box::new(feed)),
@@ -310,7 +318,7 @@ impl PreparedMembers {
             is_strict: directory.walk.is_strict,
             window_bytes: self.memory_bytes / WINDOW_SHARE,
         };
-        let content = ContentWriter::new(known, log);
+        let content = ContentWriter::new(known, log, self.duplicate_bytes.clone());
         let feed = DirectoryFeed::new(input, content, list, self.problems.clone());
         self.has_unknown_length = true;
         self.sources.push(Some(Arc::new(source)));

@@ -136,6 +136,10 @@ impl Targets for Collect {
         Ok(Target::Sink(Box::new(sink)))
     }
 
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(MemorySink::new()))
+    }
+
     fn close(&mut self, member: &Member, sink: Target) -> Result<()> {
         sink.into_sink()
             .expect("the sink that was opened")

@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use refrain_pool::Lock;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -47,6 +48,18 @@ pub(super) struct Directory {
     descriptor: OwnedFd,
     /// Whether what is created in it gets an access control list from it, which is to be removed.
     pub(super) gives_acl: bool,
+    /// Whether hidden files of killed processes were removed.
+    pub(super) is_cleaned: AtomicBool,
+}
+
+impl Directory {
+    fn new(descriptor: OwnedFd, gives_acl: bool) -> Directory {
+        Directory {
+            descriptor,
+            gives_acl,
+            is_cleaned: AtomicBool::new(false),
+        }
+    }
 }
 
 impl AsFd for Directory {
@@ -98,10 +111,7 @@ impl Directories {
     pub(super) fn new(target: OwnedFd, target_is_new: bool, without_acls: bool) -> Directories {
         let gives_acl = without_acls && has_default_acl(target.as_fd());
         Directories {
-            target: Arc::new(Directory {
-                descriptor: target,
-                gives_acl,
-            }),
+            target: Arc::new(Directory::new(target, gives_acl)),
             without_acls,
             created: Created::new(target_is_new),
             shards: std::array::from_fn(|_| Lock::default()),
@@ -192,10 +202,7 @@ impl Directories {
         let gives_acl = self.without_acls
             && !self.created.has_directory(path)
             && has_default_acl(descriptor.as_fd());
-        Ok(Directory {
-            descriptor,
-            gives_acl,
-        })
+        Ok(Directory::new(descriptor, gives_acl))
     }
 
     /// Creates a directory and notes it. The lock `creating` must be held.

@@ -5,6 +5,7 @@
 //! | `options.rs` | [`RestoreOptions`], [`OwnerPolicy`] |
 //! | `path.rs` | paths from an archive that cannot leave the target |
 //! | `target.rs` | the target: a new directory under a temporary name, or one that exists |
+//! | `abandoned.rs` | temporary names, and what killed processes left under them |
 //! | `directories.rs` | open directories, and how they are created |
 //! | `created.rs` | what was created, so that nothing else is replaced or removed |
 //! | `accounts.rs` | names of users and groups as ids of this machine |
@@ -17,6 +18,7 @@
 //! | `summary.rs` | what was restored, what failed, what was not permitted |
 //! | `remove.rs` | removes a directory with its contents, however deep |
 
+mod abandoned;
 mod accounts;
 mod created;
 mod directories;

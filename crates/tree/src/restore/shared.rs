@@ -14,6 +14,7 @@ use super::metadata::Applier;
 use super::options::RestoreOptions;
 use super::path::ConfinedPath;
 use super::summary::{Problem, Tally, is_full};
+use super::unnamed;
 
 /// What the parts of one restore share.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ pub(super) struct Shared {
     pub(super) directories: Directories,
     pub(super) applier: Applier,
     pub(super) tally: Arc<Tally>,
+    /// Whether files can be created without a name, as far as is known.
+    pub(super) has_unnamed_files: AtomicBool,
+    /// Whether they can be named by their descriptor, as far as is known.
+    pub(super) links_directly: AtomicBool,
     /// Set when nothing more can be written, or the restore was dropped.
     ended: AtomicBool,
     stopped: Lock<Option<io::Error>>,
@@ -49,6 +54,8 @@ impl Shared {
             directories,
             applier: Applier::new(options, Arc::clone(&tally)),
             tally,
+            has_unnamed_files: AtomicBool::new(unnamed::can_name()),
+            links_directly: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             stopped: Lock::default(),
         }

@@ -8,24 +8,22 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use refrain_storage::Leftover;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
 use super::directories::{DIRECTORY_FLAGS, NEW_DIRECTORY_MODE};
 use super::metadata::remove_acls;
 use super::remove::remove_tree;
 use crate::error::named;
 
 /// The number of names that are tried for the temporary directory.
-const NAMES_MAX: u32 = 1000;
+const NAMES_MAX: u64 = 1000;
 
-/// The longest file name that all common file systems accept.
-const NAME_BYTES_MAX: usize = 255;
-
+/// The end of the name of a temporary directory.
 const SUFFIX: &str = ".partial";
 
 /// The directory that receives the entries.
@@ -117,7 +115,7 @@ fn stage(path: &Path) -> io::Result<(Target, OwnedFd)> {
         .map_err(named("open", parent))?;
     remove_abandoned(directory.as_fd(), name);
     for attempt in 0..NAMES_MAX {
-        let temporary = temporary_name(name, attempt);
+        let temporary = temporary_name(name, attempt, SUFFIX);
         let created = create_locked(directory.as_fd(), &temporary);
         let created = created.map_err(io::Error::from);
         let Some(opened) = created.map_err(named("create directory", path))? else {
@@ -150,51 +148,19 @@ fn create_locked(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Opt
         Err(Errno::NOENT) => return Ok(None),
         opened => opened?,
     };
-    // File systems without locks: then nobody can take it for abandoned either.
-    if lock(&opened) == Err(Errno::WOULDBLOCK) || !is_named(parent, name, &opened) {
-        return Ok(None);
-    }
-    Ok(Some(opened))
-}
-
-fn lock(directory: &OwnedFd) -> rustix::io::Result<()> {
-    rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive)
-}
-
-/// Whether the name still refers to the open directory.
-fn is_named(parent: BorrowedFd<'_>, name: &OsStr, opened: &OwnedFd) -> bool {
-    let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    let (Ok(found), Ok(opened)) = (found, rustix::fs::fstat(opened)) else {
-        return false;
-    };
-    (found.st_dev, found.st_ino) == (opened.st_dev, opened.st_ino)
+    Ok(claim(parent, name, &opened).then_some(opened))
 }
 
 /// Removes what killed processes of this user left beside the target. Failures are not reported:
 /// the restore does not depend on it.
 fn remove_abandoned(parent: BorrowedFd<'_>, name: &OsStr) {
-    let Ok(entries) = rustix::fs::Dir::read_from(parent) else {
-        return;
-    };
-    let names = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().to_bytes().to_vec())
-        .filter(|found| is_temporary_name(found, name.as_bytes()));
-    let names: Vec<Vec<u8>> = names.collect();
-    for found in names {
-        remove_if_abandoned(parent, &OsString::from_vec(found));
-    }
-}
-
-fn remove_if_abandoned(parent: BorrowedFd<'_>, name: &OsStr) {
-    let Ok(opened) = rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty()) else {
-        return;
-    };
-    let user = rustix::process::geteuid().as_raw();
-    let is_own = rustix::fs::fstat(&opened).is_ok_and(|found| found.st_uid == user);
-    // Its process holds the lock as long as it lives.
-    if is_own && lock(&opened).is_ok() && is_named(parent, name, &opened) {
-        let _ = remove_tree(parent, name);
+    for found in temporary_names(parent, Some(name), SUFFIX) {
+        let opened = rustix::fs::openat(parent, &found, DIRECTORY_FLAGS, Mode::empty());
+        if let Ok(opened) = opened
+            && claim_abandoned(parent, &found, &opened)
+        {
+            let _ = remove_tree(parent, &found);
+        }
     }
 }
 
@@ -211,66 +177,9 @@ fn rename_to_unused_name(
     }
 }
 
-/// `.NAME.PROCESS-COUNTER.partial` with a truncated NAME.
-fn temporary_name(name: &OsStr, attempt: u32) -> OsString {
-    let suffix = format!(".{}-{attempt}{SUFFIX}", std::process::id());
-    let name = truncated(name.as_bytes());
-    OsString::from_vec([b".", name, suffix.as_bytes()].concat())
-}
-
-/// The longest suffix has two numbers of 10 digits.
-fn truncated(name: &[u8]) -> &[u8] {
-    const SUFFIX_BYTES_MAX: usize = 22 + SUFFIX.len();
-    let length = name.len().min(NAME_BYTES_MAX - 1 - SUFFIX_BYTES_MAX);
-    name.get(..length).unwrap_or(name)
-}
-
-/// Whether a file name is a temporary name of `name` from any process.
-fn is_temporary_name(found: &[u8], name: &[u8]) -> bool {
-    let numbers = found
-        .strip_prefix(b".")
-        .and_then(|rest| rest.strip_prefix(truncated(name)))
-        .and_then(|rest| rest.strip_prefix(b"."))
-        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
-    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    numbers.is_some_and(|numbers| {
-        let mut parts = numbers.split(|byte| *byte == b'-');
-        parts
-            .by_ref()
-            .take(2)
-            .filter(|part| is_number(part))
-            .count()
-            == 2
-            && parts.next().is_none()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn temporary_names_are_recognised_and_others_are_not() {
-        for length in [1, 100, 254, 255] {
-            let name = OsString::from_vec(vec![b'n'; length]);
-            let temporary = temporary_name(&name, u32::MAX);
-            assert!(temporary.len() <= NAME_BYTES_MAX);
-            assert!(is_temporary_name(temporary.as_bytes(), name.as_bytes()));
-        }
-        for other in [
-            "out",
-            ".out.partial",
-            ".out.1-.partial",
-            ".out.1-2-3.partial",
-            ".outer.1-2.partial",
-            ".out.1-2",
-            ".out.x-2.partial",
-            "out.1-2.partial",
-        ] {
-            assert!(!is_temporary_name(other.as_bytes(), b"out"), "{other}");
-        }
-        assert!(is_temporary_name(b".out.1-2.partial", b"out"));
-    }
 
     fn names(directory: &Path) -> Vec<OsString> {
         let entries = fs::read_dir(directory).unwrap();

@@ -42,7 +42,7 @@ use crate::path_order::compare_paths;
 /// should sync first.
 #[derive(Debug)]
 pub struct TreeRestore {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     target: Target,
     hard_links: Lock<Vec<HardLink>>,
     keeps_partial: AtomicBool,

@@ -1,26 +1,31 @@
 //! Files in a target that exists: they get their name when they are complete.
 //!
-//! A file without a name (`O_TMPFILE`) vanishes with its process. File systems without such files
-//! get a hidden name, which a killed process leaves behind; the next restore removes it.
+//! A file without a name (`O_TMPFILE`) vanishes with its process. On file systems without such
+//! files it has a hidden name, which a killed process leaves behind. The next restore that needs a
+//! hidden name in the same directory removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
+#[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::CWD;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::directories::already_exists;
+use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
+use super::directories::{Directory, already_exists};
 use super::shared::{Place, Shared};
 
 /// The number of hidden names that are tried.
 const NAMES_MAX: u32 = 1000;
 
-/// The longest file name that all common file systems accept.
-const NAME_BYTES_MAX: usize = 255;
+/// The end of a hidden name.
+const SUFFIX: &str = ".refrain-part";
 
 /// Makes the hidden names of one process unique.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -46,14 +51,47 @@ pub(super) fn create(
     }
     // The error for missing support differs between file systems and kernels. Other errors (full,
     // read-only, forbidden) occur again below.
-    if let Ok(file) = create_unnamed(place, mode) {
+    if shared.has_unnamed_files.load(Ordering::Relaxed)
+        && let Ok(file) = create_unnamed(place, mode)
+    {
         return Ok((file, None));
     }
+    let (file, name) = create_hidden(place, mode)?;
+    shared.has_unnamed_files.store(false, Ordering::Relaxed);
+    Ok((file, Some(name)))
+}
+
+/// Creates and locks a file with a hidden name.
+fn create_hidden(place: &Place<'_>, mode: Mode) -> io::Result<(File, OsString)> {
+    let directory = &place.directory;
+    if !directory.is_cleaned.swap(true, Ordering::Relaxed) {
+        remove_abandoned(directory);
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The next restore must be able to open it.
+    let mode = mode | Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
-        rustix::fs::openat(&place.directory, hidden, flags, mode)
+        let file = rustix::fs::openat(directory, hidden, flags, mode)?;
+        match claim(directory.as_fd(), hidden, &file) {
+            true => Ok(file),
+            false => Err(Errno::EXIST),
+        }
     })?;
-    Ok((File::from(file), Some(name)))
+    Ok((File::from(file), name))
+}
+
+/// Removes hidden files of killed processes. Failures are not reported: the restore does not depend
+/// on it.
+fn remove_abandoned(directory: &Directory) {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for found in temporary_names(directory.as_fd(), None, SUFFIX) {
+        let opened = rustix::fs::openat(directory, &found, flags, Mode::empty());
+        if let Ok(opened) = opened
+            && claim_abandoned(directory.as_fd(), &found, &opened)
+        {
+            let _ = rustix::fs::unlinkat(directory, &found, AtFlags::empty());
+        }
+    }
 }
 
 /// Gives a complete file its name; `hidden` is the one that it has.
@@ -66,10 +104,10 @@ pub(super) fn publish(
     let directory = &place.directory;
     let from = match hidden {
         Some(hidden) => hidden.to_owned(),
-        None => match link(place, file, place.name) {
+        None => match link(shared, place, file, place.name) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST) if shared.may_replace(place.path) => {
-                with_hidden_name(place.name, |hidden| link(place, file, hidden))?.1
+                with_hidden_name(place.name, |hidden| link(shared, place, file, hidden))?.1
             }
             Err(Errno::EXIST) => return Err(already_exists("")),
             Err(error) => return Err(error.into()),
@@ -89,13 +127,16 @@ pub(super) fn publish(
     }
 }
 
+/// Whether files without a name can be named later.
+pub(super) fn can_name() -> bool {
+    cfg!(target_os = "linux") && rustix::fs::stat("/proc/self/fd").is_ok()
+}
+
 #[cfg(target_os = "linux")]
 fn create_unnamed(place: &Place<'_>, mode: Mode) -> rustix::io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(&place.directory, ".", flags, mode)?);
-    // Naming it later needs /proc.
-    rustix::fs::statat(CWD, descriptor_path(&file), AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(file)
+    let file = rustix::fs::openat(&place.directory, ".", flags, mode)?;
+    Ok(File::from(file))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -104,9 +145,24 @@ fn create_unnamed(_place: &Place<'_>, _mode: Mode) -> rustix::io::Result<File> {
 }
 
 /// Names a file without a name.
-fn link(place: &Place<'_>, file: &File, name: &OsStr) -> rustix::io::Result<()> {
-    let path = descriptor_path(file);
+#[cfg(target_os = "linux")]
+fn link(shared: &Shared, place: &Place<'_>, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+    // The direct way is permitted to root, and since Linux 6.10 to who opened the file.
+    if shared.links_directly.load(Ordering::Relaxed) {
+        match rustix::fs::linkat(file, "", &place.directory, name, AtFlags::EMPTY_PATH) {
+            Err(Errno::NOENT | Errno::INVAL) => {
+                shared.links_directly.store(false, Ordering::Relaxed);
+            }
+            linked => return linked,
+        }
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, path, &place.directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &Shared, _: &Place<'_>, _: &File, _: &OsStr) -> rustix::io::Result<()> {
+    Err(Errno::NOTSUP)
 }
 
 /// Renames to a name that must not exist.
@@ -131,10 +187,6 @@ fn rename_new(place: &Place<'_>, from: &OsStr) -> rustix::io::Result<()> {
     }
 }
 
-fn descriptor_path(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
 /// Calls `create` with hidden names until one does not exist.
 fn with_hidden_name<T>(
     name: &OsStr,
@@ -142,7 +194,8 @@ fn with_hidden_name<T>(
 ) -> io::Result<(T, OsString)> {
     let mut result = Err(Errno::EXIST);
     for _ in 0..NAMES_MAX {
-        let hidden = hidden_name(name);
+        let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let hidden = temporary_name(name, counter, SUFFIX);
         result = match create(&hidden) {
             Ok(created) => return Ok((created, hidden)),
             Err(Errno::EXIST) => Err(Errno::EXIST),
@@ -150,14 +203,4 @@ fn with_hidden_name<T>(
         };
     }
     result.map_err(io::Error::from)
-}
-
-/// `.NAME.PROCESS-COUNTER.part` with a truncated NAME; unique in a process.
-fn hidden_name(name: &OsStr) -> OsString {
-    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let suffix = format!(".{}-{counter}.part", std::process::id());
-    let name = name.as_bytes();
-    let length = name.len().min(NAME_BYTES_MAX - 1 - suffix.len());
-    let name = name.get(..length).unwrap_or(name);
-    OsString::from_vec([b".", name, suffix.as_bytes()].concat())
 }

@@ -2,11 +2,16 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `class` | classes of characters in patterns |
 //! | `pattern` | one pattern in gitignore's syntax |
 //! | `rules` | a list of patterns of which the last match decides |
 
+mod class;
 mod pattern;
 mod rules;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use globset::{Glob, GlobBuilder};
 
+use super::class::translate_class;
+
 /// A pattern that has no meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectionError {
@@ -108,15 +110,17 @@ impl Pattern {
             true => escape_bytes(path),
             false => String::from_utf8_lossy(path).into_owned(),
         };
-        let glob = glob_text(&escaped, is_anchored);
+        let malformed = |reason: &str| SelectionError::Malformed {
+            pattern: shown(),
+            reason: reason.to_string(),
+        };
+        check_names(path).map_err(malformed)?;
+        let glob = glob_text(&escaped, is_anchored).map_err(malformed)?;
         let built = GlobBuilder::new(&glob)
             .literal_separator(true)
             .backslash_escape(true)
             .build();
-        let glob = built.map_err(|error| SelectionError::Malformed {
-            pattern: shown(),
-            reason: error.kind().to_string(),
-        })?;
+        let glob = built.map_err(|error| malformed(&error.kind().to_string()))?;
         let (first_names, is_literal) = literal_names(path);
         Ok(Pattern {
             glob,
@@ -142,52 +146,38 @@ impl Pattern {
 }
 
 /// The glob of a pattern: what gitignore means in globset's syntax.
-fn glob_text(path: &str, is_anchored: bool) -> String {
+fn glob_text(path: &str, is_anchored: bool) -> Result<String, &'static str> {
     let mut glob = String::with_capacity(path.len() + 8);
     if !is_anchored {
         glob.push_str("**/");
     }
     let mut characters = path.chars().peekable();
-    let mut class = Class::Outside;
     while let Some(character) = characters.next() {
-        match (character, class) {
-            ('\\', Class::Outside) => {
-                glob.push('\\');
-                glob.extend(characters.next());
-                continue;
-            }
+        match character {
+            '\\' => glob.extend(['\\', characters.next().ok_or("it ends with '\\'")?]),
             // Alternatives are not gitignore's.
-            ('{' | '}', Class::Outside) => glob.push('\\'),
-            _ => {}
+            '{' | '}' => glob.extend(['\\', character]),
+            '[' => glob.push_str(&translate_class(&mut characters, is_escape)?),
+            character => glob.push(character),
         }
-        glob.push(character);
-        class = class.after(character);
     }
     if glob.ends_with("/**") {
         // Everything inside, but not the directory itself.
         glob.push_str("/*");
     }
-    glob
+    Ok(glob)
 }
 
-/// Where in a class of characters (`[…]`) a position is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Outside,
-    /// After `[`, `[!` or `[^`, where `]` is a member.
-    Start,
-    Inside,
-}
-
-impl Class {
-    fn after(self, character: char) -> Class {
-        match (self, character) {
-            (Self::Outside, '[') => Self::Start,
-            (Self::Outside, _) | (Self::Inside, ']') => Self::Outside,
-            (Self::Start, '!' | '^') => Self::Start,
-            _ => Self::Inside,
+/// Refuses names that no path has: such a pattern would silently match nothing.
+fn check_names(path: &[u8]) -> Result<(), &'static str> {
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" => return Err("a name between two '/' is empty"),
+            b"." | b".." => return Err("no path contains '.' or '..'; '/' is the root"),
+            _ => {}
         }
     }
+    Ok(())
 }
 
 /// The names at the beginning of a pattern that contain no wildcards, and whether they are all.
@@ -208,8 +198,7 @@ pub(super) fn escape_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            let is_escape = (ESCAPES_START..ESCAPES_START + 0x100).contains(&u32::from(character));
-            match is_escape {
+            match is_escape(character) {
                 true => push_escapes(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes()),
                 false => text.push(character),
             }
@@ -217,6 +206,10 @@ pub(super) fn escape_bytes(bytes: &[u8]) -> String {
         push_escapes(&mut text, chunk.invalid());
     }
     text
+}
+
+fn is_escape(character: char) -> bool {
+    (ESCAPES_START..ESCAPES_START + 0x100).contains(&u32::from(character))
 }
 
 fn push_escapes(text: &mut String, bytes: &[u8]) {

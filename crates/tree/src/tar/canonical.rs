@@ -2,6 +2,7 @@
 //! star's for extended attributes.
 
 use crate::entry::{Entry, EntryKind};
+use crate::tar::acl;
 use crate::tar::pax::{escape_attribute_name, pax_time, push_pax};
 use crate::tar::record::{
     DEVICE_MAJOR, DEVICE_MINOR, Field, GID, GROUP, LINK, MAGIC, MODE, MTIME, NAME, OCTAL_7_MAX,
@@ -85,7 +86,7 @@ fn pax_records(entry: &Entry, path: &[u8], stored_bytes: u64) -> Vec<u8> {
     }
     let modified = entry.modified;
     if modified.nanoseconds != 0 || octal_seconds(modified.seconds).is_none() {
-        push_pax(&mut records, b"mtime", pax_time(modified).as_bytes());
+        push_pax(&mut records, b"mtime", &pax_time(modified));
     }
     if entry.data_ranges.is_some() {
         push_pax(&mut records, b"GNU.sparse.major", b"1");
@@ -93,6 +94,13 @@ fn pax_records(entry: &Entry, path: &[u8], stored_bytes: u64) -> Vec<u8> {
         push_pax(&mut records, b"GNU.sparse.name", path);
         let size = entry.size_bytes.to_string();
         push_pax(&mut records, b"GNU.sparse.realsize", size.as_bytes());
+    }
+    for (attribute, key) in [acl::ACCESS, acl::DEFAULT] {
+        // Programs restore lists from their text, and may leave such attributes out.
+        let list = entry.attributes.iter().find(|held| held.name == attribute);
+        if let Some(text) = list.and_then(|list| acl::text(&list.value)) {
+            push_pax(&mut records, key, &text);
+        }
     }
     for attribute in &entry.attributes {
         let name = escape_attribute_name(&attribute.name);

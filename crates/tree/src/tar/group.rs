@@ -20,6 +20,11 @@ const EXTENSIONS_MAX: usize = 6;
 pub(crate) const GROUP_BYTES_MAX: usize =
     (EXTENSIONS_MAX + 1) * (EXTENSION_BYTES_MAX + 2 * RECORD_BYTES);
 
+/// The limit for paths, links, and names of owners and attributes, in bytes: the archive format's.
+const TEXT_BYTES_MAX: usize = 65_535;
+/// The limit for sizes of files and of their data: half of the archive format's for addresses.
+const SIZE_BYTES_MAX: u64 = 1 << 60;
+
 /// What the bytes at a position of a tar stream are.
 #[derive(Debug)]
 pub(crate) enum Parsed {
@@ -159,7 +164,7 @@ impl Overrides {
     }
 
     fn set_attribute(&mut self, name: Vec<u8>, value: Vec<u8>) {
-        if name.is_empty() || name.contains(&0) {
+        if !is_name(&name) {
             return;
         }
         let place = (self.attributes).binary_search_by(|held| held.name.as_slice().cmp(&name));
@@ -357,7 +362,7 @@ fn parse_main(
     let flag = flag(record);
     let end = at + RECORD_BYTES;
     let stated = overrides.size_bytes.or(unsigned(field(record, SIZE)));
-    let Some(stated) = stated.filter(|size| *size <= i64::MAX as u64 / 2) else {
+    let Some(stated) = stated.filter(|size| *size <= SIZE_BYTES_MAX) else {
         return Parsed::Raw(end as u64);
     };
     let path = (overrides.sparse.name.take()).or(overrides.path.take());
@@ -406,8 +411,7 @@ fn parse_main(
         attributes: overrides.attributes,
         header_recipe: Vec::new(),
     };
-    let link_has_nul = (entry.link_target.as_ref()).is_some_and(|link| link.contains(&0));
-    if entry.path.is_empty() || entry.path.contains(&0) || link_has_nul {
+    if !has_valid_texts(&entry) {
         let stored_bytes = entry.stored_bytes();
         return Parsed::Raw(header_bytes as u64 + stored_bytes + padding_bytes(stored_bytes));
     }
@@ -415,6 +419,17 @@ fn parse_main(
         entry,
         header_bytes,
     }))
+}
+
+/// Whether an archive can hold the texts of an entry; pax records may have any bytes.
+fn has_valid_texts(entry: &Entry) -> bool {
+    let link = entry.link_target.as_deref().unwrap_or_default();
+    let may_be_empty = [link, &entry.owner.user, &entry.owner.group];
+    is_name(&entry.path) && (may_be_empty.iter()).all(|text| text.is_empty() || is_name(text))
+}
+
+fn is_name(text: &[u8]) -> bool {
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(&0)
 }
 
 /// What a main header and its map say about the data.
@@ -449,7 +464,9 @@ fn parse_tail(
             });
         }
     };
-    let data_ranges = sparse::data_ranges(pairs, size_bytes).ok_or(None)?;
+    let is_possible = size_bytes <= SIZE_BYTES_MAX;
+    let data_ranges = sparse::data_ranges(pairs, size_bytes).filter(|_| is_possible);
+    let data_ranges = data_ranges.ok_or(None)?;
     let stored_bytes: u64 = (data_ranges.iter())
         .map(|range| range.end - range.start)
         .sum();

@@ -11,12 +11,28 @@ pub(crate) fn push_pax(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     while rest + decimal_digits(length) != length {
         length += 1;
     }
-    records.extend_from_slice(length.to_string().as_bytes());
+    push_decimal(records, length as u64);
     records.push(b' ');
     records.extend_from_slice(key);
     records.push(b'=');
     records.extend_from_slice(value);
     records.push(b'\n');
+}
+
+/// Appends a number in decimal.
+fn push_decimal(text: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut rest = number;
+    let mut count = 0;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        count += 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(digits.get(digits.len() - count..).unwrap_or_default());
 }
 
 fn decimal_digits(number: usize) -> usize {
@@ -51,16 +67,27 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
 
 /// Seconds with a fraction. Before 1970 the fraction has the sign of the whole: -1 s and
 /// 750,000,000 ns are -0.25.
-pub(crate) fn pax_time(time: Timestamp) -> String {
-    let nanoseconds = i128::from(time.seconds) * NANOSECONDS + i128::from(time.nanoseconds);
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let magnitude = nanoseconds.unsigned_abs();
-    let (seconds, fraction) = (magnitude / 1_000_000_000, magnitude % 1_000_000_000);
-    if fraction == 0 {
-        return format!("{sign}{seconds}");
+pub(crate) fn pax_time(time: Timestamp) -> Vec<u8> {
+    let mut text = Vec::with_capacity(32);
+    let (mut seconds, mut fraction) = (time.seconds.unsigned_abs(), time.nanoseconds);
+    if time.seconds < 0 {
+        text.push(b'-');
+        if fraction != 0 {
+            seconds -= 1;
+            fraction = Timestamp::NANOSECONDS_END.saturating_sub(fraction);
+        }
     }
-    let text = format!("{sign}{seconds}.{fraction:09}");
-    text.trim_end_matches('0').to_string()
+    push_decimal(&mut text, seconds);
+    if fraction != 0 {
+        text.push(b'.');
+        // Nine digits, of which the first is always 1.
+        let start = text.len();
+        push_decimal(&mut text, u64::from(fraction) + 1_000_000_000);
+        text.remove(start);
+        let end = text.iter().rposition(|digit| *digit != b'0');
+        text.truncate(end.map_or(0, |end| end + 1));
+    }
+    text
 }
 
 /// Parses seconds with a fraction, of which nine digits count.
@@ -217,14 +244,22 @@ mod tests {
                     nanoseconds,
                 };
                 let text = pax_time(time);
-                assert_eq!(parse_pax_time(text.as_bytes()), Some(time), "{text}");
+                assert_eq!(parse_pax_time(&text), Some(time), "{}", text.escape_ascii());
             }
         }
         let time = |seconds, nanoseconds| Timestamp {
             seconds,
             nanoseconds,
         };
-        assert_eq!(pax_time(time(-1, 750_000_000)), "-0.25");
+        for (value, text) in [
+            (time(-1, 750_000_000), "-0.25"),
+            (time(-2, 0), "-2"),
+            (time(0, 0), "0"),
+            (time(10, 10), "10.00000001"),
+            (time(i64::MIN, 1), "-9223372036854775807.999999999"),
+        ] {
+            assert_eq!(pax_time(value), text.as_bytes());
+        }
         assert_eq!(parse_pax_time(b"1.x"), None);
         assert_eq!(parse_pax_time(b""), None);
         assert_eq!(parse_pax_time(b"7.1234567899"), Some(time(7, 123_456_789)));

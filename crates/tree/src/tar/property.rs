@@ -79,10 +79,34 @@ fn take_item<'a>(
         splitter.odd_padding(&mut entry);
     }
     entry.content_offset = parts.content.len() as u64;
+    check_entry(&entry);
     assert_eq!(entry.stored_bytes(), data_bytes);
     parts.content.extend_from_slice(data);
     parts.entries.push(entry);
     rest
+}
+
+/// The rules of the archive format for entries.
+fn check_entry(entry: &Entry) {
+    let link = entry.link_target.as_deref();
+    let texts = [&entry.path, &entry.owner.user, &entry.owner.group];
+    let names = entry.attributes.iter().map(|attribute| &attribute.name);
+    for text in texts.into_iter().chain(names) {
+        assert!(text.len() <= 65_535 && !text.contains(&0));
+    }
+    assert!(!link.unwrap_or_default().contains(&0));
+    assert_eq!(link.is_some(), entry.kind.is_link());
+    assert_eq!(entry.path.is_empty(), entry.kind == EntryKind::Raw);
+    assert!((entry.attributes).is_sorted_by(|left, right| left.name < right.name));
+    assert!(entry.size_bytes < 1 << 61 && entry.modified.is_valid());
+    assert!(entry.size_bytes == 0 || entry.kind.has_data());
+    assert!(entry.device == (0, 0) || entry.kind.is_device());
+    let mut end = None;
+    for range in entry.data_ranges.iter().flatten() {
+        assert!(end.is_none_or(|end| range.start > end) && range.start < range.end);
+        assert!(range.end <= entry.size_bytes && entry.kind == EntryKind::File);
+        end = Some(range.end);
+    }
 }
 
 /// The tar stream of entries and content.

@@ -43,15 +43,41 @@ const PATCH_GAP_MIN: usize = 3;
 
 /// The recipe that makes `actual` of the prediction.
 pub(crate) fn make(predictor: &Predictor, entry: &Entry, actual: &[u8]) -> Vec<u8> {
-    let sections = predictor.sections(entry);
-    if predictor.assemble(entry, &sections) == actual {
-        return Vec::new();
-    }
-    let edits = edits(predictor, entry, &sections, actual);
+    let predicted = predictor.sections(entry);
+    let edits = match has_sections(actual, &predicted) {
+        true => {
+            let assembled = predictor.assemble(entry, &predicted);
+            if assembled == actual {
+                return Vec::new();
+            }
+            edits(&predicted, &predicted, &assembled, actual)
+        }
+        false => actual_sections(actual).and_then(|sections| {
+            let assembled = predictor.assemble(entry, &sections);
+            edits(&predicted, &sections, &assembled, actual)
+        }),
+    };
     match edits.filter(|edits| edits.len() <= actual.len()) {
         Some(edits) => edits,
         None => raw(actual),
     }
+}
+
+/// Whether a group has these extended headers.
+fn has_sections(group: &[u8], sections: &[Section]) -> bool {
+    let mut at = 0;
+    for section in sections {
+        match extension_at(group, at) {
+            Some(extension)
+                if extension.flag == section.flag
+                    && group.get(extension.data.clone()) == Some(&section.data) =>
+            {
+                at = extension.end();
+            }
+            _ => return false,
+        }
+    }
+    extension_at(group, at).is_none()
 }
 
 /// A recipe that holds the group.
@@ -94,20 +120,19 @@ pub(crate) fn apply(recipe: &[u8], predictor: &Predictor, entry: &Entry) -> Opti
 
 // ------------------------------------------------------------------------------------- making
 
+/// The recipe for these sections, and for what differs from the group that is assembled of them.
 fn edits(
-    predictor: &Predictor,
-    entry: &Entry,
     predicted: &[Section],
+    sections: &[Section],
+    assembled: &[u8],
     actual: &[u8],
 ) -> Option<Vec<u8>> {
-    let sections = actual_sections(actual)?;
-    let mut recipe = vec![EDITS];
-    push_sections(&mut recipe, predicted, &sections);
-    let assembled = predictor.assemble(entry, &sections);
     if assembled.len() != actual.len() {
         return None;
     }
-    push_patches(&mut recipe, &assembled, actual);
+    let mut recipe = vec![EDITS];
+    push_sections(&mut recipe, predicted, sections);
+    push_patches(&mut recipe, assembled, actual);
     Some(recipe)
 }
 
@@ -228,7 +253,7 @@ fn time_delta(old: &[u8], new: &[u8]) -> Option<i64> {
     };
     let (old, new_time) = (parse_pax_time(old)?, parse_pax_time(new)?);
     let delta = i64::try_from(nanoseconds(new_time) - nanoseconds(old)).ok()?;
-    (pax_time(new_time).as_bytes() == new).then_some(delta)
+    (pax_time(new_time) == new).then_some(delta)
 }
 
 /// Keys and values of pax records. `None` if they would not be written in the same way.
@@ -381,7 +406,7 @@ fn read_change(rest: &mut Reader, old: &[u8], is_time: bool) -> Option<Vec<u8>> 
         seconds: i64::try_from(nanoseconds.div_euclid(second)).ok()?,
         nanoseconds: u32::try_from(nanoseconds.rem_euclid(second)).ok()?,
     };
-    Some(pax_time(time).into_bytes())
+    Some(pax_time(time))
 }
 
 fn patch(group: &mut [u8], mut rest: Reader) -> Option<()> {

@@ -113,10 +113,21 @@ pub(crate) fn put_checksum(record: &mut Record) {
 
 /// The sum over all bytes; those of the checksum field count as spaces.
 pub(crate) fn checksum(record: &Record) -> u64 {
-    // Sums of 512 bytes fit in 32 bits.
-    let all: u32 = record.iter().map(|byte| u32::from(*byte)).sum();
-    let own: u32 = (field(record, CHECKSUM).iter().map(|b| u32::from(*b))).sum();
-    u64::from(all - own) + 8 * u64::from(b' ')
+    let own: u64 = (field(record, CHECKSUM).iter().map(|b| u64::from(*b))).sum();
+    sum(record) - own + 8 * u64::from(b' ')
+}
+
+/// The sum over all bytes, four pairs at once.
+fn sum(record: &Record) -> u64 {
+    const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
+    // 64 words add at most 64 × 2 × 255 to each quarter, which fits.
+    let quarters: u64 = (record.as_chunks::<8>().0.iter())
+        .map(|word| u64::from_le_bytes(*word))
+        .map(|word| (word & EVEN) + (word >> 8 & EVEN))
+        .sum();
+    (0..4)
+        .map(|quarter| quarters >> (16 * quarter) & 0xffff)
+        .sum()
 }
 
 /// The sum as old programs computed it, with bytes as signed numbers.
@@ -150,18 +161,21 @@ pub(crate) fn unsigned(bytes: &[u8]) -> Option<u64> {
 
 /// Parses octal digits after spaces; spaces and NULs may follow.
 pub(crate) fn octal(bytes: &[u8]) -> Option<u64> {
-    let is_filler = |byte: &u8| matches!(byte, b' ' | 0);
-    let start = bytes.iter().position(|byte| *byte != b' ');
-    let digits = bytes.get(start.unwrap_or(bytes.len())..)?;
-    let end = digits.iter().position(is_filler).unwrap_or(digits.len());
-    let (digits, filler) = digits.split_at(end);
-    if !filler.iter().all(is_filler) {
-        return None;
+    let mut rest = bytes.iter();
+    let mut next = rest.next();
+    while next == Some(&b' ') {
+        next = rest.next();
     }
-    digits.iter().try_fold(0_u64, |value, digit| match digit {
-        b'0'..=b'7' => value.checked_mul(8)?.checked_add(u64::from(digit - b'0')),
-        _ => None,
-    })
+    let mut value = 0_u64;
+    while let Some(digit @ b'0'..=b'7') = next {
+        if value >> 61 != 0 {
+            return None;
+        }
+        value = value << 3 | u64::from(digit - b'0');
+        next = rest.next();
+    }
+    let is_filler = |byte: &u8| matches!(byte, b' ' | 0);
+    (next.is_none_or(is_filler) && rest.all(is_filler)).then_some(value)
 }
 
 /// Parses a big-endian two's complement number. The top bit of the first byte marks this form; the
@@ -231,6 +245,17 @@ mod tests {
         assert!(has_valid_checksum(&record));
         record[0] ^= 1;
         assert!(!has_valid_checksum(&record));
+    }
+
+    #[test]
+    fn sums_are_those_of_single_bytes() {
+        let naive = |record: &Record| record.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+        let mut record = [0xff; RECORD_BYTES];
+        assert_eq!(sum(&record), naive(&record));
+        for (at, byte) in record.iter_mut().enumerate() {
+            *byte = (at * at * 7 % 251) as u8;
+        }
+        assert_eq!(sum(&record), naive(&record));
     }
 
     #[test]

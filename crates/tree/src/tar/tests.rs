@@ -249,6 +249,32 @@ fn headers_that_claim_too_much_are_raw() {
 }
 
 #[test]
+fn texts_that_no_entry_can_hold_are_raw() {
+    let long = [b'p'; 70_000];
+    for (key, value) in [
+        (&b"path"[..], &b"a\0b"[..]),
+        (b"path", &long),
+        (b"linkpath", b"\0"),
+        (b"uname", b"a\0"),
+        (b"gname", &long),
+    ] {
+        let member = Member {
+            dialect: 4,
+            flag: b'2',
+            path: b"name".to_vec(),
+            link: b"link".to_vec(),
+            records: vec![(key.to_vec(), value.to_vec())],
+            ..Member::default()
+        };
+        let mut stream = Vec::new();
+        member.append_to(&mut stream);
+        let parts = split(&stream);
+        let kinds: Vec<_> = parts.entries.iter().map(|entry| entry.kind).collect();
+        assert_eq!(kinds, [EntryKind::Raw], "{}", key.escape_ascii());
+    }
+}
+
+#[test]
 fn malformed_entries_have_no_view() {
     let view = |entry: &Entry| TarView::recorded().entry(entry).unwrap_err();
     let entry = |recipe: &[u8]| Entry {
@@ -554,7 +580,11 @@ fn tree() -> Parts {
     });
     entries.push(Entry {
         attributes: vec![
-            attribute(b"system.posix_acl_access", &[2, 0, 0, 0, 1, 0]),
+            attribute(
+                b"system.posix_acl_access",
+                &[2, 0, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0],
+            ),
+            attribute(b"system.posix_acl_default", &[2, 0, 0, 0, 1, 0]),
             attribute(b"user.odd=50%", b"a\n=\0\xff"),
             attribute(b"user.text", b"text"),
         ],

@@ -78,6 +78,12 @@ impl FileRoot {
         Ok(OpenedFile { file, opened })
     }
 
+    /// Resolves paths as on systems without `openat2`.
+    #[cfg(test)]
+    pub(crate) fn resolve_stepwise_only(&self) {
+        self.resolves_without_links.store(false, Ordering::Relaxed);
+    }
+
     /// Opens the directories of a long path. Returns the last, and the rest of the path.
     fn parent_of_last_piece<'a>(&self, path: &'a [u8]) -> io::Result<(Option<OwnedFd>, &'a [u8])> {
         let mut parent: Option<OwnedFd> = None;
@@ -122,8 +128,10 @@ impl FileRoot {
             use rustix::fs::ResolveFlags;
             let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
             match rustix::fs::openat2(at, path, flags, Mode::empty(), resolve) {
-                // An old kernel, or a sandbox that does not know the call.
+                // An old kernel.
                 Err(Errno::NOSYS) => self.resolves_without_links.store(false, Ordering::Relaxed),
+                // A sandbox that does not know the call; or the file, which the next call tells.
+                Err(Errno::PERM) if !flags.contains(OFlags::NOATIME) => {}
                 // Renames on the way made the answer uncertain.
                 Err(Errno::AGAIN) => {}
                 result => return result,

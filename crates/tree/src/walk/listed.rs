@@ -6,26 +6,34 @@ use std::ops::Range;
 use super::names::Names;
 use crate::path_order::compare_paths;
 
-/// What is walked below a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Children {
-    /// Everything.
-    All,
-    /// The paths at these positions of the list; the directory itself only if `is_listed` or if
-    /// one of them exists.
-    Listed {
-        positions: Range<usize>,
-        is_listed: bool,
-    },
+/// What is walked of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Children {
+    /// Whether the path itself is in the list.
+    pub(crate) is_listed: bool,
+    /// Whether everything below it is walked.
+    pub(crate) is_everything: bool,
+    /// The positions in the list of the paths below it.
+    pub(crate) positions: Range<usize>,
 }
 
 impl Children {
+    /// Everything below a directory that is in no list.
+    pub(crate) fn everything() -> Children {
+        Children {
+            is_everything: true,
+            ..Children::default()
+        }
+    }
+
     /// Whether the path itself is wanted, not only something below it.
     pub(crate) fn is_wanted(&self) -> bool {
-        match self {
-            Self::All => true,
-            Self::Listed { is_listed, .. } => *is_listed,
-        }
+        self.is_everything || self.is_listed
+    }
+
+    /// Whether the path is in the list or leads to one that is.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_listed || !self.positions.is_empty()
     }
 }
 
@@ -55,31 +63,25 @@ impl ListedPaths {
         })
     }
 
-    /// What is walked of the root. The list is empty for an empty list of paths.
+    /// What is walked of the root.
     pub(crate) fn root(&self) -> Children {
-        match self.paths.first() {
-            Some(first) if first.is_empty() => self.of_listed(0..self.paths.len()),
-            _ => Children::Listed {
-                positions: 0..self.paths.len(),
-                is_listed: false,
-            },
+        let is_listed = self.paths.first().is_some_and(Vec::is_empty);
+        self.of_group(0..self.paths.len(), is_listed)
+    }
+
+    /// What is walked of a path that the paths of `group` begin with; the first is the path itself
+    /// if it `is_listed`.
+    fn of_group(&self, group: Range<usize>, is_listed: bool) -> Children {
+        Children {
+            is_listed,
+            is_everything: is_listed && self.is_recursive,
+            positions: group.start.saturating_add(is_listed.into())..group.end,
         }
     }
 
-    /// The children of a path whose own position in the list is the first of `group`.
-    fn of_listed(&self, group: Range<usize>) -> Children {
-        match self.is_recursive {
-            true => Children::All,
-            false => Children::Listed {
-                positions: group.start.saturating_add(1)..group.end,
-                is_listed: true,
-            },
-        }
-    }
-
-    /// The listed paths at `positions`.
-    pub(crate) fn at(&self, positions: Range<usize>) -> &[Vec<u8>] {
-        self.paths.get(positions).unwrap_or_default()
+    /// The path at a position.
+    pub(crate) fn get(&self, position: usize) -> Option<&[u8]> {
+        self.paths.get(position).map(Vec::as_slice)
     }
 
     /// The names in a directory that lead to the paths at `positions`, and what is walked below
@@ -108,13 +110,7 @@ impl ListedPaths {
                 end += 1;
             }
             names.push(name);
-            children.push(match is_listed {
-                true => self.of_listed(first..end),
-                false => Children::Listed {
-                    positions: first..end,
-                    is_listed: false,
-                },
-            });
+            children.push(self.of_group(first..end, is_listed));
             first = end;
         }
         (names, children)
@@ -163,37 +159,35 @@ mod tests {
         ListedPaths::new(paths, is_recursive).unwrap()
     }
 
-    fn part(positions: Range<usize>, is_listed: bool) -> Children {
-        Children::Listed {
-            positions,
-            is_listed,
-        }
+    /// What is walked, as numbers: whether the path is listed, whether everything below it is
+    /// walked, and the positions of the listed paths below it.
+    fn shown(children: &[Children]) -> Vec<(bool, bool, Range<usize>)> {
+        let shown = |c: &Children| (c.is_listed, c.is_everything, c.positions.clone());
+        children.iter().map(shown).collect()
+    }
+
+    fn shown_names(names: &Names) -> Vec<&[u8]> {
+        (0..names.len()).map(|i| names.get(i).unwrap()).collect()
     }
 
     #[test]
     fn names_lead_to_the_listed_paths() {
         let list = listed(&["b//c/./d", "a", "a/x", "./b/e", "b/c"], true);
-        assert_eq!(list.root(), part(0..5, false));
+        assert_eq!(shown(&[list.root()]), [(false, false, 0..5)]);
         let (names, children) = list.names(0..5, 0);
-        assert_eq!(
-            (names.get(0), names.get(1)),
-            (Some(&b"a"[..]), Some(&b"b"[..]))
-        );
-        assert_eq!(children, [Children::All, part(2..5, false)]);
+        assert_eq!(shown_names(&names), [b"a", b"b"]);
+        assert_eq!(shown(&children), [(true, true, 1..2), (false, false, 2..5)]);
         let (names, children) = list.names(2..5, 1);
-        assert_eq!(
-            (names.get(0), names.get(1)),
-            (Some(&b"c"[..]), Some(&b"e"[..]))
-        );
-        assert_eq!(children, [Children::All, Children::All]);
+        assert_eq!(shown_names(&names), [b"c", b"e"]);
+        assert_eq!(shown(&children), [(true, true, 3..4), (true, true, 5..5)]);
     }
 
     #[test]
     fn without_recursion_a_directory_is_itself_and_what_is_listed_below() {
         let list = listed(&["a", "a/x", "."], false);
-        assert_eq!(list.root(), part(1..3, true));
+        assert_eq!(shown(&[list.root()]), [(true, false, 1..3)]);
         let (_, children) = list.names(1..3, 0);
-        assert_eq!(children, [part(2..3, true)]);
+        assert_eq!(shown(&children), [(true, false, 2..3)]);
     }
 
     #[test]

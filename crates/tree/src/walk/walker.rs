@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -115,7 +116,8 @@ impl Walker {
     ///
     /// When `root` is not a directory that can be listed.
     pub fn open(root: &Path, name: &Path, options: WalkOptions) -> io::Result<Walker> {
-        Walker::start(root, name, ListedPaths::default(), Children::All, options)
+        let everything = Children::everything();
+        Walker::start(root, name, ListedPaths::default(), everything, options)
     }
 
     /// Walks the listed paths, which are relative to `root`, in path order. A directory stands for
@@ -182,7 +184,8 @@ impl Walker {
     ///
     /// # Errors
     ///
-    /// With [`WalkOptions::is_strict`]: the first problem. The walk must not be continued then.
+    /// With [`WalkOptions::is_strict`]: the first problem. Always: a lack of memory or file
+    /// descriptors. The walk must not be continued then.
     pub fn next_entries(&mut self, count: usize) -> io::Result<Vec<Entry>> {
         while self.ready.len() < count && self.step()? {}
         let count = count.min(self.ready.len());
@@ -201,6 +204,18 @@ impl Walker {
         relative_path(name, &entry.path).unwrap_or(&entry.path)
     }
 
+    /// Reads attributes as on systems without `/proc`.
+    #[cfg(test)]
+    pub(crate) fn do_without_proc(&mut self) {
+        self.has_proc = false;
+    }
+
+    /// The number of files of which further links are expected.
+    #[cfg(test)]
+    pub(crate) fn links_held(&self) -> usize {
+        self.links.len()
+    }
+
     /// Reads the next name. Returns whether there was one, or a directory to leave.
     fn step(&mut self) -> io::Result<bool> {
         let Some(directory) = self.directories.deepest_mut() else {
@@ -217,7 +232,7 @@ impl Walker {
         let name_start = self.path.len();
         self.path.extend_from_slice(name);
         let children = directory.children.get(directory.next).cloned();
-        let children = children.unwrap_or(Children::All);
+        let children = children.unwrap_or_else(Children::everything);
         let is_directory = directory.names.is_directory(directory.next);
         directory.next += 1;
         match is_directory {
@@ -297,11 +312,8 @@ impl Walker {
         let metadata = Metadata::of(&rustix::fs::fstat(&file)?);
         let mut entry = self.entry_of(&metadata, EntryKind::Directory);
         let is_wanted = children.is_wanted();
-        let (allowed, is_named) = match self.directories.deepest() {
-            Some(parent) => (parent.device, !parent.children.is_empty()),
-            None => (None, false),
-        };
-        let device = allowed.map(|device| match is_named {
+        let allowed = self.directories.deepest().and_then(|parent| parent.device);
+        let device = allowed.map(|device| match children.is_named() {
             true => metadata.id.device,
             false => device,
         });
@@ -347,25 +359,60 @@ impl Walker {
         metadata: Metadata,
         children: Children,
     ) -> io::Result<Directory> {
-        match children {
-            Children::Listed { positions, .. } => {
-                let (names, children) = self.listed.names(positions, self.path.len());
-                let mut directory = Directory::new(file, metadata.id, names);
-                directory.children = children;
-                Ok(directory)
-            }
-            Children::All => {
-                let (mut names, result) = Names::list(&file, &mut self.buffer);
-                if let Err(error) = result {
-                    self.report(ProblemKind::Unreadable, &error.to_string())?;
-                }
-                if self.options.exclude_caches && is_cache(file.as_fd(), &names) {
-                    names = Names::default();
-                    names.push(TAG_NAME);
-                }
-                Ok(Directory::new(file, metadata.id, names))
-            }
+        let (listed_names, listed_children) =
+            self.listed.names(children.positions, self.path.len());
+        if !children.is_everything {
+            let mut directory = Directory::new(file, metadata.id, listed_names);
+            directory.children = listed_children;
+            return Ok(directory);
         }
+        let (mut names, result) = Names::list(&file, &mut self.buffer);
+        if let Err(error) = result {
+            self.report(ProblemKind::Unreadable, &error.to_string())?;
+        }
+        if self.options.exclude_caches && is_cache(file.as_fd(), &names) {
+            names = Names::default();
+            names.push(TAG_NAME);
+            return Ok(Directory::new(file, metadata.id, names));
+        }
+        let mut directory = Directory::new(file, metadata.id, names);
+        if listed_names.len() > 0 {
+            directory.children = self.join(&directory.names, &listed_names, &listed_children)?;
+        }
+        Ok(directory)
+    }
+
+    /// What is walked of the names in a directory of which everything is walked, if some of them
+    /// are listed, too. Reports those that do not exist.
+    fn join(
+        &mut self,
+        names: &Names,
+        listed_names: &Names,
+        listed_children: &[Children],
+    ) -> io::Result<Vec<Children>> {
+        let mut children = Vec::with_capacity(names.len());
+        let mut next_listed = 0;
+        for position in 0..=names.len() {
+            let name = names.get(position);
+            while let Some(listed) = listed_names.get(next_listed)
+                && name.is_none_or(|name| listed < name)
+            {
+                self.report_missing(listed_children.get(next_listed))?;
+                next_listed += 1;
+            }
+            if name.is_none() {
+                break;
+            }
+            let is_listed = listed_names.get(next_listed) == name;
+            let mut child = Children::everything();
+            if is_listed && let Some(listed) = listed_children.get(next_listed) {
+                child = listed.clone();
+                child.is_everything = true;
+                next_listed += 1;
+            }
+            children.push(child);
+        }
+        Ok(children)
     }
 
     fn visit_file(&mut self, name_start: usize, metadata: &Metadata) -> io::Result<()> {
@@ -383,7 +430,11 @@ impl Walker {
         if kind == EntryKind::Symlink {
             match self.link_target(name_start) {
                 Ok(target) => entry.link_target = Some(target),
-                Err(error) => return self.report_error(&error),
+                // It is no link any more.
+                Err(rustix::io::Errno::INVAL) => {
+                    return self.report(ProblemKind::Changed, "was replaced by something else");
+                }
+                Err(error) => return self.report_error(&error.into()),
             }
         }
         if kind != EntryKind::File || !self.options.attributes_when_opened {
@@ -425,8 +476,8 @@ impl Walker {
         }
     }
 
-    fn link_target(&self, name_start: usize) -> io::Result<Vec<u8>> {
-        let at = self.directories.file().ok_or(io::ErrorKind::NotFound)?;
+    fn link_target(&self, name_start: usize) -> rustix::io::Result<Vec<u8>> {
+        let at = self.directories.file().ok_or(rustix::io::Errno::NOENT)?;
         let name = self.path.get(name_start..).unwrap_or_default();
         let target = rustix::fs::readlinkat(at, name, Vec::new())?;
         Ok(target.into_bytes())
@@ -448,9 +499,12 @@ impl Walker {
         let result = read_attributes(file);
         self.attributes_path = path;
         result.or_else(|(name, error)| {
-            let name = String::from_utf8_lossy(&name);
-            let text = format!("attribute {name}: {}", io::Error::from(error));
-            self.report(ProblemKind::Unreadable, &text)?;
+            let mut problem = Problem::of_error(&self.entry_path(&self.path), &error.into());
+            if problem.kind == ProblemKind::Unreadable {
+                let name = String::from_utf8_lossy(&name);
+                problem.text = format!("attribute {name}: {}", problem.text);
+            }
+            self.add_problem(problem)?;
             Ok(Vec::new())
         })
     }
@@ -516,16 +570,26 @@ impl Walker {
 
     /// Reports the listed paths below what is no directory.
     fn report_below(&mut self, children: &Children) -> io::Result<()> {
-        let Children::Listed { positions, .. } = children else {
+        self.report_listed(children.positions.clone())
+    }
+
+    /// Reports listed paths with a name that does not exist.
+    fn report_missing(&mut self, children: Option<&Children>) -> io::Result<()> {
+        let Some(children) = children else {
             return Ok(());
         };
-        for position in positions.clone() {
-            let paths = self.listed.at(position..position.saturating_add(1));
-            let Some(path) = paths.first().map(|path| self.entry_path(path)) else {
+        let own = usize::from(children.is_listed);
+        let positions = &children.positions;
+        self.report_listed(positions.start.saturating_sub(own)..positions.end)
+    }
+
+    fn report_listed(&mut self, positions: Range<usize>) -> io::Result<()> {
+        for position in positions {
+            let Some(path) = self.listed.get(position) else {
                 continue;
             };
             self.add_problem(Problem {
-                path,
+                path: self.entry_path(path),
                 kind: ProblemKind::Vanished,
                 text: "does not exist".to_string(),
             })?;
@@ -534,6 +598,15 @@ impl Walker {
     }
 
     fn report_error(&mut self, error: &io::Error) -> io::Result<()> {
+        use rustix::io::Errno;
+        // What the process lacks says nothing about the file, and would be lacking for the next.
+        let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
+        if error
+            .raw_os_error()
+            .is_some_and(|code| lacks.contains(&code))
+        {
+            return Err(Problem::of_error(&self.entry_path(&self.path), error).into_error());
+        }
         self.add_problem(Problem::of_error(&self.entry_path(&self.path), error))
     }
 

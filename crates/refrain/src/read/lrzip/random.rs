@@ -249,6 +249,7 @@ impl OpenedArchive for LrzipArchive {
             store_bytes,
             extents: self.records,
             extents_frame_bytes: self.records_stored_bytes,
+            entries_frame_bytes: 0,
             matched_bytes: content_bytes
                 .saturating_sub(store_bytes)
                 .saturating_sub(self.run_bytes),

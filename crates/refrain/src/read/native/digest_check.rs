@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_format::{Limits, MemberEnd, MemberStart};
+use refrain_format::{Limits, MemberEnd, MemberKind, MemberStart};
 use refrain_protect::{DigestAlgorithm, DigestHasher};
 use refrain_storage::{Source, in_zero_pieces};
 
@@ -55,7 +55,11 @@ fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestA
 
 impl ContentVisitor for DigestCheck<'_> {
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
-        self.hashers = hashers(&self.algorithms);
+        // The digests of a tar stream are those of the stream, not of its content.
+        self.hashers = match start.kind {
+            MemberKind::File | MemberKind::Stream => hashers(&self.algorithms),
+            MemberKind::Tree | MemberKind::Tar => Vec::new(),
+        };
         self.inner.start(start)
     }
 
@@ -105,7 +109,7 @@ impl ContentVisitor for DigestCheck<'_> {
 
 #[cfg(test)]
 mod tests {
-    use refrain_format::{Digest, MemberKind};
+    use refrain_format::Digest;
 
     use super::*;
     use crate::digests::finish;

@@ -317,16 +317,20 @@ impl OpenedArchive for IndexedArchive {
     /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> ArchiveInfo {
         let index = &self.index;
+        let entries_frames = index.members.iter().flat_map(|member| &member.entries);
+        let ends = index.members.iter().map(|member| &member.end);
+        let derived_bytes = sum(ends.map(|end| end.view_bytes.saturating_sub(end.content_bytes)));
         ArchiveInfo {
             format_version: self.head.version,
             level: self.head.level,
             memory_bytes: self.head.memory_budget_bytes,
             archive_bytes: self.end.archive_bytes,
-            content_bytes: self.end.content_bytes,
+            content_bytes: sum(index.members.iter().map(|row| row.end.view_bytes)),
             store_bytes: self.end.store_bytes,
             extents: index.epochs.iter().map(|epoch| epoch.extent_count).sum(),
             extents_frame_bytes: index.epochs.iter().map(|epoch| epoch.frame_bytes).sum(),
-            matched_bytes: index.totals.matched_bytes,
+            entries_frame_bytes: sum(entries_frames.map(|row| row.frame_bytes)),
+            matched_bytes: index.totals.matched_bytes.saturating_add(derived_bytes),
             run_bytes: index.totals.run_bytes,
             reach_bytes: index.totals.reach_bytes,
             members: self.members.clone(),

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_codec::FallbackReason;
 use refrain_pool::stages::stage;
@@ -135,6 +136,14 @@ impl Encoding for NativeEncoding {
     fn digest(_digests: &mut (), _data: &EpochData) {}
 }
 
+/// What the progress of a run refers to, besides its content.
+pub(crate) struct ProgressCounts {
+    /// The bytes of all members, if they are known.
+    pub content_bytes_total: Option<u64>,
+    /// The bytes of files that were found equal to others, which are no content.
+    pub duplicate_bytes: Arc<AtomicU64>,
+}
+
 /// Builds the archive.
 pub(crate) struct Assembler<'a> {
     pub output: Output<'a>,
@@ -142,7 +151,7 @@ pub(crate) struct Assembler<'a> {
     members_started: usize,
     members_ended: usize,
     watch: &'a dyn Watch,
-    content_bytes_total: Option<u64>,
+    counts: ProgressCounts,
     context: Arc<PipelineContext>,
     reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
@@ -174,7 +183,7 @@ impl<'a> Assembler<'a> {
         context: Arc<PipelineContext>,
         reach: ReachFloors,
         written_blocks: Option<Arc<WrittenBlocks>>,
-        content_bytes_total: Option<u64>,
+        counts: ProgressCounts,
         watch: &'a dyn Watch,
     ) -> Assembler<'a> {
         Assembler {
@@ -183,7 +192,7 @@ impl<'a> Assembler<'a> {
             members_started: 0,
             members_ended: 0,
             watch,
-            content_bytes_total,
+            counts,
             context,
             reach,
             written_blocks,
@@ -351,8 +360,9 @@ impl<'a> Assembler<'a> {
 
     fn report(&self) {
         self.watch.progress(&Progress {
-            content_bytes_done: self.output.index().content_bytes(),
-            content_bytes_total: self.content_bytes_total,
+            content_bytes_done: self.output.index().content_bytes()
+                + self.counts.duplicate_bytes.load(Ordering::Relaxed),
+            content_bytes_total: self.counts.content_bytes_total,
             archive_bytes: self.output.archive_bytes(),
         });
     }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_protect::{HASH_BYTES, SEGMENT_BYTES};
 
@@ -20,10 +22,16 @@ pub(crate) struct ContentWriter {
     open_start: u64,
     complete: VecDeque<(u64, Vec<u8>)>,
     complete_bytes: u64,
+    /// The bytes of files that were found equal to others, in all members.
+    duplicate_bytes: Arc<AtomicU64>,
 }
 
 impl ContentWriter {
-    pub(crate) fn new(known: KnownContents, log: RereadLog) -> ContentWriter {
+    pub(crate) fn new(
+        known: KnownContents,
+        log: RereadLog,
+        duplicate_bytes: Arc<AtomicU64>,
+    ) -> ContentWriter {
         ContentWriter {
             known,
             log,
@@ -31,6 +39,7 @@ impl ContentWriter {
             open_start: 0,
             complete: VecDeque::new(),
             complete_bytes: 0,
+            duplicate_bytes,
         }
     }
 
@@ -52,6 +61,9 @@ impl ContentWriter {
             return Ok(0);
         }
         if let Some(offset) = self.known.find(&hash) {
+            let length_bytes = bytes.len() as u64;
+            self.duplicate_bytes
+                .fetch_add(length_bytes, Ordering::Relaxed);
             return Ok(offset);
         }
         let offset = self.length_bytes();

@@ -53,6 +53,15 @@ pub(crate) enum ViewKind {
     Recorded,
 }
 
+impl ViewKind {
+    fn tar_view(self) -> TarView {
+        match self {
+            ViewKind::Canonical => TarView::canonical(),
+            ViewKind::Recorded => TarView::recorded(),
+        }
+    }
+}
+
 /// Collects the entries of a member.
 pub(crate) struct EntryList {
     member_id: u64,
@@ -101,13 +110,15 @@ impl SharedEntries {
 
 impl EntryList {
     pub(crate) fn new(member_id: u64, view: ViewKind) -> EntryList {
+        let packed = SharedEntries::default();
+        packed.0.lock().view_bytes = view.tar_view().end().view_bytes();
         EntryList {
             member_id,
             view,
             entry_count: 0,
             windows: 0,
             last_path: Vec::new(),
-            packed: SharedEntries::default(),
+            packed,
         }
     }
 
@@ -189,10 +200,7 @@ impl PackJob {
     }
 
     fn view_bytes(&self) -> Result<u64> {
-        let mut view = match self.view {
-            ViewKind::Canonical => TarView::canonical(),
-            ViewKind::Recorded => TarView::recorded(),
-        };
+        let mut view = self.view.tar_view();
         let mut bytes = 0_u64;
         for entry in &self.entries {
             let item = view

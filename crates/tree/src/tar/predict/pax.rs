@@ -9,8 +9,8 @@ use crate::tar::record::{GROUP, OCTAL_7_MAX, OCTAL_11_MAX, USER};
 /// The most keys whose order is remembered.
 const ORDER_MAX: usize = 64;
 
-/// The keys of records. Values of all but the last are derived from the entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The keys of records whose values are derived from the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     SparseMajor,
     SparseMinor,
@@ -26,8 +26,31 @@ enum Key {
     Modified,
     /// All extended attributes, in one or two records each.
     Attributes,
+}
+
+/// A set of keys, as bits.
+type KeySet = u32;
+
+/// A place in the order of records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Slot {
+    /// A key with a derived value.
+    Derived(Key),
     /// Any other key.
     Other(Vec<u8>),
+}
+
+impl Slot {
+    fn new(key: Option<Key>, name: &[u8]) -> Slot {
+        key.map_or_else(|| Slot::Other(name.to_vec()), Slot::Derived)
+    }
+
+    fn is(&self, key: Option<Key>, name: &[u8]) -> bool {
+        match self {
+            Slot::Derived(held) => key == Some(*held),
+            Slot::Other(held) => key.is_none() && held == name,
+        }
+    }
 }
 
 /// The order of GNU tar, with the keys that others have.
@@ -48,8 +71,8 @@ const FIRST_ORDER: [Key; 13] = [
 ];
 
 impl Key {
-    fn of(key: &[u8]) -> Key {
-        match key {
+    fn of(key: &[u8]) -> Option<Key> {
+        Some(match key {
             b"GNU.sparse.major" => Key::SparseMajor,
             b"GNU.sparse.minor" => Key::SparseMinor,
             b"GNU.sparse.name" => Key::SparseName,
@@ -65,18 +88,24 @@ impl Key {
             _ if key.starts_with(STAR_ATTRIBUTE) || key.starts_with(LIBARCHIVE_ATTRIBUTE) => {
                 Key::Attributes
             }
-            _ => Key::Other(key.to_vec()),
-        }
+            _ => return None,
+        })
+    }
+
+    fn bit(self) -> KeySet {
+        1 << self as u32
     }
 
     /// Whether a program may write it although the plain header can hold the value.
-    fn is_kept(&self) -> bool {
-        use Key::{Attributes, Other, SparseMajor, SparseMinor, SparseName, SparseSize};
-        let is_special = matches!(self, Attributes | Other(_));
-        !is_special && !matches!(self, SparseMajor | SparseMinor | SparseName | SparseSize)
+    fn is_kept(self) -> bool {
+        use Key::{Attributes, SparseMajor, SparseMinor, SparseName, SparseSize};
+        !matches!(
+            self,
+            Attributes | SparseMajor | SparseMinor | SparseName | SparseSize
+        )
     }
 
-    fn name(&self) -> &[u8] {
+    fn name(self) -> &'static [u8] {
         match self {
             Key::SparseMajor => b"GNU.sparse.major",
             Key::SparseMinor => b"GNU.sparse.minor",
@@ -91,7 +120,6 @@ impl Key {
             Key::Size => b"size",
             Key::Modified => b"mtime",
             Key::Attributes => b"",
-            Key::Other(key) => key,
         }
     }
 }
@@ -126,9 +154,9 @@ struct Other {
 /// How a program writes pax records.
 #[derive(Debug)]
 pub(super) struct PaxStyle {
-    order: Vec<Key>,
+    order: Vec<Slot>,
     /// Keys that are there also if the plain header can hold the value.
-    always: Vec<Key>,
+    always: KeySet,
     others: Vec<Other>,
     /// Text that is not ASCII goes into records.
     has_non_ascii: bool,
@@ -145,8 +173,8 @@ pub(super) struct PaxStyle {
 impl Default for PaxStyle {
     fn default() -> Self {
         PaxStyle {
-            order: FIRST_ORDER.to_vec(),
-            always: Vec::new(),
+            order: FIRST_ORDER.map(Slot::Derived).to_vec(),
+            always: 0,
             others: Vec::new(),
             has_non_ascii: true,
             has_records: false,
@@ -164,31 +192,36 @@ impl PaxStyle {
         if self.is_plain(entry, facts) {
             return records;
         }
-        for key in &self.order {
-            match key {
-                Key::Attributes => self.push_attributes(&mut records, &entry.attributes),
-                Key::Other(key) => {
-                    let other = self.others.iter().find(|other| other.key == *key);
-                    if let Some(other) = other {
-                        match other.is_modified {
-                            true => push_pax(&mut records, key, self.time(entry).as_bytes()),
-                            false => push_pax(&mut records, key, &other.value),
-                        }
+        for slot in &self.order {
+            match slot {
+                Slot::Derived(Key::Attributes) => {
+                    self.push_attributes(&mut records, &entry.attributes);
+                }
+                Slot::Derived(key) => {
+                    let is_kept = self.always & key.bit() != 0;
+                    if is_kept || self.is_needed(*key, entry, facts) {
+                        self.push_derived(&mut records, *key, entry, facts);
                     }
                 }
-                _ if self.is_needed(key, entry, facts) || self.always.contains(key) => {
-                    self.push_derived(&mut records, key, entry, facts);
-                }
-                _ => {}
+                Slot::Other(name) => self.push_other(&mut records, name, entry),
             }
         }
         records
     }
 
+    fn push_other(&self, records: &mut Vec<u8>, name: &[u8], entry: &Entry) {
+        let other = self.others.iter().find(|other| other.key == name);
+        match other {
+            Some(other) if other.is_modified => push_pax(records, name, &self.time(entry)),
+            Some(other) => push_pax(records, name, &other.value),
+            None => {}
+        }
+    }
+
     /// Whether it is plain without looking at each key that there are no records.
     fn is_plain(&self, entry: &Entry, facts: Facts) -> bool {
         self.others.is_empty()
-            && self.always.is_empty()
+            && self.always == 0
             && entry.attributes.is_empty()
             && entry.modified.nanoseconds == 0
             && !facts.is_path_long
@@ -197,7 +230,7 @@ impl PaxStyle {
             && !facts.is_posix
     }
 
-    fn is_needed(&self, key: &Key, entry: &Entry, facts: Facts) -> bool {
+    fn is_needed(&self, key: Key, entry: &Entry, facts: Facts) -> bool {
         let owner = &entry.owner;
         let has_non_ascii = self.has_non_ascii && self.has_records && facts.is_posix;
         let is_odd = |text: &[u8]| has_non_ascii && !text.is_ascii();
@@ -216,11 +249,11 @@ impl PaxStyle {
                 let has_room = seconds.is_ok_and(|seconds| seconds <= OCTAL_11_MAX);
                 entry.modified.nanoseconds != 0 || (!has_room && facts.is_posix)
             }
-            Key::Attributes | Key::Other(_) => false,
+            Key::Attributes => false,
         }
     }
 
-    fn push_derived(&self, records: &mut Vec<u8>, key: &Key, entry: &Entry, facts: Facts) {
+    fn push_derived(&self, records: &mut Vec<u8>, key: Key, entry: &Entry, facts: Facts) {
         let number = |records: &mut Vec<u8>, number: u64| {
             push_pax(records, key.name(), number.to_string().as_bytes());
         };
@@ -235,15 +268,15 @@ impl PaxStyle {
             Key::Uid => number(records, entry.owner.uid),
             Key::Gid => number(records, entry.owner.gid),
             Key::Size => number(records, facts.stored_bytes),
-            Key::Modified => push_pax(records, key.name(), self.time(entry).as_bytes()),
-            Key::Attributes | Key::Other(_) => {}
+            Key::Modified => push_pax(records, key.name(), &self.time(entry)),
+            Key::Attributes => {}
         }
     }
 
-    fn time(&self, entry: &Entry) -> String {
+    fn time(&self, entry: &Entry) -> Vec<u8> {
         let mut text = pax_time(entry.modified);
         if self.has_point && entry.modified.nanoseconds == 0 {
-            text.push_str(".0");
+            text.extend_from_slice(b".0");
         }
         text
     }
@@ -265,39 +298,90 @@ impl PaxStyle {
 
     /// Takes note of the records of an entry; none if it has no pax header.
     pub fn learn(&mut self, entry: &Entry, facts: Facts, records: &[u8]) {
-        let mut keys = Vec::new();
-        self.others.clear();
+        if records.is_empty() && self.always == 0 && !self.has_records {
+            return;
+        }
+        let modified = self.time(entry);
+        let mut keys = 0;
+        let mut others = 0;
+        let mut places = 0;
+        let mut at = 0;
+        let mut last: &[u8] = &[];
         let mut rest = records;
-        while let Some((key, value, after)) = split_pax(rest) {
+        while let Some((name, value, after)) = split_pax(rest) {
             rest = after;
-            let key = Key::of(key);
-            self.learn_value(&key, value, entry);
-            if keys.last() != Some(&key) {
-                keys.push(key);
+            let key = Key::of(name);
+            match key {
+                Some(Key::Modified) if entry.modified.nanoseconds == 0 => {
+                    self.has_point = value.ends_with(b".0");
+                }
+                Some(_) => {}
+                None => {
+                    self.learn_other(others, name, value, value == modified);
+                    others += 1;
+                }
             }
-            if keys.len() > ORDER_MAX {
+            let is_repeated = match key {
+                Some(key) => Key::of(last) == Some(key),
+                None => name == last,
+            };
+            if !is_repeated {
+                at = self.learn_place(at, key, name);
+                places += 1;
+            }
+            keys |= key.map_or(0, Key::bit);
+            last = name;
+            if places > ORDER_MAX {
                 // No program writes that many; they would make each prediction slow.
                 *self = PaxStyle::default();
                 return;
             }
         }
+        self.others.truncate(others);
         self.learn_attributes(records, &entry.attributes);
-        self.learn_presence(&keys, entry, facts);
-        self.learn_order(&keys);
+        self.learn_presence(keys, entry, facts);
+        if self.order.len() > 2 * ORDER_MAX {
+            let others = &self.others;
+            let is_other = |name: &[u8]| others.iter().any(|other| other.key == name);
+            (self.order).retain(|slot| match slot {
+                Slot::Derived(_) => true,
+                Slot::Other(name) => is_other(name),
+            });
+        }
     }
 
-    fn learn_value(&mut self, key: &Key, value: &[u8], entry: &Entry) {
-        match key {
-            Key::Modified if entry.modified.nanoseconds == 0 => {
-                self.has_point = value.ends_with(b".0");
+    /// Takes note of the other record with this number.
+    fn learn_other(&mut self, number: usize, key: &[u8], value: &[u8], is_modified: bool) {
+        match self.others.get_mut(number) {
+            Some(held) => {
+                held.key.clear();
+                held.key.extend_from_slice(key);
+                held.value.clear();
+                held.value.extend_from_slice(value);
+                held.is_modified = is_modified;
             }
-            Key::Other(key) => self.others.push(Other {
-                key: key.clone(),
+            None => self.others.push(Other {
+                key: key.to_vec(),
                 value: value.to_vec(),
-                is_modified: value == self.time(entry).as_bytes(),
+                is_modified,
             }),
-            _ => {}
         }
+    }
+
+    /// Gives a key a place at `at` or later in the order. Returns the place after it.
+    fn learn_place(&mut self, at: usize, key: Option<Key>, name: &[u8]) -> usize {
+        let is_key = |slot: &Slot| slot.is(key, name);
+        let later = self.order.iter().skip(at).position(is_key);
+        if let Some(distance) = later {
+            return at + distance + 1;
+        }
+        let mut at = at;
+        if let Some(place) = self.order.iter().position(is_key) {
+            self.order.remove(place);
+            at -= 1;
+        }
+        self.order.insert(at, Slot::new(key, name));
+        at + 1
     }
 
     fn learn_attributes(&mut self, records: &[u8], attributes: &[ExtendedAttribute]) {
@@ -321,11 +405,9 @@ impl PaxStyle {
         }
     }
 
-    fn learn_presence(&mut self, keys: &[Key], entry: &Entry, facts: Facts) {
-        if keys.is_empty() && self.always.is_empty() && !self.has_records {
-            return;
-        }
+    fn learn_presence(&mut self, keys: KeySet, entry: &Entry, facts: Facts) {
         self.has_records = true;
+        let has = |key: Key| keys & key.bit() != 0;
         let texts = [
             (Key::Path, facts.path),
             (Key::Link, facts.link),
@@ -333,44 +415,15 @@ impl PaxStyle {
             (Key::Group, &entry.owner.group),
         ];
         for (key, text) in texts {
-            let is_elsewhere = key == Key::Path && keys.contains(&Key::SparseName);
+            let is_elsewhere = key == Key::Path && has(Key::SparseName);
             if !text.is_ascii() && !is_elsewhere {
-                self.has_non_ascii = keys.contains(&key);
+                self.has_non_ascii = has(key);
             }
         }
-        for key in FIRST_ORDER.iter().filter(|key| key.is_kept()) {
-            if self.is_needed(key, entry, facts) {
-                continue;
+        for key in FIRST_ORDER.into_iter().filter(|key| key.is_kept()) {
+            if !self.is_needed(key, entry, facts) {
+                self.always = self.always & !key.bit() | keys & key.bit();
             }
-            let place = self.always.iter().position(|held| held == key);
-            match (place, keys.contains(key)) {
-                (None, true) => self.always.push(key.clone()),
-                (Some(place), false) => {
-                    self.always.remove(place);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn learn_order(&mut self, keys: &[Key]) {
-        let mut at = 0;
-        for key in keys {
-            let place = self.order.iter().position(|held| held == key);
-            match place {
-                Some(place) if place >= at => at = place + 1,
-                Some(place) => {
-                    self.order.remove(place);
-                    self.order.insert(at - 1, key.clone());
-                }
-                None => {
-                    self.order.insert(at, key.clone());
-                    at += 1;
-                }
-            }
-        }
-        if self.order.len() > ORDER_MAX {
-            (self.order).retain(|key| !matches!(key, Key::Other(_)) || keys.contains(key));
         }
     }
 }

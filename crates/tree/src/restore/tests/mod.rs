@@ -1,5 +1,12 @@
 //! Trees restored entry by entry.
 
+mod hostile;
+mod kinds;
+mod peers;
+mod state;
+mod trouble;
+mod users;
+
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
