@@ -1,7 +1,7 @@
 //! Tar streams taken apart into entries and content.
 
 use crate::entry::{Entry, EntryKind};
-use crate::tar::group::{self, EXTENSION_BYTES_MAX, GROUP_BYTES_MAX, Overrides, Owners, Parsed};
+use crate::tar::group::{self, GROUP_BYTES_MAX, Overrides, Owners, Parsed};
 use crate::tar::predict::Predictor;
 use crate::tar::recipe;
 use crate::tar::record::{
@@ -9,8 +9,14 @@ use crate::tar::record::{
     padding_bytes, text,
 };
 
-/// The length of the pieces into which long stretches that are no tar are cut.
+/// The length of the first piece of a long stretch that is no tar. Each is twice as long as the one
+/// before it, up to [`RAW_PIECE_BYTES_MAX`].
 pub const RAW_PIECE_BYTES: usize = 64 << 10;
+
+/// The length of the longest pieces of a stretch that is no tar.
+pub const RAW_PIECE_BYTES_MAX: usize = RAW_PIECE_BYTES << RAW_DOUBLINGS;
+
+const RAW_DOUBLINGS: u32 = 6;
 
 /// The most bytes that a splitter needs to see at once. Ordinary headers need 512 to 1536.
 pub const WINDOW_BYTES_MAX: usize = GROUP_BYTES_MAX;
@@ -86,6 +92,8 @@ pub struct TarSplitter {
     last_header: Vec<u8>,
     /// The bytes of odd padding that come next.
     odd_bytes: usize,
+    /// The number of pieces without a header just before.
+    raw_pieces: u32,
 }
 
 impl TarSplitter {
@@ -115,9 +123,10 @@ impl TarSplitter {
         }
         match group::parse(window, &mut self.globals, &mut self.owners) {
             Parsed::NeedBytes(needed) if !is_end => SplitStep::NeedBytes(needed),
-            Parsed::NeedBytes(_) | Parsed::Garbage => raw_scan(window, is_end),
+            Parsed::NeedBytes(_) | Parsed::Garbage => self.raw_scan(window, is_end),
             Parsed::Raw(length) => raw_item(length),
             Parsed::Group(group) => {
+                self.raw_pieces = 0;
                 let header = window.get(..group.header_bytes).unwrap_or_default();
                 self.entry(group.entry, header)
             }
@@ -161,6 +170,24 @@ impl TarSplitter {
         raw_item(length as u64)
     }
 
+    /// A piece that is no tar: from the start of the window, where no header is, to the next header,
+    /// if that is not far.
+    fn raw_scan(&mut self, window: &[u8], is_end: bool) -> SplitStep {
+        let limit = RAW_PIECE_BYTES << self.raw_pieces.min(RAW_DOUBLINGS);
+        if window.len() < limit && !is_end {
+            return SplitStep::NeedBytes(limit);
+        }
+        self.raw_pieces = self.raw_pieces.saturating_add(1);
+        let window = window.get(..limit).unwrap_or(window);
+        let records = window.chunks(RECORD_BYTES).skip(1);
+        let is_header = |record: &[u8]| record.first_chunk().is_some_and(group::is_header);
+        let length = match records.map(is_header).position(|is_header| is_header) {
+            Some(at) => (at + 1) * RECORD_BYTES,
+            None => window.len(),
+        };
+        raw_item(length as u64)
+    }
+
     fn entry(&mut self, mut entry: Entry, header: &[u8]) -> SplitStep {
         entry.header_recipe = recipe::make(&self.predictor, &entry, header);
         self.predictor.learn(&entry, header);
@@ -174,22 +201,6 @@ impl TarSplitter {
             entry,
         })
     }
-}
-
-/// A piece that is no tar: from the start of the window, where no header is, to the next header, if
-/// that is not far.
-fn raw_scan(window: &[u8], is_end: bool) -> SplitStep {
-    if window.len() < RAW_PIECE_BYTES && !is_end {
-        return SplitStep::NeedBytes(RAW_PIECE_BYTES);
-    }
-    let window = window.get(..RAW_PIECE_BYTES).unwrap_or(window);
-    let records = window.chunks(RECORD_BYTES).skip(1);
-    let is_header = |record: &[u8]| record.first_chunk().is_some_and(group::is_header);
-    let length = match records.map(is_header).position(|is_header| is_header) {
-        Some(at) => (at + 1) * RECORD_BYTES,
-        None => window.len(),
-    };
-    raw_item(length as u64)
 }
 
 fn raw_item(length_bytes: u64) -> SplitStep {
@@ -235,4 +246,4 @@ fn is_plausible_v7(record: &Record) -> bool {
         && has_numbers(record)
 }
 
-const _: () = assert!(EXTENSION_BYTES_MAX < WINDOW_BYTES_MAX);
+const _: () = assert!(RAW_PIECE_BYTES_MAX < WINDOW_BYTES_MAX);
