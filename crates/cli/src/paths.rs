@@ -71,6 +71,11 @@ pub fn mode(metadata: &Metadata) -> Option<u32> {
     Some(metadata.mode() & 0o7777)
 }
 
+/// Whether both are one file, changed or not.
+pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
 /// Distinguishes a file from other files, and from itself after a change.
 pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>) {
     (

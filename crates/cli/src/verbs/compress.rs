@@ -88,6 +88,7 @@ fn compress(
         .take_problems()
         .iter()
         .map(|(member, problem)| file_problem(&archive.inputs, *member, problem))
+        .chain(archive.inputs.iter().filter_map(changed_file))
         .collect();
     let missing = problems_text(&problems, "left out or changed");
     let failures: Vec<String> = missing
@@ -108,6 +109,21 @@ fn compress(
         }
     }
     Ok(Outcome::partial(summary, json, problems, failures))
+}
+
+/// The problem of a file that changed since the plan was made. A file that was replaced by another
+/// one did not: what was read is the earlier one.
+fn changed_file(input: &CompressInput) -> Option<FileProblem> {
+    let before = input.metadata.as_ref().filter(|found| found.is_file())?;
+    let now = paths::metadata(&input.path).ok()?;
+    let is_changed =
+        paths::is_same_file(before, &now) && paths::identity(before) != paths::identity(&now);
+    is_changed.then(|| FileProblem {
+        path: input.path.as_os_str().as_bytes().to_vec(),
+        kind: "changed",
+        text: "changed while it was read".to_string(),
+        is_failure: true,
+    })
 }
 
 /// A problem of an entry, with the path that leads to it from here.

@@ -30,6 +30,14 @@ const EXAMPLES: [(&str, Examples); 11] = [
                 "refrain compress -8 project/ -o project.rfn",
             ),
             (
+                "Compress a system, without other file systems and what its caches can make again:",
+                "refrain compress / -o system.rfn --one-file-system --exclude-caches --exclude /var/tmp",
+            ),
+            (
+                "Compress what find prints:",
+                "find project -newer stamp -print0 | refrain compress --files-from - -0 -o new.rfn .",
+            ),
+            (
                 "Put several inputs into one archive:",
                 "refrain compress monday.img tuesday.img -o week.rfn",
             ),
@@ -55,8 +63,16 @@ const EXAMPLES: [(&str, Examples); 11] = [
                 "refrain decompress week.rfn -o restored/",
             ),
             (
-                "Restore a directory with owners, by tar:",
-                "refrain decompress project.rfn -o - | tar -xp",
+                "Restore parts of a directory below another one:",
+                "refrain decompress project.rfn docs src/main.rs -o part",
+            ),
+            (
+                "Restore only sources, without their owners:",
+                "refrain decompress project.rfn --include '*.rs' --no-same-owner",
+            ),
+            (
+                "Pass a directory to tar:",
+                "refrain decompress project.rfn -o - | tar -tv",
             ),
         ],
     ),
@@ -89,8 +105,12 @@ const EXAMPLES: [(&str, Examples); 11] = [
                 "refrain list project.rfn",
             ),
             (
-                "With kind, mode, size and time:",
-                "refrain list -v project.rfn",
+                "With modes, owners, sizes and times, only what a pattern matches:",
+                "refrain list -l project.rfn '*.rs'",
+            ),
+            (
+                "Feed a list to another program, whatever the names:",
+                "refrain list -0 project.rfn | xargs -0 -n 1 echo",
             ),
             (
                 "List what is left of a damaged archive:",

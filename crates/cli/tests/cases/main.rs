@@ -7,6 +7,7 @@
 //! | `trees` | directories |
 //! | `metadata` | trees with every kind of file, as root and as an ordinary user |
 //! | `selection` | parts of directories: patterns, lists of paths, operands |
+//! | `tar` | tar streams that are compressed, and read inside |
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `messages` | what errors say, and their exit codes |
@@ -37,5 +38,6 @@ mod rfn;
 mod round_trip;
 mod selection;
 mod support;
+mod tar;
 mod terminal;
 mod trees;

@@ -461,6 +461,36 @@ fn sources_of_an_incomplete_archive_are_not_removed() {
 }
 
 #[test]
+fn a_file_that_changed_while_it_was_read_is_named_and_not_removed() {
+    let case = Case::new();
+    case.write("file", b"before");
+    make_node(&case.path("pipe"), FileType::Fifo, 0);
+    let line = "compress pipe file -o x.rfn --rm";
+    let mut command = case.command(REFRAIN, line);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // Opening waits for the reader, who knows the file's size by then.
+    let mut pipe = File::options().write(true).open(case.path("pipe")).unwrap();
+    case.write("file", b"longer than before");
+    pipe.write_all(b"through the pipe").unwrap();
+    drop(pipe);
+    let output = expect(child.wait_with_output().unwrap(), 4, line);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("file: changed while it was read"),
+        "{message}"
+    );
+    assert!(
+        message.contains("incomplete: 1 file left out or changed: 1 changed"),
+        "{message}"
+    );
+    assert!(message.contains("not removed"), "{message}");
+    assert_eq!(case.read("file"), b"longer than before");
+    case.ok("test -q x.rfn");
+    assert_eq!(case.ok("cat x.rfn pipe").stdout, b"through the pipe");
+}
+
+#[test]
 fn an_entry_that_cannot_be_restored_does_not_stop_the_others() {
     let case = Case::new();
     for name in ["a", "b", "c"] {
