@@ -210,10 +210,7 @@ impl ListSelection {
                     Some(rest) => {
                         builder.path(rest);
                     }
-                    None => {
-                        builder.include(pattern);
-                        builder.path(pattern);
-                    }
+                    None => add_pattern(builder, pattern),
                 }
             }
             single.push((number, build(&one)?));
@@ -232,6 +229,21 @@ impl ListSelection {
     /// One place for each pattern.
     pub fn matched(&self) -> Vec<bool> {
         vec![false; self.patterns.len()]
+    }
+}
+
+/// Adds a pattern of `list`, which may as well be a path.
+fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8]) {
+    builder.path(pattern);
+    match pattern.strip_prefix(b"./") {
+        // From the root on, as a path that is spelled so.
+        Some(rest) if !normalized(rest).is_empty() => {
+            builder.include(&[b"/", rest].concat());
+        }
+        None if !normalized(pattern).is_empty() => {
+            builder.include(pattern);
+        }
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crate::support::{Case, REFRAIN, expect, incompressible, json_lines, snapshot
 fn create_tree(case: &Case) {
     case.write("dir/a", b"aaa");
     case.write("dir/sub/b", &incompressible(6, 70_000));
-    case.write(&format!("dir/{}/c", "long-name-".repeat(12)), b"ccc");
+    case.write(&format!("dir/{}/c", "long-name-".repeat(9)), b"ccc");
     fs::hard_link(case.path("dir/a"), case.path("dir/hard")).unwrap();
     symlink("a", case.path("dir/soft")).unwrap();
     let mut sparse = File::create(case.path("dir/sparse")).unwrap();
