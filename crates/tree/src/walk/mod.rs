@@ -8,6 +8,7 @@
 //! | `names` | the names of one directory |
 //! | `listed` | lists of paths instead of whole trees |
 //! | `cache_tag` | directories that are marked as caches |
+//! | `computed` | file systems that state no sizes |
 //! | `metadata`, `attributes`, `owners` | what is recorded about one file |
 //! | `file_root` | [`FileRoot`], [`OpenedFile`]: the files' data |
 //! | `data_ranges` | the data and the holes of sparse files |
@@ -18,6 +19,8 @@
 mod attributes;
 #[cfg(feature = "filesystem")]
 mod cache_tag;
+#[cfg(feature = "filesystem")]
+mod computed;
 #[cfg(feature = "filesystem")]
 mod data_ranges;
 #[cfg(feature = "filesystem")]

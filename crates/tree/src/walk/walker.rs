@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::attributes::{AttributesOf, read_attributes};
 use super::cache_tag::{TAG_NAME, is_cache};
+use super::computed::{UNKNOWN_SIZE_BYTES, is_computed};
 use super::directories::{DIRECTORY_FLAGS, Directories, Directory, metadata_at};
 use super::listed::{Children, ListedPaths};
 use super::metadata::{FileId, Metadata};
@@ -38,8 +39,9 @@ pub struct WalkOptions {
     pub is_strict: bool,
     /// Listed directories stand for themselves only, not for everything below.
     pub no_recursion: bool,
-    /// Leave the extended attributes of regular files to [`OpenedFile::refresh`], for callers that
-    /// open every file: the walk takes three fifths of the time.
+    /// Leave the extended attributes of regular files that are not empty to
+    /// [`OpenedFile::refresh`], for callers that open these: the walk takes three fifths of the
+    /// time.
     ///
     /// [`OpenedFile::refresh`]: super::OpenedFile::refresh
     pub attributes_when_opened: bool,
@@ -51,6 +53,12 @@ pub struct WalkOptions {
 /// Symbolic links are never followed, except to the root itself. Of several hard links to one file,
 /// the first in path order is the file, and the others are [`EntryKind::Hardlink`] entries with the
 /// path of the first as their target; their attributes are with the first.
+///
+/// Files of file systems that compute contents when they are read (`/proc`, for example) state no
+/// size. Their entries have the size 4096, so that they count as files with data; what is read
+/// tells the size ([`OpenedFile::is_of_unknown_size`]).
+///
+/// [`OpenedFile::is_of_unknown_size`]: super::OpenedFile::is_of_unknown_size
 ///
 /// What cannot be read is left out and named by [`Walker::take_problems`]; with
 /// [`WalkOptions::is_strict`] it is an error.
@@ -77,6 +85,8 @@ pub struct Walker {
     pending: Vec<(usize, Entry)>,
     links: BTreeMap<FileId, FirstLink>,
     owners: Owners,
+    /// Whether the files of a device state no size.
+    devices: BTreeMap<u64, bool>,
     problems: Vec<Problem>,
     buffer: ListBuffer,
     /// Whether `/proc/self/fd` leads to open directories.
@@ -164,6 +174,7 @@ impl Walker {
             pending: Vec::new(),
             links: BTreeMap::new(),
             owners: Owners::default(),
+            devices: BTreeMap::new(),
             problems: Vec::new(),
             buffer: ListBuffer::new(),
             has_proc: std::fs::metadata("/proc/self/fd").is_ok(),
@@ -437,12 +448,28 @@ impl Walker {
                 Err(error) => return self.report_error(&error.into()),
             }
         }
-        if kind != EntryKind::File || !self.options.attributes_when_opened {
+        if kind == EntryKind::File && entry.size_bytes == 0 && self.states_no_size(metadata) {
+            entry.size_bytes = UNKNOWN_SIZE_BYTES;
+        }
+        // Only files with data are sure to be opened.
+        if entry.size_bytes == 0 || !self.options.attributes_when_opened {
             entry.attributes = self.attributes(Some(name_start))?;
         }
         self.remember_first_link(&entry, metadata);
         self.return_entry(entry);
         Ok(())
+    }
+
+    /// Whether the size of an empty file in the deepest directory tells nothing.
+    fn states_no_size(&mut self, metadata: &Metadata) -> bool {
+        let device = metadata.id.device;
+        if let Some(known) = self.devices.get(&device) {
+            return *known;
+        }
+        let directory = self.directories.file();
+        let states_no_size = directory.is_some_and(|directory| is_computed(directory, device));
+        self.devices.insert(device, states_no_size);
+        states_no_size
     }
 
     /// Turns the entry of a file that was returned under another name into a link to it.

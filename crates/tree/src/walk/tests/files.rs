@@ -169,3 +169,32 @@ fn files_of_proc_and_sys_are_of_unknown_size() {
         }
     }
 }
+
+#[test]
+fn files_that_state_no_size_count_as_files_with_data() {
+    let root = tree(&["empty", "full"]);
+    fs::write(root.path().join("empty"), "").unwrap();
+    let (entries, _) = walk(root.path(), WalkOptions::default());
+    assert_eq!(
+        (entries[1].size_bytes, content_order(&entries)),
+        (0, vec![2])
+    );
+    let listed = vec![b"version".to_vec(), b"self".to_vec()];
+    let walker = Walker::of_paths(
+        Path::new("/proc"),
+        Path::new(""),
+        listed,
+        WalkOptions::default(),
+    );
+    let (mut entries, problems) = read_all(walker.unwrap());
+    assert_eq!(problems, []);
+    assert_eq!(paths(&entries), [".", "self", "version"]);
+    assert_eq!(
+        (entries[2].size_bytes, content_order(&entries)),
+        (4096, vec![2])
+    );
+    let files = FileRoot::open(Path::new("/proc")).unwrap();
+    let file = files.open_file(b"version").unwrap();
+    file.refresh(&mut entries[2]).unwrap();
+    assert_eq!(entries[2].size_bytes, 0, "what is read tells the size");
+}

@@ -199,13 +199,15 @@ fn acl() -> Vec<u8> {
 
 #[test]
 fn attributes_access_control_lists_and_capabilities_are_recorded() {
-    let root = tree(&["file", "dir/", "plain"]);
+    let root = tree(&["file", "dir/", "plain", "zero"]);
+    fs::write(root.path().join("zero"), "").unwrap();
     let at = |name: &str| root.path().join(name);
     symlink("file", at("link")).unwrap();
     assert!(make_node(&at("fifo"), FileType::Fifo, 0, 0));
     let capability = [&[1, 0, 0, 2, 0, 4, 0, 0][..], &[0; 12]].concat();
     let wide = vec![7; 2000];
-    let candidates: [(&str, &str, &[u8]); 9] = [
+    let candidates: [(&str, &str, &[u8]); 10] = [
+        ("zero", "user.empty", b"but kept"),
         ("file", "user.z", b"last"),
         ("file", "user.a", b""),
         ("file", "user.wide", &wide),
@@ -227,7 +229,7 @@ fn attributes_access_control_lists_and_capabilities_are_recorded() {
     }
     let (entries, problems) = walk(root.path(), WalkOptions::default());
     assert_eq!(problems, []);
-    for path in [".", "dir", "fifo", "file", "link", "plain"] {
+    for path in [".", "dir", "fifo", "file", "link", "plain", "zero"] {
         let own = expected.iter().filter(|(of, _)| *of == path);
         let mut own: Vec<_> = own.map(|(_, attribute)| attribute.clone()).collect();
         own.sort();
@@ -242,7 +244,9 @@ fn attributes_access_control_lists_and_capabilities_are_recorded() {
     };
     let (mut later, _) = walk(root.path(), options);
     assert_eq!(entry(&later, "file").attributes, []);
-    assert_eq!(entry(&later, "dir"), entry(&entries, "dir"));
+    for path in ["dir", "zero"] {
+        assert_eq!(entry(&later, path), entry(&entries, path));
+    }
     let files = FileRoot::open(root.path()).unwrap();
     for entry in later
         .iter_mut()
