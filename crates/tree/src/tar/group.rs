@@ -524,6 +524,8 @@ fn parse_pax_map(
         MapBlock::Malformed => Err(None),
         MapBlock::Cut if available.len() >= limit => Err(None),
         // Twice as much each time, so that long maps are not parsed too often.
-        MapBlock::Cut => Err(Some(end + (2 * available.len()).clamp(RECORD_BYTES, limit))),
+        MapBlock::Cut => Err(Some(
+            end + (2 * available.len()).max(RECORD_BYTES).min(limit),
+        )),
     }
 }

@@ -249,6 +249,41 @@ fn headers_that_claim_too_much_are_raw() {
 }
 
 #[test]
+fn long_stretches_that_are_no_tar_become_few_pieces() {
+    let mut stream = sample("gnutar-gnu");
+    stream.resize(stream.len() + (9 << 20), 1);
+    stream.extend_from_slice(&sample("gnutar-blocks"));
+    let parts = split(&stream);
+    let raw = (parts.entries.iter()).filter(|entry| entry.kind == EntryKind::Raw);
+    assert!((3..12).contains(&raw.count()));
+    // The tar after it is found.
+    found(&parts, b"plain/sub/file-513");
+}
+
+#[test]
+fn sparse_files_without_room_for_a_map_are_raw() {
+    let record = |key: &str, value: &[u8]| (key.as_bytes().to_vec(), value.to_vec());
+    for data_bytes in [0, 1, 511, 512, 513] {
+        let member = Member {
+            dialect: 4,
+            flag: b'0',
+            path: b"name".to_vec(),
+            data_bytes,
+            records: vec![
+                record("GNU.sparse.major", b"1"),
+                record("GNU.sparse.size", b"1"),
+            ],
+            ..Member::default()
+        };
+        let mut stream = Vec::new();
+        member.append_to(&mut stream);
+        for end in [stream.len(), stream.len() - data_bytes / 2] {
+            assert_eq!(entries(&split(&stream[..end])).count(), 0, "{data_bytes}");
+        }
+    }
+}
+
+#[test]
 fn texts_that_no_entry_can_hold_are_raw() {
     let long = [b'p'; 70_000];
     for (key, value) in [
