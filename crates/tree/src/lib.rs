@@ -6,9 +6,10 @@
 //! [`TarParser`] parses a stream that is pushed to it. [`Entry`] describes one file, directory,
 //! link or device; its paths are bytes.
 //!
-//! The stream is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange Format"), so that any tar
-//! program can read it. Owners are recorded but not restored. User names (they differ between
-//! machines), extended attributes and access control lists are not recorded.
+//! The stream of [`TreeReader`] is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange Format"),
+//! so that any tar program can read it. It has no names of users, no extended attributes and no
+//! access control lists; the entries of [`Walker`] have all of them, and [`restore`] restores them
+//! as far as the user may.
 //!
 //! | module | contents | feature |
 //! |---|---|---|
@@ -21,7 +22,6 @@
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
 //! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |
 //! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
-//! | `path_order` | the order of entries: [`compare_paths`] | |
 //! | `selection` | which entries are wanted: [`Selection`] | |
 //! | `walk` | a directory as entries: [`Walker`], [`FileRoot`], [`content_order`] | in part |
 //!
