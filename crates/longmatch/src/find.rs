@@ -10,6 +10,7 @@ use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
+use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequels};
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -58,6 +59,9 @@ pub struct Match {
     pub length: u32,
     /// Where the same bytes are.
     pub source: MatchSource,
+    /// Whether earlier content had the same bytes in the same context, as an extent of their own
+    /// (see [`Sequels`]). Then its length does not matter.
+    pub is_sequel: bool,
 }
 
 /// The largest number of anchors that are looked up at once, while the index entries of as many
@@ -68,11 +72,13 @@ const LOOKAHEAD: usize = 16;
 /// `store_floor` on. `candidates` is the segment's list from
 /// [`find_in_epoch`](crate::find_in_epoch). The matches are in ascending order and overlap neither
 /// each other nor a run.
+#[allow(clippy::too_many_arguments)]
 pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
     segment: usize,
     candidates: &[u32],
     index: &FingerprintIndex<W>,
+    sequels: &Sequels,
     history: &dyn History,
     store_floor: u64,
     rules: &Rules,
@@ -88,6 +94,7 @@ pub fn match_segment<W: IndexWords>(
             chunk: None,
         },
         rules,
+        sequels,
         resumes_left: this.bytes.len() / rules.resume_spacing as usize,
         matches: Vec::new(),
     };
@@ -110,7 +117,7 @@ pub fn match_segment<W: IndexWords>(
                 if let Some(end) =
                     matcher.try_anchor(position as usize, covered_to, gap_end, in_store, in_epoch)
                 {
-                    covered_to = matcher.resume(end, gap_end);
+                    covered_to = matcher.continue_from(end, gap_end);
                 }
             }
             anchor += 1;
@@ -176,6 +183,7 @@ struct SegmentMatcher<'a> {
     epoch: Epoch<'a>,
     history: HistoryCursor<'a>,
     rules: &'a Rules,
+    sequels: &'a Sequels,
     resumes_left: usize,
     matches: Vec<Match>,
 }
@@ -206,25 +214,42 @@ impl SegmentMatcher<'_> {
         in_epoch: Option<u32>,
     ) -> Option<usize> {
         let mut best = in_store.map(|offset| self.agree_with_store(position, floor, limit, offset));
-        // A long match in the store needs no comparison; otherwise a match in this epoch may be
-        // longer.
-        if best.is_none_or(|found| found.length() < self.rules.near_min as usize)
-            && let Some(other) =
-                in_epoch.map(|from| self.agree_with_epoch(position, floor, limit, from))
+        // A match in the store that is long, or continues, needs no comparison; otherwise a match
+        // in this epoch may be longer.
+        if best.is_none_or(|found| {
+            found.length() < self.rules.near_min as usize
+                && !self.has_sequel(position, limit, found)
+        }) && let Some(other) =
+            in_epoch.map(|from| self.agree_with_epoch(position, floor, limit, from))
             && best.is_none_or(|found| found.length() < other.length())
         {
             best = Some(other);
         }
         let found = best.filter(|found| self.is_long_enough(position, found))?;
+        let source = match found.source {
+            MatchSource::Store(offset) => MatchSource::Store(offset - found.before as u64),
+            MatchSource::Epoch(from) => MatchSource::Epoch(from - found.before as u32),
+        };
+        if let MatchSource::Store(offset) = source {
+            self.follow_backward(position - found.before, floor, offset);
+        }
         self.matches.push(Match {
             start: self.start + (position - found.before) as u32,
             length: found.length() as u32,
-            source: match found.source {
-                MatchSource::Store(offset) => MatchSource::Store(offset - found.before as u64),
-                MatchSource::Epoch(from) => MatchSource::Epoch(from - found.before as u32),
-            },
+            source,
+            is_sequel: false,
         });
         Some(position + found.after)
+    }
+
+    /// Returns whether something followed the end of a match in earlier content that seems to
+    /// follow here too.
+    fn has_sequel(&self, position: usize, limit: usize, found: Agreement) -> bool {
+        let MatchSource::Store(end) = found.source.after(found.after as u32) else {
+            return false;
+        };
+        let key = self.bytes[position + found.after..limit].first_chunk();
+        key.is_some_and(|key| self.sequels.get(Direction::Forward, end, *key).is_some())
     }
 
     /// A repeat that touches the segment's edge may continue in the next segment:
@@ -237,6 +262,90 @@ impl SegmentMatcher<'_> {
             self.rules.far_min as usize
         };
         found.length() >= needed
+    }
+
+    /// Continues the last match, which ends at `end`: with what followed in earlier content, else
+    /// after short gaps. Returns the end of the last part.
+    fn continue_from(&mut self, mut end: usize, limit: usize) -> usize {
+        loop {
+            let followed = self.follow_forward(end, limit);
+            let resumed = self.resume(followed, limit);
+            if resumed == followed {
+                return resumed;
+            }
+            end = resumed;
+        }
+    }
+
+    /// Continues the last match, which ends at `end`, with what followed its source in earlier
+    /// content. Returns the end of the last part.
+    fn follow_forward(&mut self, mut end: usize, limit: usize) -> usize {
+        let first_part = self.matches.len();
+        while self.resumes_left > 0
+            && let Some(last) = self.matches.last()
+            && let MatchSource::Store(source_end) = last.source.after(last.length)
+            && let Some(key) = self.bytes[end..limit].first_chunk()
+            && let Some(sequel) = self.sequels.get(Direction::Forward, source_end, *key)
+        {
+            let source = MatchSource::Store(sequel.offset_in_store);
+            let stop = limit.min(end + sequel.length as usize);
+            let length = self.agree_forward(end, stop, source);
+            if length < SEQUEL_KEY_BYTES.min(stop - end) {
+                break;
+            }
+            self.matches.push(Match {
+                start: self.start + end as u32,
+                length: length as u32,
+                source,
+                is_sequel: true,
+            });
+            self.resumes_left -= 1;
+            end += length;
+            if length < sequel.length as usize {
+                break;
+            }
+        }
+        if self.matches.len() > first_part
+            && let Some(last) = self.matches.last().copied()
+        {
+            // The earlier content may have left its source here where this one does not.
+            let more = self.agree_forward(end, limit, last.source.after(last.length));
+            if let Some(last) = self.matches.last_mut() {
+                last.length += more as u32;
+            }
+            end += more;
+        }
+        end
+    }
+
+    /// Prepends what came before `source_start` in earlier content to a match that begins at
+    /// `start`, as far as it is the same back to `floor`.
+    fn follow_backward(&mut self, mut start: usize, floor: usize, mut source_start: u64) {
+        let first_part = self.matches.len();
+        while self.resumes_left > 0
+            && start > floor
+            && let Some(key) = self.bytes[..start].last_chunk()
+            && let Some(sequel) = self.sequels.get(Direction::Backward, source_start, *key)
+        {
+            let stop = floor.max(start.saturating_sub(sequel.length as usize));
+            let length = self.agree_backward(start, stop, sequel.offset_in_store);
+            if length < SEQUEL_KEY_BYTES.min(start - stop) {
+                break;
+            }
+            start -= length;
+            source_start = sequel.offset_in_store - length as u64;
+            self.matches.push(Match {
+                start: self.start + start as u32,
+                length: length as u32,
+                source: MatchSource::Store(source_start),
+                is_sequel: true,
+            });
+            self.resumes_left -= 1;
+            if length < sequel.length as usize {
+                break;
+            }
+        }
+        self.matches[first_part..].reverse();
     }
 
     /// Resumes the last match, which ends at `end`, after short gaps (see
@@ -261,6 +370,7 @@ impl SegmentMatcher<'_> {
                 start,
                 length: length as u32,
                 source,
+                is_sequel: false,
             });
             end += gap + length;
             self.resumes_left -= 1;
@@ -315,10 +425,23 @@ impl SegmentMatcher<'_> {
         offset: u64,
     ) -> Agreement {
         let after = self.agree_forward(position, limit, MatchSource::Store(offset));
-        let mut before = 0;
         // A false candidate differs at once; only true ones are worth comparing backwards.
-        while after >= BACKWARD_MIN
-            && position - before > floor
+        let before = match after >= BACKWARD_MIN {
+            true => self.agree_backward(position, floor, offset),
+            false => 0,
+        };
+        Agreement {
+            before,
+            after,
+            source: MatchSource::Store(offset),
+        }
+    }
+
+    /// Returns the number of bytes of the segment, before `position` and from `floor` on, that equal
+    /// those before `offset` in the store.
+    fn agree_backward(&mut self, position: usize, floor: usize, offset: u64) -> usize {
+        let mut before = 0;
+        while position - before > floor
             && let Some(source) = self.history.up_to(offset - before as u64)
         {
             let equal = equal_backward(&self.bytes[floor..position - before], source);
@@ -327,11 +450,7 @@ impl SegmentMatcher<'_> {
                 break;
             }
         }
-        Agreement {
-            before,
-            after,
-            source: MatchSource::Store(offset),
-        }
+        before
     }
 
     fn agree_with_epoch(

@@ -47,6 +47,11 @@ impl FlatEpoch {
         }
     }
 
+    /// Returns the store offset of extent `number`, which is no fill.
+    pub(crate) fn offset(&self, number: usize) -> u64 {
+        self.offsets.get(number).copied().unwrap_or_default()
+    }
+
     /// Calls `each(segment, anchor, offset_in_store)` for every anchor whose whole window of
     /// `window` bytes is fresh.
     pub(crate) fn fresh_anchors(
@@ -114,7 +119,9 @@ pub fn flatten(
         builder.fresh_until(repeat.start);
         match repeat.kind {
             RepeatKind::Run { period } => builder.fill(repeat.start, repeat.length, period),
-            RepeatKind::Match(MatchSource::Store(offset)) => builder.copy(repeat.length, offset),
+            RepeatKind::Match(MatchSource::Store(offset)) => {
+                builder.copy(repeat.length, offset, repeat.is_sequel)
+            }
             RepeatKind::Match(MatchSource::Epoch(from)) => {
                 builder.copy_of_epoch(repeat.length, from)
             }
@@ -129,6 +136,8 @@ struct Repeat {
     start: u32,
     length: u32,
     kind: RepeatKind,
+    /// Whether it is a match that became an extent in earlier content too.
+    is_sequel: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -161,6 +170,7 @@ fn in_order<'a>(
                         start: segment.start + run.start,
                         length: run.length,
                         kind,
+                        is_sequel: false,
                     });
                 }
                 let found = matches.next()?;
@@ -168,6 +178,7 @@ fn in_order<'a>(
                     start: found.start,
                     length: found.length,
                     kind: RepeatKind::Match(found.source),
+                    is_sequel: found.is_sequel,
                 })
             })
         })
@@ -184,6 +195,7 @@ fn join<'a>(
         for next in repeats.by_ref() {
             if continues(&current, &next, epoch) {
                 current.length += next.length;
+                current.is_sequel |= next.is_sequel;
             } else {
                 pending = Some(next);
                 break;
@@ -309,8 +321,9 @@ impl FlatEpochBuilder<'_> {
         }
     }
 
-    /// The next `length` bytes equal those at `offset` in the store.
-    fn copy(&mut self, length: u32, offset: u64) {
+    /// The next `length` bytes equal those at `offset` in the store. A sequel becomes an extent
+    /// whatever its length: it continues extents that are in the archive already.
+    fn copy(&mut self, length: u32, offset: u64, is_sequel: bool) {
         if let Some(Extent::Copy {
             length: before,
             offset_in_store,
@@ -319,7 +332,7 @@ impl FlatEpochBuilder<'_> {
         {
             *before += u64::from(length);
             self.at += length;
-        } else if self.is_worth(length, offset) {
+        } else if is_sequel || self.is_worth(length, offset) {
             self.push(
                 Extent::Copy {
                     length: u64::from(length),
@@ -364,6 +377,7 @@ impl FlatEpochBuilder<'_> {
         let mut extent = self.flat.starts.partition_point(|&start| start <= from) - 1;
         let (mut from, mut left) = (from, length);
         while left > 0 {
+            let is_inner = left < length;
             let inside = from - self.flat.starts[extent];
             let whole = &self.flat.extents[extent];
             let part = left.min(whole.length() as u32 - inside);
@@ -375,7 +389,7 @@ impl FlatEpochBuilder<'_> {
                 Extent::Fill { .. } => self.fresh_until(self.at + part),
                 Extent::Fresh { .. } | Extent::Copy { .. } => {
                     let offset = self.flat.offsets[extent] + u64::from(inside);
-                    self.copy(part, offset);
+                    self.copy(part, offset, is_inner && part < left);
                 }
             }
             from += part;

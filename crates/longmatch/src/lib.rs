@@ -15,9 +15,9 @@
 //! |---|---|---|---|
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
-//! | C verify, extend | [`match_segment`] | segments | earlier index and store, the epoch |
+//! | C verify, extend | [`match_segment`] | segments | earlier index, store and [`Sequels`]; the epoch |
 //! | D flatten | [`flatten`] | serial | all matches of the epoch |
-//! | E insert | [`insert_epoch`] | serial | fresh anchors of the epoch |
+//! | E insert | [`insert_epoch`], [`insert_sequels`] | serial | fresh anchors and extents of the epoch |
 //!
 //! Steps A and B do not need the index, so they run ahead of the serial steps. An earlier design
 //! split the index into shards and looked up and inserted per shard. With read-only lookups per
@@ -62,6 +62,7 @@ mod replay;
 mod resume;
 mod run;
 mod scan;
+mod sequel;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;
@@ -78,3 +79,4 @@ pub use params::{EPOCH_BYTES_MAX, PERIOD_MAX, Rules};
 pub use replay::replay;
 pub use run::Run;
 pub use scan::{SegmentScan, scan_segment};
+pub use sequel::{Sequels, insert_sequels};

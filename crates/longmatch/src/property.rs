@@ -12,6 +12,10 @@ use crate::params::Rules;
 use crate::reference::ReferenceMatcher;
 use crate::replay::replay;
 use crate::scan::{SegmentScan, scan_segment};
+use crate::sequel::{Sequels, insert_sequels};
+
+/// The memory of the table of sequels.
+pub(crate) const SEQUELS_BYTES: usize = 1 << 20;
 
 /// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {
@@ -34,6 +38,7 @@ impl History for MemoryHistory {
 /// The production code over a whole content, epoch by epoch.
 pub struct Matcher {
     index: FingerprintIndex<Vec<u64>>,
+    sequels: Sequels,
     history: MemoryHistory,
     rules: Rules,
 }
@@ -44,6 +49,7 @@ impl Matcher {
         let index = FingerprintIndex::new(vec![0; index_words]);
         Matcher {
             index,
+            sequels: Sequels::new(SEQUELS_BYTES),
             history: MemoryHistory {
                 store: vec![],
                 chunk_bytes,
@@ -83,6 +89,7 @@ impl Matcher {
                     number,
                     &candidates[number],
                     &self.index,
+                    &self.sequels,
                     &self.history,
                     0,
                     &self.rules,
@@ -107,6 +114,7 @@ impl Matcher {
             &flat,
             self.history.store.len() as u64,
         );
+        insert_sequels(&mut self.sequels, &epoch, &flat);
         flat.extents
     }
 }
@@ -259,6 +267,41 @@ mod tests {
                 copy(3144, 5000),
             ]
         );
+    }
+
+    /// The passages that a second version puts between copies of the first are too short to have
+    /// anchors of their own.
+    #[test]
+    fn a_version_that_equals_the_one_before_has_its_extents_and_nothing_fresh() {
+        let rules = Rules {
+            anchor_bits: 5,
+            near_window: 0,
+            ..Rules::default()
+        };
+        let first = random_bytes(40_000, 42);
+        let second: Vec<u8> = first
+            .chunks(2000)
+            .zip(0..)
+            .flat_map(|(piece, number)| [random_bytes(30, 100 + number), piece.to_vec()].concat())
+            .collect();
+        // The third one's segments begin elsewhere in the second one's extents.
+        let third = [&random_bytes(710, 7)[..], &second[..]].concat();
+        let segments = |content: &[u8]| -> Vec<Vec<u8>> {
+            content.chunks(15_000).map(<[u8]>::to_vec).collect()
+        };
+        let mut matcher = Matcher::new(rules, 1 << 16, 1 << 20);
+        let mut reference = ReferenceMatcher::default();
+        let mut versions = vec![];
+        for content in [first, second, third] {
+            let extents = matcher.epoch(&segments(&content));
+            assert_eq!(extents, reference.epoch(&segments(&content), &rules));
+            versions.push((extents, matcher.store().len()));
+        }
+        assert!(versions[1].1 >= versions[0].1 + 20 * 30);
+        assert_eq!(versions[2].1, versions[1].1 + 710);
+        assert_eq!(versions[2].0[0], Extent::Fresh { length: 710 });
+        let lengths = |extents: &[Extent]| extents.iter().map(Extent::length).collect::<Vec<_>>();
+        assert_eq!(lengths(&versions[2].0[1..]), lengths(&versions[1].0));
     }
 
     #[test]

@@ -12,15 +12,28 @@ use std::collections::HashMap;
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
 use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
+use crate::property::SEQUELS_BYTES;
 use crate::resume::{RESUME_WINDOW_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
+use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels};
 
 /// The matcher, with its state between epochs.
-#[derive(Default)]
 pub struct ReferenceMatcher {
     /// The unique bytes so far.
     pub store: Vec<u8>,
     first_occurrence: HashMap<u64, usize>,
+    /// The table of the matcher itself: what a full bucket loses is part of the result.
+    sequels: Sequels,
+}
+
+impl Default for ReferenceMatcher {
+    fn default() -> Self {
+        ReferenceMatcher {
+            store: vec![],
+            first_occurrence: HashMap::new(),
+            sequels: Sequels::new(SEQUELS_BYTES),
+        }
+    }
 }
 
 /// The origin of a content byte.
@@ -35,6 +48,7 @@ struct Repeat {
     start: usize,
     end: usize,
     source: RepeatSource,
+    is_sequel: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -59,6 +73,7 @@ impl ReferenceMatcher {
         let repeats = self.repeats(&content, segments, &scans, rules);
         let extents = self.flatten(&content, join(repeats, &content), rules);
         self.insert(&content, segments, &scans, &extents.1);
+        self.insert_sequels(segments, &extents.0, &extents.1);
         extents.0
     }
 
@@ -81,6 +96,7 @@ impl ReferenceMatcher {
                     start: segment_start + run.start as usize,
                     end: segment_start + run.end() as usize,
                     source: RepeatSource::Run(usize::from(run.period)),
+                    is_sequel: false,
                 })
                 .collect();
             let mut covered = segment_start;
@@ -122,21 +138,18 @@ impl ReferenceMatcher {
                         rules.far_min as usize
                     }
                 {
-                    covered = at + after;
-                    repeats.push(Repeat {
+                    let found = Repeat {
                         start: at - before,
-                        end: covered,
+                        end: at + after,
                         source,
-                    });
-                    while let Some(repeat) = repeats
-                        .last()
-                        .filter(|_| resumes_left > 0)
-                        .and_then(|last| self.resumed(content, last, limit))
-                    {
-                        resumes_left -= 1;
-                        covered = repeat.end;
-                        repeats.push(repeat);
-                    }
+                        is_sequel: false,
+                    };
+                    let earlier =
+                        self.followed_back(content, &found, segment_start, floor, resumes_left);
+                    resumes_left -= earlier.len();
+                    repeats.extend(earlier.into_iter().rev());
+                    repeats.push(found);
+                    covered = self.continued(content, &mut repeats, limit, &mut resumes_left);
                 }
             }
             repeats.extend(runs);
@@ -144,6 +157,117 @@ impl ReferenceMatcher {
         }
         repeats.sort_by_key(|repeat| repeat.start);
         repeats
+    }
+
+    /// Continues the last repeat: with sequels, else after short gaps, until there is neither.
+    /// Returns the end of the last part.
+    fn continued(
+        &self,
+        content: &[u8],
+        repeats: &mut Vec<Repeat>,
+        limit: usize,
+        resumes_left: &mut usize,
+    ) -> usize {
+        loop {
+            let before = repeats.len();
+            let mut is_open = true;
+            while let Some((part, is_whole)) = repeats
+                .last()
+                .filter(|_| is_open && *resumes_left > 0)
+                .and_then(|last| self.followed(content, last, limit))
+            {
+                *resumes_left -= 1;
+                is_open = is_whole;
+                repeats.push(part);
+            }
+            if repeats.len() > before
+                && let Some(last) = repeats.last_mut()
+                && let RepeatSource::Store(from) = last.source
+            {
+                let from = from + (last.end - last.start);
+                last.end += agree(content, last.end, last.end, limit, &self.store, from).1;
+            }
+            let mut has_resumed = false;
+            while let Some(repeat) = repeats
+                .last()
+                .filter(|_| *resumes_left > 0)
+                .and_then(|last| self.resumed(content, last, limit))
+            {
+                *resumes_left -= 1;
+                has_resumed = true;
+                repeats.push(repeat);
+            }
+            let end = repeats.last().map_or(0, |last| last.end);
+            if !has_resumed {
+                return end;
+            }
+        }
+    }
+
+    /// Returns what followed the repeat's source in earlier content, if it is here too, and whether
+    /// all of it is.
+    fn followed(&self, content: &[u8], last: &Repeat, limit: usize) -> Option<(Repeat, bool)> {
+        let RepeatSource::Store(from) = last.source else {
+            return None;
+        };
+        let source_end = (from + last.end - last.start) as u64;
+        let key = content[last.end..limit].first_chunk()?;
+        let sequel = self.sequels.get(Direction::Forward, source_end, *key)?;
+        let stop = limit.min(last.end + sequel.length as usize);
+        let from = sequel.offset_in_store as usize;
+        let (_, length) = agree(content, last.end, last.end, stop, &self.store, from);
+        let part = Repeat {
+            start: last.end,
+            end: last.end + length,
+            source: RepeatSource::Store(from),
+            is_sequel: true,
+        };
+        let is_enough = length >= SEQUEL_KEY_BYTES.min(stop - last.end);
+        is_enough.then_some((part, length == sequel.length as usize))
+    }
+
+    /// Returns what came before the repeat's source in earlier content, as far as it is here too,
+    /// nearest first.
+    fn followed_back(
+        &self,
+        content: &[u8],
+        found: &Repeat,
+        segment_start: usize,
+        floor: usize,
+        parts_max: usize,
+    ) -> Vec<Repeat> {
+        let mut parts: Vec<Repeat> = vec![];
+        let floor = floor.max(segment_start);
+        let RepeatSource::Store(mut from) = found.source else {
+            return parts;
+        };
+        let mut start = found.start;
+        while parts.len() < parts_max
+            && start > floor
+            && let Some(key) = content[segment_start..start].last_chunk()
+            && let Some(sequel) = self.sequels.get(Direction::Backward, from as u64, *key)
+        {
+            let stop = floor.max(start.saturating_sub(sequel.length as usize));
+            let end_of_source = sequel.offset_in_store as usize;
+            let length = (1..=(start - stop).min(end_of_source))
+                .take_while(|&i| self.store[end_of_source - i] == content[start - i])
+                .count();
+            if length < SEQUEL_KEY_BYTES.min(start - stop) {
+                break;
+            }
+            parts.push(Repeat {
+                start: start - length,
+                end: start,
+                source: RepeatSource::Store(end_of_source - length),
+                is_sequel: true,
+            });
+            start -= length;
+            from = end_of_source - length;
+            if length < sequel.length as usize {
+                break;
+            }
+        }
+        parts
     }
 
     /// Returns where the repeat resumes after a few differing bytes.
@@ -171,6 +295,7 @@ impl ReferenceMatcher {
                 RepeatSource::Store(_) => RepeatSource::Store(from + gap),
                 _ => RepeatSource::Epoch(from + gap),
             },
+            is_sequel: false,
         })
     }
 
@@ -189,7 +314,17 @@ impl ReferenceMatcher {
             let (before, after) = agree(content, at, floor, limit, &self.store, from);
             (before, after, RepeatSource::Store(from - before))
         });
-        if store.is_some_and(|(before, after, _)| before + after >= rules.near_min as usize) {
+        let has_sequel = |after: usize, from: usize| {
+            let key = content[at + after..limit].first_chunk();
+            key.is_some_and(|key| {
+                let end = (from + after) as u64;
+                self.sequels.get(Direction::Forward, end, *key).is_some()
+            })
+        };
+        if store.is_some_and(|(before, after, _)| {
+            before + after >= rules.near_min as usize
+                || in_store.is_some_and(|from| has_sequel(after, from))
+        }) {
             return store;
         }
         let epoch = in_epoch.map(|from| {
@@ -223,7 +358,8 @@ impl ReferenceMatcher {
                     out.fill(repeat.end - repeat.start, pattern);
                 }
                 RepeatSource::Store(from) => {
-                    self.copy(&mut out, content, repeat.end - repeat.start, from, rules)
+                    let length = repeat.end - repeat.start;
+                    self.copy(&mut out, content, length, from, repeat.is_sequel, rules)
                 }
                 RepeatSource::Epoch(from) => {
                     let mut from = from;
@@ -261,6 +397,7 @@ impl ReferenceMatcher {
         content: &[u8],
         length: usize,
         from: usize,
+        is_wanted: bool,
         rules: &Rules,
     ) {
         let block_start = self.store.len() as u64 / rules.block_bytes * rules.block_bytes;
@@ -289,7 +426,7 @@ impl ReferenceMatcher {
             }) if *offset_in_store + *before == from as u64 => {
                 *before += length as u64;
             }
-            _ if length >= min => {
+            _ if is_wanted || length >= min => {
                 out.extents.push(Extent::Copy {
                     length: length as u64,
                     offset_in_store: from as u64,
@@ -317,16 +454,59 @@ impl ReferenceMatcher {
             at += extent.length() as usize;
         }
         let (mut from, end) = (from, from + length);
+        let first = from;
         let bounds: Vec<_> = starts.iter().copied().chain([at]).collect();
         while from < end {
             let extent = bounds.partition_point(|&start| start <= from) - 1;
             let stop = end.min(bounds[extent + 1]);
             match out.origins[from].0 {
-                Origin::Store(offset) => self.copy(out, content, stop - from, offset, rules),
+                Origin::Store(offset) => {
+                    let is_inner = from > first && stop < end;
+                    self.copy(out, content, stop - from, offset, is_inner, rules)
+                }
                 Origin::Fill(pattern) if stop - from >= 128 => out.fill(stop - from, pattern),
                 Origin::Fill(_) => self.fresh(out, content, out.origins.len() + stop - from),
             }
             from = stop;
+        }
+    }
+
+    /// Remembers which extents follow each other, where the segment has enough bytes on both sides.
+    fn insert_sequels(
+        &mut self,
+        segments: &[Vec<u8>],
+        extents: &[Extent],
+        origins: &[(Origin, bool)],
+    ) {
+        let mut at = 0;
+        for pair in extents.windows(2) {
+            let (from, lengths) = (at, [pair[0].length(), pair[1].length()]);
+            at += lengths[0] as usize;
+            let (Origin::Store(from), Origin::Store(to)) = (origins[from].0, origins[at].0) else {
+                continue;
+            };
+            let mut inside = at;
+            let segment = segments.iter().find(|bytes| {
+                let is_here = inside < bytes.len();
+                inside -= if is_here { 0 } else { bytes.len() };
+                is_here
+            });
+            let (before, after) = segment.expect("inside a segment").split_at(inside);
+            let (Some(before), Some(after)) = (before.last_chunk(), after.first_chunk()) else {
+                continue;
+            };
+            let end = from as u64 + lengths[0];
+            let sequel = |offset_in_store, length| Sequel {
+                offset_in_store,
+                length: length as u32,
+            };
+            let forward = sequel(to as u64, lengths[1]);
+            self.sequels
+                .insert(Direction::Forward, end, *after, forward);
+            let backward = sequel(end, lengths[0]);
+            let start = to as u64;
+            self.sequels
+                .insert(Direction::Backward, start, *before, backward);
         }
     }
 
@@ -403,6 +583,7 @@ fn join(repeats: Vec<Repeat>, content: &[u8]) -> Vec<Repeat> {
             && continues(last, &repeat, content)
         {
             last.end = repeat.end;
+            last.is_sequel |= repeat.is_sequel;
         } else {
             joined.push(repeat);
         }

@@ -24,8 +24,13 @@ pub(crate) struct Tuning {
     /// Blocks get the codec's long-distance mode where one in so many fresh bytes repeats bytes
     /// within the codec's window.
     pub near_one_in: Option<u64>,
+    /// The most bytes of the table of what followed what; 0: repeats are not continued by it.
+    pub sequels_bytes: u64,
     pub memory_bytes: u64,
 }
+
+/// One part in so many of the memory is for the table of sequels: a million of them in 1 GiB.
+const SEQUELS_SHARE: u64 = 64;
 
 /// Smallest memory budget that works, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
@@ -123,6 +128,7 @@ impl Tuning {
             rules,
             plan,
             near_one_in,
+            sequels_bytes: memory_bytes / SEQUELS_SHARE,
             memory_bytes,
         })
     }

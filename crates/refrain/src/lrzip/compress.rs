@@ -74,6 +74,7 @@ pub fn compress_lrzip(
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
         retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.tree_bytes(),
+        sequels_bytes: 0,
         history,
     };
     let mut header = header(tuning.cut.plan);

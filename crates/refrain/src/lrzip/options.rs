@@ -192,6 +192,8 @@ impl LrzipTuning {
                 rules,
                 plan: BlockPlan::plain(CodecId::NONE, 0),
                 near_one_in: None,
+                // Extents of repeats of repeats would become many short records.
+                sequels_bytes: 0,
                 memory_bytes,
             },
             cut: CutPlan {

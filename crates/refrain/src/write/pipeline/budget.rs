@@ -37,6 +37,8 @@ fn epochs_ahead(threads: u64) -> u64 {
 pub(crate) struct Budget {
     /// Words of the index. Changes the archive's bytes.
     pub index_words: usize,
+    /// The most bytes of the table of sequels, 0 if there is none. Changes the archive's bytes.
+    pub sequels_bytes: usize,
     /// The most bytes for the descriptions of old pages: where they begin, where they can be read
     /// again. Changes the archive's bytes.
     pub known_bytes_max: usize,
@@ -65,6 +67,8 @@ pub(crate) struct Load {
     /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks
     /// that wait for others.
     pub retained_bytes: u64,
+    /// The most bytes of the table of sequels.
+    pub sequels_bytes: u64,
     pub history: HistoryPolicy,
 }
 
@@ -95,6 +99,7 @@ impl Budget {
             block_bytes,
             encode_bytes: encode_memory_bytes(block_bytes, &tuning.plan)?,
             retained_bytes,
+            sequels_bytes: tuning.sequels_bytes,
             history,
         };
         Ok(Budget::of(&load, threads))
@@ -121,6 +126,7 @@ impl Budget {
             + OVERHEAD_BYTES
             + segments_bytes
             + EPOCH_BYTES
+            + load.sequels_bytes
             + load.retained_bytes;
         let left = memory.saturating_sub(fixed);
         let copy = match makes_copies {
@@ -157,6 +163,7 @@ impl Budget {
         Budget {
             history: load.history,
             index_words: (index_bytes / 8) as usize,
+            sequels_bytes: load.sequels_bytes as usize,
             known_bytes_max: known_bytes as usize,
             cache_bytes: left,
             copies_bytes,

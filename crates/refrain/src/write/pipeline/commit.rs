@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use refrain_longmatch::{
-    Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, flatten, insert_epoch,
+    Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, Sequels, flatten, insert_epoch,
+    insert_sequels,
 };
 use refrain_pool::HugeBuffer;
 
@@ -15,6 +16,7 @@ use crate::write::pipeline::segments::EpochData;
 /// What matching an epoch reads and committing it changes.
 pub(crate) struct MatchState {
     pub index: FingerprintIndex<IndexMemory>,
+    pub sequels: Sequels,
     pub history: StoreHistory,
 }
 
@@ -31,10 +33,15 @@ impl IndexWords for IndexMemory {
 }
 
 impl MatchState {
-    pub(crate) fn new(index_words: usize, history: StoreHistory) -> Result<MatchState> {
+    pub(crate) fn new(
+        index_words: usize,
+        sequels_bytes: usize,
+        history: StoreHistory,
+    ) -> Result<MatchState> {
         let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
         Ok(MatchState {
             index: FingerprintIndex::new(memory),
+            sequels: Sequels::new(sequels_bytes),
             history,
         })
     }
@@ -103,6 +110,7 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
             }
         }
         insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
+        insert_sequels(&mut state.sequels, epoch, &flat);
         Ok::<_, Error>(flat)
     })?;
     let floor = state.history.evict_below(reach_floor);

@@ -383,6 +383,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                             number,
                             &candidates[number],
                             &state.index,
+                            &state.sequels,
                             &state.history,
                             reach_floor,
                             rules,

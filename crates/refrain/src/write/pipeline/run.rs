@@ -90,7 +90,7 @@ pub(crate) fn run<A: Assembly>(
         context.clone(),
         budget,
         Intake::new(intake),
-        MatchState::new(budget.index_words, history)?,
+        MatchState::new(budget.index_words, budget.sequels_bytes, history)?,
         assembly,
         watch,
     );

@@ -1,0 +1,258 @@
+//! Sequels: what followed a range of the store in earlier content.
+//!
+//! Where two versions of a file differ, the later one has short passages of its own between copies
+//! of the earlier one. A third version that equals the second cannot find them by anchors: they are
+//! too short to have any. But the second version showed what follows: after the bytes that end at
+//! one address of the store came those at another. With that, a repeat continues through all
+//! passages of the version before, and gets the same extents.
+#![forbid(unsafe_code)]
+
+use crate::epoch::Epoch;
+use crate::extent::Extent;
+use crate::flatten::FlatEpoch;
+
+/// The number of content bytes that belong to the key of a sequel. Many passages may follow the
+/// same one; the bytes decide which.
+pub(crate) const SEQUEL_KEY_BYTES: usize = 8;
+
+/// The number of buckets of the first table.
+const BUCKETS_MIN: usize = 1 << 8;
+
+/// The passage that followed, or came before, a range of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sequel {
+    /// Where it begins in the store; where it ends, if it came before.
+    pub offset_in_store: u64,
+    /// Its length in bytes, at least 1.
+    pub length: u32,
+}
+
+/// The direction in which content is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Part of the key's hash, which also selects the bucket; 0 in an empty slot.
+    tag: u32,
+    length: u32,
+    offset_in_store: u64,
+}
+
+/// The slots of one line of the cache, the latest sequel first.
+type Bucket = [Slot; 4];
+
+/// A table of sequels. In a full bucket the latest replaces the oldest, so what the table holds
+/// depends on the extents before alone. It doubles while it is small, so that small inputs touch
+/// little memory.
+pub struct Sequels {
+    buckets: Vec<Bucket>,
+    used: usize,
+    buckets_max: usize,
+}
+
+impl Sequels {
+    /// Creates a table of at most `memory_bytes` bytes; of none if that is less than a small table.
+    pub fn new(memory_bytes: usize) -> Sequels {
+        let buckets_max = memory_bytes / size_of::<Bucket>();
+        let buckets_max = match buckets_max.checked_ilog2() {
+            Some(log) if buckets_max >= BUCKETS_MIN => 1 << log.min(u32::BITS - 1),
+            _ => 0,
+        };
+        Sequels {
+            buckets: vec![Bucket::default(); buckets_max.min(BUCKETS_MIN)],
+            used: 0,
+            buckets_max,
+        }
+    }
+
+    /// Returns what followed the store bytes that end at `address` (or came before those that begin
+    /// there), if the content bytes `key` follow (or come before) here too. What it states must be
+    /// compared with the content: tags may collide.
+    pub(crate) fn get(
+        &self,
+        direction: Direction,
+        address: u64,
+        key: [u8; SEQUEL_KEY_BYTES],
+    ) -> Option<Sequel> {
+        let tag = tag(direction, address, key);
+        let bucket = self.buckets.get(self.bucket_of(tag)?)?;
+        let slot = bucket.iter().find(|slot| slot.tag == tag)?;
+        Some(Sequel {
+            offset_in_store: slot.offset_in_store,
+            length: slot.length,
+        })
+    }
+
+    fn bucket_of(&self, tag: u32) -> Option<usize> {
+        Some(tag as usize & self.buckets.len().checked_sub(1)?)
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        direction: Direction,
+        address: u64,
+        key: [u8; SEQUEL_KEY_BYTES],
+        sequel: Sequel,
+    ) {
+        let slot = Slot {
+            tag: tag(direction, address, key),
+            length: sequel.length,
+            offset_in_store: sequel.offset_in_store,
+        };
+        // Two of four slots on average, so that few buckets are full.
+        if self.used > self.buckets.len() * 2 && self.buckets.len() < self.buckets_max {
+            self.double();
+        }
+        self.put(slot);
+    }
+
+    /// Makes `slot` the latest of its bucket.
+    fn put(&mut self, slot: Slot) {
+        let number = self.bucket_of(slot.tag);
+        if let Some(bucket) = number.and_then(|number| self.buckets.get_mut(number)) {
+            let is_place = |place: &Slot| place.tag == slot.tag || place.tag == 0;
+            let place = bucket.iter().position(is_place);
+            self.used += usize::from(place.is_some_and(|place| bucket[place].tag == 0));
+            let place = place.unwrap_or(bucket.len() - 1);
+            bucket.copy_within(..place, 1);
+            bucket[0] = slot;
+        }
+    }
+
+    fn double(&mut self) {
+        let buckets = vec![Bucket::default(); self.buckets.len() * 2];
+        self.used = 0;
+        for bucket in std::mem::replace(&mut self.buckets, buckets) {
+            for slot in bucket.into_iter().rev().filter(|slot| slot.tag != 0) {
+                self.put(slot);
+            }
+        }
+    }
+}
+
+fn tag(direction: Direction, address: u64, key: [u8; SEQUEL_KEY_BYTES]) -> u32 {
+    const A: u64 = 0x9E37_79B9_7F4A_7C15;
+    const B: u64 = 0xD6E8_FEB8_6659_FD93;
+    let salt = match direction {
+        Direction::Forward => 0,
+        Direction::Backward => B,
+    };
+    let mixed = (u64::from_le_bytes(key) ^ salt).wrapping_mul(B) ^ address.wrapping_mul(A);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(A);
+    ((mixed >> 32) as u32).max(1)
+}
+
+/// Remembers which extents of the epoch follow each other.
+pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch) {
+    if sequels.buckets.is_empty() {
+        return;
+    }
+    let mut window = BoundaryWindow::new(epoch);
+    for (number, pair) in flat.extents.windows(2).enumerate() {
+        let [before, after] = pair else { continue };
+        if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
+            continue;
+        }
+        let (from, to) = (flat.offset(number), flat.offset(number + 1));
+        let end = from + before.length();
+        let at = flat.starts.get(number + 1).copied().unwrap_or_default();
+        let Some((earlier, later)) = window.around(at) else {
+            continue;
+        };
+        let forward = Sequel {
+            offset_in_store: to,
+            length: after.length() as u32,
+        };
+        sequels.insert(Direction::Forward, end, later, forward);
+        let backward = Sequel {
+            offset_in_store: end,
+            length: before.length() as u32,
+        };
+        sequels.insert(Direction::Backward, to, earlier, backward);
+    }
+}
+
+/// Reads the bytes on both sides of positions in ascending order.
+struct BoundaryWindow<'a> {
+    epoch: Epoch<'a>,
+    segment: usize,
+}
+
+impl<'a> BoundaryWindow<'a> {
+    fn new(epoch: &Epoch<'a>) -> BoundaryWindow<'a> {
+        BoundaryWindow {
+            epoch: *epoch,
+            segment: 0,
+        }
+    }
+
+    /// Returns the bytes before and after `at`; `None` at the edges of a segment, where a matcher
+    /// does not see them either.
+    fn around(&mut self, at: u32) -> Option<([u8; SEQUEL_KEY_BYTES], [u8; SEQUEL_KEY_BYTES])> {
+        let segments = self.epoch.segments();
+        while segments.get(self.segment)?.end() <= at {
+            self.segment += 1;
+        }
+        let segment = segments.get(self.segment)?;
+        let inside = (at - segment.start) as usize;
+        let (before, after) = segment.bytes.split_at_checked(inside)?;
+        Some((*before.last_chunk()?, *after.first_chunk()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_returns_the_latest_sequel_of_a_key() {
+        let mut sequels = Sequels::new(1 << 20);
+        let sequel = |offset_in_store| Sequel {
+            offset_in_store,
+            length: 9,
+        };
+        sequels.insert(Direction::Forward, 5, *b"abcdefgh", sequel(100));
+        sequels.insert(Direction::Forward, 5, *b"abcdefgx", sequel(200));
+        sequels.insert(Direction::Backward, 5, *b"abcdefgh", sequel(300));
+        sequels.insert(Direction::Forward, 5, *b"abcdefgh", sequel(400));
+        let get = |direction, address, key| {
+            let found: Option<Sequel> = sequels.get(direction, address, key);
+            found.map(|sequel| sequel.offset_in_store)
+        };
+        assert_eq!(get(Direction::Forward, 5, *b"abcdefgh"), Some(400));
+        assert_eq!(get(Direction::Forward, 5, *b"abcdefgx"), Some(200));
+        assert_eq!(get(Direction::Backward, 5, *b"abcdefgh"), Some(300));
+        assert_eq!(get(Direction::Forward, 6, *b"abcdefgh"), None);
+    }
+
+    #[test]
+    fn growing_keeps_most_sequels_and_the_limit_holds() {
+        let mut sequels = Sequels::new(16 << 14);
+        let insert = |sequels: &mut Sequels, address| {
+            let sequel = Sequel {
+                offset_in_store: address,
+                length: 1,
+            };
+            sequels.insert(Direction::Forward, address, [1; 8], sequel);
+        };
+        let found = |sequels: &Sequels, addresses: std::ops::Range<u64>| {
+            let get = |&address: &u64| {
+                let found = sequels.get(Direction::Forward, address, [1; 8]);
+                found.is_some_and(|sequel| sequel.offset_in_store == address)
+            };
+            addresses.filter(get).count()
+        };
+        (0..7000).for_each(|address| insert(&mut sequels, address));
+        assert_eq!(sequels.buckets.len(), 1 << 12);
+        assert!(found(&sequels, 0..7000) > 6500);
+        (0..100_000).for_each(|address| insert(&mut sequels, address));
+        assert_eq!(sequels.buckets.len(), 1 << 12);
+        assert!(found(&sequels, 0..90_000) < 10_000);
+        assert!(found(&sequels, 99_000..100_000) > 990);
+        assert!(Sequels::new(0).get(Direction::Forward, 0, [0; 8]).is_none());
+    }
+}
