@@ -12,6 +12,7 @@ use refrain_protect::checksum64;
 #[derive(Debug, arbitrary::Arbitrary)]
 enum Section<'a> {
     Any {
+        content_start: u64,
         content_bytes: u64,
         store_start: u64,
         fresh_bytes: u64,
@@ -30,14 +31,16 @@ enum Section<'a> {
 
 /// Returns a section and the header that the input describes for it.
 fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
-    let (content_bytes, store_start, fresh_bytes, extent_count, raw) = match input {
+    let (content_start, content_bytes, store_start, fresh_bytes, extent_count, raw) = match input {
         Section::Any {
+            content_start,
             content_bytes,
             store_start,
             fresh_bytes,
             extent_count,
             raw,
         } => (
+            content_start,
             content_bytes,
             store_start,
             fresh_bytes,
@@ -52,8 +55,8 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
             fresh_more,
             count_more,
         } => {
-            let (store_start, extents) = extents_from_seed(seed, 1 + usize::from(count));
-            let packed = pack_extents(store_start, &extents).expect("valid extents");
+            let (content_start, store_start, extents) = extents_from_seed(seed, 1 + usize::from(count));
+            let packed = pack_extents(content_start, store_start, &extents).expect("valid extents");
             let mut raw = packed.raw;
             for (at, change) in edits {
                 let at = usize::from(at) % raw.len();
@@ -62,6 +65,7 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
             let content_bytes = packed.content_bytes + u64::from(content_more);
             let fresh_bytes = packed.fresh_bytes + u64::from(fresh_more);
             (
+                content_start,
                 content_bytes,
                 store_start,
                 fresh_bytes,
@@ -72,7 +76,7 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
     };
     let header = ExtentsHeader {
         epoch_id: 0,
-        content_start: 0,
+        content_start,
         content_bytes,
         store_start,
         fresh_bytes,
@@ -109,10 +113,14 @@ fuzz_target!(|input: Section<'_>| {
                 length,
                 offset_in_store,
             } => assert!(offset_in_store + length <= introduced_end),
+            Extent::Repeat {
+                length,
+                offset_in_content,
+            } => assert!(offset_in_content + length <= header.content_start),
             Extent::Fill { .. } => {}
         }
     }
     assert_eq!(introduced_end, header.store_start + header.fresh_bytes);
-    let packed = pack_extents(header.store_start, &extents).expect("what was read can be written");
+    let packed = pack_extents(header.content_start, header.store_start, &extents).expect("what was read can be written");
     assert_eq!(packed.raw, raw, "two encodings of the same extents");
 });

@@ -5,7 +5,7 @@ use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::layout::{ARCHIVE_BYTES, FrameKind};
-use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX};
+use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, REPEAT_WINDOW_MAX};
 
 /// The major version that is written and read. A reader rejects any other.
 pub const FORMAT_MAJOR: u16 = 1;
@@ -40,6 +40,9 @@ pub struct ArchiveHeader {
     /// The number of the archive's latest bytes that a decoder that cannot seek must retain
     /// ([`REACH_UNLIMITED`]: all).
     pub reach_bytes: u64,
+    /// The number of the latest extents that such a decoder must retain for repeats; 0: there are
+    /// no repeats.
+    pub repeat_window: u64,
 }
 
 impl ArchiveHeader {
@@ -65,6 +68,7 @@ impl ArchiveHeader {
             block_bytes_max: reader.u64()?,
             memory_budget_bytes: reader.u64()?,
             reach_bytes: reader.u64()?,
+            repeat_window: reader.u64()?,
         };
         reader.finish()?;
         header.check_settings()?;
@@ -87,6 +91,7 @@ impl ArchiveHeader {
         payload.extend(self.block_bytes_max.to_le_bytes());
         payload.extend(self.memory_budget_bytes.to_le_bytes());
         payload.extend(self.reach_bytes.to_le_bytes());
+        payload.extend(self.repeat_window.to_le_bytes());
         Self::parse(&payload)?;
         Ok(complete_frame(FrameKind::Archive, false, &payload, 0))
     }
@@ -97,6 +102,7 @@ impl ArchiveHeader {
         check_positive("largest block bytes", self.block_bytes_max)?;
         check_limit("epoch bytes", self.epoch_bytes, EPOCH_BYTES_MAX)?;
         check_limit("segment bytes", self.segment_bytes, EPOCH_BYTES_MAX)?;
+        check_limit("window of repeats", self.repeat_window, REPEAT_WINDOW_MAX)?;
         check_limit(
             "largest block bytes",
             self.block_bytes_max,
@@ -136,6 +142,7 @@ mod tests {
             block_bytes_max: 1 << 22,
             memory_budget_bytes: 1 << 30,
             reach_bytes: REACH_UNLIMITED,
+            repeat_window: 1000,
         }
     }
 

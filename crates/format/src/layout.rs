@@ -15,7 +15,7 @@ pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
 pub const FRAME_HEADER_BYTES: usize = 40;
 
 /// The size of the payload of an Archive frame in bytes.
-pub(crate) const ARCHIVE_BYTES: usize = 56;
+pub(crate) const ARCHIVE_BYTES: usize = 64;
 
 /// The size of the payload of a MemberStart frame in bytes, without the name.
 pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;

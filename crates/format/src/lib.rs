@@ -36,6 +36,7 @@
 //!     block_bytes_max: 1 << 22,
 //!     memory_budget_bytes: 1 << 30,
 //!     reach_bytes: REACH_UNLIMITED,
+//!     repeat_window: 0,
 //! };
 //! let (assembler, mut archive) = ArchiveAssembler::new(&header)?;
 //! let (end, _index) = assembler.finish()?;
@@ -100,7 +101,7 @@ pub use layout::{
     BLOCK_HEADER_BYTES, END_FRAME_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
     FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC,
 };
-pub use limits::Limits;
+pub use limits::{Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, StreamChecker};
 pub use payload::{Payload, read_frame};

@@ -45,11 +45,13 @@ impl Rng {
 }
 
 /// Returns valid extents as an edited repeat produces them: mostly fresh and copy alternately, at a
-/// distance that seldom changes. Also returns the store start.
+/// distance that seldom changes, some as repeats of earlier content. Also returns where the epoch
+/// begins in the content and in the store.
 #[must_use]
-pub fn extents_from_seed(seed: u64, count: usize) -> (u64, Vec<Extent>) {
+pub fn extents_from_seed(seed: u64, count: usize) -> (u64, u64, Vec<Extent>) {
     let mut rng = Rng::new(seed);
     let store_start = 100_000 + rng.below(1 << 40);
+    let content_start = store_start + rng.below(1 << 40);
     let mut introduced = store_start;
     let mut source = rng.below(store_start);
     let mut extents = Vec::with_capacity(count);
@@ -57,6 +59,10 @@ pub fn extents_from_seed(seed: u64, count: usize) -> (u64, Vec<Extent>) {
         let size_class = 4 + rng.below(8);
         let length = 1 + rng.below(1 << size_class);
         let extent = match rng.below(64) {
+            1..4 => Extent::Repeat {
+                length,
+                offset_in_content: rng.below(content_start - length + 1),
+            },
             0 => Extent::Fill {
                 length,
                 pattern: pattern_from(&mut rng),
@@ -83,7 +89,7 @@ pub fn extents_from_seed(seed: u64, count: usize) -> (u64, Vec<Extent>) {
         }
         extents.push(extent);
     }
-    (store_start, extents)
+    (content_start, store_start, extents)
 }
 
 fn pattern_from(rng: &mut Rng) -> Pattern {
@@ -96,11 +102,11 @@ fn pattern_from(rng: &mut Rng) -> Pattern {
 /// # Panics
 /// If they do not.
 pub fn extents_round_trip(seed: u64, count: usize) {
-    let (store_start, extents) = extents_from_seed(seed, count);
-    let packed = pack_extents(store_start, &extents).unwrap();
+    let (content_start, store_start, extents) = extents_from_seed(seed, count);
+    let packed = pack_extents(content_start, store_start, &extents).unwrap();
     let header = ExtentsHeader {
         epoch_id: 0,
-        content_start: 0,
+        content_start,
         content_bytes: packed.content_bytes,
         store_start,
         fresh_bytes: packed.fresh_bytes,

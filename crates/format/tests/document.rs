@@ -37,6 +37,7 @@ const ARCHIVE: &[(&str, usize)] = &[
     ("Block_Bytes_Max", 8),
     ("Memory_Budget_Bytes", 8),
     ("Reach_Bytes", 8),
+    ("Repeat_Window", 8),
 ];
 const MEMBER_START: &[(&str, usize)] = &[
     ("Member_Id", 8),
@@ -107,6 +108,7 @@ fn example_archive() -> Vec<u8> {
         block_bytes_max: 1 << 22,
         memory_budget_bytes: 1 << 29,
         reach_bytes: REACH_UNLIMITED,
+        repeat_window: 0,
     };
     let (mut assembler, mut bytes) = ArchiveAssembler::new(&header).unwrap();
     let start = MemberStart {
@@ -166,7 +168,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
             pattern: Pattern::ZERO,
         },
     ];
-    let packed = pack_extents(0, &extents).unwrap();
+    let packed = pack_extents(0, 0, &extents).unwrap();
     let header = ExtentsHeader {
         epoch_id: 0,
         content_start: 0,
@@ -297,6 +299,8 @@ fn the_document_states_every_limit() {
         ("BLOCK_RAW_BYTES_MAX", limits::BLOCK_RAW_BYTES_MAX),
         ("PACKED_RAW_BYTES_MAX", limits::PACKED_RAW_BYTES_MAX),
         ("EXTENTS_PER_FRAME_MAX", limits::EXTENTS_PER_FRAME_MAX),
+        ("REPEAT_WINDOW_MAX", limits::REPEAT_WINDOW_MAX),
+        ("REPEAT_DEPTH_MAX", u64::from(limits::REPEAT_DEPTH_MAX)),
         ("EPOCH_BYTES_MAX", limits::EPOCH_BYTES_MAX),
         ("PATTERN_BYTES_MAX", limits::PATTERN_BYTES_MAX as u64),
         ("NAME_BYTES_MAX", limits::NAME_BYTES_MAX as u64),

@@ -16,6 +16,7 @@ use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
+use crate::write::native::repeats::{repeat_window, repeats_bytes};
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::Event;
 use crate::write::pipeline::budget::Budget;
@@ -89,7 +90,7 @@ pub fn compress(
         true => reach_bytes,
         false => 0,
     };
-    let retained_bytes = prepared.tree_bytes() + frames_bytes;
+    let retained_bytes = prepared.tree_bytes() + frames_bytes + repeats_bytes(tuning.memory_bytes);
     let run = Run {
         tuning,
         budget: Budget::new(&tuning, options.threads, retained_bytes, history)?,
@@ -194,6 +195,7 @@ impl Run<'_> {
             context.clone(),
             reach,
             written,
+            repeat_window(memory_bytes),
             ProgressCounts {
                 content_bytes_total,
                 duplicate_bytes,
@@ -231,6 +233,7 @@ impl Run<'_> {
             block_bytes_max: self.tuning.rules.block_bytes,
             memory_budget_bytes: self.tuning.memory_bytes,
             reach_bytes: self.reach_bytes,
+            repeat_window: repeat_window(self.tuning.memory_bytes),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Random valid archives, built frame by frame and uncoded, so that no codec is needed to decode
 //! them.
 
+use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
@@ -55,6 +56,16 @@ struct ContentAndStore {
 impl ContentAndStore {
     fn append(&mut self, extent: &Extent, rng: &mut Rng) {
         let from = self.content.len();
+        if let Extent::Repeat {
+            length,
+            offset_in_content,
+        } = *extent
+        {
+            let source = offset_in_content as usize;
+            self.content
+                .extend_from_within(source..source + length as usize);
+            return;
+        }
         self.content.resize(from + extent.length() as usize, 0);
         let target = &mut self.content[from..];
         match extent {
@@ -69,6 +80,7 @@ impl ContentAndStore {
                 target.copy_from_slice(&self.store[source..source + target.len()]);
             }
             Extent::Fill { pattern, .. } => pattern.fill(0, target),
+            Extent::Repeat { .. } => {}
         }
     }
 }
@@ -105,9 +117,10 @@ fn random_epochs(
     };
     (0..epoch_count)
         .map(|_| {
+            let before = spaces.content.len();
             let extents = (0..rng.length(1, 10))
                 .map(|_| {
-                    let extent = random_extent(spaces.store.len(), rng);
+                    let extent = random_extent(spaces.store.len(), before, rng);
                     spaces.append(&extent, rng);
                     extent
                 })
@@ -121,9 +134,17 @@ fn random_epochs(
         .collect()
 }
 
-fn random_extent(store_bytes: usize, rng: &mut Rng) -> Extent {
+/// An extent of an epoch that begins at `content_start`.
+fn random_extent(store_bytes: usize, content_start: usize, rng: &mut Rng) -> Extent {
     let length = 1 + rng.below(100);
-    match rng.below(5) {
+    match rng.below(6) {
+        5 if content_start > 0 => {
+            let length = (length * 10).min(content_start as u64);
+            Extent::Repeat {
+                length,
+                offset_in_content: rng.below(content_start as u64 - length + 1),
+            }
+        }
         0 | 1 if store_bytes > 0 => {
             let length = length.min(store_bytes as u64);
             Extent::Copy {
@@ -176,6 +197,9 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
         .collect()
 }
 
+/// The promised window of repeats: more extents than a sample has.
+const REPEAT_WINDOW: u64 = 10_000;
+
 /// Writes the plan with the format's assembler.
 struct ArchiveWriter<'a> {
     spaces: &'a ContentAndStore,
@@ -186,6 +210,7 @@ struct ArchiveWriter<'a> {
     introduced_bytes: usize,
     store_written: usize,
     block_count: u64,
+    resolved: ResolvedExtents,
 }
 
 impl<'a> ArchiveWriter<'a> {
@@ -199,6 +224,7 @@ impl<'a> ArchiveWriter<'a> {
             block_bytes_max: 1 << 10,
             memory_budget_bytes: 1 << 20,
             reach_bytes: *rng.choose(&[REACH_UNLIMITED, 1 << 40]),
+            repeat_window: REPEAT_WINDOW,
         };
         let (assembler, bytes) = ArchiveAssembler::new(&header).expect("valid settings");
         Self {
@@ -210,6 +236,7 @@ impl<'a> ArchiveWriter<'a> {
             introduced_bytes: 0,
             store_written: 0,
             block_count: 0,
+            resolved: ResolvedExtents::default(),
         }
     }
 
@@ -282,13 +309,15 @@ impl<'a> ArchiveWriter<'a> {
     }
 
     fn extents(&mut self, epoch_id: u64, epoch: &EpochPlan) {
+        let (content_start, store_start) =
+            (self.content_covered as u64, self.introduced_bytes as u64);
         let packed =
-            pack_extents(self.introduced_bytes as u64, &epoch.extents).expect("valid extents");
+            pack_extents(content_start, store_start, &epoch.extents).expect("valid extents");
         let header = ExtentsHeader {
             epoch_id,
-            content_start: self.content_covered as u64,
+            content_start,
             content_bytes: packed.content_bytes,
-            store_start: self.introduced_bytes as u64,
+            store_start,
             fresh_bytes: packed.fresh_bytes,
             extent_count: packed.extent_count,
             packed_raw_bytes: packed.raw.len() as u64,
@@ -298,7 +327,11 @@ impl<'a> ArchiveWriter<'a> {
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = header.finish(builder).expect("a valid header");
-        let sums = EpochSums::of(&epoch.extents);
+        let resolved = self
+            .resolved
+            .epoch(content_start, &epoch.extents, REPEAT_WINDOW)
+            .expect("repeats within the limits");
+        let sums = EpochSums::of(&resolved);
         self.assembler
             .extents(&header, &sums, &mut frame)
             .expect("in order");

@@ -8,6 +8,7 @@ use refrain_format::{
 };
 
 use crate::archives::SampleMember;
+use crate::resolve::ResolvedExtents;
 
 /// The result has the same form as the input of the writer.
 pub type DecodedMember = SampleMember;
@@ -23,6 +24,7 @@ struct DecodedState {
     starts: Vec<(Vec<u8>, u64)>,
     entries: Vec<Vec<Entry>>,
     members: Vec<DecodedMember>,
+    resolved: ResolvedExtents,
 }
 
 /// Decodes an archive whose blocks and sections are uncoded, from front to back.
@@ -70,7 +72,11 @@ fn step(
         } => {
             uncoded(&epoch.coding)?;
             let extents = unpack_extents(&epoch, data, limits)?;
-            checker.observe_epoch(&EpochSums::of(&extents))?;
+            let window = checker.archive().map_or(0, |archive| archive.repeat_window);
+            let resolved = state
+                .resolved
+                .epoch(epoch.content_start, &extents, window)?;
+            checker.observe_epoch(&EpochSums::of(&resolved))?;
             if epoch.content_end() > CONTENT_BYTES_MAX {
                 return Err("more content than the reference decoder supports".into());
             }
@@ -134,6 +140,12 @@ fn replay(extent: &Extent, state: &mut DecodedState) {
             let source = *offset_in_store as usize;
             let source_bytes = &state.store[source..source + length];
             state.content.extend_from_slice(source_bytes);
+        }
+        Extent::Repeat {
+            offset_in_content, ..
+        } => {
+            let source = *offset_in_content as usize;
+            state.content.extend_from_within(source..source + length);
         }
         Extent::Fill { pattern, .. } => {
             state.content.resize(from + length, 0);

@@ -24,6 +24,8 @@ pub mod decoder;
 pub mod lrzip;
 #[cfg(feature = "archives")]
 pub mod mutations;
+#[cfg(feature = "archives")]
+pub mod resolve;
 pub mod rng;
 pub mod scale;
 
@@ -35,5 +37,7 @@ pub use decoder::{DecodedMember, decode_by_index, decode_sequentially};
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,
 };
+#[cfg(feature = "archives")]
+pub use resolve::ResolvedExtents;
 pub use rng::Rng;
 pub use scale::scaled;

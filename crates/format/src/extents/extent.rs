@@ -19,6 +19,14 @@ pub enum Extent {
         /// Their offset in the store.
         offset_in_store: u64,
     },
+    /// Content that earlier epochs describe. It stands for the extents of that content, so it
+    /// takes less space than they do where content repeats as a whole.
+    Repeat {
+        /// The number of bytes of content.
+        length: u64,
+        /// Where the same bytes are in the content space, before the epoch.
+        offset_in_content: u64,
+    },
     /// A pattern, repeated: byte i of the extent is byte `i % period` of the pattern.
     Fill {
         /// The number of bytes of content.
@@ -33,9 +41,10 @@ impl Extent {
     #[must_use]
     pub fn length(&self) -> u64 {
         match self {
-            Self::Fresh { length } | Self::Copy { length, .. } | Self::Fill { length, .. } => {
-                *length
-            }
+            Self::Fresh { length }
+            | Self::Copy { length, .. }
+            | Self::Repeat { length, .. }
+            | Self::Fill { length, .. } => *length,
         }
     }
 }
@@ -92,6 +101,17 @@ impl Pattern {
         self.bytes.iter().all(|&byte| byte == 0)
     }
 
+    /// Returns the pattern of an extent that begins at byte `phase` of one with this pattern.
+    #[must_use]
+    pub fn rotated(&self, phase: u64) -> Self {
+        let mut rotated = *self;
+        let period_bytes = usize::from(self.period_bytes);
+        if let Some(period) = rotated.bytes.get_mut(..period_bytes) {
+            period.rotate_left((phase % period_bytes.max(1) as u64) as usize);
+        }
+        rotated
+    }
+
     /// Fills `out` with the extent's bytes from its position `phase` on.
     pub fn fill(&self, phase: u64, out: &mut [u8]) {
         let period = self.as_bytes();
@@ -125,6 +145,9 @@ mod tests {
         assert_eq!(&out, b"abcabca");
         pattern.fill(1_000_001, &mut out);
         assert_eq!(&out, b"cabcabc");
+        let mut rotated = [0; 7];
+        pattern.rotated(1_000_001).fill(0, &mut rotated);
+        assert_eq!(rotated, out);
         Pattern::ZERO.fill(9, &mut out);
         assert_eq!(out, [0; 7]);
         assert!(Pattern::ZERO.is_zero() && !pattern.is_zero());

@@ -1,8 +1,8 @@
 //! The packed section of an Extents frame.
 //!
-//! It has six columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Fill` lengths,
-//! patterns. A copy's source is written as its difference from the *expected* source: the end of
-//! the previous copy's source, plus the fresh and filled bytes since. After an edit in the middle
+//! It has eight columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Repeat`
+//! lengths, `Repeat` differences, `Fill` lengths, patterns. A copy's source is written as its difference from the *expected* source: the end of
+//! the previous copy's source, plus the bytes since; likewise for repeats. After an edit in the middle
 //! of a repeat the source continues at the same distance, so the most frequent difference is 0. The
 //! offset of `Fresh` bytes needs no number at all.
 
@@ -18,8 +18,9 @@ use refrain_protect::checksum64;
 const KIND_FRESH: u8 = 0;
 const KIND_COPY: u8 = 1;
 const KIND_FILL: u8 = 2;
+const KIND_REPEAT: u8 = 3;
 
-const COLUMN_COUNT: usize = 6;
+const COLUMN_COUNT: usize = 8;
 
 /// A packed section with the values that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,19 +39,23 @@ pub struct PackedExtents {
 
 /// The pointers that extents move; the encoder and the decoder share it, so they agree.
 #[derive(Debug, Clone)]
-struct StorePointers {
+struct Pointers {
+    content_start: u64,
     introduced_end: u64,
     expected_source: u64,
+    expected_repeat: u64,
     content_bytes: u64,
     fresh_bytes: u64,
 }
 
-impl StorePointers {
-    fn new(store_start: u64) -> Self {
+impl Pointers {
+    fn new(content_start: u64, store_start: u64) -> Self {
         Self {
+            content_start,
             introduced_end: store_start,
-            // Any initial value would do.
+            // Any initial values would do.
             expected_source: 0,
+            expected_repeat: content_start,
             content_bytes: 0,
             fresh_bytes: 0,
         }
@@ -61,22 +66,40 @@ impl StorePointers {
         let length = extent.length();
         check_positive("extent length in bytes", length)?;
         self.content_bytes = check_range("epoch bytes", self.content_bytes, length)?;
+        self.expected_source = self.expected_source.wrapping_add(length);
+        self.expected_repeat = self.expected_repeat.wrapping_add(length);
         match extent {
             Extent::Fresh { .. } => {
                 self.fresh_bytes += length;
                 self.introduced_end = check_range("end of the store", self.introduced_end, length)?;
-                self.expected_source = self.expected_source.wrapping_add(length);
             }
-            Extent::Fill { .. } => {
-                self.expected_source = self.expected_source.wrapping_add(length);
-            }
+            Extent::Fill { .. } => {}
             Extent::Copy {
                 offset_in_store, ..
             } => {
                 self.expected_source = self.check_source(*offset_in_store, length)?;
             }
+            Extent::Repeat {
+                offset_in_content, ..
+            } => {
+                self.expected_repeat = self.check_repeat(*offset_in_content, length)?;
+            }
         }
         Ok(())
+    }
+
+    /// Checks that a repeat refers only to content of earlier epochs. Returns the end of its
+    /// source.
+    fn check_repeat(&self, offset_in_content: u64, length: u64) -> Result<u64> {
+        let end = check_range("end of a repeat's source", offset_in_content, length)?;
+        match end <= self.content_start {
+            true => Ok(end),
+            false => Err(FormatError::Value {
+                what: "end of a repeat's source",
+                value: end,
+                rule: "at or before the start of the epoch",
+            }),
+        }
     }
 
     /// Checks that a copy refers only to store bytes that earlier extents have introduced. Returns
@@ -97,17 +120,17 @@ impl StorePointers {
 /// Packs the extents of an epoch one by one.
 #[derive(Debug, Clone)]
 pub struct ExtentPacker {
-    pointers: StorePointers,
+    pointers: Pointers,
     columns: [Vec<u8>; COLUMN_COUNT],
 }
 
 impl ExtentPacker {
-    /// Creates a packer for an epoch; all earlier epochs have introduced `store_start` bytes of the
-    /// store.
+    /// Creates a packer for an epoch that begins at `content_start`; all earlier epochs have
+    /// introduced `store_start` bytes of the store.
     #[must_use]
-    pub fn new(store_start: u64) -> Self {
+    pub fn new(content_start: u64, store_start: u64) -> Self {
         Self {
-            pointers: StorePointers::new(store_start),
+            pointers: Pointers::new(content_start, store_start),
             columns: Default::default(),
         }
     }
@@ -118,7 +141,16 @@ impl ExtentPacker {
     /// The extent is empty or refers to store bytes that are not introduced. The packed bytes are
     /// then invalid.
     pub fn push(&mut self, extent: &Extent) -> Result<()> {
-        let [kinds, fresh, copies, sources, fills, patterns] = &mut self.columns;
+        let [
+            kinds,
+            fresh,
+            copies,
+            sources,
+            repeats,
+            repeated,
+            fills,
+            patterns,
+        ] = &mut self.columns;
         match extent {
             Extent::Fresh { length } => {
                 kinds.push(KIND_FRESH);
@@ -132,6 +164,15 @@ impl ExtentPacker {
                 put_varint(copies, *length);
                 let difference = difference(*offset_in_store, self.pointers.expected_source);
                 put_varint(sources, difference);
+            }
+            Extent::Repeat {
+                length,
+                offset_in_content,
+            } => {
+                kinds.push(KIND_REPEAT);
+                put_varint(repeats, *length);
+                let difference = difference(*offset_in_content, self.pointers.expected_repeat);
+                put_varint(repeated, difference);
             }
             Extent::Fill { length, pattern } => {
                 kinds.push(KIND_FILL);
@@ -148,7 +189,7 @@ impl ExtentPacker {
     /// # Errors
     /// There are none, or a count or size is larger than [`unpack_extents`] accepts.
     pub fn finish(self) -> Result<PackedExtents> {
-        let StorePointers {
+        let Pointers {
             content_bytes,
             fresh_bytes,
             ..
@@ -170,13 +211,17 @@ impl ExtentPacker {
     }
 }
 
-/// Packs the extents of an epoch; all earlier epochs have introduced `store_start` bytes of the
-/// store.
+/// Packs the extents of an epoch that begins at `content_start`; all earlier epochs have introduced
+/// `store_start` bytes of the store.
 ///
 /// # Errors
 /// Extents that [`unpack_extents`] rejects.
-pub fn pack_extents(store_start: u64, extents: &[Extent]) -> Result<PackedExtents> {
-    let mut packer = ExtentPacker::new(store_start);
+pub fn pack_extents(
+    content_start: u64,
+    store_start: u64,
+    extents: &[Extent],
+) -> Result<PackedExtents> {
+    let mut packer = ExtentPacker::new(content_start, store_start);
     extents.iter().try_for_each(|extent| packer.push(extent))?;
     packer.finish()
 }
@@ -208,11 +253,13 @@ pub fn unpack_extents(header: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Re
 #[derive(Debug, Clone)]
 pub struct ExtentReader<'a> {
     header: ExtentsHeader,
-    pointers: StorePointers,
+    pointers: Pointers,
     kinds: ByteReader<'a>,
     fresh: ByteReader<'a>,
     copies: ByteReader<'a>,
     sources: ByteReader<'a>,
+    repeats: ByteReader<'a>,
+    repeated: ByteReader<'a>,
     fills: ByteReader<'a>,
     patterns: ByteReader<'a>,
     done: bool,
@@ -225,7 +272,16 @@ impl<'a> ExtentReader<'a> {
     /// One of them is wrong.
     pub fn new(header: &ExtentsHeader, raw: &'a [u8]) -> Result<Self> {
         header.check_raw(raw)?;
-        let [kinds, fresh, copies, sources, fills, patterns] = columns::split("extents", raw)?;
+        let [
+            kinds,
+            fresh,
+            copies,
+            sources,
+            repeats,
+            repeated,
+            fills,
+            patterns,
+        ] = columns::split("extents", raw)?;
         if kinds.remaining() as u64 != header.extent_count {
             return Err(FormatError::Mismatch {
                 what: "number of extents",
@@ -235,11 +291,13 @@ impl<'a> ExtentReader<'a> {
         }
         Ok(Self {
             header: *header,
-            pointers: StorePointers::new(header.store_start),
+            pointers: Pointers::new(header.content_start, header.store_start),
             kinds,
             fresh,
             copies,
             sources,
+            repeats,
+            repeated,
             fills,
             patterns,
             done: false,
@@ -258,6 +316,13 @@ impl<'a> ExtentReader<'a> {
                     self.sources.varint()?,
                 ),
             },
+            KIND_REPEAT => Extent::Repeat {
+                length: self.repeats.varint()?,
+                offset_in_content: add_difference(
+                    self.pointers.expected_repeat,
+                    self.repeated.varint()?,
+                ),
+            },
             KIND_FILL => Extent::Fill {
                 length: self.fills.varint()?,
                 pattern: self.read_pattern()?,
@@ -266,7 +331,7 @@ impl<'a> ExtentReader<'a> {
                 return Err(FormatError::Value {
                     what: "extent kind",
                     value: u64::from(kind),
-                    rule: "0, 1 or 2",
+                    rule: "0 to 3",
                 });
             }
         };
@@ -284,6 +349,8 @@ impl<'a> ExtentReader<'a> {
             &self.fresh,
             &self.copies,
             &self.sources,
+            &self.repeats,
+            &self.repeated,
             &self.fills,
             &self.patterns,
         ] {
@@ -329,10 +396,12 @@ mod tests {
     use crate::coding::Coding;
     use crate::property::{extents_from_seed, extents_round_trip};
 
+    const CONTENT_START: u64 = 1 << 50;
+
     fn header_for(store_start: u64, packed: &PackedExtents) -> ExtentsHeader {
         ExtentsHeader {
             epoch_id: 0,
-            content_start: 0,
+            content_start: CONTENT_START,
             content_bytes: packed.content_bytes,
             store_start,
             fresh_bytes: packed.fresh_bytes,
@@ -364,26 +433,42 @@ mod tests {
                 length: 7,
                 pattern: Pattern::new(b"xyz").unwrap(),
             },
+            Extent::Repeat {
+                length: 30,
+                offset_in_content: CONTENT_START - 100,
+            },
+            // Expected source: (CONTENT_START - 70) + 1.
+            Extent::Fresh { length: 1 },
+            Extent::Repeat {
+                length: 9,
+                offset_in_content: CONTENT_START - 69,
+            },
         ]
     }
 
     #[test]
     fn packs_to_the_documented_bytes_and_unpacks() {
-        let packed = pack_extents(0, &sample()).unwrap();
-        assert_eq!(packed.fresh_bytes, 1010);
-        assert_eq!(packed.content_bytes, 1000 + 100 + 10 + 50 + (1 << 40) + 7);
+        let packed = pack_extents(CONTENT_START, 0, &sample()).unwrap();
+        assert_eq!(packed.fresh_bytes, 1011);
+        assert_eq!(
+            packed.content_bytes,
+            1000 + 100 + 10 + 50 + (1 << 40) + 7 + 30 + 1 + 9
+        );
         let header = header_for(0, &packed);
         assert_eq!(
             unpack_extents(&header, &packed.raw, &Limits::default()),
             Ok(sample())
         );
         let expected = [
-            &[6, 3, 2, 3, 7][..], // column lengths
-            &[0, 1, 0, 1, 2, 2],  // kinds
-            &[0xe8, 7, 10],       // fresh lengths: 1000, 10
-            &[100, 50],           // copy lengths
+            &[9, 4, 2, 3, 2, 7, 7][..],   // column lengths
+            &[0, 1, 0, 1, 2, 2, 3, 0, 3], // kinds
+            &[0xe8, 7, 10, 1],            // fresh lengths: 1000, 10, 1
+            &[100, 50],                   // copy lengths
             // Differences: 200 - 1000 = -800 is 1599 in zigzag; the second one is 0.
             &[0xbf, 0x0c, 0],
+            &[30, 9], // repeat lengths
+            // Differences: -100 from the start, which is 2^40 + 1167 ago; the second one is 0.
+            &[0xe5, 0x93, 0x80, 0x80, 0x80, 0x40, 0],
             &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 7], // fill lengths
             &[1, 0, 3, b'x', b'y', b'z'],             // patterns
         ]
@@ -400,17 +485,42 @@ mod tests {
                 offset_in_store: 6,
             },
         ];
-        assert!(pack_extents(0, &beyond).is_err());
+        assert!(pack_extents(CONTENT_START, 0, &beyond).is_err());
         // The same source is fine when an earlier epoch has introduced it.
-        assert!(pack_extents(1, &beyond).is_ok());
-        let packed = pack_extents(1, &beyond).unwrap();
+        assert!(pack_extents(CONTENT_START, 1, &beyond).is_ok());
+        let packed = pack_extents(CONTENT_START, 1, &beyond).unwrap();
         let forged = header_for(0, &packed);
         assert!(unpack_extents(&forged, &packed.raw, &Limits::default()).is_err());
     }
 
     #[test]
+    fn repeats_refer_only_to_earlier_epochs() {
+        let beyond = |offset_in_content| {
+            [Extent::Repeat {
+                length: 5,
+                offset_in_content,
+            }]
+        };
+        assert!(pack_extents(100, 0, &beyond(95)).is_ok());
+        assert!(pack_extents(100, 0, &beyond(96)).is_err());
+        assert!(pack_extents(0, 0, &beyond(0)).is_err());
+        assert!(pack_extents(100, 0, &beyond(u64::MAX - 1)).is_err());
+        // The last number of the section is the difference of the source.
+        let packed = pack_extents(CONTENT_START, 0, &beyond(CONTENT_START - 5)).unwrap();
+        let difference_at = packed.raw.iter().position(|&byte| byte == 9).unwrap();
+        let mut raw = packed.raw.clone();
+        raw[difference_at] = 0;
+        let mut header = header_for(0, &packed);
+        header.packed_checksum = checksum64(&raw);
+        assert!(matches!(
+            unpack_extents(&header, &raw, &Limits::default()),
+            Err(FormatError::Value { .. })
+        ));
+    }
+
+    #[test]
     fn rejects_wrong_sums_and_counts() {
-        let packed = pack_extents(0, &sample()).unwrap();
+        let packed = pack_extents(CONTENT_START, 0, &sample()).unwrap();
         let header = header_for(0, &packed);
         let is_rejected = |change: fn(&mut ExtentsHeader)| {
             let mut forged = header;
@@ -434,20 +544,20 @@ mod tests {
 
     #[test]
     fn rejects_empty_extents_and_overflow() {
-        assert!(pack_extents(0, &[]).is_err());
-        assert!(pack_extents(0, &[Extent::Fresh { length: 0 }]).is_err());
+        assert!(pack_extents(CONTENT_START, 0, &[]).is_err());
+        assert!(pack_extents(CONTENT_START, 0, &[Extent::Fresh { length: 0 }]).is_err());
         let overflow = [
             Extent::Fresh { length: u64::MAX },
             Extent::Fresh { length: u64::MAX },
         ];
-        assert!(pack_extents(0, &overflow).is_err());
+        assert!(pack_extents(CONTENT_START, 0, &overflow).is_err());
     }
 
     /// Any accepted section packs to the same bytes, even if its checksum was recomputed after a
     /// change.
     #[test]
     fn accepted_sections_pack_to_the_same_bytes() {
-        let packed = pack_extents(5000, &sample()).unwrap();
+        let packed = pack_extents(CONTENT_START, 5000, &sample()).unwrap();
         for at in 0..packed.raw.len() {
             for value in [0, 1, 2, 3, 0x7f, 0x80, 0xff] {
                 let mut raw = packed.raw.clone();
@@ -455,7 +565,10 @@ mod tests {
                 let mut header = header_for(5000, &packed);
                 header.packed_checksum = checksum64(&raw);
                 if let Ok(extents) = unpack_extents(&header, &raw, &Limits::default()) {
-                    assert_eq!(pack_extents(5000, &extents).unwrap().raw, raw);
+                    assert_eq!(
+                        pack_extents(CONTENT_START, 5000, &extents).unwrap().raw,
+                        raw
+                    );
                 }
             }
         }
@@ -463,8 +576,8 @@ mod tests {
 
     #[test]
     fn typical_extents_take_about_five_bytes() {
-        let (store_start, extents) = extents_from_seed(7, 350_000);
-        let packed = pack_extents(store_start, &extents).unwrap();
+        let (content_start, store_start, extents) = extents_from_seed(7, 350_000);
+        let packed = pack_extents(content_start, store_start, &extents).unwrap();
         let bytes_each = packed.raw.len() as f64 / extents.len() as f64;
         assert!(bytes_each < 6.0, "{bytes_each} bytes per extent");
     }

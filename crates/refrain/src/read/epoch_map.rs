@@ -2,11 +2,7 @@
 
 use std::ops::Range;
 
-use refrain_codec::Workspace;
-use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, Pattern};
-
-use crate::error::{Error, Result};
-use crate::store::coding::decode_section;
+use refrain_format::Pattern;
 
 /// The origin of a content range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,47 +27,32 @@ pub(crate) struct EpochMap {
 pub(super) const IS_PATTERN: u64 = 1 << 63;
 
 impl EpochMap {
-    /// Decodes and checks the section of an Extents frame. Also returns the sums of its extents.
-    pub(crate) fn parse(
-        workspace: &mut Workspace,
-        head: &ExtentsHeader,
-        data: &[u8],
-    ) -> Result<(EpochMap, EpochSums)> {
-        let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
-        if head.content_bytes > u64::from(u32::MAX) {
-            return Err(Error::limit(format!(
-                "an epoch of {} bytes",
-                head.content_bytes
-            )));
-        }
-        let mut map = EpochMap {
-            content: head.content_start..head.content_end(),
+    /// A map without content.
+    pub(crate) fn empty(content_start: u64) -> EpochMap {
+        EpochMap {
+            content: content_start..content_start,
             starts: Vec::new(),
             origins: Vec::new(),
             patterns: Vec::new(),
-        };
-        let mut sums = EpochSums::default();
-        let (mut at, mut fresh) = (0u64, head.store_start);
-        for extent in ExtentReader::new(head, &raw)? {
-            let extent = extent?;
-            sums.add(&extent);
-            map.starts.push(at as u32);
-            at += extent.length();
-            map.origins.push(match extent {
-                Extent::Fresh { length } => {
-                    fresh += length;
-                    fresh - length
-                }
-                Extent::Copy {
-                    offset_in_store, ..
-                } => offset_in_store,
-                Extent::Fill { pattern, .. } => {
-                    map.patterns.push(pattern);
-                    IS_PATTERN | (map.patterns.len() as u64 - 1)
-                }
-            });
         }
-        Ok((map, sums))
+    }
+
+    /// Appends an extent. The content must remain below 4 GiB.
+    pub(super) fn append(&mut self, origin: u64, length: u64) {
+        self.starts
+            .push((self.content.end - self.content.start) as u32);
+        self.origins.push(origin);
+        self.content.end += length;
+    }
+
+    /// Appends a part of a fill of another map, from byte `phase` of the fill on.
+    pub(super) fn append_part_of(&mut self, map: &EpochMap, pattern: u32, phase: u64, length: u64) {
+        let pattern = map.pattern(pattern).rotated(phase);
+        // The same few patterns occur repeatedly.
+        if self.patterns.last() != Some(&pattern) {
+            self.patterns.push(pattern);
+        }
+        self.append(IS_PATTERN | (self.patterns.len() as u64 - 1), length);
     }
 
     /// The content range of the epoch.
@@ -89,13 +70,17 @@ impl EpochMap {
         &self.patterns[number as usize]
     }
 
+    /// The number of the extent that holds the content at `at`, which is inside the epoch.
+    pub(super) fn extent_at(&self, at: u64) -> usize {
+        let offset = (at - self.content.start) as u32;
+        self.starts
+            .partition_point(|&start| start <= offset)
+            .saturating_sub(1)
+    }
+
     /// The origins of `range`, which is inside the epoch, with their lengths.
     pub(crate) fn origins(&self, range: Range<u64>) -> impl Iterator<Item = (Origin, u64)> + '_ {
-        let first = (range.start - self.content.start) as u32;
-        let mut extent = self
-            .starts
-            .partition_point(|&start| start <= first)
-            .saturating_sub(1);
+        let mut extent = self.extent_at(range.start);
         let mut at = range.start;
         std::iter::from_fn(move || {
             if at >= range.end {

@@ -22,6 +22,7 @@ impl Feeder {
             block_bytes_max: 100,
             memory_budget_bytes: 0,
             reach_bytes,
+            repeat_window: 0,
         };
         feeder
             .feed(FrameKind::Archive, &Payload::Archive(header))

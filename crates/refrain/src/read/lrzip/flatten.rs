@@ -10,7 +10,6 @@ use std::sync::Arc;
 use refrain_format::Pattern;
 use refrain_format::limits::PATTERN_BYTES_MAX;
 
-use super::map_building::rotated;
 use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
@@ -178,7 +177,7 @@ impl Flattener {
                 let piece = match origin {
                     Origin::Store(offset) => SourcePart::Store(offset),
                     Origin::Fill { pattern, phase } => {
-                        SourcePart::Fill(rotated(map.pattern(pattern), phase))
+                        SourcePart::Fill(map.pattern(pattern).rotated(phase))
                     }
                 };
                 pieces.push((piece, length));
@@ -202,7 +201,7 @@ impl Flattener {
         if let Some((Origin::Fill { pattern, phase }, length)) = first.next() {
             let pattern = map.pattern(pattern);
             if length == distance && distance.is_multiple_of(pattern.as_bytes().len() as u64) {
-                return Ok(Some(rotated(pattern, phase)));
+                return Ok(Some(pattern.rotated(phase)));
             }
         }
         drop(first);

@@ -5,16 +5,6 @@ use refrain_format::Pattern;
 use crate::read::epoch_map::{EpochMap, IS_PATTERN};
 
 impl EpochMap {
-    /// A map without content.
-    pub(crate) fn empty(content_start: u64) -> EpochMap {
-        EpochMap {
-            content: content_start..content_start,
-            starts: Vec::new(),
-            origins: Vec::new(),
-            patterns: Vec::new(),
-        }
-    }
-
     /// Appends a store range. The content must remain below 4 GiB.
     pub(crate) fn push_store(&mut self, offset_in_store: u64, length: u64) {
         let follows = self.last().is_some_and(|(origin, before)| {
@@ -27,7 +17,7 @@ impl EpochMap {
     pub(crate) fn push_fill(&mut self, pattern: Pattern, length: u64) {
         let last = self.last().filter(|(origin, _)| origin & IS_PATTERN != 0);
         let continues = last.is_some_and(|(origin, before)| {
-            rotated(&self.patterns[origin as u32 as usize], before) == pattern
+            self.patterns[origin as u32 as usize].rotated(before) == pattern
         });
         // The same few patterns occur repeatedly.
         let recent = self.patterns.len().saturating_sub(8)..self.patterns.len();
@@ -46,12 +36,10 @@ impl EpochMap {
     }
 
     fn push(&mut self, follows: bool, origin: u64, length: u64) {
-        if !follows {
-            self.starts
-                .push((self.content.end - self.content.start) as u32);
-            self.origins.push(origin);
+        match follows {
+            true => self.content.end += length,
+            false => self.append(origin, length),
         }
-        self.content.end += length;
     }
 
     /// The origin and the length of the last extent.
@@ -69,12 +57,4 @@ impl EpochMap {
         self.origins.shrink_to_fit();
         self.patterns.shrink_to_fit();
     }
-}
-
-/// A pattern that starts at the given phase.
-pub(crate) fn rotated(pattern: &Pattern, phase: u64) -> Pattern {
-    let mut bytes = pattern.as_bytes().to_vec();
-    let turn = phase % bytes.len().max(1) as u64;
-    bytes.rotate_left(turn as usize);
-    Pattern::new(&bytes).unwrap_or(*pattern)
 }

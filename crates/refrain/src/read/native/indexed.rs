@@ -20,6 +20,7 @@ use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::index_reading::read_index;
 use crate::read::native::member_content::MemberContent;
+use crate::read::native::repeats::{StatedMap, resolve_range};
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::OpenedArchive;
 use crate::read::store_reader::{
@@ -37,12 +38,54 @@ pub(crate) struct IndexedArchive {
     index: Arc<Index>,
     members: Vec<Member>,
     pub(super) store: StoreReader,
-    maps: Lock<Vec<(usize, Arc<EpochMap>)>>,
+    maps: Lock<CachedMaps>,
     skipped_bytes: u64,
 }
 
-/// The number of epoch maps that are cached.
-const CACHED_MAPS_MAX: usize = 16;
+/// The maps of the epochs that were used last, the latest at the end.
+#[derive(Default)]
+struct CachedMaps {
+    maps: Vec<(usize, Arc<StatedMap>)>,
+    bytes: u64,
+}
+
+/// Epoch maps that are cached whatever their size.
+const CACHED_MAPS_MIN: usize = 16;
+
+/// The most epoch maps that are cached. A list of so many is searched faster than one is decoded.
+const CACHED_MAPS_MAX: usize = 256;
+
+impl CachedMaps {
+    fn get(&mut self, number: usize) -> Option<Arc<StatedMap>> {
+        let at = self.maps.iter().rposition(|(kept, _)| *kept == number)?;
+        let (_, map) = self.maps.get(at)?;
+        let map = map.clone();
+        // The order changes only among many, so that a few epochs cost no moves.
+        if at + CACHED_MAPS_MIN / 2 < self.maps.len() {
+            self.maps[at..].rotate_left(1);
+        }
+        Some(map)
+    }
+
+    /// Adds a map; maps take up to `bytes_max` bytes.
+    fn add(&mut self, number: usize, map: Arc<StatedMap>, bytes_max: u64) {
+        if self.maps.iter().any(|(kept, _)| *kept == number) {
+            return;
+        }
+        self.bytes += map.memory_bytes() as u64;
+        self.maps.push((number, map));
+        while self.maps.len() > CACHED_MAPS_MAX
+            || (self.maps.len() > CACHED_MAPS_MIN && self.bytes > bytes_max)
+        {
+            let (_, oldest) = self.maps.remove(0);
+            self.bytes -= oldest.memory_bytes() as u64;
+        }
+    }
+}
+
+/// The most content whose repeats are resolved at once, in bytes. It bounds the memory for an epoch
+/// of many tiny extents.
+const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
 /// A read of at most this many bytes decodes only the beginning of a block that it needs.
 const SMALL_READ_BYTES: usize = 256 << 10;
@@ -213,22 +256,50 @@ impl IndexedArchive {
     ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
-            let map = self.map_of(at)?;
-            let stop = map.content().end.min(range.end);
+            let stated = self.map_of(at)?;
+            let mut stop = stated.content().end.min(range.end);
+            let of_epoch = stated.without_repeats();
+            if of_epoch.is_none() {
+                stop = stop.min(at + RESOLVED_BYTES_MAX);
+            }
             let piece = &mut buffer[(at - range.start) as usize..(stop - range.start) as usize];
-            self.store.fill(&map, at, piece, depth)?;
+            match of_epoch {
+                Some(map) => self.store.fill(map, at, piece, depth)?,
+                None => {
+                    let map = self.resolved(at..stop)?;
+                    self.store.fill(&map, at, piece, depth)?;
+                }
+            }
             at = stop;
         }
         Ok(())
     }
 
+    /// The blocks that the epoch of the content at `content_at` needs much of, and the epoch's end.
+    pub(super) fn blocks_to_prefetch(&self, content_at: u64) -> Result<(Vec<BlockLocation>, u64)> {
+        let stated = self.map_of(content_at)?;
+        let blocks = match stated.without_repeats() {
+            Some(map) => self.store.blocks_to_prefetch(map),
+            None => self
+                .store
+                .blocks_to_prefetch(&self.resolved(stated.content())?),
+        };
+        Ok((blocks, stated.content().end))
+    }
+
+    /// The map of a content range, without repeats.
+    fn resolved(&self, range: Range<u64>) -> Result<EpochMap> {
+        let extents_max = self.limits.extents_per_frame_max;
+        resolve_range(range, extents_max, &mut |at| self.map_of(at))
+    }
+
     /// The map of the epoch that holds the content at `content_at`.
-    pub(super) fn map_of(&self, content_at: u64) -> Result<Arc<EpochMap>> {
+    fn map_of(&self, content_at: u64) -> Result<Arc<StatedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
         let number = self.index.epoch_at(content_at).ok_or_else(missing)?;
-        if let Some((_, map)) = self.maps.lock().iter().find(|(kept, _)| *kept == number) {
-            return Ok(map.clone());
+        if let Some(map) = self.maps.lock().get(number) {
+            return Ok(map);
         }
         let row = *self.index.epochs.get(number).ok_or_else(missing)?;
         let offset = row.frame_offset;
@@ -261,15 +332,13 @@ impl IndexedArchive {
             Ok(self
                 .store
                 .workspaces()
-                .with(|space| EpochMap::parse(&mut space.codec, &head, data))?
+                .with(|space| StatedMap::parse(&mut space.codec, &head, data))?
                 .0)
         };
         let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);
-        let mut maps = self.maps.lock();
-        if maps.len() >= CACHED_MAPS_MAX {
-            maps.remove(0);
-        }
-        maps.push((number, map.clone()));
+        self.maps
+            .lock()
+            .add(number, map.clone(), self.limits.packed_raw_bytes_max);
         Ok(map)
     }
 }

@@ -86,10 +86,9 @@ impl TreeContent for MemberContent<'_> {
         let (mut at, end) = (start + content.start, start + content.end);
         let mut blocks = vec![];
         while at < end {
-            let map = self.archive.map_of(at)?;
-            let found = self.archive.store.blocks_to_prefetch(&map);
+            let (found, epoch_end) = self.archive.blocks_to_prefetch(at)?;
             blocks.extend(found.iter().map(|location| location.store_start));
-            at = map.content().end;
+            at = epoch_end;
         }
         Ok(blocks)
     }

@@ -5,6 +5,8 @@ pub(crate) mod digest_check;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
 pub(crate) mod member_content;
+pub(crate) mod repeats;
 pub(crate) mod scan;
 pub(crate) mod segment_part;
+pub(crate) mod streamed_blocks;
 pub(crate) mod walk;

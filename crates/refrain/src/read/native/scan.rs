@@ -7,7 +7,7 @@
 use refrain_format::{
     ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
     IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, Payload,
-    REACH_UNLIMITED, find_frame,
+    REACH_UNLIMITED, REPEAT_WINDOW_MAX, find_frame,
 };
 use refrain_storage::Source;
 
@@ -229,5 +229,6 @@ fn substitute_settings(index: &Index) -> ArchiveHeader {
             .unwrap_or(1),
         memory_budget_bytes: 0,
         reach_bytes: REACH_UNLIMITED,
+        repeat_window: REPEAT_WINDOW_MAX,
     }
 }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, EntriesHeader, Entry, FrameKind, Limits, MemberEnd, MemberStart, Payload,
-    REACH_UNLIMITED, StreamChecker, unpack_entries,
+    BlockHeader, EntriesHeader, Entry, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
+    StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
-use refrain_pool::{BufferPool, Crew, Lane, Lock, crew};
+use refrain_pool::{BufferPool, Crew, Lane, crew};
 use refrain_protect::{ContentHasher, SEGMENT_BYTES};
 use refrain_storage::Source;
 
@@ -25,139 +25,13 @@ use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::epoch_map::EpochMap;
-use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::digest_check::DigestCheck;
+use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{PartContent, SegmentPart};
-use crate::read::store_reader::{
-    BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
-    codec_share_bytes,
-};
+use crate::read::native::streamed_blocks::StreamedBlocks;
+use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
 use crate::store::coding::decode_section;
-use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader, limits_for, read_frame_at};
-
-/// A block whose frame has been read.
-struct StreamedBlock {
-    location: BlockLocation,
-    frame_bytes: u64,
-    /// Retained until the block was decoded, or, for a pipe, while it is within reach.
-    payload: Option<Arc<Vec<u8>>>,
-}
-
-/// The blocks whose frames have been read so far.
-pub(crate) struct StreamedBlocks {
-    /// Reads a block again; `None` for a pipe.
-    source: Option<Arc<dyn Source>>,
-    limits: Limits,
-    streamed: Lock<VecDeque<StreamedBlock>>,
-}
-
-impl StreamedBlocks {
-    fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> StreamedBlocks {
-        StreamedBlocks {
-            source,
-            limits,
-            streamed: Lock::default(),
-        }
-    }
-
-    fn add(&self, head: &BlockHeader, frame: &CheckedFrame) -> BlockLocation {
-        let location = BlockLocation {
-            block: head.block_id,
-            store_start: head.store_start,
-            raw_bytes: head.raw_bytes,
-            frame_offset: frame.offset,
-        };
-        let payload = Some(frame.payload.clone());
-        self.streamed.lock().push_back(StreamedBlock {
-            location,
-            frame_bytes: frame.header.frame_bytes(),
-            payload,
-        });
-        location
-    }
-
-    /// Releases the payload of a decoded block if it can be read again.
-    fn release_payload(&self, block: u64) {
-        let mut streamed = self.streamed.lock();
-        let first = streamed.front().map_or(0, |first| first.location.block);
-        if self.source.is_some()
-            && let Some(streamed) = block
-                .checked_sub(first)
-                .and_then(|index| streamed.get_mut(index as usize))
-        {
-            streamed.payload = None;
-        }
-    }
-
-    /// Evicts the blocks that begin before `archive_offset`, for a pipe.
-    fn evict_before(&self, archive_offset: u64) {
-        let mut streamed = self.streamed.lock();
-        while self.source.is_none()
-            && streamed
-                .front()
-                .is_some_and(|block| block.location.frame_offset < archive_offset)
-        {
-            streamed.pop_front();
-        }
-    }
-
-    /// The archive offset of the first retained block, for a pipe.
-    fn first_retained_offset(&self) -> Option<u64> {
-        let streamed = self.streamed.lock();
-        let first = streamed.front().filter(|_| self.source.is_none());
-        first.map(|block| block.location.frame_offset)
-    }
-
-    /// The payload of a block's frame; its checksum is verified.
-    fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
-        let streamed = self.streamed.lock();
-        let first = streamed.front().map_or(0, |first| first.location.block);
-        let block = location
-            .block
-            .checked_sub(first)
-            .and_then(|index| streamed.get(index as usize));
-        let block = block.ok_or_else(|| {
-            Error::damaged("the block is outside the reach that the archive states")
-        })?;
-        if let Some(payload) = &block.payload {
-            return Ok(payload.clone());
-        }
-        let frame_bytes = block.frame_bytes;
-        drop(streamed);
-        let source = self.source.as_ref().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Internal,
-                "the payload of a block was not retained",
-            )
-        })?;
-        let frame = read_frame_at(
-            &**source,
-            location.frame_offset,
-            FrameKind::Block,
-            Some(frame_bytes),
-            &self.limits,
-        )?;
-        Ok(frame.payload)
-    }
-}
-
-impl BlockDecoder for StreamedBlocks {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
-        let streamed = self.streamed.lock();
-        let after = streamed.partition_point(|block| block.location.store_start <= offset_in_store);
-        let location = streamed.get(after.checked_sub(1)?)?.location;
-        (offset_in_store - location.store_start < location.raw_bytes).then_some(location)
-    }
-
-    fn decode(
-        &self,
-        location: &BlockLocation,
-        wanted: u64,
-        resources: &DecodeResources,
-    ) -> Result<DecodedBlock> {
-        decode_block_frame(&self.payload(location)?, location, wanted, resources)
-    }
-}
+use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader, limits_for};
 
 /// The result of a job.
 enum JobResult {
@@ -308,6 +182,7 @@ fn walk<'env>(
         watch,
         checker: StreamChecker::new(&options.limits),
         workspace: Workspace::new(),
+        repeats: RepeatHistory::default(),
         reach_bytes: REACH_UNLIMITED,
         content_bytes_total: None,
         plans: VecDeque::new(),
@@ -344,6 +219,7 @@ struct Walk<'a, 'scope, 'env> {
     watch: &'a dyn Watch,
     checker: StreamChecker,
     workspace: Workspace,
+    repeats: RepeatHistory,
     reach_bytes: u64,
     content_bytes_total: Option<u64>,
     /// Parts whose decoding has not begun, in the order of content.
@@ -448,7 +324,7 @@ impl Walk<'_, '_, '_> {
 
     /// Whether frames can be read again.
     fn can_reread(&self) -> bool {
-        self.context.blocks.source.is_some()
+        self.context.blocks.can_reread()
     }
 
     fn handle(&mut self, event: JobResult) -> Result<()> {
@@ -483,14 +359,23 @@ impl Walk<'_, '_, '_> {
         let payload = Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)?;
         self.checker.feed(&frame.header, &payload)?;
         match payload {
-            Payload::Archive(head) => self.reach_bytes = head.reach_bytes,
+            Payload::Archive(head) => {
+                self.reach_bytes = head.reach_bytes;
+                self.repeats = RepeatHistory::new(head.repeat_window);
+            }
             Payload::MemberStart(start) => self.member_start(start)?,
             Payload::Block { header: head, .. } => self.block(&frame, &head)?,
             Payload::Extents { header: head, data } => {
-                let (map, sums) = EpochMap::parse(&mut self.workspace, &head, data)?;
+                let (stated, mut sums) = StatedMap::parse(&mut self.workspace, &head, data)?;
+                let map = self.repeats.resolve(
+                    stated,
+                    &mut sums,
+                    self.options.limits.extents_per_frame_max,
+                    self.options.memory_bytes / 16,
+                )?;
                 self.checker.observe_epoch(&sums)?;
                 let frame_end = frame.offset + frame.header.frame_bytes();
-                self.epoch(Arc::new(map), frame_end)?;
+                self.epoch(map, frame_end)?;
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {

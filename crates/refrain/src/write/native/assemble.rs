@@ -20,6 +20,7 @@ use crate::store::page::{PAGE_BYTES, Page};
 use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
+use crate::write::native::repeats::RepeatFinder;
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::{Assembly, Encoding};
 use crate::write::pipeline::commit::CommittedEpoch;
@@ -158,11 +159,13 @@ pub(crate) struct Assembler<'a> {
     open_block: OpenBlock,
     /// Whether the last epoch and the one before it, whose end may be in the same page, had
     /// repeats.
-    repeats: [bool; 2],
+    has_repeats: [bool; 2],
     /// Whether the last epoch had near repeats.
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
+    /// What earlier epochs have of the extents to be written.
+    repeats: RepeatFinder,
     /// The number of Extents frames so far, which is the id of the archive's next epoch.
     extents_frames: u64,
     blocks_in_flight: usize,
@@ -177,12 +180,14 @@ pub(crate) struct Assembler<'a> {
 }
 
 impl<'a> Assembler<'a> {
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         output: Output<'a>,
         members: Vec<MemberWriter>,
         context: Arc<PipelineContext>,
         reach: ReachFloors,
         written_blocks: Option<Arc<WrittenBlocks>>,
+        repeat_window: u64,
         counts: ProgressCounts,
         watch: &'a dyn Watch,
     ) -> Assembler<'a> {
@@ -197,10 +202,11 @@ impl<'a> Assembler<'a> {
             reach,
             written_blocks,
             open_block: OpenBlock::default(),
-            repeats: [false; 2],
+            has_repeats: [false; 2],
             near_repeats: false,
             next_block: 0,
             next_epoch: 0,
+            repeats: RepeatFinder::new(repeat_window),
             extents_frames: 0,
             blocks_in_flight: 0,
             waiting: VecDeque::new(),
@@ -242,7 +248,7 @@ impl<'a> Assembler<'a> {
         epoch: u64,
         start: &mut dyn FnMut(NativeEncodeJob),
     ) -> Result<()> {
-        self.open_block.has_repeats |= self.repeats.contains(&true);
+        self.open_block.has_repeats |= self.has_repeats.contains(&true);
         self.open_block.has_near_repeats |= self.near_repeats;
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
@@ -255,7 +261,7 @@ impl<'a> Assembler<'a> {
     fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
         let next = OpenBlock {
             // Its first page may have begun in the same epoch.
-            has_repeats: self.repeats.contains(&true),
+            has_repeats: self.has_repeats.contains(&true),
             store_start: self.open_block.store_start + self.open_block.bytes,
             first_page: self.open_block.first_page + self.open_block.pages.len() as u64,
             ..OpenBlock::default()
@@ -299,9 +305,9 @@ impl<'a> Assembler<'a> {
             else {
                 break;
             };
-            for job in epoch.frames(&mut self.extents_frames) {
+            for job in epoch.frames(&mut self.repeats, &mut self.extents_frames) {
                 self.reach
-                    .frames_added(4096 + job.extents().len() as u64 * EXTENT_BYTES_MAX);
+                    .frames_added(4096 + job.count() as u64 * EXTENT_BYTES_MAX);
                 let ticket = self.output.reserve();
                 start(NativeEncodeJob::Extents { ticket, job });
             }
@@ -392,7 +398,7 @@ impl Assembly for Assembler<'_> {
             return Ok(());
         }
         self.content_committed += committed.content_bytes;
-        self.repeats = [committed.has_repeats, self.repeats[0]];
+        self.has_repeats = [committed.has_repeats, self.has_repeats[0]];
         self.near_repeats = committed.has_near_repeats;
         let extents = EpochExtents {
             content_start: self.content_committed - committed.content_bytes,

@@ -9,6 +9,7 @@ use refrain_longmatch::Extent;
 
 use crate::error::Result;
 use crate::store::coding::{METADATA_LEVEL, coding};
+use crate::write::native::repeats::{Item, RepeatFinder};
 
 /// The most extents in one frame. A read of any content that a frame describes decodes all of its
 /// extents; so many take less than 1 MiB however dense they are.
@@ -25,10 +26,15 @@ pub(crate) struct EpochExtents {
 impl EpochExtents {
     /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id`
     /// counts them.
-    pub(crate) fn frames(&self, next_epoch_id: &mut u64) -> impl Iterator<Item = UnencodedExtents> {
+    pub(crate) fn frames(
+        &self,
+        repeats: &mut RepeatFinder,
+        next_epoch_id: &mut u64,
+    ) -> impl Iterator<Item = UnencodedExtents> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
+        let items = repeats.items(content_start, store_start, &self.extents, EXTENTS_PER_FRAME);
         let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
-        numbers.map(move |first| {
+        numbers.zip(items).map(move |(first, items)| {
             let range = first..self.extents.len().min(first + EXTENTS_PER_FRAME);
             let extents = &self.extents[range.clone()];
             let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
@@ -40,6 +46,7 @@ impl EpochExtents {
                 fresh_bytes: extents.iter().filter(is_fresh).map(Extent::length).sum(),
                 epoch: self.extents.clone(),
                 range,
+                items,
             };
             *next_epoch_id += 1;
             content_start += job.content_bytes;
@@ -56,9 +63,11 @@ pub(crate) struct UnencodedExtents {
     pub content_bytes: u64,
     pub store_start: u64,
     pub fresh_bytes: u64,
-    /// All extents of the pipeline's epoch, and the range of those in this frame.
+    /// All extents of the pipeline's epoch, and which of them this frame describes.
     epoch: Arc<Vec<Extent>>,
     range: Range<usize>,
+    /// What the frame has in their place.
+    items: Vec<Item>,
 }
 
 /// Encoded extents.
@@ -81,8 +90,18 @@ fn extents_level(blocks: CodecId) -> i32 {
 }
 
 impl UnencodedExtents {
-    pub(crate) fn extents(&self) -> &[Extent] {
+    /// The extents of the frame, repeats resolved.
+    fn extents(&self) -> &[Extent] {
         &self.epoch[self.range.clone()]
+    }
+
+    /// The number of extents in the frame.
+    pub(crate) fn count(&self) -> usize {
+        let count = |item: &Item| match item {
+            Item::Direct(range) => range.len(),
+            Item::Repeat { .. } => 1,
+        };
+        self.items.iter().map(count).sum()
     }
 
     /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the
@@ -92,12 +111,26 @@ impl UnencodedExtents {
         workspace: &mut Workspace,
         blocks: CodecId,
     ) -> Result<EncodedExtents> {
-        let mut packer = ExtentPacker::new(self.store_start);
+        let mut packer = ExtentPacker::new(self.content_start, self.store_start);
         let mut sums = EpochSums::default();
         for extent in self.extents() {
-            let extent = to_format(extent)?;
-            packer.push(&extent)?;
-            sums.add(&extent);
+            sums.add(&to_format(extent)?);
+        }
+        for item in &self.items {
+            match item {
+                Item::Direct(range) => {
+                    for extent in &self.epoch[range.clone()] {
+                        packer.push(&to_format(extent)?)?;
+                    }
+                }
+                &Item::Repeat {
+                    length,
+                    offset_in_content,
+                } => packer.push(&refrain_format::Extent::Repeat {
+                    length,
+                    offset_in_content,
+                })?,
+            }
         }
         let packed = packer.finish()?;
         let mut builder = ExtentsHeader::builder(Vec::new());
@@ -161,7 +194,9 @@ mod tests {
             extents: Arc::new((0..EXTENTS_PER_FRAME).flat_map(|_| pair.clone()).collect()),
         };
         let mut next_epoch_id = 7;
-        let frames: Vec<_> = epoch.frames(&mut next_epoch_id).collect();
+        let frames: Vec<_> = epoch
+            .frames(&mut RepeatFinder::new(0), &mut next_epoch_id)
+            .collect();
         assert_eq!((frames.len(), next_epoch_id), (2, 9));
         let half = EXTENTS_PER_FRAME as u64 / 2;
         for (number, frame) in (0..).zip(&frames) {

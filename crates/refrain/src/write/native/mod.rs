@@ -4,4 +4,5 @@ pub(crate) mod assemble;
 pub(crate) mod extents;
 pub(crate) mod members;
 pub(crate) mod output;
+pub(crate) mod repeats;
 pub(crate) mod written_blocks;

@@ -1,0 +1,548 @@
+//! Repeats: extents that stand for those of earlier content.
+//!
+//! A random read resolves the range it needs, by the maps of earlier epochs as their frames state
+//! them. A pass from front to back resolves every epoch as it arrives, by the resolved maps of the
+//! latest ones, as many as the archive's window demands.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, REPEAT_DEPTH_MAX};
+
+use crate::error::{Error, Result, mebibytes};
+use crate::read::epoch_map::{EpochMap, IS_PATTERN, Origin};
+use crate::store::coding::decode_section;
+
+/// Marks an origin that is an offset in the content.
+const IS_REPEAT: u64 = 1 << 62;
+
+/// The extents of an epoch as its frame states them.
+pub(crate) struct StatedMap {
+    /// Origins may be marked as repeats.
+    map: EpochMap,
+    has_repeats: bool,
+}
+
+/// A part of a content range.
+enum Piece {
+    Store(u64),
+    Fill {
+        pattern: u32,
+        phase: u64,
+    },
+    /// The same content as from this offset on.
+    Repeat(u64),
+}
+
+impl StatedMap {
+    /// Decodes and checks the section of an Extents frame. Also returns the sums of its extents,
+    /// without repeats.
+    pub(crate) fn parse(
+        workspace: &mut Workspace,
+        head: &ExtentsHeader,
+        data: &[u8],
+    ) -> Result<(StatedMap, EpochSums)> {
+        let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
+        if head.content_bytes > u64::from(u32::MAX) {
+            return Err(Error::limit(format!(
+                "an epoch of {} bytes",
+                head.content_bytes
+            )));
+        }
+        let mut map = EpochMap::empty(head.content_start);
+        let mut sums = EpochSums::default();
+        let (mut fresh, mut has_repeats) = (head.store_start, false);
+        for extent in ExtentReader::new(head, &raw)? {
+            let extent = extent?;
+            sums.add(&extent);
+            let origin = match extent {
+                Extent::Fresh { length } => {
+                    fresh += length;
+                    fresh - length
+                }
+                Extent::Copy {
+                    offset_in_store, ..
+                } => offset_in_store,
+                Extent::Repeat {
+                    offset_in_content, ..
+                } => {
+                    has_repeats = true;
+                    IS_REPEAT | offset_in_content
+                }
+                Extent::Fill { pattern, .. } => {
+                    map.patterns.push(pattern);
+                    IS_PATTERN | (map.patterns.len() as u64 - 1)
+                }
+            };
+            map.append(origin, extent.length());
+        }
+        Ok((StatedMap { map, has_repeats }, sums))
+    }
+
+    /// The content range of the epoch.
+    pub(crate) fn content(&self) -> Range<u64> {
+        self.map.content()
+    }
+
+    /// The memory of the map, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes()
+    }
+
+    /// The map, if it has no repeats.
+    pub(crate) fn without_repeats(&self) -> Option<&EpochMap> {
+        (!self.has_repeats).then_some(&self.map)
+    }
+
+    /// The pieces of `range`, which is inside the epoch, with their lengths.
+    fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (Piece, u64)> + '_ {
+        self.map.origins(range).map(|(origin, length)| {
+            let piece = match origin {
+                Origin::Store(offset) if offset & IS_REPEAT != 0 => {
+                    Piece::Repeat(offset & !IS_REPEAT)
+                }
+                Origin::Store(offset) => Piece::Store(offset),
+                Origin::Fill { pattern, phase } => Piece::Fill { pattern, phase },
+            };
+            (piece, length)
+        })
+    }
+}
+
+/// Resolves `range`, by the stated maps that `map_of` returns for an offset in the content.
+///
+/// # Errors
+/// `Damaged` for repeats that are too deep, `Limit` if there are more than `extents_max` extents;
+/// those of `map_of`.
+pub(crate) fn resolve_range(
+    range: Range<u64>,
+    extents_max: u64,
+    map_of: &mut dyn FnMut(u64) -> Result<Arc<StatedMap>>,
+) -> Result<EpochMap> {
+    let mut resolver = Resolver {
+        resolved: EpochMap::empty(range.start),
+        extents_max,
+        map_of,
+    };
+    resolver.resolve(range, REPEAT_DEPTH_MAX)?;
+    Ok(resolver.resolved)
+}
+
+struct Resolver<'a> {
+    resolved: EpochMap,
+    extents_max: u64,
+    map_of: &'a mut dyn FnMut(u64) -> Result<Arc<StatedMap>>,
+}
+
+impl Resolver<'_> {
+    fn resolve(&mut self, range: Range<u64>, depth_left: u8) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let stated = (self.map_of)(at)?;
+            let stop = stated.content().end.min(range.end);
+            for (piece, length) in stated.pieces(at..stop) {
+                match piece {
+                    Piece::Store(offset) => self.resolved.append(offset, length),
+                    Piece::Fill { pattern, phase } => {
+                        self.resolved
+                            .append_part_of(&stated.map, pattern, phase, length);
+                    }
+                    Piece::Repeat(offset) => {
+                        let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
+                        self.resolve(offset..offset + length, depth_left)?;
+                    }
+                }
+                if self.resolved.starts.len() as u64 > self.extents_max {
+                    return Err(too_many(self.extents_max));
+                }
+            }
+            at = stop;
+        }
+        Ok(())
+    }
+}
+
+fn too_many(extents_max: u64) -> Error {
+    Error::limit(format!("an epoch of more than {extents_max} extents"))
+}
+
+fn too_deep() -> Error {
+    Error::damaged("a repeat repeats more repeats than the format permits")
+}
+
+/// A resolved map that later epochs may refer to.
+struct RetainedMap {
+    map: Arc<EpochMap>,
+    /// For every extent, how many repeats led to it.
+    depths: Vec<u8>,
+}
+
+/// The latest epochs of a pass from front to back.
+#[derive(Default)]
+pub(crate) struct RepeatHistory {
+    retained: VecDeque<RetainedMap>,
+    extents: u64,
+    memory_bytes: u64,
+    /// The number of the latest extents that may be referred to.
+    window: u64,
+}
+
+impl RepeatHistory {
+    /// For an archive with this window.
+    pub(crate) fn new(window: u64) -> RepeatHistory {
+        RepeatHistory {
+            window,
+            ..RepeatHistory::default()
+        }
+    }
+
+    /// Resolves the repeats of the next epoch, adds their extents to `sums`, and retains the map.
+    /// An epoch may have up to `extents_max` extents.
+    ///
+    /// # Errors
+    /// `Damaged` for a repeat that is too deep or reaches beyond the window; `Limit` if there are
+    /// too many extents, or if the maps retained take more than `memory_max` bytes.
+    pub(crate) fn resolve(
+        &mut self,
+        stated: StatedMap,
+        sums: &mut EpochSums,
+        extents_max: u64,
+        memory_max: u64,
+    ) -> Result<Arc<EpochMap>> {
+        let (map, depths) = match stated.has_repeats {
+            false => {
+                let depths = vec![0; stated.map.starts.len()];
+                (stated.map, depths)
+            }
+            true => self.resolved(&stated, sums, extents_max)?,
+        };
+        let map = Arc::new(map);
+        if self.window > 0 {
+            self.retain(map.clone(), depths);
+        }
+        if self.memory_bytes > memory_max {
+            return Err(Error::limit(format!(
+                "extents that later ones refer to need {} of memory, the limit is {}: raise the memory limit",
+                mebibytes(self.memory_bytes),
+                mebibytes(memory_max)
+            )));
+        }
+        Ok(map)
+    }
+
+    fn resolved(
+        &self,
+        stated: &StatedMap,
+        sums: &mut EpochSums,
+        extents_max: u64,
+    ) -> Result<(EpochMap, Vec<u8>)> {
+        let mut resolved = EpochMap::empty(stated.content().start);
+        let mut depths = Vec::new();
+        for (piece, length) in stated.pieces(stated.content()) {
+            match piece {
+                Piece::Store(offset) => {
+                    resolved.append(offset, length);
+                    depths.push(0);
+                }
+                Piece::Fill { pattern, phase } => {
+                    resolved.append_part_of(&stated.map, pattern, phase, length);
+                    depths.push(0);
+                }
+                Piece::Repeat(offset) => {
+                    self.repeat(offset..offset + length, &mut resolved, &mut depths, sums)?
+                }
+            }
+            if depths.len() as u64 > extents_max {
+                return Err(too_many(extents_max));
+            }
+        }
+        Ok((resolved, depths))
+    }
+
+    /// Appends the extents of an earlier content range.
+    fn repeat(
+        &self,
+        range: Range<u64>,
+        resolved: &mut EpochMap,
+        depths: &mut Vec<u8>,
+        sums: &mut EpochSums,
+    ) -> Result<()> {
+        let is_before = |retained: &RetainedMap| retained.map.content().end <= range.start;
+        let mut epoch = self.retained.partition_point(is_before);
+        let mut at = range.start;
+        while at < range.end {
+            let retained = self
+                .retained
+                .get(epoch)
+                .filter(|retained| retained.map.content().start <= at)
+                .ok_or_else(|| {
+                    Error::damaged("a repeat is outside the window that the archive states")
+                })?;
+            let stop = retained.map.content().end.min(range.end);
+            let first = retained.map.extent_at(at);
+            for (number, (origin, length)) in (first..).zip(retained.map.origins(at..stop)) {
+                match origin {
+                    Origin::Store(offset_in_store) => {
+                        resolved.append(offset_in_store, length);
+                        sums.add(&Extent::Copy {
+                            length,
+                            offset_in_store,
+                        });
+                    }
+                    Origin::Fill { pattern, phase } => {
+                        resolved.append_part_of(&retained.map, pattern, phase, length);
+                        let pattern = *retained.map.pattern(pattern);
+                        sums.add(&Extent::Fill { length, pattern });
+                    }
+                }
+                let depth = retained.depths.get(number).map_or(0, |depth| depth + 1);
+                if depth > REPEAT_DEPTH_MAX {
+                    return Err(too_deep());
+                }
+                depths.push(depth);
+            }
+            at = stop;
+            epoch += 1;
+        }
+        Ok(())
+    }
+
+    fn retain(&mut self, map: Arc<EpochMap>, depths: Vec<u8>) {
+        self.extents += depths.len() as u64;
+        self.memory_bytes += (map.memory_bytes() + depths.len()) as u64;
+        self.retained.push_back(RetainedMap { map, depths });
+        while self.extents > self.window
+            && let Some(oldest) = self.retained.pop_front()
+        {
+            self.extents -= oldest.depths.len() as u64;
+            self.memory_bytes -= (oldest.map.memory_bytes() + oldest.depths.len()) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_format::{Coding, Pattern, pack_extents};
+    use refrain_testkit::{ResolvedExtents, Rng, scaled};
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    /// Epochs with their reference resolution.
+    #[derive(Default)]
+    struct Epochs {
+        content_bytes: u64,
+        store_bytes: u64,
+        maps: Vec<Arc<StatedMap>>,
+        naive: ResolvedExtents,
+    }
+
+    impl Epochs {
+        fn stated(&self, extents: &[Extent]) -> (StatedMap, EpochSums) {
+            let packed = pack_extents(self.content_bytes, self.store_bytes, extents).unwrap();
+            let header = ExtentsHeader {
+                epoch_id: 0,
+                content_start: self.content_bytes,
+                content_bytes: packed.content_bytes,
+                store_start: self.store_bytes,
+                fresh_bytes: packed.fresh_bytes,
+                extent_count: packed.extent_count,
+                packed_raw_bytes: packed.raw.len() as u64,
+                packed_checksum: packed.checksum,
+                coding: Coding::none(),
+            };
+            StatedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap()
+        }
+
+        /// Adds an epoch. Returns its resolved extents by the reference implementation.
+        fn push(
+            &mut self,
+            extents: &[Extent],
+            window: u64,
+        ) -> std::result::Result<Vec<Extent>, String> {
+            let resolved = self.naive.epoch(self.content_bytes, extents, window);
+            self.maps.push(Arc::new(self.stated(extents).0));
+            self.content_bytes += extents.iter().map(Extent::length).sum::<u64>();
+            let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
+            self.store_bytes += extents
+                .iter()
+                .filter(is_fresh)
+                .map(Extent::length)
+                .sum::<u64>();
+            resolved
+        }
+
+        fn map_of(&self, at: u64) -> Arc<StatedMap> {
+            let holds = |map: &&Arc<StatedMap>| map.content().contains(&at);
+            self.maps.iter().find(holds).unwrap().clone()
+        }
+    }
+
+    /// The store offset or the pattern of every byte of a range.
+    fn bytes_of(map: &EpochMap, range: Range<u64>) -> Vec<(u64, Option<u8>)> {
+        let mut bytes = vec![];
+        for (origin, length) in map.origins(range) {
+            for inside in 0..length {
+                bytes.push(match origin {
+                    Origin::Store(offset) => (offset + inside, None),
+                    Origin::Fill { pattern, phase } => {
+                        let mut byte = [0];
+                        map.pattern(pattern).fill(phase + inside, &mut byte);
+                        (0, Some(byte[0]))
+                    }
+                });
+            }
+        }
+        bytes
+    }
+
+    fn bytes_of_extents(extents: &[Extent], mut fresh: u64) -> Vec<(u64, Option<u8>)> {
+        let mut bytes = vec![];
+        for extent in extents {
+            for inside in 0..extent.length() {
+                bytes.push(match extent {
+                    Extent::Fresh { .. } => (fresh + inside, None),
+                    Extent::Copy {
+                        offset_in_store, ..
+                    } => (offset_in_store + inside, None),
+                    Extent::Fill { pattern, .. } => {
+                        let mut byte = [0];
+                        pattern.fill(inside, &mut byte);
+                        (0, Some(byte[0]))
+                    }
+                    Extent::Repeat { .. } => panic!("not resolved"),
+                });
+            }
+            fresh += match extent {
+                Extent::Fresh { length } => *length,
+                _ => 0,
+            };
+        }
+        bytes
+    }
+
+    fn random_extent(epochs: &Epochs, rng: &mut Rng) -> Extent {
+        let length = 1 + rng.below(30);
+        match rng.below(4) {
+            0 if epochs.store_bytes > 30 => Extent::Copy {
+                length,
+                offset_in_store: rng.below(epochs.store_bytes - length),
+            },
+            1 => Extent::Fill {
+                length,
+                pattern: Pattern::new(&b"abc"[..1 + rng.below(3) as usize]).unwrap(),
+            },
+            2 if epochs.content_bytes > 300 => Extent::Repeat {
+                length: length * 10,
+                offset_in_content: rng.below(epochs.content_bytes - length * 10),
+            },
+            _ => Extent::Fresh { length },
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(scaled(200)))]
+        #[test]
+        fn both_ways_resolve_as_the_reference_does(seed: u64, window in 0_u64..400) {
+            let mut rng = Rng::new(seed);
+            let mut epochs = Epochs::default();
+            let mut history = RepeatHistory::new(window);
+            for _ in 0..30 {
+                let extents: Vec<_> = (0..1 + rng.below(6)).map(|_| random_extent(&epochs, &mut rng)).collect();
+                let (content_start, store_start) = (epochs.content_bytes, epochs.store_bytes);
+                let (stated, mut sums) = epochs.stated(&extents);
+                let resolved = history.resolve(stated, &mut sums, 1 << 20, 1 << 20);
+                let Ok(expected) = epochs.push(&extents, window) else {
+                    assert_eq!(resolved.map(|_| ()).unwrap_err().kind, ErrorKind::Damaged);
+                    return Ok(());
+                };
+                let resolved = resolved.unwrap();
+                assert_eq!(sums, EpochSums::of(&expected));
+                assert_eq!(resolved.starts.len(), expected.len());
+                let all = bytes_of_extents(&expected, store_start);
+                assert!(bytes_of(&resolved, resolved.content()) == all);
+                let from = rng.below(all.len() as u64);
+                let to = from + 1 + rng.below(all.len() as u64 - from);
+                let range = content_start + from..content_start + to;
+                let map = resolve_range(range.clone(), 1 << 20, &mut |at| Ok(epochs.map_of(at))).unwrap();
+                assert!(bytes_of(&map, range) == all[from as usize..to as usize]);
+            }
+        }
+    }
+
+    fn repeat(length: u64, offset_in_content: u64) -> Extent {
+        Extent::Repeat {
+            length,
+            offset_in_content,
+        }
+    }
+
+    #[test]
+    fn repeats_of_repeats_have_a_limit() {
+        let mut epochs = Epochs::default();
+        let mut history = RepeatHistory::new(1000);
+        let mut add = |epochs: &mut Epochs, extent| {
+            let (stated, mut sums) = epochs.stated(&[extent]);
+            let _ = epochs.push(&[extent], 1000);
+            history
+                .resolve(stated, &mut sums, 1000, 1 << 20)
+                .map(|_| ())
+        };
+        add(&mut epochs, Extent::Fresh { length: 10 }).unwrap();
+        for depth in 0..u64::from(REPEAT_DEPTH_MAX) {
+            add(&mut epochs, repeat(10, depth * 10)).unwrap();
+        }
+        let range = |start| start..start + 10;
+        let deepest = u64::from(REPEAT_DEPTH_MAX) * 10;
+        let resolve = |epochs: &Epochs, range| {
+            resolve_range(range, 100, &mut |at| Ok(epochs.map_of(at))).map(|_| ())
+        };
+        resolve(&epochs, range(deepest)).unwrap();
+        let error = add(&mut epochs, repeat(10, deepest)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Damaged);
+        let error = resolve(&epochs, range(deepest + 10)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Damaged);
+    }
+
+    #[test]
+    fn an_epoch_of_too_many_extents_is_refused_before_it_is_resolved() {
+        let mut epochs = Epochs::default();
+        let mut history = RepeatHistory::new(1 << 20);
+        // Each epoch repeats the one before ten times.
+        let pair = [Extent::Fresh { length: 1 }, repeat(1, 0)];
+        let first = [pair[0]; 10];
+        let (stated, mut sums) = epochs.stated(&first);
+        epochs.push(&first, 1 << 20).unwrap();
+        history.resolve(stated, &mut sums, 5000, 1 << 20).unwrap();
+        let mut length = 10;
+        let error = loop {
+            let from = epochs.content_bytes - length;
+            let extents = [repeat(length, from); 10];
+            let (stated, mut sums) = epochs.stated(&extents);
+            epochs.push(&extents, 1 << 20).unwrap();
+            length *= 10;
+            if let Err(error) = history.resolve(stated, &mut sums, 5000, 1 << 20) {
+                break error;
+            }
+        };
+        assert_eq!((error.kind, length), (ErrorKind::Limit, 10_000));
+        let range = epochs.content_bytes - length..epochs.content_bytes;
+        let error = resolve_range(range, 5000, &mut |at| Ok(epochs.map_of(at))).map(|_| ());
+        assert_eq!(error.unwrap_err().kind, ErrorKind::Limit);
+    }
+
+    #[test]
+    fn the_window_needs_memory() {
+        let epochs = Epochs::default();
+        let extents = vec![Extent::Fresh { length: 1 }; 1000];
+        let (stated, mut sums) = epochs.stated(&extents);
+        let mut history = RepeatHistory::new(1000);
+        let error = history.resolve(stated, &mut sums, 5000, 12_000).map(|_| ());
+        assert_eq!(error.unwrap_err().kind, ErrorKind::Limit);
+        let (stated, mut sums) = epochs.stated(&extents);
+        let mut history = RepeatHistory::new(999);
+        assert!(history.resolve(stated, &mut sums, 5000, 12_000).is_ok());
+    }
+}
