@@ -14,6 +14,7 @@ use super::near_names;
 use super::operands::{self, Operands};
 use super::recognise;
 use crate::args::DecompressArgs;
+use crate::entry_paths::normalized;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -205,6 +206,11 @@ fn existing_paths(
     };
     let (mut found, mut not_found) = (Vec::new(), Vec::new());
     for path in plan.selection.paths() {
+        // The whole of the only member, even of a tar stream that has no entry for its root.
+        if archive.members().len() == 1 && normalized(path).is_empty() {
+            found.push(path.clone());
+            continue;
+        }
         match entries::find(archive, &item.archive.path, label, path)? {
             Some(_) => found.push(path.clone()),
             None => not_found.push(near_names::not_found_text(archive, label, path)?),

@@ -94,6 +94,19 @@ fn a_part_of_a_tar_is_restored_as_tar_would() {
     fs::rename(case.path("x.tar.rfn"), case.path("here/x.tar.rfn")).unwrap();
     case.ok("decompress -q here/x.tar.rfn ./sub/b");
     assert!(case.read("here/sub/b") == case.read("dir/sub/b"));
+    // All of it, as files.
+    case.ok("decompress -q here/x.tar.rfn . -o all");
+    let whole = |name: &str| {
+        let states = snapshot(&case.path(name)).into_iter();
+        states
+            .filter(|state| !state.path.is_empty())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(whole("all"), whole("dir"));
+    tar(&case, "--format=pax -cf rootless.tar dir/a");
+    case.ok("compress -q rootless.tar");
+    case.ok("decompress -q rootless.tar.rfn . -o rootless");
+    assert_eq!(case.read("rootless/dir/a"), b"aaa");
     let archive = case.read("here/x.tar.rfn");
     let line = "decompress -q - a -o piped";
     expect(case.pipe(REFRAIN, line, &archive), 0, line);
