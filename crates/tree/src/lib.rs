@@ -88,6 +88,8 @@ pub use open::open_regular_file;
 pub use parser::{TarError, TarHandler, TarParser};
 pub use path_order::{ascend, compare_paths};
 #[cfg(feature = "filesystem")]
+pub use prefetch::Prefetcher;
+#[cfg(feature = "filesystem")]
 pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
 pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
 #[cfg(feature = "filesystem")]

@@ -63,22 +63,40 @@ struct PrefetchContext {
     clock: RealClock,
 }
 
-/// The handle of the reader. Dropping it stops the threads.
-pub(crate) struct Prefetcher {
+/// Requests readahead for the files that a reader, or several, will read next, while files are slow
+/// to open. Dropping it stops the threads.
+pub struct Prefetcher {
     context: Arc<PrefetchContext>,
 }
 
 impl Prefetcher {
+    /// Prefetches all files below `root`, in path order.
     pub(crate) fn new(root: &Path) -> Prefetcher {
-        let start = UpcomingPath {
-            path: PathBuf::new(),
-            is_directory: true,
+        Prefetcher::starting_with(
+            root,
+            vec![UpcomingPath {
+                path: PathBuf::new(),
+                is_directory: true,
+            }],
+        )
+    }
+
+    /// Prefetches these files, which are read in this order; paths relative to `root`.
+    #[must_use]
+    pub fn of_files(root: &Path, files: impl DoubleEndedIterator<Item = PathBuf>) -> Prefetcher {
+        let upcoming = |path| UpcomingPath {
+            path,
+            is_directory: false,
         };
+        Prefetcher::starting_with(root, files.rev().map(upcoming).collect())
+    }
+
+    fn starting_with(root: &Path, upcoming: Vec<UpcomingPath>) -> Prefetcher {
         Prefetcher {
             context: Arc::new(PrefetchContext {
                 root: root.to_path_buf(),
                 state: Lock::new(PrefetchState {
-                    upcoming: vec![start],
+                    upcoming,
                     running_threads: 0,
                     prefetched_files: 0,
                     read_files: 0,
@@ -90,17 +108,21 @@ impl Prefetcher {
         }
     }
 
-    pub(crate) fn now_ns(&self) -> u64 {
+    /// The time for [`Prefetcher::file_read`].
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
         self.context.clock.now_ns()
     }
 
-    /// Records that the reader opened a file at `since_ns` and has read its beginning. Starts a
-    /// thread if files are slow.
-    pub(crate) fn file_read(&self, since_ns: u64) {
-        let took_ns = self.now_ns().saturating_sub(since_ns);
+    /// Records that the reader opened a file at `since_ns` and has read its beginning; `None` if the
+    /// time tells nothing, because much was read. Starts a thread if files are slow.
+    pub fn file_read(&self, since_ns: Option<u64>) {
+        let took_ns = since_ns.map(|since_ns| self.now_ns().saturating_sub(since_ns));
         let mut state = self.context.state.lock();
         state.read_files += 1;
-        if state.running_threads == 0 {
+        if let Some(took_ns) = took_ns
+            && state.running_threads == 0
+        {
             state.record(took_ns > READ_NS_MAX);
         }
         // Threads start one at a time, and again when half of the window is free.

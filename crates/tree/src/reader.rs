@@ -347,7 +347,7 @@ impl TreeReader {
             .map_err(|error| read_error(&full, &error))?;
         self.offset = self.offset.saturating_add(read as u64);
         if let (Some(prefetcher), Some(since_ns)) = (&self.prefetcher, file.opened_ns.take()) {
-            prefetcher.file_read(since_ns);
+            prefetcher.file_read(Some(since_ns));
         }
         if file.remaining == 0 {
             self.notices.extend(file.change_notice());

@@ -314,6 +314,7 @@ impl PreparedMembers {
         let input = DirectoryInput {
             walker: directory.walker()?,
             root: FileRoot::open(&directory.path)?,
+            root_path: directory.path.clone(),
             name: directory.name.clone(),
             is_strict: directory.walk.is_strict,
             window_bytes: self.memory_bytes / WINDOW_SHARE,

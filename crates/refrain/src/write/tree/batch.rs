@@ -2,12 +2,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_pool::stages::stage;
 use refrain_protect::{HASH_BYTES, SEGMENT_BYTES, content_hash};
-use refrain_tree::{Entry, FileRoot, OpenedFile, Problem, ProblemKind, relative_path};
+use refrain_tree::{Entry, FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, relative_path};
 
 use crate::error::{Error, Result};
 
@@ -103,7 +103,12 @@ pub(crate) struct FileReading {
     pub name: PathBuf,
     /// Whether a file that cannot be read ends the run.
     pub is_strict: bool,
+    /// Requests readahead while files come slowly.
+    pub prefetcher: Prefetcher,
 }
+
+/// The time of reading a file tells whether the disk is slow only if the file is small.
+const TIMED_BYTES_MAX: u64 = 64 << 10;
 
 impl FileReading {
     fn entry(&self, index: u32) -> Result<&Entry> {
@@ -113,7 +118,7 @@ impl FileReading {
 
     /// The path of an entry's file below the root.
     fn path<'a>(&self, entry: &'a Entry) -> &'a [u8] {
-        relative_path(&self.name, &entry.path).unwrap_or(&entry.path)
+        path_below(&self.name, entry)
     }
 
     /// Reads the files with these numbers.
@@ -149,10 +154,13 @@ impl FileReading {
     fn read_file(&self, index: u32, batch: &mut ReadBatch) -> Result<Outcome> {
         let entry = self.entry(index)?;
         let start = batch.bytes.len();
+        let since_ns = self.prefetcher.now_ns();
         let read = self
             .root
             .open_file(self.path(entry))
             .and_then(|file| read_whole(&file, entry, &mut batch.bytes));
+        let is_timed = entry.size_bytes <= TIMED_BYTES_MAX;
+        self.prefetcher.file_read(is_timed.then_some(since_ns));
         match read {
             Ok(Read::Whole { changed, problem }) => {
                 batch.problems.extend(problem.map(|text| Problem {
@@ -236,6 +244,11 @@ impl FileReading {
         });
         Ok(batch)
     }
+}
+
+/// The path of an entry's file below the root of a tree with this name.
+pub(crate) fn path_below<'a>(name: &Path, entry: &'a Entry) -> &'a [u8] {
+    relative_path(name, &entry.path).unwrap_or(&entry.path)
 }
 
 fn is_changed(file: &OpenedFile, listed: &Entry) -> io::Result<bool> {

@@ -6,18 +6,22 @@
 //! versions of a file lie side by side ([`content_order`]).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_pool::{Lane, Lock};
 use refrain_protect::SEGMENT_BYTES;
-use refrain_tree::{Entry, FileRoot, Problem, Walker, content_order};
+use refrain_tree::{Entry, FileRoot, Prefetcher, Problem, Walker, content_order};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
-use crate::write::tree::batch::{FileReading, Outcome, ReadBatch, WHOLE_BYTES_MAX, pieces};
+use crate::write::tree::batch::{
+    FileReading, Outcome, ReadBatch, WHOLE_BYTES_MAX, path_below, pieces,
+};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, PackJob};
 use crate::write::tree::window::Window;
@@ -70,6 +74,7 @@ struct OpenWindow {
 /// The feed of a directory member.
 pub(crate) struct DirectoryFeed {
     root: Arc<FileRoot>,
+    root_path: PathBuf,
     name: PathBuf,
     is_strict: bool,
     /// `None` while a job lists, and at the end.
@@ -98,6 +103,7 @@ pub(crate) struct DirectoryFeed {
 pub(crate) struct DirectoryInput {
     pub walker: Walker,
     pub root: FileRoot,
+    pub root_path: PathBuf,
     /// The name before every path.
     pub name: PathBuf,
     pub is_strict: bool,
@@ -114,6 +120,7 @@ impl DirectoryFeed {
     ) -> DirectoryFeed {
         DirectoryFeed {
             root: Arc::new(input.root),
+            root_path: input.root_path,
             name: input.name,
             is_strict: input.is_strict,
             walker: Some(Box::new(input.walker)),
@@ -193,12 +200,18 @@ impl DirectoryFeed {
         }
         self.walker = Some(walker);
         let window = Window::new(entries);
+        let files = order
+            .iter()
+            .filter_map(|&index| window.entries().get(index as usize));
+        let path = |entry| PathBuf::from(OsStr::from_bytes(path_below(&self.name, entry)));
+        let prefetcher = Prefetcher::of_files(&self.root_path, files.map(path));
         self.window = Some(OpenWindow {
             reading: Arc::new(FileReading {
                 root: self.root.clone(),
                 window: window.entries().clone(),
                 name: self.name.clone(),
                 is_strict: self.is_strict,
+                prefetcher,
             }),
             window,
             order,
