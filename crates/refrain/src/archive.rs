@@ -16,7 +16,7 @@ use crate::read::opened_archive::OpenedArchive;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
-use crate::read::tree::view::{read_view, write_view};
+use crate::read::tree::view::{ViewOutput, read_view, write_view};
 
 /// The bytes that are read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
@@ -97,7 +97,8 @@ impl Archive {
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream that
-    /// a directory is seen as. Does not publish the sink.
+    /// a directory is seen as. Does not publish the sink. Returns whether all content was compared
+    /// with its hash: that of a tar member is; the content of others is left to the caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
@@ -106,11 +107,16 @@ impl Archive {
         member: usize,
         sink: &mut dyn Sink,
         watch: &dyn Watch,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let total_bytes = self.member(member)?.content_bytes;
         if let Some(tree) = self.tree(member)? {
-            write_view(&*tree, sink, self.threads, total_bytes, watch)?;
-            return Ok(());
+            let output = ViewOutput {
+                sink,
+                threads: self.threads,
+                total_bytes,
+                blake3: &self.member(member)?.blake3,
+            };
+            return write_view(&*tree, output, watch);
         }
         let mut buffer = vec![0; READ_BYTES];
         let mut offset = 0;
@@ -130,7 +136,7 @@ impl Archive {
                 return Err(Error::cancelled());
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn member(&self, member: usize) -> Result<&Member> {
@@ -225,7 +231,8 @@ impl Archive {
     /// finished nor dropped: [`TreeRestore::finish`] does the rest. Problems of single entries are
     /// recorded there.
     ///
-    /// If everything is restored, the content is compared with its BLAKE3 hash.
+    /// If everything is restored, the content is compared with its BLAKE3 hash, unless the directory
+    /// has too many entries for the memory. Returns whether it was.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.
@@ -235,7 +242,7 @@ impl Archive {
         target: &TreeRestore,
         selection: Option<&Selection>,
         watch: &dyn Watch,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
         let Some(tree) = self.tree(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));

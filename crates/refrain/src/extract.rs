@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
+use refrain_format::{Limits, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 use refrain_tree::Selection;
@@ -20,8 +20,8 @@ use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::index_reading::read_index;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::spill::SpilledContent;
-use crate::read::tree::view::write_view;
-use crate::store::frames::{ArchiveFeed, limits_for};
+use crate::read::tree::view::{ViewOutput, write_view};
+use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
 
 /// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,11 +109,15 @@ pub fn extract(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    if Dialect::of(&*source)? == Dialect::Native
-        && let Ok(archive) = Archive::open(source.clone(), options)
-        && archive.members().iter().any(has_entries)
-    {
-        return extract_members(&archive, &source, targets, options, watch);
+    if Dialect::of(&*source)? == Dialect::Native {
+        match Archive::open(source.clone(), options) {
+            Ok(archive) if archive.members().iter().any(has_entries) => {
+                return extract_members(&archive, &source, targets, options, watch);
+            }
+            // Damage is found again by what follows, with its location.
+            Err(error) if error.kind == ErrorKind::Io => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
     }
     let feed = ArchiveFeed::Source(source);
     run(feed, &mut Extraction::new(targets, options), options, watch)
@@ -230,26 +234,38 @@ fn extract_members(
     let mut entries = 0;
     let limits = limits_for(options.memory_bytes);
     let (end, index) = read_index(&**source, &limits)?;
+    let mut is_verified = false;
+    let mut is_checked = false;
     for (number, row) in index.members.iter().enumerate() {
         let start = member_start(&row.start);
         let mut target = targets.open(&start)?;
         entries += row.end.entry_count;
-        match &mut target {
+        let is_compared = match &mut target {
             Target::Tree(tree) => {
                 let selection = tree.selection.as_ref();
-                archive.restore_tree(number, &tree.restore, selection, watch)?;
+                let is_compared = archive.restore_tree(number, &tree.restore, selection, watch)?;
+                is_compared || selection.is_some()
             }
             Target::Sink(sink) => {
                 let mut checked = CheckedSink::new(&row.start, &row.end, Some(sink.as_mut()));
-                archive.write_member(number, &mut checked, watch)?;
-                checked.check()?;
+                let is_compared = archive.write_member(number, &mut checked, watch)?;
+                checked.check()? || is_compared
             }
             Target::Nowhere => {
                 let mut checked = CheckedSink::new(&row.start, &row.end, None);
-                archive.write_member(number, &mut checked, watch)?;
-                checked.check()?;
+                let is_compared = archive.write_member(number, &mut checked, watch)?;
+                checked.check()? || is_compared
             }
-            Target::Skipped => {}
+            Target::Skipped => true,
+        };
+        if !is_compared && !is_verified {
+            // The view of a directory has not the order of its content.
+            verify(source.clone(), options, watch)?;
+            is_verified = true;
+        }
+        if !matches!(target, Target::Skipped) && !is_verified && !is_checked {
+            check_frames(source, &limits)?;
+            is_checked = true;
         }
         targets.close(&member(&row.start, &row.end), target)?;
     }
@@ -259,6 +275,13 @@ fn extract_members(
         members: index.members.len(),
         entries,
     })
+}
+
+/// Reads every frame of an archive and compares its checksums.
+fn check_frames(source: &Arc<dyn Source>, limits: &Limits) -> Result<()> {
+    let mut frames = FrameReader::open(ArchiveFeed::Source(source.clone()), *limits)?;
+    while frames.next()?.is_some() {}
+    Ok(())
 }
 
 /// A sink that compares what is written with the hash and the digests of a member.
@@ -291,7 +314,9 @@ impl<'a> CheckedSink<'a> {
         }
     }
 
-    fn check(self) -> Result<()> {
+    /// Returns whether the content was compared.
+    fn check(self) -> Result<bool> {
+        let is_content = self.hash.is_some();
         let name = || String::from_utf8_lossy(&self.start.name).into_owned();
         if self
             .hash
@@ -313,7 +338,7 @@ impl<'a> CheckedSink<'a> {
                 return Err(Error::damaged(message).in_file(name()));
             }
         }
-        Ok(())
+        Ok(is_content)
     }
 }
 
@@ -388,11 +413,17 @@ impl<'a> Extraction<'a> {
                     // The hash was compared when the content was spilled.
                     blake3: None,
                 };
-                restore_entries(&plan, &Unwatched)
+                restore_entries(&plan, &Unwatched)?;
+                Ok(())
             }
             Target::Sink(sink) => {
-                let threads = self.options.threads.max(1);
-                write_view(&content, sink.as_mut(), threads, end.view_bytes, &Unwatched)?;
+                let output = ViewOutput {
+                    sink: sink.as_mut(),
+                    threads: self.options.threads.max(1),
+                    total_bytes: end.view_bytes,
+                    blake3: &end.blake3,
+                };
+                write_view(&content, output, &Unwatched)?;
                 Ok(())
             }
             Target::Nowhere | Target::Skipped => Ok(()),

@@ -74,7 +74,11 @@ impl DirectoryContent {
     }
 
     fn walker(&self) -> io::Result<Walker> {
-        let walk = self.walk.clone();
+        let walk = WalkOptions {
+            // Those of files are read when the files are.
+            attributes_when_opened: true,
+            ..self.walk.clone()
+        };
         match &self.paths {
             None => Walker::open(&self.path, &self.name, walk),
             Some(paths) => Walker::of_paths(&self.path, &self.name, paths.clone(), walk),

@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_protect::{ContentHash, HASH_BYTES};
+use refrain_protect::HASH_BYTES;
 use refrain_tree::restore::{RestoredFile, TreeRestore};
 use refrain_tree::{Entry, EntryKind, Selection};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::progress::{Progress, Watch};
 use crate::read::store_reader::Depth;
 use crate::read::tree::chosen::{Chosen, files_of_links};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
+use crate::read::tree::read_hash::ReadHash;
 
 /// The content that one job reads, and the bytes and files that it writes, at most, unless a single
 /// file has more.
@@ -48,35 +49,16 @@ struct Written {
     complete: Option<Arc<RestoredFile>>,
 }
 
-/// The hash of the content, as far as it was read without a gap.
-struct ReadHash {
-    hash: ContentHash,
-    end: u64,
-}
-
-impl ReadHash {
-    fn add(&mut self, start: u64, bytes: &[u8]) {
-        let known = self.end.checked_sub(start);
-        if let Some(rest) = known.and_then(|known| bytes.get(known as usize..)) {
-            self.hash.update(rest);
-            self.end += rest.len() as u64;
-        }
-    }
-}
-
-/// Restores the entries of a tree. The target is not finished.
+/// Restores the entries of a tree. The target is not finished. Returns whether all content was read
+/// and compared with its hash.
 ///
 /// # Errors
 /// Those of reading. Problems of single entries are recorded by the target.
-pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<()> {
+pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
     let window = (plan.memory_bytes / 8 / ENTRY_BYTES).max(1024) as usize;
-    let mut hash = ReadHash {
-        hash: ContentHash::new(),
-        end: 0,
-    };
+    let mut hash = ReadHash::new();
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames();
-    let mut windows = 0;
     let mut chosen = Chosen::new(plan.selection, plan.content);
     while !frames.is_empty() && !plan.target.has_ended() {
         let mut files = vec![];
@@ -87,7 +69,6 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
                 chosen.choose(entry, |entry| files.extend(create(plan.target, entry)));
             }
         }
-        windows += 1;
         files.sort_by_key(|entry| entry.content_offset);
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
@@ -95,12 +76,9 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
         let files = files_of_links(plan.content, plan.target)?;
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
-    let is_all_read = hash.end == plan.content.content_bytes() && windows == 1;
-    match plan.blake3 {
-        Some(expected) if is_all_read && hash.hash.value() != expected => {
-            Err(Error::damaged("the content does not match its BLAKE3 hash"))
-        }
-        _ => Ok(()),
+    match &plan.blake3 {
+        Some(expected) => hash.compare(plan.content.content_bytes(), expected),
+        None => Ok(false),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
 use refrain_tree::tar::{TarView, ViewItem};
 
@@ -10,6 +11,7 @@ use crate::progress::{Progress, Watch};
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
+use crate::read::tree::read_hash::ReadHash;
 
 /// The view bytes that one job produces.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -135,42 +137,64 @@ fn split(part: Part, length_bytes: u64) -> (Part, Option<Part>) {
     }
 }
 
+/// A chunk of the view.
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Where content is in the chunk: its offset in the chunk and its range in the member.
+    content: Vec<(usize, Range<u64>)>,
+}
+
 /// The bytes of a chunk.
-fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Vec<u8>> {
+fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Chunk> {
     let length: u64 = parts.iter().map(Part::length_bytes).sum();
-    let mut bytes = vec![0; length as usize];
-    let (mut at, mut parts) = (0, parts.into_iter().peekable());
-    while let Some(part) = parts.next() {
+    let mut chunk = Chunk {
+        bytes: vec![0; length as usize],
+        content: Vec::new(),
+    };
+    let mut at = 0;
+    for part in parts {
         let end = at + part.length_bytes() as usize;
-        let target = bytes
-            .get_mut(at..end)
+        let target = (chunk.bytes.get_mut(at..end))
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a chunk is too short"))?;
         match part {
             Part::Bytes(header) => target.copy_from_slice(&header),
-            Part::Content(range) => content.read(range.start, target, Depth::Whole)?,
+            Part::Content(range) => {
+                content.read(range.start, target, Depth::Whole)?;
+                chunk.content.push((at, range));
+            }
             Part::Zeros(_) => {}
         }
         at = end;
     }
-    Ok(bytes)
+    Ok(chunk)
 }
 
-/// Writes the tar view of a tree to `sink`, without publishing it. Returns its length.
+/// Where the view of a tree goes, and what it is compared with.
+pub(crate) struct ViewOutput<'a> {
+    pub sink: &'a mut dyn Sink,
+    pub threads: usize,
+    /// The length of the view.
+    pub total_bytes: u64,
+    /// The hash of the content.
+    pub blake3: &'a [u8; HASH_BYTES],
+}
+
+/// Writes the tar view of a tree to a sink, without publishing it. Returns whether all content was
+/// compared with its hash, which is possible where the view has it in its order.
 ///
 /// # Errors
 /// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
 pub(crate) fn write_view(
     content: &dyn TreeContent,
-    sink: &mut dyn Sink,
-    threads: usize,
-    total_bytes: u64,
+    output: ViewOutput<'_>,
     watch: &dyn Watch,
-) -> Result<u64> {
+) -> Result<bool> {
     let mut planner = ViewPlanner::new(content);
+    let mut hash = ReadHash::new();
     let mut written = 0;
     run_in_order(
         content,
-        threads,
+        output.threads,
         watch,
         &mut || {
             let parts = planner.next_chunk()?;
@@ -182,18 +206,28 @@ pub(crate) fn write_view(
                 run: Box::new(move || produce(content, parts)),
             }))
         },
-        &mut |bytes| {
-            sink.write_all(&bytes)?;
+        &mut |Chunk { bytes, content }| {
+            for (at, range) in content {
+                let length = (range.end - range.start) as usize;
+                hash.add(range.start, &bytes[at..at + length]);
+            }
+            output.sink.write_all(&bytes)?;
             written += bytes.len() as u64;
             watch.progress(&Progress {
                 content_bytes_done: written,
-                content_bytes_total: Some(total_bytes),
+                content_bytes_total: Some(output.total_bytes),
                 archive_bytes: 0,
             });
             Ok(())
         },
     )?;
-    Ok(written)
+    if written != output.total_bytes {
+        return Err(Error::damaged(format!(
+            "the tar stream has {written} bytes, the archive states {}",
+            output.total_bytes
+        )));
+    }
+    hash.compare(content.content_bytes(), output.blake3)
 }
 
 /// The content range that begins with the first part of a chunk and goes on with those that follow

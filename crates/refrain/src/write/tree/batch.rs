@@ -296,8 +296,8 @@ fn read_whole(file: &OpenedFile, listed: &Entry, bytes: &mut BatchBytes) -> io::
                 }
             }
         }
-        None if entry.size_bytes == 0 => {
-            // Files of /proc state no size.
+        None if file.is_of_unknown_size() => {
+            // Files of /proc and /sys do not state their size.
             let start = bytes.len();
             read_to_end(file, bytes)?;
             entry.size_bytes = (bytes.len() - start) as u64;

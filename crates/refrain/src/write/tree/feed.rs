@@ -387,7 +387,9 @@ impl DirectoryFeed {
     fn pack_job(&mut self) -> Option<FeedStep> {
         let open = self.window.take()?;
         drop(open.reading);
-        let pack: PackJob = self.list.add(open.window.finish());
+        let (entries, problems) = open.window.finish();
+        self.report(problems);
+        let pack: PackJob = self.list.add(entries);
         Some(self.job(Lane::Normal, move || JobResult::Packed(pack.run())))
     }
 }

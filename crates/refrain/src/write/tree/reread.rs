@@ -243,11 +243,23 @@ mod tests {
 
     #[test]
     fn a_full_log_states_its_end() {
-        let (_root, content, source) = logged(RECORDS_MIN as u64 * size_of::<Record>() as u64);
-        let end = source.log.0.lock().end.expect("full") as usize;
-        assert!(end > 0 && end < content.len());
-        assert!(read(&source, 0, content.len()) == content[..end]);
-        assert!(source.can_reread(end as u64 - 1) && !source.can_reread(end as u64));
+        // The first records fit, more do not.
+        let memory = LogMemory::new((RECORDS_MIN * size_of::<Record>()) as u64);
+        let log = RereadLog::new(memory);
+        let tar: Vec<u8> = (0..=255).cycle().take(40_000).collect();
+        for number in 0..2000 {
+            log.add(&DataLocation {
+                start: number * 5,
+                length_bytes: 5,
+                path: b"",
+                offset_in_file: number * 20,
+            });
+        }
+        let source = log.from_tar(Arc::new(refrain_storage::MemorySource::new(tar)));
+        let end = source.log.0.lock().end.expect("full");
+        assert_eq!(end, RECORDS_MIN as u64 * 5);
+        assert_eq!(read(&source, 0, 10_000).len() as u64, end);
+        assert!(source.can_reread(end - 1) && !source.can_reread(end));
     }
 
     #[test]

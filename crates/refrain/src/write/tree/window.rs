@@ -1,8 +1,9 @@
 //! A window: consecutive entries of a tree whose files are read in an order of their own.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use refrain_tree::Entry;
+use refrain_tree::{Entry, EntryKind, Problem, ProblemKind};
 
 /// Entries of a tree, and what is known of them after their files were read.
 pub(crate) struct Window {
@@ -39,8 +40,9 @@ impl Window {
         self.changed.push((index, entry));
     }
 
-    /// The entries with their offsets, without those that could not be read.
-    pub(crate) fn finish(self) -> Vec<Entry> {
+    /// The entries with their offsets, without those that could not be read. Further names of files
+    /// that could not be read are left out, too, and reported.
+    pub(crate) fn finish(self) -> (Vec<Entry>, Vec<Problem>) {
         let mut entries = Arc::unwrap_or_clone(self.entries);
         let mut is_gone = vec![false; entries.len()];
         for (index, entry) in self.changed {
@@ -55,9 +57,26 @@ impl Window {
                 _ => offset,
             };
         }
+        let lost: BTreeSet<Vec<u8>> = (entries.iter().zip(&is_gone))
+            .filter(|(_, is_gone)| **is_gone)
+            .map(|(entry, _)| entry.path.clone())
+            .collect();
+        let mut problems = vec![];
         let mut gone = is_gone.into_iter();
-        entries.retain(|_| !gone.next().unwrap_or_default());
-        entries
+        entries.retain(|entry| {
+            let target = entry.link_target.as_ref();
+            let is_link = entry.kind == EntryKind::Hardlink;
+            let is_lost = is_link && target.is_some_and(|target| lost.contains(target));
+            if is_lost {
+                problems.push(Problem {
+                    path: entry.path.clone(),
+                    kind: ProblemKind::Unreadable,
+                    text: "the file, which has several names, could not be read".into(),
+                });
+            }
+            !gone.next().unwrap_or_default() && !is_lost
+        });
+        (entries, problems)
     }
 }
 
@@ -72,12 +91,18 @@ mod tests {
             size_bytes,
             ..Entry::default()
         };
-        let mut window = Window::new(vec![file("a", 5), file("b", 7), file("c", 0)]);
+        let link = Entry {
+            kind: EntryKind::Hardlink,
+            link_target: Some(b"b".to_vec()),
+            ..file("d", 0)
+        };
+        let mut window = Window::new(vec![file("a", 5), file("b", 7), file("c", 0), link]);
         window.place(0, 100);
         window.place(2, 50);
         window.replace(0, Some(Box::new(file("a", 6))));
         window.replace(1, None);
-        let entries = window.finish();
+        let (entries, problems) = window.finish();
+        assert!(problems.len() == 1 && problems[0].path == b"d");
         let found: Vec<_> = entries
             .iter()
             .map(|entry| (&entry.path[..], entry.content_range()))

@@ -1,0 +1,67 @@
+//! The hash of content that is read in pieces, some of them more than once.
+
+use refrain_protect::{ContentHash, HASH_BYTES};
+
+use crate::error::{Error, Result};
+
+/// The hash of the content so far, as long as it is read without a gap.
+pub(crate) struct ReadHash {
+    hash: ContentHash,
+    end: u64,
+}
+
+impl ReadHash {
+    pub(crate) fn new() -> ReadHash {
+        ReadHash {
+            hash: ContentHash::new(),
+            end: 0,
+        }
+    }
+
+    /// Adds content from offset `start`. What was added before is skipped.
+    pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
+        let known = self.end.checked_sub(start);
+        if let Some(rest) = known.and_then(|known| bytes.get(known as usize..)) {
+            self.hash.update(rest);
+            self.end += rest.len() as u64;
+        }
+    }
+
+    /// Compares the hash, if all of the content was added. Returns whether it was.
+    ///
+    /// # Errors
+    /// `Damaged` if the hash differs.
+    pub(crate) fn compare(self, content_bytes: u64, expected: &[u8; HASH_BYTES]) -> Result<bool> {
+        if self.end < content_bytes {
+            return Ok(false);
+        }
+        match self.hash.value() == *expected {
+            true => Ok(true),
+            false => Err(Error::damaged("the content does not match its BLAKE3 hash")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_protect::content_hash;
+
+    #[test]
+    fn repeated_pieces_count_once_and_a_gap_ends_the_comparison() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let expected = content_hash(&bytes);
+        let mut hash = ReadHash::new();
+        for range in [0..100, 50..90, 40..200, 200..256, 0..10] {
+            hash.add(range.start as u64, &bytes[range]);
+        }
+        assert!(hash.compare(256, &expected).unwrap());
+        let mut hash = ReadHash::new();
+        hash.add(0, &bytes[..9]);
+        hash.add(10, &bytes[10..]);
+        assert!(!hash.compare(256, &expected).unwrap());
+        let mut hash = ReadHash::new();
+        hash.add(0, &bytes);
+        assert!(hash.compare(256, &[0; HASH_BYTES]).is_err());
+    }
+}
