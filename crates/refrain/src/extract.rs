@@ -277,10 +277,18 @@ fn extract_members(
     })
 }
 
-/// Reads every frame of an archive and compares its checksums.
+/// Reads every frame of an archive, and compares its checksums and its number.
 fn check_frames(source: &Arc<dyn Source>, limits: &Limits) -> Result<()> {
     let mut frames = FrameReader::open(ArchiveFeed::Source(source.clone()), *limits)?;
-    while frames.next()?.is_some() {}
+    let mut count = 0;
+    while let Some(frame) = frames.next()? {
+        if frame.header.sequence != count {
+            let found = frame.header.sequence;
+            let message = format!("the frame has the number {found}, expected {count}");
+            return Err(Error::damaged(message).at_offset(frame.offset));
+        }
+        count += 1;
+    }
     Ok(())
 }
 

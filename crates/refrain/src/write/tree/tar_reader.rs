@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use refrain_format::{ENTRIES_PER_BATCH, entry_bytes};
 use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
 use refrain_tree::Entry;
 use refrain_tree::tar::{SplitItem, SplitStep, TarSplitter};
@@ -13,10 +14,8 @@ use crate::write::tree::batch::{BatchBytes, WHOLE_BYTES_MAX};
 const BATCH_BYTES: usize = 1 << 20;
 /// The most items of a batch.
 const BATCH_ITEMS_MAX: usize = 4096;
-/// The entries of a window, which fit one Entries frame.
-const WINDOW_ENTRIES_MAX: usize = 16_384;
-/// The bytes of all texts of the entries of a window.
-const WINDOW_TEXT_BYTES_MAX: usize = 16 << 20;
+/// The bytes of the entries of a window, as the format counts them.
+const WINDOW_ENTRY_BYTES_MAX: usize = 16 << 20;
 /// The bytes that are read from the stream at once.
 const READ_BYTES: usize = 256 << 10;
 
@@ -154,7 +153,7 @@ pub(crate) struct TarReader {
     splitter: TarSplitter,
     large: Option<LargeEntry>,
     entries_in_window: usize,
-    text_bytes_in_window: usize,
+    bytes_in_window: usize,
 }
 
 impl TarReader {
@@ -173,7 +172,7 @@ impl TarReader {
             splitter: TarSplitter::new(),
             large: None,
             entries_in_window: 0,
-            text_bytes_in_window: 0,
+            bytes_in_window: 0,
         }
     }
 
@@ -304,21 +303,16 @@ impl TarReader {
 
     fn note(&mut self, entry: &Entry) {
         self.entries_in_window += 1;
-        self.text_bytes_in_window += entry.path.len()
-            + entry.header_recipe.len()
-            + entry.link_target.as_ref().map_or(0, Vec::len);
-        for attribute in &entry.attributes {
-            self.text_bytes_in_window += attribute.name.len() + attribute.value.len();
-        }
+        self.bytes_in_window += entry_bytes(entry);
     }
 
     /// Ends the window if it is full.
     fn end_window(&mut self, batch: &mut TarBatch) {
-        if self.entries_in_window >= WINDOW_ENTRIES_MAX
-            || self.text_bytes_in_window >= WINDOW_TEXT_BYTES_MAX
+        if self.entries_in_window >= ENTRIES_PER_BATCH
+            || self.bytes_in_window >= WINDOW_ENTRY_BYTES_MAX
         {
             batch.items.push(TarItem::WindowEnd);
-            (self.entries_in_window, self.text_bytes_in_window) = (0, 0);
+            (self.entries_in_window, self.bytes_in_window) = (0, 0);
         }
     }
 }
