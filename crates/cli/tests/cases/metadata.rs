@@ -386,7 +386,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_stored() {
     case.write("tree/open/inside", b"inside");
     let _socket = UnixListener::bind(case.path("tree/socket")).unwrap();
     for name in ["tree/secret", "tree/closed"] {
-        fs::set_permissions(case.path(name), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(case.path(name), Permissions::from_mode(0o0)).unwrap();
     }
     let line = "compress tree -o x.rfn";
     let output = expect(run_as_user(&case, line), 4, line);
@@ -445,7 +445,7 @@ fn sources_of_an_incomplete_archive_are_not_removed() {
     let case = Case::new();
     case.write("tree/secret", b"secret");
     case.write("file", b"file");
-    fs::set_permissions(case.path("tree/secret"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(case.path("tree/secret"), Permissions::from_mode(0o0)).unwrap();
     let line = "compress tree file -o x.rfn --rm";
     let output = expect(run_as_user(&case, line), 4, line);
     let message = String::from_utf8(output.stderr).unwrap();
