@@ -9,8 +9,8 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct PatternArgs {
-    /// Leave out what matches PATTERN and everything below it (may be repeated; gitignore's syntax,
-    /// see docs/directories.md)
+    /// Leave out what matches PATTERN and everything below it (may be repeated; the syntax
+    /// is at the end)
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<OsString>,
     /// The same for each line of FILE; the patterns of --exclude come after it and so prevail
@@ -88,11 +88,12 @@ pub struct OwnerArgs {
 
 /// The syntax of patterns, for the help of verbs that take them.
 pub const PATTERNS_TEXT: &str = "\
-Patterns have the syntax of gitignore and are relative to the root of a directory. `*` stands for any bytes of one name, `?`
-for one, `[a-z]` for one of these, `**` for any number of names. Without a slash, or with one at its end only, a pattern
-matches names at any depth (*.o); with a slash at its beginning or inside it matches paths from the root (/build,
-docs/*.html). A slash at the end restricts it to directories. `!` takes back what earlier patterns matched: the last
-pattern that matches decides. What is below an excluded directory cannot be taken back.";
+Patterns have the syntax of gitignore and are relative to the root of a directory. `*` stands for \
+any bytes of one name, `?` for one, `[a-z]` for one of these, `**` for any number of names. Without \
+a slash, or with one at its end only, a pattern matches names at any depth (*.o); with a slash at \
+its beginning or inside it matches paths from the root (/build, docs/*.html). A slash at the end \
+restricts it to directories. `!` takes back what earlier patterns matched: the last pattern that \
+matches decides. What is below an excluded directory cannot be taken back.";
 
 fn first_given(options: &[(bool, &'static str)]) -> Option<&'static str> {
     let given = options.iter().find(|(is_given, _)| *is_given);

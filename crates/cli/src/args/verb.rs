@@ -105,11 +105,13 @@ pub struct CompressArgs {
 }
 
 const COMPRESS_TEXT: &str = "\
-Without -o each FILE becomes FILE.rfn. A directory is stored with all its metadata: owners, modes, times, links, devices,
-holes, extended attributes. With -o several inputs become several members of one archive. Sources are kept.
-What cannot be read in a directory is left out, named and counted, and the exit code is 4; so is a file that changed while
-it was read. --strict stops at the first.
-With --format lrz each FILE becomes FILE.lrz and a directory DIR.tar.lrz; these store no name, mode or time.";
+Without -o each FILE becomes FILE.rfn. A directory is stored with all its metadata: owners, modes, \
+times, links, devices, holes, extended attributes. With -o several inputs become several members of \
+one archive. Sources are kept.
+What cannot be read in a directory is left out, named and counted, and the exit code is 4; so is a \
+file that changed while it was read. --strict stops at the first.
+With --format lrz each FILE becomes FILE.lrz and a directory DIR.tar.lrz; these store no name, mode \
+or time.";
 
 /// `refrain decompress`
 #[derive(Debug, Args)]
@@ -130,11 +132,11 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
     pub patterns: PatternArgs,
     #[command(flatten)]
     pub owners: OwnerArgs,
-    #[command(flatten)]
-    pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -142,21 +144,24 @@ pub struct DecompressArgs {
 }
 
 const DECOMPRESS_TEXT: &str = "\
-Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an archived directory
-beside its archive under its own name; several members below the current directory. Standard input
-goes to standard output.
-With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single member becomes
-PATH; a file goes below PATH if that is a directory, and a directory is merged into PATH if that exists. Several members
-go below PATH by their names. To standard output they are written one after the other, directories as tar streams.
+Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an \
+archived directory beside its archive under its own name; several members below the current \
+directory. Standard input goes to standard output.
+With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single \
+member becomes PATH; a file goes below PATH if that is a directory, and a directory is merged into \
+PATH if that exists. Several members go below PATH by their names. To standard output they are \
+written one after the other, directories as tar streams.
 A restored file appears under its name when it is complete and checked.
-With paths or patterns only a part is restored, in the same places. What cannot be restored in a directory is named and
-counted, and the exit code is 4; what the user may not restore, such as owners and devices, is summed up.";
+With paths or patterns only a part is restored, in the same places. What cannot be restored in a \
+directory is named and counted, and the exit code is 4; what the user may not restore, such as \
+owners and devices, is summed up.";
 
 /// The rule by which operands are archives or paths.
 const OPERANDS_TEXT: &str = "\
-The first operand is an archive. The others are paths inside it (of files, or of directories with all below them, as `list`
-prints them), unless they name files that are archives: then all are archives. After `--` every operand is a path. What
-could be both is refused: write `-- PATH` for a path, or name one archive at a time.";
+The first operand is an archive. The others are paths inside it (of files, or of directories with \
+all below them, as `list` prints them), unless they name files that are archives: then all are \
+archives. After `--` every operand is a path. What could be both is refused: write `-- PATH` for a \
+path, or name one archive at a time.";
 
 /// `refrain test`
 #[derive(Debug, Args)]
@@ -228,8 +233,6 @@ pub struct ListArgs {
     /// With -l: owners and groups as numbers
     #[arg(long)]
     pub numeric_owner: bool,
-    #[command(flatten)]
-    pub selection: PatternArgs,
     /// End each path with NUL instead of a newline, and escape nothing
     #[arg(short = '0', long, conflicts_with = "json")]
     pub null: bool,
@@ -238,18 +241,22 @@ pub struct ListArgs {
     #[command(flatten)]
     pub password: PasswordArgs,
     #[command(flatten)]
+    pub selection: PatternArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
 
 const LIST_OPERANDS_TEXT: &str = "\
-The first operand is an archive. The others are patterns (a path as `list` prints it is one), unless they name files that are
-archives: then all are archives. After `--` every operand is a pattern. What could be both is refused.";
+The first operand is an archive. The others are patterns (a path as `list` prints it is one), unless \
+they name files that are archives: then all are archives. After `--` every operand is a pattern. \
+What could be both is refused.";
 
 const LIST_TEXT: &str = "\
-Every line is a PATH for `refrain cat ARCHIVE PATH`, except that control characters and bytes that are not UTF-8 are
-written as \\ooo (three octal digits) and a backslash as two; -0 writes paths as they are.
+Every line is a PATH for `refrain cat ARCHIVE PATH`, except that control characters and bytes that \
+are not UTF-8 are written as \\ooo (three octal digits) and a backslash as two; -0 writes paths as \
+they are.
 With --json every line is a JSON object: an entry with all that is known of it, or an error.";
 
 /// `refrain cat`
