@@ -1,10 +1,13 @@
-//! Step E: inserts the fresh bytes of an epoch into the index. Serial, in the order of content.
+//! Step E: inserts the fresh bytes of an epoch into the index, and the order of its extents into
+//! the table of sequels. Serial, in the order of content.
 #![forbid(unsafe_code)]
 
 use crate::epoch::Epoch;
+use crate::extent::Extent;
 use crate::flatten::FlatEpoch;
 use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::FINGERPRINT_BYTES;
+use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels};
 
 /// The number of pending insertions whose buckets have been prefetched, so that cache misses
 /// overlap.
@@ -40,4 +43,62 @@ pub fn insert_epoch<W: IndexWords>(
         index.insert(fingerprint, offset);
     }
     index.thin_if_nearly_full(store_end);
+}
+
+/// Remembers which extents of the epoch follow each other.
+pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch) {
+    if sequels.is_absent() {
+        return;
+    }
+    let mut window = BoundaryWindow::new(epoch);
+    for (number, pair) in flat.extents.windows(2).enumerate() {
+        let [before, after] = pair else { continue };
+        if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
+            continue;
+        }
+        let (from, to) = (flat.offset(number), flat.offset(number + 1));
+        let end = from + before.length();
+        let at = flat.starts.get(number + 1).copied().unwrap_or_default();
+        let Some((earlier, later)) = window.around(at) else {
+            continue;
+        };
+        let forward = Sequel {
+            offset_in_store: to,
+            length: after.length() as u32,
+        };
+        sequels.insert(Direction::Forward, end, later, forward);
+        let backward = Sequel {
+            offset_in_store: end,
+            length: before.length() as u32,
+        };
+        sequels.insert(Direction::Backward, to, earlier, backward);
+    }
+}
+
+/// Reads the bytes on both sides of positions in ascending order.
+struct BoundaryWindow<'a> {
+    epoch: Epoch<'a>,
+    segment: usize,
+}
+
+impl<'a> BoundaryWindow<'a> {
+    fn new(epoch: &Epoch<'a>) -> BoundaryWindow<'a> {
+        BoundaryWindow {
+            epoch: *epoch,
+            segment: 0,
+        }
+    }
+
+    /// Returns the bytes before and after `at`; `None` at the edges of a segment, where a matcher
+    /// does not see them either.
+    fn around(&mut self, at: u32) -> Option<([u8; SEQUEL_KEY_BYTES], [u8; SEQUEL_KEY_BYTES])> {
+        let segments = self.epoch.segments();
+        while segments.get(self.segment)?.end() <= at {
+            self.segment += 1;
+        }
+        let segment = segments.get(self.segment)?;
+        let inside = (at - segment.start) as usize;
+        let (before, after) = segment.bytes.split_at_checked(inside)?;
+        Some((*before.last_chunk()?, *after.first_chunk()?))
+    }
 }

@@ -7,15 +7,12 @@ use crate::extent::Extent;
 use crate::find::{History, HistoryChunk, match_segment};
 use crate::flatten::flatten;
 use crate::index::FingerprintIndex;
-use crate::insert::insert_epoch;
+use crate::insert::{insert_epoch, insert_sequels};
 use crate::params::Rules;
-use crate::reference::ReferenceMatcher;
+use crate::reference::{ReferenceMatcher, SEQUELS_BYTES};
 use crate::replay::replay;
 use crate::scan::{SegmentScan, scan_segment};
-use crate::sequel::{Sequels, insert_sequels};
-
-/// The memory of the table of sequels.
-pub(crate) const SEQUELS_BYTES: usize = 1 << 20;
+use crate::sequel::Sequels;
 
 /// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {

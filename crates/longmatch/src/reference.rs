@@ -12,10 +12,12 @@ use std::collections::HashMap;
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
 use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
-use crate::property::SEQUELS_BYTES;
 use crate::resume::{RESUME_WINDOW_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
 use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels};
+
+/// The memory of the table of sequels.
+pub const SEQUELS_BYTES: usize = 1 << 20;
 
 /// The matcher, with its state between epochs.
 pub struct ReferenceMatcher {

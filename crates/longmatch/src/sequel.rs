@@ -7,10 +7,6 @@
 //! passages of the version before, and gets the same extents.
 #![forbid(unsafe_code)]
 
-use crate::epoch::Epoch;
-use crate::extent::Extent;
-use crate::flatten::FlatEpoch;
-
 /// The number of content bytes that belong to the key of a sequel. Many passages may follow the
 /// same one; the bytes decide which.
 pub(crate) const SEQUEL_KEY_BYTES: usize = 8;
@@ -87,6 +83,11 @@ impl Sequels {
         })
     }
 
+    /// Returns whether the table has no memory, so that nothing is ever found.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
     fn bucket_of(&self, tag: u32) -> Option<usize> {
         Some(tag as usize & self.buckets.len().checked_sub(1)?)
     }
@@ -144,64 +145,6 @@ fn tag(direction: Direction, address: u64, key: [u8; SEQUEL_KEY_BYTES]) -> u32 {
     let mixed = (u64::from_le_bytes(key) ^ salt).wrapping_mul(B) ^ address.wrapping_mul(A);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(A);
     ((mixed >> 32) as u32).max(1)
-}
-
-/// Remembers which extents of the epoch follow each other.
-pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch) {
-    if sequels.buckets.is_empty() {
-        return;
-    }
-    let mut window = BoundaryWindow::new(epoch);
-    for (number, pair) in flat.extents.windows(2).enumerate() {
-        let [before, after] = pair else { continue };
-        if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
-            continue;
-        }
-        let (from, to) = (flat.offset(number), flat.offset(number + 1));
-        let end = from + before.length();
-        let at = flat.starts.get(number + 1).copied().unwrap_or_default();
-        let Some((earlier, later)) = window.around(at) else {
-            continue;
-        };
-        let forward = Sequel {
-            offset_in_store: to,
-            length: after.length() as u32,
-        };
-        sequels.insert(Direction::Forward, end, later, forward);
-        let backward = Sequel {
-            offset_in_store: end,
-            length: before.length() as u32,
-        };
-        sequels.insert(Direction::Backward, to, earlier, backward);
-    }
-}
-
-/// Reads the bytes on both sides of positions in ascending order.
-struct BoundaryWindow<'a> {
-    epoch: Epoch<'a>,
-    segment: usize,
-}
-
-impl<'a> BoundaryWindow<'a> {
-    fn new(epoch: &Epoch<'a>) -> BoundaryWindow<'a> {
-        BoundaryWindow {
-            epoch: *epoch,
-            segment: 0,
-        }
-    }
-
-    /// Returns the bytes before and after `at`; `None` at the edges of a segment, where a matcher
-    /// does not see them either.
-    fn around(&mut self, at: u32) -> Option<([u8; SEQUEL_KEY_BYTES], [u8; SEQUEL_KEY_BYTES])> {
-        let segments = self.epoch.segments();
-        while segments.get(self.segment)?.end() <= at {
-            self.segment += 1;
-        }
-        let segment = segments.get(self.segment)?;
-        let inside = (at - segment.start) as usize;
-        let (before, after) = segment.bytes.split_at_checked(inside)?;
-        Some((*before.last_chunk()?, *after.first_chunk()?))
-    }
 }
 
 #[cfg(test)]
