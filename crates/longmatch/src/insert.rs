@@ -7,7 +7,7 @@ use crate::extent::Extent;
 use crate::flatten::FlatEpoch;
 use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::FINGERPRINT_BYTES;
-use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels};
+use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels, Slot};
 
 /// The number of pending insertions whose buckets have been prefetched, so that cache misses
 /// overlap.
@@ -51,6 +51,15 @@ pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch
         return;
     }
     let mut window = BoundaryWindow::new(epoch);
+    let mut pending = [Slot::default(); LOOKAHEAD];
+    let mut count = 0;
+    let mut insert = |sequels: &mut Sequels, slot| {
+        let older = std::mem::replace(&mut pending[count % LOOKAHEAD], slot);
+        if count >= LOOKAHEAD {
+            sequels.insert_slot(older);
+        }
+        count += 1;
+    };
     for (number, pair) in flat.extents.windows(2).enumerate() {
         let [before, after] = pair else { continue };
         if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
@@ -66,12 +75,18 @@ pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch
             offset_in_store: to,
             length: after.length() as u32,
         };
-        sequels.insert(Direction::Forward, end, later, forward);
+        let slot = sequels.slot(Direction::Forward, end, later, forward);
+        insert(sequels, slot);
         let backward = Sequel {
             offset_in_store: end,
             length: before.length() as u32,
         };
-        sequels.insert(Direction::Backward, to, earlier, backward);
+        let slot = sequels.slot(Direction::Backward, to, earlier, backward);
+        insert(sequels, slot);
+    }
+    let oldest = count.saturating_sub(LOOKAHEAD);
+    for number in oldest..count {
+        sequels.insert_slot(pending[number % LOOKAHEAD]);
     }
 }
 

@@ -7,6 +7,8 @@
 //! passages of the version before, and gets the same extents.
 #![forbid(unsafe_code)]
 
+use crate::prefetch::prefetch;
+
 /// The number of content bytes that belong to the key of a sequel. Many passages may follow the
 /// same one; the bytes decide which.
 pub(crate) const SEQUEL_KEY_BYTES: usize = 8;
@@ -30,8 +32,9 @@ pub(crate) enum Direction {
     Backward,
 }
 
+/// A sequel in the table.
 #[derive(Clone, Copy, Default)]
-struct Slot {
+pub(crate) struct Slot {
     /// Part of the key's hash, which also selects the bucket; 0 in an empty slot.
     tag: u32,
     length: u32,
@@ -39,7 +42,9 @@ struct Slot {
 }
 
 /// The slots of one line of the cache, the latest sequel first.
-type Bucket = [Slot; 4];
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket([Slot; 4]);
 
 /// A table of sequels. In a full bucket the latest replaces the oldest, so what the table holds
 /// depends on the extents before alone. It doubles while it is small, so that small inputs touch
@@ -76,7 +81,7 @@ impl Sequels {
     ) -> Option<Sequel> {
         let tag = tag(direction, address, key);
         let bucket = self.buckets.get(self.bucket_of(tag)?)?;
-        let slot = bucket.iter().find(|slot| slot.tag == tag)?;
+        let slot = bucket.0.iter().find(|slot| slot.tag == tag)?;
         Some(Sequel {
             offset_in_store: slot.offset_in_store,
             length: slot.length,
@@ -92,6 +97,8 @@ impl Sequels {
         Some(tag as usize & self.buckets.len().checked_sub(1)?)
     }
 
+    /// Inserts one sequel.
+    #[cfg(any(test, feature = "property"))]
     pub(crate) fn insert(
         &mut self,
         direction: Direction,
@@ -99,11 +106,31 @@ impl Sequels {
         key: [u8; SEQUEL_KEY_BYTES],
         sequel: Sequel,
     ) {
-        let slot = Slot {
-            tag: tag(direction, address, key),
+        let slot = self.slot(direction, address, key, sequel);
+        self.insert_slot(slot);
+    }
+
+    /// Returns the slot of a sequel to be inserted, and prefetches its place.
+    pub(crate) fn slot(
+        &self,
+        direction: Direction,
+        address: u64,
+        key: [u8; SEQUEL_KEY_BYTES],
+        sequel: Sequel,
+    ) -> Slot {
+        let tag = tag(direction, address, key);
+        let number = self.bucket_of(tag);
+        if let Some(bucket) = number.and_then(|number| self.buckets.get(number)) {
+            prefetch(bucket);
+        }
+        Slot {
+            tag,
             length: sequel.length,
             offset_in_store: sequel.offset_in_store,
-        };
+        }
+    }
+
+    pub(crate) fn insert_slot(&mut self, slot: Slot) {
         // Two of four slots on average, so that few buckets are full.
         if self.used > self.buckets.len() * 2 && self.buckets.len() < self.buckets_max {
             self.double();
@@ -114,7 +141,7 @@ impl Sequels {
     /// Makes `slot` the latest of its bucket.
     fn put(&mut self, slot: Slot) {
         let number = self.bucket_of(slot.tag);
-        if let Some(bucket) = number.and_then(|number| self.buckets.get_mut(number)) {
+        if let Some(Bucket(bucket)) = number.and_then(|number| self.buckets.get_mut(number)) {
             let is_place = |place: &Slot| place.tag == slot.tag || place.tag == 0;
             let place = bucket.iter().position(is_place);
             self.used += usize::from(place.is_some_and(|place| bucket[place].tag == 0));
@@ -128,7 +155,7 @@ impl Sequels {
         let buckets = vec![Bucket::default(); self.buckets.len() * 2];
         self.used = 0;
         for bucket in std::mem::replace(&mut self.buckets, buckets) {
-            for slot in bucket.into_iter().rev().filter(|slot| slot.tag != 0) {
+            for slot in bucket.0.into_iter().rev().filter(|slot| slot.tag != 0) {
                 self.put(slot);
             }
         }
