@@ -28,4 +28,4 @@ pub use problems::{FileProblem, problems_text};
 pub use progress::{Meter, ProgressLine, Total};
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;
-pub use summary::{Sizes, compressed_line, decompressed_line, tested_line};
+pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::units::{bytes_text, duration_text, percent_text, rate_text};
 
 /// The sizes of an archive and of its content.
@@ -30,6 +30,12 @@ pub fn compressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
 pub fn decompressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
     let (label, sizes_text) = (printable(label), arrow(sizes));
     format!("{label}: {sizes_text}, {}", time_and_rate(sizes, elapsed))
+}
+
+/// `x.rfn: 12 entries restored, 0.1 s`
+pub fn restored_part_line(label: &str, count: u64, elapsed: Duration) -> String {
+    let (label, entries) = (printable(label), counted(count, "entry"));
+    format!("{label}: {entries} restored, {}", duration_text(elapsed))
 }
 
 /// `x.rfn: OK, 195 MB -> 2.72 GB, 1.6 s, 1.70 GB/s`

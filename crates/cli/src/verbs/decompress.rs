@@ -20,7 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, writes_stdout};
-use crate::report::{DataTo, Meter, Outcome, Report, Sizes, decompressed_line};
+use crate::report::{DataTo, Meter, Outcome, Report, Sizes, decompressed_line, restored_part_line};
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
 use crate::session::Session;
@@ -83,8 +83,9 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
     }?;
     extraction.meter.erase();
     let is_stdout = extraction.restore.is_stdout();
-    let outcome = outcome(label, &mut extraction, report);
-    let is_complete = outcome.failures.is_empty() && plan.selection.is_everything();
+    let is_part = !plan.selection.is_everything();
+    let outcome = outcome(label, &mut extraction, is_part, report);
+    let is_complete = outcome.failures.is_empty() && !is_part;
     if plan.output.rm && !is_stdout && is_complete {
         let source = item.archive.metadata.as_ref();
         let source = source.map(|read| (&item.archive.path, read));
@@ -276,7 +277,7 @@ fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcom
     ))
 }
 
-fn outcome(label: &str, extraction: &mut Extraction, report: &Report) -> Outcome {
+fn outcome(label: &str, extraction: &mut Extraction, is_part: bool, report: &Report) -> Outcome {
     let (summary, meter) = (&extraction.summary, &extraction.meter);
     let elapsed = meter.elapsed();
     let sizes = Sizes {
@@ -307,7 +308,10 @@ fn outcome(label: &str, extraction: &mut Extraction, report: &Report) -> Outcome
     };
     let not_found = extraction.not_found.iter();
     failures.extend(not_found.map(|text| format!("{printable_label}: {text}")));
-    let summary = decompressed_line(label, sizes, elapsed);
+    let summary = match is_part {
+        true => restored_part_line(label, extraction.restore.restored_count(), elapsed),
+        false => decompressed_line(label, sizes, elapsed),
+    };
     let mut outcome = Outcome::partial(summary, json, losses.problems, failures);
     outcome.failure_exit = Some(failure_exit);
     outcome

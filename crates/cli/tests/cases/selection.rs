@@ -296,7 +296,12 @@ fn a_part_of_an_archive_is_restored_with_its_metadata() {
     fs::remove_dir_all(case.path("tree/src")).unwrap();
     let message = case.fails("decompress -q tree.rfn a.c src/main.c", 4);
     assert!(message.contains("a.c"), "{message}");
-    case.ok("decompress -qf tree.rfn src/main.c");
+    let output = case.ok("decompress -f tree.rfn src/main.c");
+    let summary = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        summary.starts_with("tree.rfn: 3 entries restored, "),
+        "{summary}"
+    );
     assert_eq!(case.read("tree/src/main.c"), b"main");
     assert!(!case.exists("tree/src/build"));
     let message = case.fails("decompress -q tree.rfn src/mian.c a.c -o out", 1);
