@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{Limits, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
+use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 use refrain_tree::Selection;
@@ -17,11 +17,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Unwatched, Watch};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
+use crate::read::native::frame_check::check_frames;
 use crate::read::native::index_reading::read_index;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::spill::SpilledContent;
 use crate::read::tree::view::{ViewOutput, write_view};
-use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
+use crate::store::frames::{ArchiveFeed, limits_for};
 
 /// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +265,7 @@ fn extract_members(
             is_verified = true;
         }
         if !matches!(target, Target::Skipped) && !is_verified && !is_checked {
-            check_frames(source, &limits)?;
+            check_frames(source.clone(), &limits)?;
             is_checked = true;
         }
         targets.close(&member(&row.start, &row.end), target)?;
@@ -275,21 +276,6 @@ fn extract_members(
         members: index.members.len(),
         entries,
     })
-}
-
-/// Reads every frame of an archive, and compares its checksums and its number.
-fn check_frames(source: &Arc<dyn Source>, limits: &Limits) -> Result<()> {
-    let mut frames = FrameReader::open(ArchiveFeed::Source(source.clone()), *limits)?;
-    let mut count = 0;
-    while let Some(frame) = frames.next()? {
-        if frame.header.sequence != count {
-            let found = frame.header.sequence;
-            let message = format!("the frame has the number {found}, expected {count}");
-            return Err(Error::damaged(message).at_offset(frame.offset));
-        }
-        count += 1;
-    }
-    Ok(())
 }
 
 /// A sink that compares what is written with the hash and the digests of a member.

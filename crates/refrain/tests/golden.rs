@@ -139,6 +139,13 @@ fn recipes() -> Vec<Recipe> {
         to_pipe: true,
         ..Recipe::new("limited-reach", vec![pipe("long", &long)], small)
     });
+    // Tar streams of two programs, taken apart: GNU tar's own dialect and pax.
+    let tars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tree/tests/data/tars");
+    let members = ["gnutar-gnu.tar", "bsdtar-pax.tar"].map(|name| {
+        let bytes = fs::read(tars.join(name)).unwrap();
+        file(name, &bytes)
+    });
+    recipes.push(Recipe::new("tars", members.into(), options(3, 1)));
     recipes
 }
 

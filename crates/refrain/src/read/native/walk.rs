@@ -26,6 +26,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::digest_check::DigestCheck;
+use crate::read::native::frame_check::frame_bytes;
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
@@ -698,14 +699,4 @@ impl Walk<'_, '_, '_> {
             archive_bytes: self.checker.offset(),
         });
     }
-}
-
-fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
-    // The checker needs only the header, which is intact.
-    refrain_format::complete_frame(
-        frame.header.kind,
-        frame.header.skippable,
-        &[],
-        frame.header.sequence,
-    )
 }
