@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
+use refrain_format::{IndexMember, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 use refrain_tree::Selection;
@@ -241,24 +241,8 @@ fn extract_members(
         let start = member_start(&row.start);
         let mut target = targets.open(&start)?;
         entries += row.end.entry_count;
-        let is_compared = match &mut target {
-            Target::Tree(tree) => {
-                let selection = tree.selection.as_ref();
-                let is_compared = archive.restore_tree(number, &tree.restore, selection, watch)?;
-                is_compared || selection.is_some()
-            }
-            Target::Sink(sink) => {
-                let mut checked = CheckedSink::new(&row.start, &row.end, Some(sink.as_mut()));
-                let is_compared = archive.write_member(number, &mut checked, watch)?;
-                checked.check()? || is_compared
-            }
-            Target::Nowhere => {
-                let mut checked = CheckedSink::new(&row.start, &row.end, None);
-                let is_compared = archive.write_member(number, &mut checked, watch)?;
-                checked.check()? || is_compared
-            }
-            Target::Skipped => true,
-        };
+        let is_compared = extract_member(archive, (number, row), &mut target, watch)
+            .map_err(|error| in_member(error, &row.start))?;
         if !is_compared && !is_verified {
             // The view of a directory has not the order of its content.
             verify(source.clone(), options, watch)?;
@@ -276,6 +260,42 @@ fn extract_members(
         members: index.members.len(),
         entries,
     })
+}
+
+/// Extracts one member. Returns whether its content was compared with its hash, as far as it was
+/// asked for.
+fn extract_member(
+    archive: &Archive,
+    (number, row): (usize, &IndexMember),
+    target: &mut Target,
+    watch: &dyn Watch,
+) -> Result<bool> {
+    Ok(match target {
+        Target::Tree(tree) => {
+            let selection = tree.selection.as_ref();
+            let is_compared = archive.restore_tree(number, &tree.restore, selection, watch)?;
+            is_compared || selection.is_some()
+        }
+        Target::Sink(sink) => {
+            let mut checked = CheckedSink::new(&row.start, &row.end, Some(sink.as_mut()));
+            let is_compared = archive.write_member(number, &mut checked, watch)?;
+            checked.check()? || is_compared
+        }
+        Target::Nowhere => {
+            let mut checked = CheckedSink::new(&row.start, &row.end, None);
+            let is_compared = archive.write_member(number, &mut checked, watch)?;
+            checked.check()? || is_compared
+        }
+        Target::Skipped => true,
+    })
+}
+
+/// Names the member in an error about its content.
+fn in_member(error: Error, start: &FormatStart) -> Error {
+    match error.kind {
+        ErrorKind::Damaged => error.in_file(String::from_utf8_lossy(&start.name).into_owned()),
+        _ => error,
+    }
 }
 
 /// A sink that compares what is written with the hash and the digests of a member.
