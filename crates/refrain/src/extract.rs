@@ -3,7 +3,9 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{IndexMember, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
+use refrain_format::{
+    IndexMember, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
+};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 use refrain_tree::Selection;

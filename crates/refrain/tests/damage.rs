@@ -52,7 +52,7 @@ fn tree() -> (tempfile::TempDir, Content) {
     for (number, (_, content)) in data::source_tree(6, 2).iter().enumerate() {
         std::fs::write(root.path().join(format!("file-{number}")), content).unwrap();
     }
-    let content = Content::Directory(DirectoryContent::all(root.path()));
+    let content = Content::directory(DirectoryContent::all(root.path()));
     (root, content)
 }
 

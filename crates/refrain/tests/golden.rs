@@ -162,7 +162,7 @@ fn tree() -> (String, Vec<u8>) {
     fs::hard_link(sub.join("file-2.rs"), root.path().join("again")).unwrap();
     let members = vec![member(
         "tree",
-        Content::Directory(DirectoryContent::all(root.path())),
+        Content::directory(DirectoryContent::all(root.path())),
     )];
     Recipe::new("tree", members, options(3, 1)).bytes()
 }

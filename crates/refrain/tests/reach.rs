@@ -138,7 +138,7 @@ fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
         threads,
         ..small_options("bzip2")
     };
-    let tree = || member("m", Content::Directory(DirectoryContent::all(root.path())));
+    let tree = || member("m", Content::directory(DirectoryContent::all(root.path())));
     let (archive, summary) = archive_of(vec![tree()], &slow(2));
     let matched = summary.matched_bytes as usize;
     assert!(
@@ -185,7 +185,7 @@ fn promise(archive: &[u8]) -> u64 {
 fn a_directory_into_a_stream_has_a_limited_reach_by_default() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a"), "a").unwrap();
-    let tree = || member("m", Content::Directory(DirectoryContent::all(root.path())));
+    let tree = || member("m", Content::directory(DirectoryContent::all(root.path())));
     let (piped, _) = piped_archive_of(vec![tree()], &small_options("zstd"));
     assert_eq!(promise(&piped), refrain::MEMORY_BYTES_MIN / 4);
     let (filed, _) = archive_of(vec![tree()], &small_options("zstd"));

@@ -127,7 +127,7 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
     let tree_member = || {
         member(
             "tree",
-            Content::Directory(DirectoryContent::all(root.path())),
+            Content::directory(DirectoryContent::all(root.path())),
         )
     };
     let make = |threads| {

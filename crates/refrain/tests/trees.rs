@@ -32,7 +32,7 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
 }
 
 fn tree(root: &Path) -> MemberInput {
-    member("tree", Content::Directory(DirectoryContent::all(root)))
+    member("tree", Content::directory(DirectoryContent::all(root)))
 }
 
 fn open(archive: &[u8]) -> Archive {
@@ -252,7 +252,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_stored() {
     let watch = Problems::default();
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let content = Content::Directory(DirectoryContent {
+    let content = Content::directory(DirectoryContent {
         path: root.path().into(),
         paths: Some(vec![b"b".to_vec(), b"missing".to_vec(), b"socket".to_vec()]),
         walk: WalkOptions::default(),

@@ -188,7 +188,7 @@ fn open_member(
 ) -> Result<MemberInput> {
     let content = match &input.metadata {
         None => Content::Stream(files::stdin_stream(session)?),
-        Some(found) if found.is_dir() => Content::Directory(DirectoryContent {
+        Some(found) if found.is_dir() => Content::directory(DirectoryContent {
             walk: WalkOptions {
                 selection: selection.rules.clone(),
                 one_file_system: walk.one_file_system,

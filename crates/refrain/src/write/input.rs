@@ -48,7 +48,14 @@ pub enum Content {
     /// A non-seekable stream, such as a pipe.
     Stream(Box<dyn Read + Send>),
     /// A directory: its entries, and the data of its files.
-    Directory(DirectoryContent),
+    Directory(Box<DirectoryContent>),
+}
+
+impl Content {
+    /// A directory.
+    pub fn directory(directory: DirectoryContent) -> Content {
+        Content::Directory(Box::new(directory))
+    }
 }
 
 /// A directory to be stored.
@@ -282,7 +289,7 @@ impl PreparedMembers {
     /// Adds a tar file, which is taken apart.
     fn add_tar_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
-        let again = log.from_tar(source.clone());
+        let again = log.source_of_tar(source.clone());
         let stream = SourceStream { source, offset: 0 };
         self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
         self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
@@ -313,7 +320,7 @@ impl PreparedMembers {
     /// Adds a directory as entries and content.
     fn add_directory(&mut self, directory: &DirectoryContent, list: EntryList) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
-        let source = log.from_files(FileRoot::open(&directory.path)?, &directory.name);
+        let source = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
         let input = DirectoryInput {
             walker: directory.walker()?,

@@ -93,7 +93,7 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
         }
     };
     let path = directory.to_path_buf();
-    let content = Content::Directory(DirectoryContent {
+    let content = Content::directory(DirectoryContent {
         path,
         name,
         ..DirectoryContent::default()

@@ -277,8 +277,11 @@ fn read_whole(file: &OpenedFile, listed: &Entry, bytes: &mut BatchBytes) -> io::
     file.refresh(&mut entry)?;
     entry.data_ranges = file.data_ranges()?;
     if entry.stored_bytes() > WHOLE_BYTES_MAX {
-        let all = || vec![0..entry.size_bytes];
-        let ranges = entry.data_ranges.clone().unwrap_or_else(all);
+        let all = 0..entry.size_bytes;
+        let ranges = entry
+            .data_ranges
+            .clone()
+            .unwrap_or_else(|| Vec::from([all]));
         return Ok(Read::TooLarge {
             entry: Box::new(entry),
             ranges,

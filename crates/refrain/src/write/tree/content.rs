@@ -69,7 +69,8 @@ impl ContentWriter {
         let offset = self.length_bytes();
         self.known.insert(hash, offset);
         let mut at = offset;
-        for range in ranges.unwrap_or(&[0..bytes.len() as u64]) {
+        let all = 0..bytes.len() as u64;
+        for range in ranges.unwrap_or(std::slice::from_ref(&all)) {
             let length_bytes = range.end - range.start;
             self.log.add(&DataLocation {
                 start: at,

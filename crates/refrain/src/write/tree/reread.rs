@@ -129,7 +129,7 @@ impl RereadLog {
     }
 
     /// A source that reads the content again from the files below `root`.
-    pub(crate) fn from_files(&self, root: FileRoot, name: &Path) -> TreeContentSource {
+    pub(crate) fn source_of_files(&self, root: FileRoot, name: &Path) -> TreeContentSource {
         let name = name.to_path_buf();
         TreeContentSource {
             log: self.clone(),
@@ -138,7 +138,7 @@ impl RereadLog {
     }
 
     /// A source that reads the content again from a tar file.
-    pub(crate) fn from_tar(&self, tar: Arc<dyn Source>) -> TreeContentSource {
+    pub(crate) fn source_of_tar(&self, tar: Arc<dyn Source>) -> TreeContentSource {
         TreeContentSource {
             log: self.clone(),
             origin: Origin::Tar(tar),
@@ -219,7 +219,7 @@ mod tests {
             });
             content.extend(bytes);
         }
-        let source = log.from_files(FileRoot::open(root.path()).unwrap(), Path::new("prefix"));
+        let source = log.source_of_files(FileRoot::open(root.path()).unwrap(), Path::new("prefix"));
         (root, content, source)
     }
 
@@ -255,7 +255,7 @@ mod tests {
                 offset_in_file: number * 20,
             });
         }
-        let source = log.from_tar(Arc::new(refrain_storage::MemorySource::new(tar)));
+        let source = log.source_of_tar(Arc::new(refrain_storage::MemorySource::new(tar)));
         let end = source.log.0.lock().end.expect("full");
         assert_eq!(end, RECORDS_MIN as u64 * 5);
         assert_eq!(read(&source, 0, 10_000).len() as u64, end);
@@ -274,7 +274,7 @@ mod tests {
                 offset_in_file,
             });
         }
-        let source = log.from_tar(Arc::new(refrain_storage::MemorySource::new(tar.clone())));
+        let source = log.source_of_tar(Arc::new(refrain_storage::MemorySource::new(tar.clone())));
         assert!(read(&source, 0, 200) == [&tar[512..662], &tar[9..39]].concat());
         assert_eq!(log.0.lock().records.len(), 2);
     }
