@@ -13,7 +13,7 @@ use common::*;
 use refrain::Timestamp;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Error, ErrorKind, Member,
-    MemberInput, Purpose, Result, Unwatched,
+    MemberInput, MemberKind, Purpose, Result, Unwatched,
 };
 use refrain_format::content_hash;
 use refrain_testkit::{data, mutations};
@@ -174,6 +174,13 @@ fn described(archive: &[u8]) -> String {
     let mut lines = String::new();
     for (index, member) in archive.members().iter().enumerate() {
         lines += &member_line(member);
+        if has_entries(member) {
+            // The tar stream that the member is seen as.
+            let mut view = vec![0; member.content_bytes as usize];
+            let count = archive.read_at(index, 0, &mut view).unwrap();
+            assert_eq!(count, view.len());
+            lines += &format!("  view {}\n", hex(&content_hash(&view)));
+        }
         for entry in archive.entries(index).unwrap() {
             let link = text(entry.link_target.as_deref().unwrap_or(b"-"));
             let path = text(&entry.path);
@@ -186,12 +193,16 @@ fn described(archive: &[u8]) -> String {
     lines
 }
 
+fn has_entries(member: &Member) -> bool {
+    matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn member_line(member: &Member) -> String {
-    let hash: String = member
-        .blake3
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex(&member.blake3);
     let mode = member.mode.map_or("-".into(), |mode| format!("{mode:o}"));
     let modified = member.modified.map_or("-".into(), |modified| {
         format!("{}+{:09}ns", modified.seconds, modified.nanoseconds)
@@ -227,7 +238,9 @@ fn reads_every_golden_archive() {
             assert_reads(&archive, &by_file, &format!("{path:?}"));
             let opened = Archive::open(source(&archive), &options).unwrap();
             for (index, (member, read)) in opened.members().iter().zip(&by_file).enumerate() {
-                assert_eq!(content_hash(&read.content), member.blake3, "{path:?}");
+                if !has_entries(member) {
+                    assert_eq!(content_hash(&read.content), member.blake3, "{path:?}");
+                }
                 let start = read.content.len() / 3;
                 let mut range = vec![0; (read.content.len() - start).min(1_000)];
                 opened.read_at(index, start as u64, &mut range).unwrap();
@@ -302,7 +315,7 @@ fn broken() -> Vec<(String, Vec<u8>)> {
         ("major version 2", "unsupported-version-2"),
         ("unknown required feature", "unsupported-feature"),
         ("an encrypted frame", "unsupported-envelope"),
-        ("a byte behind the end", "damaged-byte-behind-the-end"),
+        ("a byte after the end", "damaged-byte-after-the-end"),
         ("the archive twice", "damaged-twice"),
     ];
     let all: Vec<_> = mutations(&archive, 1).collect();
