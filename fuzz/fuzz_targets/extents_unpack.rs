@@ -55,7 +55,8 @@ fn section(input: Section<'_>) -> (ExtentsHeader, Vec<u8>) {
             fresh_more,
             count_more,
         } => {
-            let (content_start, store_start, extents) = extents_from_seed(seed, 1 + usize::from(count));
+            let (content_start, store_start, extents) =
+                extents_from_seed(seed, 1 + usize::from(count));
             let packed = pack_extents(content_start, store_start, &extents).expect("valid extents");
             let mut raw = packed.raw;
             for (at, change) in edits {
@@ -121,6 +122,7 @@ fuzz_target!(|input: Section<'_>| {
         }
     }
     assert_eq!(introduced_end, header.store_start + header.fresh_bytes);
-    let packed = pack_extents(header.content_start, header.store_start, &extents).expect("what was read can be written");
+    let packed = pack_extents(header.content_start, header.store_start, &extents)
+        .expect("what was read can be written");
     assert_eq!(packed.raw, raw, "two encodings of the same extents");
 });

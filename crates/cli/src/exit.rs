@@ -15,8 +15,8 @@ pub enum Exit {
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,
-    /// Reading or writing failed; includes outputs that already exist, and directories of which some
-    /// files could not be read or restored while all others were.
+    /// Reading or writing failed; includes outputs that already exist, and directories of which
+    /// some files could not be read or restored while all others were.
     Io = 4,
     /// A limit (memory, size, count) would have been exceeded.
     Limit = 5,

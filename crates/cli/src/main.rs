@@ -17,7 +17,7 @@
 //! | [`restore`] | where members of an archive are restored |
 //! | [`report`] | progress, summaries, JSON |
 //! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
-//! | [`entry_paths`], [`selection`] | paths inside archives; patterns and paths that select entries |
+//! | [`entry_paths`], [`selection`] | paths inside archives; what selects entries |
 //! | [`files`] | opens inputs, creates outputs |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |

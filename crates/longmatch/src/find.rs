@@ -437,8 +437,8 @@ impl SegmentMatcher<'_> {
         }
     }
 
-    /// Returns the number of bytes of the segment, before `position` and from `floor` on, that equal
-    /// those before `offset` in the store.
+    /// Returns the number of bytes of the segment, before `position` and from `floor` on, that
+    /// equal those before `offset` in the store.
     fn agree_backward(&mut self, position: usize, floor: usize, offset: u64) -> usize {
         let mut before = 0;
         while position - before > floor

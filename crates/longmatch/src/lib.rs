@@ -15,9 +15,9 @@
 //! |---|---|---|---|
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
-//! | C verify, extend | [`match_segment`] | segments | earlier index, store and [`Sequels`]; the epoch |
+//! | C verify, extend | [`match_segment`] | segments | index, store, [`Sequels`]; epoch |
 //! | D flatten | [`flatten`] | serial | all matches of the epoch |
-//! | E insert | [`insert_epoch`], [`insert_sequels`] | serial | fresh anchors and extents of the epoch |
+//! | E insert | [`insert_epoch`], [`insert_sequels`] | serial | anchors and extents |
 //!
 //! Steps A and B do not need the index, so they run ahead of the serial steps. An earlier design
 //! split the index into shards and looked up and inserted per shard. With read-only lookups per

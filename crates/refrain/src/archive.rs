@@ -79,9 +79,9 @@ impl Archive {
         self.opened.members()
     }
 
-    /// Reads a member from `offset` on into `buffer`: its content, or the tar stream that a directory
-    /// is seen as. Returns the number of bytes read, which is less than the length of `buffer` only
-    /// at the member's end.
+    /// Reads a member from `offset` on into `buffer`: its content, or the tar stream that a
+    /// directory is seen as. Returns the number of bytes read, which is less than the length of
+    /// `buffer` only at the member's end.
     ///
     /// A read of a directory's tar stream goes through all entries before `offset`: read much of it
     /// at once, or use [`Archive::write_member`].
@@ -96,9 +96,10 @@ impl Archive {
         }
     }
 
-    /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream that
-    /// a directory is seen as. Does not publish the sink. Returns whether all content was compared
-    /// with its hash: that of a tar member is; the content of others is left to the caller.
+    /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
+    /// that a directory is seen as. Does not publish the sink. Returns whether all content was
+    /// compared with its hash: that of a tar member is; the content of others is left to the
+    /// caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
@@ -231,8 +232,8 @@ impl Archive {
     /// finished nor dropped: [`TreeRestore::finish`] does the rest. Problems of single entries are
     /// recorded there.
     ///
-    /// If everything is restored, the content is compared with its BLAKE3 hash, unless the directory
-    /// has too many entries for the memory. Returns whether it was.
+    /// If everything is restored, the content is compared with its BLAKE3 hash, unless the
+    /// directory has too many entries for the memory. Returns whether it was.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.

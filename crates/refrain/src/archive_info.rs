@@ -28,8 +28,8 @@ pub enum MemberKind {
 pub struct MemberStart {
     /// 0, 1, 2 … in the archive's order.
     pub index: usize,
-    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted as
-    /// a path.
+    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted
+    /// as a path.
     pub name: Vec<u8>,
     /// What its content is.
     pub kind: MemberKind,
@@ -44,8 +44,8 @@ pub struct MemberStart {
 /// One named byte sequence in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted as
-    /// a path.
+    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted
+    /// as a path.
     pub name: Vec<u8>,
     /// What its content is.
     pub kind: MemberKind,

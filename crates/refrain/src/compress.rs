@@ -75,7 +75,7 @@ pub fn compress(
             tuning.memory_bytes, options.level.0, tuning.level
         ));
     }
-    let mut prepared = PreparedMembers::new(tuning.memory_bytes, &options.digests);
+    let mut prepared = PreparedMembers::new(tuning.memory_bytes, &options.digests, false);
     for member in members {
         prepared.add(member)?;
     }

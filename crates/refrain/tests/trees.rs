@@ -1,6 +1,6 @@
 //! Directories and tar streams as entries and content: equal files, order, holes, large files,
 //! problems, and the ways back.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Directories as deterministic tar streams, and tar streams as restored directories.
+//! Directories as entries, tar as a view of them, and both restored as files.
 //!
 //! [`TreeReader`] reads a directory as a tar stream and collects the list of its entries.
 //! [`TreeSink`] receives such a stream in pieces of any length and restores it, never outside its
@@ -6,10 +6,10 @@
 //! [`TarParser`] parses a stream that is pushed to it. [`Entry`] describes one file, directory,
 //! link or device; its paths are bytes.
 //!
-//! The stream of [`TreeReader`] is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange Format"),
-//! so that any tar program can read it. It has no names of users, no extended attributes and no
-//! access control lists; the entries of [`Walker`] have all of them, and [`restore`] restores them
-//! as far as the user may.
+//! The stream of [`TreeReader`] is POSIX.1-2001 pax (IEEE Std 1003.1-2017, "pax Interchange
+//! Format"), so that any tar program can read it. It has no names of users, no extended attributes
+//! and no access control lists; the entries of [`Walker`] have all of them, and [`restore`]
+//! restores them as far as the user may.
 //!
 //! | module | contents | feature |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! | `path_order` | the order of entries: [`compare_paths`] | |
 //! | `header` | the bytes of a tar header: [`TarHeader`] | |
 //! | `parser` | the push parser: [`TarParser`] and its [`TarHandler`] | |
-//! | [`tar`] | tar as a view of entries, tar streams taken apart: [`tar::TarView`], [`tar::TarSplitter`] | |
+//! | [`tar`] | the tar view: [`tar::TarView`]; tar streams taken apart: [`tar::TarSplitter`] | |
 //! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
 //! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |

@@ -114,8 +114,8 @@ impl Prefetcher {
         self.context.clock.now_ns()
     }
 
-    /// Records that the reader opened a file at `since_ns` and has read its beginning; `None` if the
-    /// time tells nothing, because much was read. Starts a thread if files are slow.
+    /// Records that the reader opened a file at `since_ns` and has read its beginning; `None` if
+    /// the time tells nothing, because much was read. Starts a thread if files are slow.
     pub fn file_read(&self, since_ns: Option<u64>) {
         let took_ns = since_ns.map(|since_ns| self.now_ns().saturating_sub(since_ns));
         let mut state = self.context.state.lock();

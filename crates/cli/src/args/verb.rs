@@ -219,8 +219,8 @@ pub struct InfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LIST_TEXT}\n\n{LIST_OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct ListArgs {
-    /// Archives, or one archive and patterns of what is listed; '-' is standard input, which must be
-    /// a file
+    /// Archives, or one archive and patterns of what is listed; '-' is standard input, which must
+    /// be a file
     #[arg(value_name = "ARCHIVE|PATTERN", required = true)]
     pub operands: Vec<PathBuf>,
     /// Patterns of what is listed of the only archive, whatever they look like

@@ -19,8 +19,8 @@ pub enum DataTo {
     Stdout,
     /// To files, or nowhere: JSON goes to standard output.
     Elsewhere,
-    /// To standard output, line by line: with `--json` every line is an object, those about failures
-    /// too, and there is no document at the end.
+    /// To standard output, line by line: with `--json` every line is an object, those about
+    /// failures too, and there is no document at the end.
     Lines,
 }
 

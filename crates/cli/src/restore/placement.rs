@@ -63,8 +63,8 @@ impl Placement {
         })
     }
 
-    /// The path for a part of the only member of the archive at `archive`, a tar stream: its entries
-    /// go where `tar -x` beside the archive would put them.
+    /// The path for a part of the only member of the archive at `archive`, a tar stream: its
+    /// entries go where `tar -x` beside the archive would put them.
     pub fn of_tar_part(archive: &Path, output: Option<&Path>) -> Placement {
         let beside = archive.parent().unwrap_or(Path::new(""));
         Placement::Exact {

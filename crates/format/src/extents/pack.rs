@@ -1,10 +1,11 @@
 //! The packed section of an Extents frame.
 //!
 //! It has eight columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Repeat`
-//! lengths, `Repeat` differences, `Fill` lengths, patterns. A copy's source is written as its difference from the *expected* source: the end of
-//! the previous copy's source, plus the bytes since; likewise for repeats. After an edit in the middle
-//! of a repeat the source continues at the same distance, so the most frequent difference is 0. The
-//! offset of `Fresh` bytes needs no number at all.
+//! lengths, `Repeat` differences, `Fill` lengths, patterns. A copy's source is written as its
+//! difference from the *expected* source: the end of the previous copy's source, plus the bytes
+//! since; likewise for repeats. After an edit in the middle of a repeat the source continues at the
+//! same distance, so the most frequent difference is 0. The offset of `Fresh` bytes needs no number
+//! at all.
 
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;

@@ -58,8 +58,8 @@ pub struct IndexEntries {
     /// entries.
     pub packed_checksum: u64,
     /// The path of the first entry that has one, or its first
-    /// [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX) bytes if it is longer; empty if
-    /// no entry of the frame has a path.
+    /// [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX) bytes if it is longer; empty
+    /// if no entry of the frame has a path.
     pub first_path: Vec<u8>,
 }
 

@@ -65,7 +65,7 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
-    let mut prepared = PreparedMembers::with_directories_as_tar(tuning.tuning.memory_bytes);
+    let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes, &[], true);
     prepared.add(member)?;
     let history = history_policy(&prepared, sink, options);
     let reach_bytes = retained_reach_bytes(history, tuning.tuning.memory_bytes);

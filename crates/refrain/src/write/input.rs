@@ -157,20 +157,18 @@ const WINDOW_SHARE: u64 = 16;
 const KNOWN_SHARE: u64 = 32;
 
 impl PreparedMembers {
-    /// `digests` are made of every member.
-    pub(crate) fn new(memory_bytes: u64, digests: &[DigestAlgorithm]) -> PreparedMembers {
+    /// `digests` are made of every member. `directories_as_tar`: the dialect has no entries, so
+    /// directories become tar streams.
+    pub(crate) fn new(
+        memory_bytes: u64,
+        digests: &[DigestAlgorithm],
+        directories_as_tar: bool,
+    ) -> PreparedMembers {
         PreparedMembers {
             memory_bytes,
             digests: digests.to_vec(),
+            directories_as_tar,
             ..PreparedMembers::default()
-        }
-    }
-
-    /// As [`PreparedMembers::new`], for a dialect without entries: directories become tar streams.
-    pub(crate) fn with_directories_as_tar(memory_bytes: u64) -> PreparedMembers {
-        PreparedMembers {
-            directories_as_tar: true,
-            ..PreparedMembers::new(memory_bytes, &[])
         }
     }
 

@@ -21,8 +21,8 @@
 //! The predictor makes a header group from the entry and from the groups before it: same dialect,
 //! number formats, owner names and pax records, other fields substituted. The splitter compares it
 //! with the group of the stream. `Entry::header_recipe` holds the difference: nothing if they are
-//! equal (docs/tar-view.md specifies both). View and splitter call `restart` at the same entries (the starts of frames); the
-//! prediction of the entry after it depends on that entry only.
+//! equal (docs/tar-view.md specifies both). View and splitter call `restart` at the same entries
+//! (the starts of frames); the prediction of the entry after it depends on that entry only.
 
 mod acl;
 mod canonical;

@@ -170,8 +170,8 @@ impl TarSplitter {
         raw_item(length as u64)
     }
 
-    /// A piece that is no tar: from the start of the window, where no header is, to the next header,
-    /// if that is not far.
+    /// A piece that is no tar: from the start of the window, where no header is, to the next
+    /// header, if that is not far.
     fn raw_scan(&mut self, window: &[u8], is_end: bool) -> SplitStep {
         let limit = RAW_PIECE_BYTES << self.raw_pieces.min(RAW_DOUBLINGS);
         if window.len() < limit && !is_end {

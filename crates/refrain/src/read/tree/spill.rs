@@ -1,4 +1,5 @@
-//! The content of a tree that came from a non-seekable stream, written to a sink that reads it back.
+//! The content of a tree that came from a non-seekable stream, written to a sink that reads it
+//! back.
 
 use std::ops::Range;
 use std::sync::Arc;

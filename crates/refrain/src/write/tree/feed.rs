@@ -1,9 +1,9 @@
 //! The content of a directory: its files are read in batches by any thread, and taken in an order
 //! that the entries alone decide.
 //!
-//! Equal files are stored once: the entry of a file whose BLAKE3 hash is known refers to the content
-//! that is there already. New contents are appended to the member's content, in which sibling
-//! versions of a file lie side by side ([`content_order`]).
+//! Equal files are stored once: the entry of a file whose BLAKE3 hash is known refers to the
+//! content that is there already. New contents are appended to the member's content, in which
+//! sibling versions of a file lie side by side ([`content_order`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
@@ -84,7 +84,8 @@ pub(crate) struct DirectoryFeed {
     window: Option<OpenWindow>,
     /// Large files, whose pieces come before the next batch.
     large: VecDeque<LargeFile>,
-    /// Whether a batch in flight may turn out to be a large file, whose pieces come before all else.
+    /// Whether a batch in flight may turn out to be a large file, whose pieces come before all
+    /// else.
     may_be_large: bool,
     next_batch: u64,
     next_taken: u64,
