@@ -56,6 +56,11 @@ impl Archive {
         }
     }
 
+    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
+    pub(crate) fn cache_for_extraction(&self) {
+        self.opened.set_cache_bytes(self.memory_bytes / 8 * 5);
+    }
+
     /// Opens what remains of a damaged archive without its index: reads all of it once and uses
     /// every intact frame. Ranges whose blocks and extents are intact can be read; others fail as
     /// `Damaged`. A member whose end is lost has a hash of zeros. Content whose member is lost

@@ -115,6 +115,7 @@ pub fn extract(
     if Dialect::of(&*source)? == Dialect::Native {
         match Archive::open(source.clone(), options) {
             Ok(archive) if archive.members().iter().any(has_entries) => {
+                archive.cache_for_extraction();
                 return extract_members(&archive, &source, targets, options, watch);
             }
             // Damage is found again by what follows, with its location.

@@ -16,6 +16,9 @@ pub(crate) trait OpenedArchive: Send + Sync {
     /// The content and the entries of a member, if the dialect gives access to them.
     fn content(&self, member: usize) -> Option<Box<dyn TreeContent + '_>>;
 
+    /// Sets the memory for decoded blocks, in bytes.
+    fn set_cache_bytes(&self, _bytes: u64) {}
+
     /// The properties of the archive. Decodes no block.
     fn info(&self) -> ArchiveInfo;
 

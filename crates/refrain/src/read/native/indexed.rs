@@ -383,6 +383,10 @@ impl OpenedArchive for IndexedArchive {
         Some(Box::new(MemberContent::new(self, row)))
     }
 
+    fn set_cache_bytes(&self, bytes: u64) {
+        self.store.set_cache_bytes(bytes);
+    }
+
     /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> ArchiveInfo {
         let index = &self.index;
