@@ -132,12 +132,17 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok((self.assembly, state, self.encoders))
     }
 
+    /// Whether the budget allows to read more.
+    fn may_read(&self) -> bool {
+        let bytes_ahead = self.uncommitted_bytes + self.intake.bytes_in_flight();
+        bytes_ahead < self.budget.read_ahead_bytes
+            && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
+    }
+
     /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) -> Result<()> {
         while !self.intake_done {
-            let bytes_ahead = self.uncommitted_bytes + self.intake.bytes_in_flight();
-            let may_read = bytes_ahead < self.budget.read_ahead_bytes
-                && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight;
+            let may_read = self.may_read();
             match self.intake.next(may_read, &self.context)? {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
                 NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
@@ -148,6 +153,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                         Event::FeedJob
                     });
                 }
+                // A feed may have found meanwhile that what it has read is known content, and so
+                // have made room.
+                NextSegment::Wait if !may_read && self.may_read() => {}
                 NextSegment::Wait => break,
                 NextSegment::Done => {
                     self.intake_done = true;
