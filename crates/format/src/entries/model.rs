@@ -125,6 +125,16 @@ impl Model {
         (path, shared)
     }
 
+    /// The prefix that is replaced, and the one in its place.
+    fn replaced_prefixes<'a>(&self, entries: &'a [Entry]) -> Option<(&'a [u8], &'a [u8])> {
+        let replacement = self.replacement?;
+        let prefix = |entry: usize, length| entries.get(entry)?.path.get(..length);
+        Some((
+            prefix(replacement.reference, replacement.old_bytes)?,
+            prefix(replacement.entry, replacement.new_bytes)?,
+        ))
+    }
+
     /// The two parts of a text of the reference (its path or link target) with the prefix replaced;
     /// `None` if it does not begin with the prefix.
     pub(super) fn replaced<'a>(
@@ -132,15 +142,7 @@ impl Model {
         entries: &'a [Entry],
         text: &'a [u8],
     ) -> Option<(&'a [u8], &'a [u8])> {
-        let replacement = self.replacement?;
-        let old = entries
-            .get(replacement.reference)?
-            .path
-            .get(..replacement.old_bytes)?;
-        let new = entries
-            .get(replacement.entry)?
-            .path
-            .get(..replacement.new_bytes)?;
+        let (old, new) = self.replaced_prefixes(entries)?;
         Some((new, text.strip_prefix(old)?))
     }
 
@@ -150,15 +152,7 @@ impl Model {
         entries: &'a [Entry],
         path: &'a [u8],
     ) -> Option<(&'a [u8], &'a [u8])> {
-        let replacement = self.replacement?;
-        let old = entries
-            .get(replacement.reference)?
-            .path
-            .get(..replacement.old_bytes)?;
-        let new = entries
-            .get(replacement.entry)?
-            .path
-            .get(..replacement.new_bytes)?;
+        let (old, new) = self.replaced_prefixes(entries)?;
         Some((old, path.strip_prefix(new)?))
     }
 

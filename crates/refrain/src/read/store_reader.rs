@@ -279,6 +279,19 @@ impl StoreReader {
     }
 }
 
+/// A read of at most this many bytes decodes only the beginning of a block that it needs.
+const SMALL_READ_BYTES: usize = 256 << 10;
+
+impl Depth {
+    /// For a single read of so many bytes.
+    pub(crate) fn of_read(length_bytes: usize) -> Depth {
+        match length_bytes <= SMALL_READ_BYTES {
+            true => Depth::Prefix,
+            false => Depth::Whole,
+        }
+    }
+}
+
 /// The part of a block to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {

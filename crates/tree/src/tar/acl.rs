@@ -11,7 +11,7 @@ const VERSION: &[u8] = &[2, 0, 0, 0];
 /// Tag, permissions and id of an entry: 16, 16 and 32 bits, little-endian.
 const ENTRY_BYTES: usize = 8;
 
-/// The list as text, with owners as numbers: `user::rw-,user:1000:r--,group::r--,…`. `None` if the
+/// The list as text, with owners as numbers: `user::rw-,user:1000:r--,group::r--`. `None` if the
 /// value is no such list.
 pub(crate) fn text(value: &[u8]) -> Option<Vec<u8>> {
     let entries = value.strip_prefix(VERSION)?;

@@ -87,9 +87,6 @@ impl CachedMaps {
 /// of many tiny extents.
 const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
-/// A read of at most this many bytes decodes only the beginning of a block that it needs.
-const SMALL_READ_BYTES: usize = 256 << 10;
-
 /// The blocks of an index.
 struct IndexedBlocks {
     source: Arc<dyn Source>,
@@ -369,11 +366,7 @@ impl OpenedArchive for IndexedArchive {
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         let start = row.start.content_start + offset;
-        let depth = if count <= SMALL_READ_BYTES {
-            Depth::Prefix
-        } else {
-            Depth::Whole
-        };
+        let depth = Depth::of_read(count);
         self.read_content(start..start + count as u64, &mut buffer[..count], depth)?;
         Ok(count)
     }

@@ -6,9 +6,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 
-/// Reads of at most this many bytes decode only the beginning of a block that they need.
-const SMALL_READ_BYTES: usize = 256 << 10;
-
 /// Reads the data of an entry from `offset` on, holes as zeros. Returns the number of bytes read.
 pub(crate) fn read_entry(
     content: &dyn TreeContent,
@@ -25,10 +22,7 @@ pub(crate) fn read_entry(
         .unwrap_or(usize::MAX)
         .min(buffer.len());
     let buffer = &mut buffer[..count];
-    let depth = match count <= SMALL_READ_BYTES {
-        true => Depth::Prefix,
-        false => Depth::Whole,
-    };
+    let depth = Depth::of_read(count);
     let Some(ranges) = &entry.data_ranges else {
         content.read(entry.content_offset + offset, buffer, depth)?;
         return Ok(count);
