@@ -132,18 +132,18 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok((self.assembly, state, self.encoders))
     }
 
-    /// Whether the budget allows to read more.
-    fn may_read(&self) -> bool {
-        let bytes_ahead = self.uncommitted_bytes + self.intake.bytes_in_flight();
-        bytes_ahead < self.budget.read_ahead_bytes
-            && self.assembly.blocks_in_flight() < self.budget.blocks_in_flight
+    /// The bytes of content that may be read beyond those that are in segments.
+    fn room_bytes(&self) -> u64 {
+        match self.assembly.blocks_in_flight() < self.budget.blocks_in_flight {
+            true => (self.budget.read_ahead_bytes).saturating_sub(self.uncommitted_bytes),
+            false => 0,
+        }
     }
 
     /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) -> Result<()> {
         while !self.intake_done {
-            let may_read = self.may_read();
-            match self.intake.next(may_read, &self.context)? {
+            match self.intake.next(self.room_bytes(), &self.context)? {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
                 NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
                 NextSegment::Job(lane, job) => {
@@ -153,9 +153,6 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                         Event::FeedJob
                     });
                 }
-                // A feed may have found meanwhile that what it has read is known content, and so
-                // have made room.
-                NextSegment::Wait if !may_read && self.may_read() => {}
                 NextSegment::Wait => break,
                 NextSegment::Done => {
                     self.intake_done = true;

@@ -19,7 +19,7 @@ pub(crate) enum FeedStep {
     },
     /// A job to be run. The feed is called again when it is done.
     Job(Lane, FeedJob),
-    /// Nothing until one of its jobs is done, or until it may read.
+    /// Nothing until one of its jobs is done, or until there is room.
     Wait,
     /// The member is complete.
     Done,
@@ -27,12 +27,11 @@ pub(crate) enum FeedStep {
 
 /// The content of a member, produced in order.
 pub(crate) trait ContentFeed: Send {
-    /// The next step. Starts no job that reads unless `may_read`.
+    /// The next step. Starts no job that reads when its jobs have read, or are reading, at least
+    /// `room_bytes` bytes that are in no segment yet. With room for a segment, a feed without jobs
+    /// in flight always has a step.
     ///
     /// # Errors
     /// Those of its jobs.
-    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep>;
-
-    /// The bytes of content that its jobs read, or have read, and that are in no segment yet.
-    fn bytes_in_flight(&self) -> u64;
+    fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep>;
 }

@@ -77,13 +77,13 @@ impl Intake {
         }
     }
 
-    /// The next step. Plans nothing that is to be read unless `may_read`.
+    /// The next step. `room_bytes` more bytes of content may be read.
     ///
     /// # Errors
     /// Those of a member's feed.
     pub(crate) fn next(
         &mut self,
-        may_read: bool,
+        room_bytes: u64,
         context: &PipelineContext,
     ) -> Result<NextSegment> {
         if self.stream_is_busy {
@@ -92,13 +92,13 @@ impl Intake {
         while let Some(member) = self.members.get_mut(self.member) {
             let size_bytes = member.size_bytes;
             let next = match &mut member.feed {
-                MemberFeed::Segments(_) if !may_read => return Ok(NextSegment::Wait),
+                MemberFeed::Segments(_) if room_bytes == 0 => return Ok(NextSegment::Wait),
                 MemberFeed::Segments(feed) => {
                     let feed = feed.clone();
                     self.next_segment(feed, size_bytes)
                 }
                 MemberFeed::Content(feed) => {
-                    let step = feed.next(may_read, context)?;
+                    let step = feed.next(room_bytes, context)?;
                     self.fed(step)
                 }
             };
@@ -146,14 +146,6 @@ impl Intake {
             FeedStep::Job(lane, job) => Some(NextSegment::Job(lane, job)),
             FeedStep::Wait => Some(NextSegment::Wait),
             FeedStep::Done => None,
-        }
-    }
-
-    /// The bytes that the current member's feed holds and has not passed on.
-    pub(crate) fn bytes_in_flight(&self) -> u64 {
-        match self.members.get(self.member).map(|member| &member.feed) {
-            Some(MemberFeed::Content(feed)) => feed.bytes_in_flight(),
-            _ => 0,
         }
     }
 
@@ -215,7 +207,7 @@ mod tests {
     }
 
     fn next(intake: &mut Intake) -> NextSegment {
-        intake.next(true, &test_context()).unwrap()
+        intake.next(1, &test_context()).unwrap()
     }
 
     fn plan(intake: &mut Intake) -> Option<(usize, u64, usize)> {

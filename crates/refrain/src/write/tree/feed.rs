@@ -375,6 +375,11 @@ impl DirectoryFeed {
         })
     }
 
+    /// The bytes that are read, or being read, and are in no segment yet.
+    fn bytes_ahead(&self) -> u64 {
+        self.bytes_in_flight + self.content.pending_bytes()
+    }
+
     /// Whether every file of the window was taken.
     fn is_window_complete(&self) -> bool {
         self.large.is_empty()
@@ -396,7 +401,7 @@ impl DirectoryFeed {
 }
 
 impl ContentFeed for DirectoryFeed {
-    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep> {
+    fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep> {
         self.collect(context)?;
         if let Some((offset_in_member, bytes)) = self.content.take_segment() {
             return Ok(FeedStep::Segment {
@@ -413,7 +418,8 @@ impl ContentFeed for DirectoryFeed {
             let walker = self.walker.take();
             return Ok(walker.map_or(FeedStep::Wait, |walker| self.list_job(walker)));
         }
-        if may_read
+        // Counted after the results were taken: known content makes room.
+        if self.bytes_ahead() < room_bytes
             && !self.may_be_large
             && let Some(step) = self.plan_batch()
         {
@@ -431,10 +437,70 @@ impl ContentFeed for DirectoryFeed {
         }
         Ok(FeedStep::Wait)
     }
-
-    fn bytes_in_flight(&self) -> u64 {
-        self.bytes_in_flight + self.content.pending_bytes()
-    }
 }
 
 const _: () = assert!(BATCH_BYTES >= SEGMENT_BYTES as u64);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use refrain_tree::WalkOptions;
+
+    use super::*;
+    use crate::write::log_memory::LogMemory;
+    use crate::write::pipeline::context::tests::test_context;
+    use crate::write::tree::entry_list::{SharedEntries, ViewKind};
+    use crate::write::tree::known::KnownContents;
+    use crate::write::tree::reread::RereadLog;
+
+    fn feed(root: &Path) -> (DirectoryFeed, SharedEntries) {
+        let log = RereadLog::new(LogMemory::new(1 << 20));
+        let content = ContentWriter::new(KnownContents::new(1 << 20), log, Arc::default());
+        let list = EntryList::new(0, ViewKind::Canonical);
+        let shared = list.shared();
+        let input = DirectoryInput {
+            walker: Walker::open(root, Path::new(""), WalkOptions::default()).unwrap(),
+            root: FileRoot::open(root).unwrap(),
+            root_path: root.to_path_buf(),
+            name: PathBuf::new(),
+            is_strict: true,
+            window_bytes: 1 << 20,
+        };
+        (
+            DirectoryFeed::new(input, content, list, Arc::default()),
+            shared,
+        )
+    }
+
+    /// Runs a feed whose jobs all complete before it is called again. Returns the content.
+    fn run(feed: &mut DirectoryFeed, room_bytes: u64) -> Vec<u8> {
+        let context = test_context();
+        let (mut content, mut jobs) = (vec![], vec![]);
+        loop {
+            match feed.next(room_bytes, &context).unwrap() {
+                FeedStep::Segment { bytes, .. } => content.extend(bytes),
+                FeedStep::Job(_, job) => jobs.push(job),
+                FeedStep::Done => return content,
+                FeedStep::Wait => {
+                    assert!(!jobs.is_empty(), "the feed waits for nothing");
+                    jobs.drain(..).for_each(|job| job(&context));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn known_content_makes_room_for_the_next_files() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..40 {
+            fs::write(root.path().join(format!("{number}")), [7; 600_000]).unwrap();
+        }
+        for room_bytes in [SEGMENT_BYTES as u64, 3 << 20, u64::MAX] {
+            let (mut feed, shared) = feed(root.path());
+            assert_eq!(run(&mut feed, room_bytes), [7; 600_000], "{room_bytes}");
+            assert_eq!(shared.take().entry_count, 41);
+        }
+    }
+}

@@ -245,13 +245,18 @@ impl TarFeed {
         })
     }
 
+    /// The bytes that are read, or being read, and are in no segment yet.
+    fn bytes_ahead(&self) -> u64 {
+        self.bytes_in_flight + self.content.pending_bytes()
+    }
+
     fn is_complete(&self) -> bool {
         self.is_read && self.jobs_in_flight == 0 && self.windows.is_empty()
     }
 }
 
 impl ContentFeed for TarFeed {
-    fn next(&mut self, may_read: bool, context: &PipelineContext) -> Result<FeedStep> {
+    fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep> {
         if let Some(step) = self.collect(context)? {
             return Ok(step);
         }
@@ -271,12 +276,9 @@ impl ContentFeed for TarFeed {
         if self.is_complete() {
             return Ok(FeedStep::Done);
         }
-        let may_read = may_read && !self.is_read;
+        // Counted after the results were taken: known content makes room.
+        let may_read = self.bytes_ahead() < room_bytes && !self.is_read;
         let read = may_read.then(|| self.read_job()).flatten();
         Ok(read.unwrap_or(FeedStep::Wait))
-    }
-
-    fn bytes_in_flight(&self) -> u64 {
-        self.bytes_in_flight + self.content.pending_bytes()
     }
 }
