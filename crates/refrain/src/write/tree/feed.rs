@@ -18,12 +18,13 @@ use refrain_tree::{Entry, FileRoot, Prefetcher, Problem, Walker, content_order};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::pipeline::context::PipelineContext;
-use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 use crate::write::tree::batch::{
     FileReading, Outcome, ReadBatch, WHOLE_BYTES_MAX, path_below, pieces,
 };
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, PackJob};
+use crate::write::tree::jobs::Jobs;
 use crate::write::tree::window::Window;
 
 /// The data of one batch, in bytes, unless a single file is larger.
@@ -91,8 +92,7 @@ pub(crate) struct DirectoryFeed {
     next_taken: u64,
     read: BTreeMap<u64, ReadBatch>,
     bytes_in_flight: u64,
-    jobs_in_flight: usize,
-    results: Arc<Lock<Vec<JobResult>>>,
+    jobs: Jobs<JobResult>,
     /// Buffers of batches that were taken.
     spare: Arc<Lock<Vec<Vec<u8>>>>,
     content: ContentWriter,
@@ -134,8 +134,7 @@ impl DirectoryFeed {
             next_taken: 0,
             read: BTreeMap::new(),
             bytes_in_flight: 0,
-            jobs_in_flight: 0,
-            results: Arc::default(),
+            jobs: Jobs::new(),
             spare: Arc::default(),
             content,
             list,
@@ -143,21 +142,8 @@ impl DirectoryFeed {
         }
     }
 
-    /// A job that leaves its result for [`DirectoryFeed::collect`].
-    fn job(&mut self, lane: Lane, run: impl FnOnce() -> JobResult + Send + 'static) -> FeedStep {
-        self.jobs_in_flight += 1;
-        let results = self.results.clone();
-        let job: FeedJob = Box::new(move |_| {
-            let result = run();
-            results.lock().push(result);
-        });
-        FeedStep::Job(lane, job)
-    }
-
     fn collect(&mut self, context: &PipelineContext) -> Result<()> {
-        let results = std::mem::take(&mut *self.results.lock());
-        for result in results {
-            self.jobs_in_flight -= 1;
+        while let Some(result) = self.jobs.take() {
             match result {
                 JobResult::Listed {
                     walker,
@@ -346,7 +332,7 @@ impl DirectoryFeed {
         self.next_batch += 1;
         self.bytes_in_flight += planned_bytes;
         let spare = self.spare.clone();
-        self.job(Lane::Normal, move || {
+        self.jobs.start(Lane::Normal, move |_| {
             let memory = spare.lock().pop().unwrap_or_default();
             JobResult::Read {
                 batch,
@@ -359,7 +345,7 @@ impl DirectoryFeed {
     /// The job that lists the next window.
     fn list_job(&mut self, mut walker: Box<Walker>) -> FeedStep {
         let count = self.entries_per_window;
-        self.job(Lane::Input, move || {
+        self.jobs.start(Lane::Input, move |_| {
             let entries = walker.next_entries(count).map_err(Error::from);
             let order = match &entries {
                 Ok(entries) => content_order(entries),
@@ -396,7 +382,8 @@ impl DirectoryFeed {
         let (entries, problems) = open.window.finish();
         self.report(problems);
         let pack: PackJob = self.list.add(entries);
-        Some(self.job(Lane::Normal, move || JobResult::Packed(pack.run())))
+        let packed = move |_: &PipelineContext| JobResult::Packed(pack.run());
+        Some(self.jobs.start(Lane::Normal, packed))
     }
 }
 
@@ -425,7 +412,7 @@ impl ContentFeed for DirectoryFeed {
         {
             return Ok(step);
         }
-        if self.is_listed && self.jobs_in_flight == 0 {
+        if self.is_listed && !self.jobs.is_busy() {
             self.content.finish();
             return Ok(match self.content.take_segment() {
                 Some((offset_in_member, bytes)) => FeedStep::Segment {

@@ -4,6 +4,7 @@ mod batch;
 pub(crate) mod content;
 pub(crate) mod entry_list;
 pub(crate) mod feed;
+mod jobs;
 pub(crate) mod known;
 pub(crate) mod reread;
 pub(crate) mod tar_feed;

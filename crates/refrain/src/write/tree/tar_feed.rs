@@ -2,18 +2,18 @@
 //! data of its entries, and it is taken in the order of the stream.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use refrain_pool::Lane;
 use refrain_pool::stages::stage;
-use refrain_pool::{Lane, Lock};
 use refrain_tree::Entry;
 use refrain_tree::tar::looks_like_tar;
 
 use crate::error::{Error, Result};
 use crate::write::pipeline::context::PipelineContext;
-use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, StreamKind};
+use crate::write::tree::jobs::Jobs;
 use crate::write::tree::tar_reader::{TarBatch, TarItem, TarReader};
 
 /// The length of a tar record, by which a tar stream is recognized.
@@ -52,8 +52,7 @@ pub(crate) struct TarFeed {
     next_taken: u64,
     hashed: BTreeMap<u64, TarBatch>,
     bytes_in_flight: u64,
-    jobs_in_flight: usize,
-    results: Arc<Lock<Vec<JobResult>>>,
+    jobs: Jobs<JobResult>,
     spare: Vec<Vec<u8>>,
     content: ContentWriter,
     list: EntryList,
@@ -75,8 +74,7 @@ impl TarFeed {
             next_taken: 0,
             hashed: BTreeMap::new(),
             bytes_in_flight: 0,
-            jobs_in_flight: 0,
-            results: Arc::default(),
+            jobs: Jobs::new(),
             spare: Vec::new(),
             content,
             list,
@@ -86,31 +84,9 @@ impl TarFeed {
         }
     }
 
-    fn job(
-        &mut self,
-        lane: Lane,
-        run: impl FnOnce(&PipelineContext) -> JobResult + Send + 'static,
-    ) -> FeedStep {
-        self.jobs_in_flight += 1;
-        let results = self.results.clone();
-        let job: FeedJob = Box::new(move |context| {
-            let result = run(context);
-            results.lock().push(result);
-        });
-        FeedStep::Job(lane, job)
-    }
-
     /// Takes the results of jobs. Returns the batches to be hashed.
     fn collect(&mut self, context: &PipelineContext) -> Result<Option<FeedStep>> {
-        loop {
-            let result = {
-                let mut results = self.results.lock();
-                match results.is_empty() {
-                    true => break,
-                    false => results.remove(0),
-                }
-            };
-            self.jobs_in_flight -= 1;
+        while let Some(result) = self.jobs.take() {
             match result {
                 JobResult::Recognized { reader, is_tar } => {
                     let is_tar = is_tar?;
@@ -159,7 +135,7 @@ impl TarFeed {
     fn hash_job(&mut self, mut batch: TarBatch) -> FeedStep {
         let number = self.next_batch;
         self.next_batch += 1;
-        self.job(Lane::Normal, move |_| {
+        self.jobs.start(Lane::Normal, move |_| {
             let _stage = stage("hash files", batch.bytes.len() as u64);
             batch.hash();
             JobResult::Hashed { number, batch }
@@ -217,7 +193,7 @@ impl TarFeed {
     fn read_job(&mut self) -> Option<FeedStep> {
         let mut reader = self.reader.take()?;
         let Some(is_tar) = self.is_tar else {
-            return Some(self.job(Lane::Input, move |_| {
+            return Some(self.jobs.start(Lane::Input, move |_| {
                 let is_tar = reader.first_bytes(RECORD_BYTES).map(looks_like_tar);
                 let is_tar = is_tar.map_err(Error::from);
                 JobResult::Recognized { reader, is_tar }
@@ -225,14 +201,14 @@ impl TarFeed {
         };
         let memory = self.spare.pop().unwrap_or_default();
         Some(match is_tar {
-            true => self.job(Lane::Input, move |_| {
+            true => self.jobs.start(Lane::Input, move |_| {
                 let mut stage = stage("read", 0);
                 let batch = reader.read_batch(memory).map_err(Error::from);
                 let bytes = batch.as_ref().map_or(0, |batch| batch.bytes.len());
                 stage.add_bytes(bytes as u64);
                 JobResult::Read { reader, batch }
             }),
-            false => self.job(Lane::Input, move |context| {
+            false => self.jobs.start(Lane::Input, move |context| {
                 let length = refrain_protect::SEGMENT_BYTES;
                 let bytes = context.read(length, |buffer| reader.read_raw(buffer));
                 let is_last = bytes.as_ref().is_ok_and(|bytes| bytes.len() < length);
@@ -251,7 +227,7 @@ impl TarFeed {
     }
 
     fn is_complete(&self) -> bool {
-        self.is_read && self.jobs_in_flight == 0 && self.windows.is_empty()
+        self.is_read && !self.jobs.is_busy() && self.windows.is_empty()
     }
 }
 
@@ -262,7 +238,9 @@ impl ContentFeed for TarFeed {
         }
         if !self.windows.is_empty() {
             let pack = self.list.add(self.windows.remove(0));
-            return Ok(self.job(Lane::Normal, move |_| JobResult::Packed(pack.run())));
+            return Ok(self
+                .jobs
+                .start(Lane::Normal, move |_| JobResult::Packed(pack.run())));
         }
         if self.is_complete() {
             self.content.finish();
