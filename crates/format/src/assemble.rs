@@ -43,7 +43,7 @@ impl ArchiveAssembler {
     /// Settings that a reader rejects.
     pub fn new(header: &ArchiveHeader) -> Result<(Self, Vec<u8>)> {
         let mut assembler = Self {
-            checker: StreamChecker::new(&Limits::default()),
+            checker: StreamChecker::measuring_reach(&Limits::default()),
             index: Index::default(),
             open_members: std::collections::VecDeque::new(),
         };
@@ -125,7 +125,6 @@ impl ArchiveAssembler {
         };
         self.feed(frame, &payload)?;
         self.checker.observe_epoch(sums)?;
-        let reach_bytes = self.reach_bytes(header, sums);
         self.index.push_epoch(
             span,
             header.content_bytes,
@@ -135,7 +134,6 @@ impl ArchiveAssembler {
         let totals = &mut self.index.totals;
         totals.matched_bytes += sums.matched_bytes;
         totals.run_bytes += sums.run_bytes;
-        totals.reach_bytes = totals.reach_bytes.max(reach_bytes);
         Ok(())
     }
 
@@ -198,6 +196,7 @@ impl ArchiveAssembler {
     /// A member has not ended, or the index is above its limit.
     pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
         let index_frame_offset = self.archive_bytes();
+        self.index.totals.reach_bytes = self.checker.reach_needed_bytes();
         let mut bytes = self.index.to_frame(self.checker.frame_count())?;
         let index_frame_bytes = bytes.len() as u64;
         let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
@@ -250,20 +249,5 @@ impl ArchiveAssembler {
             });
         }
         self.checker.feed(&header, payload)
-    }
-
-    /// Returns the distance from the oldest block that the epoch needs to the end of its own frame,
-    /// which was just fed.
-    fn reach_bytes(&self, header: &ExtentsHeader, sums: &EpochSums) -> u64 {
-        let first_fresh = (header.fresh_bytes > 0).then_some(header.store_start);
-        [sums.lowest_source, first_fresh]
-            .into_iter()
-            .flatten()
-            .min()
-            .and_then(|lowest| self.index.block_at(lowest))
-            .and_then(|id| self.index.blocks.get(id))
-            .map_or(0, |block| {
-                self.archive_bytes().saturating_sub(block.frame_offset)
-            })
     }
 }

@@ -103,7 +103,7 @@ pub use layout::{
 };
 pub use limits::{Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
-pub use order::{EpochSums, StreamChecker};
+pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use payload::{Payload, read_frame};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};

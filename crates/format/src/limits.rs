@@ -64,6 +64,11 @@ pub const ENTRY_BYTES_PER_FRAME_MAX: usize = 1 << 26;
 /// index 200 TiB of store.
 pub const INDEX_BYTES_MAX: u64 = 1 << 28;
 
+/// Bytes of the frames that a reader from front to back must hold back together until the blocks
+/// of an epoch before them have come, headers included. The extents of 64 epochs of 16 MiB rarely
+/// take more than 10 MiB.
+pub const HELD_BYTES_MAX: u64 = 1 << 26;
+
 /// Filters before a codec.
 pub const FILTERS_MAX: usize = 2;
 
@@ -97,6 +102,8 @@ pub struct Limits {
     pub index_bytes_max: u64,
     /// Members of the archive.
     pub members_max: u64,
+    /// Bytes of the frames that are held back together.
+    pub held_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -107,6 +114,7 @@ impl Default for Limits {
             extents_per_frame_max: EXTENTS_PER_FRAME_MAX,
             index_bytes_max: INDEX_BYTES_MAX,
             members_max: MEMBERS_MAX,
+            held_bytes_max: HELD_BYTES_MAX,
         }
     }
 }
@@ -122,6 +130,7 @@ impl Limits {
             extents_per_frame_max: self.extents_per_frame_max.min(cap.extents_per_frame_max),
             index_bytes_max: self.index_bytes_max.min(cap.index_bytes_max),
             members_max: self.members_max.min(cap.members_max),
+            held_bytes_max: self.held_bytes_max.min(cap.held_bytes_max),
         }
     }
 }

@@ -124,7 +124,6 @@ fn example_archive() -> Vec<u8> {
         content_bytes_hint: Some(CONTENT.len() as u64),
     };
     bytes.extend(assembler.member_start(&start).unwrap());
-    bytes.extend(block_frame(&mut assembler));
     bytes.extend(extents_frame(&mut assembler));
     let end = MemberEnd {
         member_id: 0,
@@ -136,6 +135,7 @@ fn example_archive() -> Vec<u8> {
         digests: Vec::new(),
     };
     bytes.extend(assembler.member_end(&end).unwrap());
+    bytes.extend(block_frame(&mut assembler));
     bytes.extend(assembler.finish().unwrap().0);
     bytes
 }

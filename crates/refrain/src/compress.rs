@@ -13,7 +13,9 @@ use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
 use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
-use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
+use crate::write::native::assemble::{
+    Assembler, NativeEncoding, ProgressCounts, WAITING_BYTES_IN_REACH_MAX,
+};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::repeats::{repeat_window, repeats_bytes};
@@ -217,10 +219,11 @@ impl Run<'_> {
         Ok(summary)
     }
 
-    /// The most bytes that the frames of one epoch add to the archive between its references and
-    /// its extents.
+    /// The most bytes that come between the references of an epoch and the frame that completes it:
+    /// its fresh bytes and the rest of a block, the frames that wait for that block, and as much
+    /// as one more epoch adds to them.
     fn reach_margin(&self) -> u64 {
-        EPOCH_BYTES + EPOCH_BYTES / 8 + self.tuning.rules.block_bytes + (1 << 20)
+        EPOCH_BYTES + WAITING_BYTES_IN_REACH_MAX + self.tuning.rules.block_bytes + (1 << 20)
     }
 
     fn header(&self) -> ArchiveHeader {

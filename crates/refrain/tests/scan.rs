@@ -90,3 +90,63 @@ fn a_scan_of_something_else_returns_an_error() {
         assert_eq!(open(bytes).err().unwrap().kind, ErrorKind::Damaged);
     }
 }
+
+/// The length of the readable content of member 0 from its start, at most `length`, and whether it
+/// is right.
+fn readable(archive: &Archive, content: &[u8]) -> usize {
+    let mut at = 0;
+    while at < content.len() {
+        let mut piece = vec![0; (64 << 10).min(content.len() - at)];
+        match archive.read_at(0, at as u64, &mut piece) {
+            Ok(count) if count > 0 => {
+                assert!(piece[..count] == content[at..at + count], "wrong at {at}");
+                at += count;
+            }
+            _ => break,
+        }
+    }
+    at
+}
+
+#[test]
+fn a_scan_of_a_cut_archive_reads_everything_whose_blocks_are_there() {
+    let content = data::source_code(40 << 20, 7);
+    let options = CompressOptions {
+        codec: "lz4".parse::<CodecChoice>().ok(),
+        threads: 2,
+        memory_bytes: Some(MEMORY_BYTES),
+        block_bytes: Some(1 << 20),
+        ..CompressOptions::default()
+    };
+    let (archive, _) = archive_of(vec![file("a", &content)], &options);
+    let whole = open(archive.clone()).unwrap();
+    let blocks = whole.blocks().unwrap();
+    assert!(blocks.len() > 3);
+    let ends = blocks
+        .iter()
+        .map(|block| block.archive_offset + block.stored_bytes);
+    let cuts = ends.flat_map(|end| [end - 1, end, end + 200]);
+    let mut readable_before = 0;
+    for cut in cuts.filter(|&cut| cut < archive.len() as u64) {
+        let is_there =
+            |block: &&refrain::BlockInfo| block.archive_offset + block.stored_bytes <= cut;
+        let store_bytes: u64 = blocks
+            .iter()
+            .filter(is_there)
+            .map(|block| block.raw_bytes)
+            .sum();
+        if store_bytes == 0 {
+            continue;
+        }
+        let scanned = open(archive[..cut as usize].to_vec()).unwrap();
+        let found = readable(&scanned, &content);
+        // The content of blocks is at least as long as they are; reads are in pieces of 64 KiB.
+        assert!(
+            found as u64 + (64 << 10) > store_bytes,
+            "{found} of {store_bytes} at {cut}"
+        );
+        assert!(found >= readable_before);
+        readable_before = found;
+    }
+    assert!(readable_before > 0);
+}

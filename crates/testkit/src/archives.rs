@@ -249,14 +249,17 @@ impl<'a> ArchiveWriter<'a> {
                 self.start(&plans[started]);
                 started += 1;
             }
-            self.blocks(epoch.store_end);
             self.extents(id as u64, epoch);
+            if self.rng.once_in(2) {
+                self.blocks(epoch.store_end);
+            }
             // The last started member is known to end here only if no content follows.
             while ended < started && plans[ended].content_end <= self.content_covered {
                 self.end(&plans[ended]);
                 ended += 1;
             }
         }
+        self.blocks(self.introduced_bytes);
         for plan in &plans[started..] {
             self.start(plan);
             self.end(plan);
@@ -282,11 +285,14 @@ impl<'a> ArchiveWriter<'a> {
         self.bytes.extend_from_slice(&frame);
     }
 
-    /// Writes blocks until the store is written up to `least` bytes or a little further.
-    fn blocks(&mut self, least: usize) {
-        while self.store_written < least {
-            let remaining = self.spaces.store.len() - self.store_written;
-            let length = self.rng.length(1, 200).min(remaining);
+    /// Writes blocks until the store is written up to `end` or up to a little before.
+    fn blocks(&mut self, end: usize) {
+        let end = match end == self.spaces.store.len() {
+            true => end,
+            false => end - self.rng.length(0, 20).min(end - self.store_written),
+        };
+        while self.store_written < end {
+            let length = self.rng.length(1, 200).min(end - self.store_written);
             let raw = &self.spaces.store[self.store_written..self.store_written + length];
             let header = BlockHeader {
                 block_id: self.block_count,

@@ -4,7 +4,8 @@
 use refrain_format::content_hash;
 use refrain_format::{
     ArchiveEnd, CODEC_NONE, Coding, END_FRAME_BYTES, Entry, EpochSums, Extent, Index, Limits,
-    MAGIC, Payload, StreamChecker, check_magic, read_frame, unpack_entries, unpack_extents,
+    MAGIC, MemberEnd, Payload, StreamChecker, check_magic, read_frame, unpack_entries,
+    unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -23,6 +24,9 @@ struct DecodedState {
     introduced_bytes: usize,
     starts: Vec<(Vec<u8>, u64)>,
     entries: Vec<Vec<Entry>>,
+    /// Extents and ends, which need blocks that come later. They are replayed at the very end.
+    extents: Vec<Extent>,
+    ends: Vec<MemberEnd>,
     members: Vec<DecodedMember>,
     resolved: ResolvedExtents,
 }
@@ -41,9 +45,37 @@ pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String>
             .map_err(|error| format!("frame at {}: {error}", checker.offset()))?;
     }
     match checker.is_complete() {
-        true => Ok(state.members),
+        true => finish(state),
         false => Err("the archive has no End frame".to_owned()),
     }
+}
+
+/// Replays what was retained, when all blocks have come.
+fn finish(mut state: DecodedState) -> Result<Vec<DecodedMember>, String> {
+    for extent in std::mem::take(&mut state.extents) {
+        replay(&extent, &mut state);
+    }
+    for end in std::mem::take(&mut state.ends) {
+        member(&end, &mut state)?;
+    }
+    Ok(state.members)
+}
+
+fn member(end: &MemberEnd, state: &mut DecodedState) -> Result<(), String> {
+    let id = end.member_id as usize;
+    let (name, content_start) = state.starts[id].clone();
+    let from = content_start as usize;
+    let content = state.content[from..from + end.content_bytes as usize].to_vec();
+    if content_hash(&content) != end.blake3 {
+        return Err("the hash of the content differs".into());
+    }
+    let entries = std::mem::take(&mut state.entries[id]);
+    state.members.push(DecodedMember {
+        name,
+        content,
+        entries,
+    });
+    Ok(())
 }
 
 fn step(
@@ -80,7 +112,7 @@ fn step(
             if epoch.content_end() > CONTENT_BYTES_MAX {
                 return Err("more content than the reference decoder supports".into());
             }
-            extents.iter().for_each(|extent| replay(extent, state));
+            state.extents.extend(extents);
         }
         Payload::MemberStart(start) => {
             state.starts.push((start.name, start.content_start));
@@ -94,21 +126,7 @@ fn step(
             state.entries[batch_header.member_id as usize]
                 .extend(unpack_entries(&batch_header, data)?);
         }
-        Payload::MemberEnd(end) => {
-            let id = end.member_id as usize;
-            let (name, content_start) = state.starts[id].clone();
-            let from = content_start as usize;
-            let content = state.content[from..from + end.content_bytes as usize].to_vec();
-            if content_hash(&content) != end.blake3 {
-                return Err("the hash of the content differs".into());
-            }
-            let entries = std::mem::take(&mut state.entries[id]);
-            state.members.push(DecodedMember {
-                name,
-                content,
-                entries,
-            });
-        }
+        Payload::MemberEnd(end) => state.ends.push(end),
         Payload::Archive(_) | Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! [`StreamChecker`]: the state machine.
 
 use super::epoch_sums::EpochSums;
+use super::held_frames::HeldFrames;
+use super::reach::NeededReach;
 use super::row_checksum::RowChecksum;
 use std::collections::VecDeque;
 
@@ -54,13 +56,12 @@ pub struct StreamChecker {
     last_member_end: u64,
     open_members: VecDeque<OpenMember>,
 
-    /// (store start, frame offset) of the blocks within reach; empty if the archive promises no
-    /// reach.
-    blocks_in_reach: VecDeque<(u64, u64)>,
-    last_epoch: Option<(ExtentsHeader, u64)>,
+    /// Checks how much a reader must hold back.
+    held: HeldFrames<()>,
+    measures_any_reach: bool,
+    reach: NeededReach,
     observed_epochs: u64,
     observed: EpochSums,
-    reach_needed_bytes: u64,
 
     block_rows: RowChecksum,
     epoch_rows: RowChecksum,
@@ -88,16 +89,26 @@ impl StreamChecker {
             members_ended: 0,
             last_member_end: 0,
             open_members: VecDeque::new(),
-            blocks_in_reach: VecDeque::new(),
-            last_epoch: None,
+            held: HeldFrames::new(limits),
+            measures_any_reach: false,
+            reach: NeededReach::unmeasured(),
             observed_epochs: 0,
             observed: EpochSums::default(),
-            reach_needed_bytes: 0,
             block_rows: RowChecksum::default(),
             epoch_rows: RowChecksum::default(),
             member_rows: RowChecksum::default(),
             index_span: None,
             complete: false,
+        }
+    }
+
+    /// Creates a checker that measures the needed reach even if the archive promises none, in 16
+    /// bytes of memory for each block.
+    #[must_use]
+    pub fn measuring_reach(limits: &Limits) -> Self {
+        Self {
+            measures_any_reach: true,
+            ..Self::new(limits)
         }
     }
 
@@ -131,11 +142,11 @@ impl StreamChecker {
         self.next_sequence
     }
 
-    /// Returns the reach that the observed epochs needed, if the archive promises a limited one
-    /// (else 0).
+    /// Returns the reach that the observed epochs needed, if the archive promises a limited one or
+    /// the checker measures any (else 0).
     #[must_use]
     pub fn reach_needed_bytes(&self) -> u64 {
-        self.reach_needed_bytes
+        self.reach.needed_bytes()
     }
 
     /// Returns whether the End frame was fed.
@@ -176,8 +187,9 @@ impl StreamChecker {
         check_equal("frame sequence number", header.sequence, self.next_sequence)?;
         self.check_stage(header.kind, payload)?;
         let frame_end = self.offset.saturating_add(header.frame_bytes());
+        self.reach.forget_complete();
         match payload {
-            Payload::Archive(settings) => self.archive = Some(*settings),
+            Payload::Archive(settings) => self.archive_settings(settings),
             Payload::MemberStart(start) => self.member_start(header, start)?,
             Payload::Block { header: block, .. } => self.block(header, block)?,
             Payload::Extents { header: epoch, .. } => self.extents(header, epoch)?,
@@ -187,9 +199,18 @@ impl StreamChecker {
             Payload::End(end) => self.end(end, frame_end)?,
             Payload::Skipped => {}
         }
+        self.held.feed(header, payload, ())?;
+        while self.held.next().is_some() {}
         self.offset = frame_end;
         self.next_sequence = self.next_sequence.saturating_add(1);
         Ok(())
+    }
+
+    fn archive_settings(&mut self, settings: &ArchiveHeader) {
+        self.archive = Some(*settings);
+        if self.measures_any_reach || settings.reach_bytes != REACH_UNLIMITED {
+            self.reach.measure(settings.reach_bytes);
+        }
     }
 
     /// Archive is the first frame and the only one of its kind. After the index only skippable
@@ -223,8 +244,16 @@ impl StreamChecker {
                 block.raw_bytes,
                 archive.block_bytes_max,
             )?;
-            self.add_block_in_reach(archive.reach_bytes, block.store_start);
         }
+        if block.store_end() > self.introduced_bytes {
+            return Err(order(
+                header.kind,
+                "the extents of a block's bytes must come before it",
+            ));
+        }
+        let frame = self.offset..self.offset.saturating_add(header.frame_bytes());
+        self.reach
+            .block(block.store_start..block.store_end(), frame)?;
         self.block_rows.add_block(&IndexBlock {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
@@ -237,20 +266,6 @@ impl StreamChecker {
         self.store_bytes = block.store_end();
         self.fallback_count += u64::from(block.coding.fallback() != 0);
         Ok(())
-    }
-
-    fn add_block_in_reach(&mut self, reach_bytes: u64, store_start: u64) {
-        if reach_bytes == REACH_UNLIMITED {
-            return;
-        }
-        // Later epochs end after this frame, so a block that is out of reach now remains so.
-        let oldest = self.offset.saturating_sub(reach_bytes);
-        while let Some(&(_, frame_offset)) = self.blocks_in_reach.front()
-            && frame_offset < oldest
-        {
-            self.blocks_in_reach.pop_front();
-        }
-        self.blocks_in_reach.push_back((store_start, self.offset));
     }
 
     fn extents(&mut self, header: &FrameHeader, epoch: &ExtentsHeader) -> Result<()> {
@@ -272,12 +287,6 @@ impl StreamChecker {
                 archive.epoch_bytes,
             )?;
         }
-        if epoch.store_end() > self.store_bytes {
-            return Err(order(
-                header.kind,
-                "the blocks of an epoch's fresh bytes must come before it",
-            ));
-        }
         if self.open_members.is_empty() {
             return Err(order(
                 header.kind,
@@ -296,18 +305,20 @@ impl StreamChecker {
         self.epoch_count += 1;
         self.content_bytes = epoch.content_end();
         self.introduced_bytes = epoch.store_end();
-        self.last_epoch = Some((*epoch, self.offset.saturating_add(header.frame_bytes())));
+        self.reach
+            .epoch(epoch, self.offset.saturating_add(header.frame_bytes()));
         Ok(())
     }
 
-    /// Checks the sums of the extents of the epoch that was fed last against the promised reach,
-    /// and adds them to the totals that the index is compared with. Optional, for a reader that
-    /// unpacks the extents anyway; at most once per epoch.
+    /// Checks the sums of the extents of the next epoch against the promised reach, and adds them
+    /// to the totals that the index is compared with. Optional, for a reader that unpacks the
+    /// extents anyway; once per epoch, in their order, before the frame after the one that
+    /// completes the epoch is fed.
     ///
     /// # Errors
     /// The epoch refers to bytes out of the promised reach, or its sums contradict its header.
     pub fn observe_epoch(&mut self, sums: &EpochSums) -> Result<()> {
-        let Some((epoch, frame_end)) = self.last_epoch.take() else {
+        let Some(epoch) = self.reach.observe(sums)? else {
             return Ok(());
         };
         let sum = sums
@@ -319,48 +330,9 @@ impl StreamChecker {
             sum,
             epoch.content_bytes,
         )?;
-        self.check_reach(&epoch, frame_end, sums)?;
         self.observed_epochs += 1;
         self.observed.matched_bytes += sums.matched_bytes;
         self.observed.run_bytes += sums.run_bytes;
-        Ok(())
-    }
-
-    fn check_reach(
-        &mut self,
-        epoch: &ExtentsHeader,
-        frame_end: u64,
-        sums: &EpochSums,
-    ) -> Result<()> {
-        let promised = self
-            .archive
-            .as_ref()
-            .map_or(REACH_UNLIMITED, |archive| archive.reach_bytes);
-        let first_fresh = (epoch.fresh_bytes > 0).then_some(epoch.store_start);
-        let lowest = [sums.lowest_source, first_fresh]
-            .into_iter()
-            .flatten()
-            .min();
-        let Some(lowest) = lowest.filter(|_| promised != REACH_UNLIMITED) else {
-            return Ok(());
-        };
-        let after = self
-            .blocks_in_reach
-            .partition_point(|&(store_start, _)| store_start <= lowest);
-        let block = after
-            .checked_sub(1)
-            .and_then(|at| self.blocks_in_reach.get(at));
-        // A block that was evicted is out of reach: the distance to the archive's start is a safe
-        // overestimate.
-        let needed = frame_end - block.map_or(0, |&(_, frame_offset)| frame_offset);
-        if needed > promised {
-            return Err(FormatError::Value {
-                what: "reach needed by an epoch in bytes",
-                value: needed,
-                rule: "at most the reach that the archive promises",
-            });
-        }
-        self.reach_needed_bytes = self.reach_needed_bytes.max(needed);
         Ok(())
     }
 

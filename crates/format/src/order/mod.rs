@@ -6,12 +6,18 @@
 //! checksums over the rows of both, so it needs no memory for the rows. A writer may feed it its
 //! own frames.
 //!
+//! Extents come before the blocks with their fresh bytes. [`HeldFrames`] gives a reader the frames
+//! in the order in which it can use them.
+//!
 //! After an error the state of the checker is undefined. The reader must stop, or salvage the
 //! archive by scanning.
 
 mod checker;
 mod epoch_sums;
+mod held_frames;
+mod reach;
 mod row_checksum;
 
 pub use checker::StreamChecker;
 pub use epoch_sums::EpochSums;
+pub use held_frames::HeldFrames;

@@ -13,6 +13,11 @@ struct Feeder(StreamChecker);
 impl Feeder {
     fn new(reach_bytes: u64) -> Self {
         let mut feeder = Self(StreamChecker::new(&Limits::default()));
+        feeder.archive(reach_bytes);
+        feeder
+    }
+
+    fn archive(&mut self, reach_bytes: u64) {
         let header = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
@@ -24,10 +29,8 @@ impl Feeder {
             reach_bytes,
             repeat_window: 0,
         };
-        feeder
-            .feed(FrameKind::Archive, &Payload::Archive(header))
+        self.feed(FrameKind::Archive, &Payload::Archive(header))
             .unwrap();
-        feeder
     }
 
     fn feed(&mut self, kind: FrameKind, payload: &Payload<'_>) -> Result<()> {
@@ -133,14 +136,12 @@ fn sequence_numbers_have_no_gap() {
 #[test]
 fn content_belongs_to_started_members() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
-    feeder.block(50).unwrap();
     assert!(rule_of(feeder.epoch(50, 50, None)).contains("has started"));
 
     // Two members in one epoch: both start before it.
     let mut feeder = Feeder::new(REACH_UNLIMITED);
     feeder.start(0, 0).unwrap();
     feeder.start(1, 30).unwrap();
-    feeder.block(50).unwrap();
     feeder.epoch(50, 50, None).unwrap();
     assert!(feeder.clone_of().end(0, 29).is_err());
     assert!(feeder.clone_of().end(1, 20).is_err(), "out of order");
@@ -150,7 +151,6 @@ fn content_belongs_to_started_members() {
     // A start that comes too late.
     let mut late = Feeder::new(REACH_UNLIMITED);
     late.start(0, 0).unwrap();
-    late.block(50).unwrap();
     late.epoch(50, 50, None).unwrap();
     assert!(rule_of(late.start(1, 30)).contains("before the extents"));
 }
@@ -169,41 +169,94 @@ fn members_end_after_their_content() {
 }
 
 #[test]
-fn blocks_come_before_their_extents() {
+fn extents_come_before_their_blocks() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
+    assert!(rule_of(feeder.clone_of().block(1)).contains("before it"));
     feeder.start(0, 0).unwrap();
-    feeder.block(50).unwrap();
-    assert!(rule_of(feeder.clone_of().epoch(51, 51, None)).contains("before it"));
+    feeder.epoch(50, 50, None).unwrap();
+    feeder.epoch(60, 60, None).unwrap();
     assert!(
         feeder.clone_of().block(101).is_err(),
         "above the archive's own setting"
     );
     assert!(
-        feeder.epoch(1001, 1, Some(0)).is_err(),
+        feeder.clone_of().epoch(1001, 1, Some(0)).is_err(),
         "above the archive's own setting"
     );
+    // A member may end while blocks are missing, and a block may end inside an epoch.
+    feeder.end(0, 110).unwrap();
+    feeder.block(70).unwrap();
+    assert!(rule_of(feeder.clone_of().block(41)).contains("before it"));
+    feeder.block(40).unwrap();
+    assert!(rule_of(feeder.block(1)).contains("before it"));
 }
 
 #[test]
 fn rejects_epochs_beyond_the_promised_reach() {
-    // Every frame here has 100 bytes. A block and the epoch right after it take 200.
+    // Every frame here has this size. An epoch and the block right after it take two.
     const FRAME: u64 = FRAME_HEADER_BYTES as u64 + 60;
     let mut feeder = Feeder::new(2 * FRAME);
     feeder.start(0, 0).unwrap();
     for _ in 0..3 {
-        feeder.block(10).unwrap();
         feeder.epoch(10, 10, None).unwrap();
+        feeder.block(10).unwrap();
     }
-    assert_eq!(feeder.0.reach_needed_bytes(), 2 * FRAME);
+    assert_eq!(feeder.0.reach_needed_bytes(), FRAME);
     assert!(
-        feeder.0.blocks_in_reach.len() <= 2,
+        feeder.0.reach.block_count() <= 3,
         "blocks out of reach are evicted"
     );
-    assert!(feeder.clone_of().epoch(10, 0, Some(0)).is_err());
-    assert!(feeder.clone_of().epoch(10, 0, Some(20)).is_err());
+    // From the last block to the end of an epoch that needs no further one.
+    feeder.clone_of().epoch(10, 0, Some(20)).unwrap();
+    assert!(feeder.clone_of().epoch(10, 0, Some(19)).is_err());
+    // Fresh bytes are there one frame later.
+    feeder.epoch(20, 10, Some(20)).unwrap();
+    assert!(feeder.clone_of().block(10).is_err());
+    let mut near = Feeder::new(3 * FRAME);
+    near.start(0, 0).unwrap();
+    near.epoch(10, 10, None).unwrap();
+    near.block(10).unwrap();
+    near.epoch(20, 10, Some(9)).unwrap();
+    near.clone_of().block(10).unwrap();
+    // An epoch counts up to the block that completes it, not to its own last block.
+    near.block(9).unwrap();
+    assert!(near.block(1).is_err());
+}
+
+#[test]
+fn the_reach_is_measured_where_none_is_promised() {
+    const FRAME: u64 = FRAME_HEADER_BYTES as u64 + 60;
+    let mut feeder = Feeder(StreamChecker::measuring_reach(&Limits::default()));
+    feeder.archive(REACH_UNLIMITED);
+    feeder.start(0, 0).unwrap();
+    feeder.epoch(30, 30, None).unwrap();
+    feeder.epoch(10, 10, None).unwrap();
     feeder.block(10).unwrap();
-    assert!(feeder.clone_of().epoch(20, 10, Some(29)).is_err());
-    feeder.epoch(20, 10, Some(30)).unwrap();
+    assert_eq!(feeder.0.reach_needed_bytes(), 0, "nothing is complete");
+    feeder.block(30).unwrap();
+    assert_eq!(feeder.0.reach_needed_bytes(), 2 * FRAME);
+    feeder.epoch(10, 0, Some(0)).unwrap();
+    assert_eq!(feeder.0.reach_needed_bytes(), 3 * FRAME);
+}
+
+#[test]
+fn what_a_reader_holds_back_is_limited() {
+    const FRAME: u64 = FRAME_HEADER_BYTES as u64 + 60;
+    let limits = Limits {
+        held_bytes_max: 2 * FRAME,
+        ..Limits::default()
+    };
+    let mut feeder = Feeder(StreamChecker::new(&limits));
+    feeder.archive(REACH_UNLIMITED);
+    feeder.start(0, 0).unwrap();
+    feeder.epoch(10, 10, None).unwrap();
+    feeder.epoch(10, 0, Some(0)).unwrap();
+    assert!(matches!(
+        feeder.clone_of().epoch(10, 0, Some(0)),
+        Err(FormatError::OverLimit { .. })
+    ));
+    feeder.block(10).unwrap();
+    feeder.epoch(10, 0, Some(0)).unwrap();
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, EntriesHeader, Entry, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
-    StreamChecker, unpack_entries,
+    BlockHeader, EntriesHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart, Payload,
+    REACH_UNLIMITED, StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, crew};
@@ -78,7 +78,7 @@ struct PartPlan {
 struct PlannedEpoch {
     /// The parts of the epoch have lower numbers.
     parts_end: u64,
-    /// The archive offset of the end of its frame.
+    /// The archive offset of the end of the frame that completes it.
     archive_offset: u64,
 }
 
@@ -182,6 +182,7 @@ fn walk<'env>(
         visitor,
         watch,
         checker: StreamChecker::new(&options.limits),
+        held: HeldFrames::new(&options.limits),
         workspace: Workspace::new(),
         repeats: RepeatHistory::default(),
         reach_bytes: REACH_UNLIMITED,
@@ -219,6 +220,8 @@ struct Walk<'a, 'scope, 'env> {
     visitor: &'a mut dyn ContentVisitor,
     watch: &'a dyn Watch,
     checker: StreamChecker,
+    /// Frames that wait for blocks.
+    held: HeldFrames<CheckedFrame>,
     workspace: Workspace,
     repeats: RepeatHistory,
     reach_bytes: u64,
@@ -353,13 +356,28 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
+    /// Checks the next frame in file order, and uses the frames that waited for it.
     fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
         // A frame after the End frame is an error of its own.
         self.checker.check_nothing_follows(&frame_bytes(&frame))?;
         let payload_bytes = frame.payload.clone();
-        let payload = Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)?;
-        self.checker.feed(&frame.header, &payload)?;
-        match payload {
+        let header = frame.header;
+        let payload = Payload::parse(header.kind, &payload_bytes, &self.options.limits)?;
+        self.checker.feed(&header, &payload)?;
+        self.held.feed(&header, &payload, frame)?;
+        while let Some(frame) = self.held.next() {
+            let offset = frame.offset;
+            let used = self.use_frame(frame);
+            used.map_err(|error| error.at_offset(offset))?;
+        }
+        self.report();
+        Ok(())
+    }
+
+    /// Uses a frame that needs no further block.
+    fn use_frame(&mut self, frame: CheckedFrame) -> Result<()> {
+        let payload_bytes = frame.payload.clone();
+        match Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)? {
             Payload::Archive(head) => {
                 self.reach_bytes = head.reach_bytes;
                 self.repeats = RepeatHistory::new(head.repeat_window);
@@ -375,8 +393,8 @@ impl Walk<'_, '_, '_> {
                     self.options.memory_bytes / 16,
                 )?;
                 self.checker.observe_epoch(&sums)?;
-                let frame_end = frame.offset + frame.header.frame_bytes();
-                self.epoch(map, frame_end)?;
+                // The epoch is completed by the latest frame.
+                self.epoch(map, self.checker.offset())?;
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {
@@ -392,7 +410,6 @@ impl Walk<'_, '_, '_> {
             }
             Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
         }
-        self.report();
         Ok(())
     }
 
@@ -512,7 +529,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// Plans the parts of an epoch, each inside one segment of its member.
-    fn epoch(&mut self, map: Arc<EpochMap>, frame_end: u64) -> Result<()> {
+    fn epoch(&mut self, map: Arc<EpochMap>, completed_at: u64) -> Result<()> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_pending("extents", self.maps_bytes)?;
         for location in self.context.store.blocks_to_prefetch(&map) {
@@ -547,7 +564,7 @@ impl Walk<'_, '_, '_> {
         if self.reach_bytes != REACH_UNLIMITED {
             self.epochs.push_back(PlannedEpoch {
                 parts_end: self.next_part,
-                archive_offset: frame_end,
+                archive_offset: completed_at,
             });
         }
         Ok(())

@@ -1,14 +1,16 @@
 //! The assembly of a native archive: which frame comes where.
 //!
-//! An Extents frame follows the block that holds the last store byte it needs, so that a reader
-//! that cannot seek has received everything that the extents refer to. A member begins before the
-//! extents of its first byte and ends after those of its last.
+//! The extents of an epoch come before the blocks with its fresh bytes, so that an archive that is
+//! cut off can be read up to the cut. A reader that cannot seek holds them back until the epoch is
+//! complete, that is, until its last fresh byte has come; how much it must hold back is limited. A
+//! member begins before the extents of its first byte and ends after those of its last.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_codec::FallbackReason;
+use refrain_format::limits::HELD_BYTES_MAX;
 use refrain_pool::stages::stage;
 
 use crate::archive_info::BlockInfo;
@@ -27,19 +29,54 @@ use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
-use crate::write::pipeline::segments::EpochData;
+use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
 
-/// The most epochs that a block waits for its last pages. Extents that need the block wait as long.
+/// The most epochs that wait for a block to be complete. A reader that cannot seek outputs nothing
+/// of them until then.
 const EPOCHS_WAITING_MAX: usize = 64;
 
-/// The most bytes of an encoded extent: three numbers, or two and a pattern.
-const EXTENT_BYTES_MAX: u64 = 80;
+/// The most bytes of the frames that wait for a block to be complete, before the frames of one more
+/// epoch come: half of what the format permits.
+const WAITING_BYTES_MAX: u64 = HELD_BYTES_MAX / 2;
 
-/// An epoch whose extents are written when a block is complete.
-struct WaitingExtents {
-    epoch: EpochExtents,
-    /// Members that have ended when these extents are written.
-    members_ended: usize,
+/// The same if the reach of the archive is limited: these frames are between a block and the epoch
+/// that needs it.
+pub(crate) const WAITING_BYTES_IN_REACH_MAX: u64 = EPOCH_BYTES / 8;
+
+/// An upper bound of the size of an Extents frame without its section.
+const EXTENTS_HEADS_BYTES_MAX: u64 = 4096;
+
+/// An epoch that is not complete.
+struct WaitingEpoch {
+    /// The end of its fresh bytes in the store.
+    store_end: u64,
+    /// An upper bound of the size of its frames, and of those of members before the next epoch.
+    frames_bytes_max: u64,
+}
+
+/// The frames that a reader holds back because a block is not complete.
+#[derive(Default)]
+struct WaitingFrames {
+    epochs: VecDeque<WaitingEpoch>,
+    bytes_max: u64,
+}
+
+impl WaitingFrames {
+    /// The store is in closed blocks up to this offset.
+    fn closed_up_to(&mut self, store_end: u64) {
+        let is_complete = |epoch: &mut WaitingEpoch| epoch.store_end <= store_end;
+        while let Some(epoch) = self.epochs.pop_front_if(is_complete) {
+            self.bytes_max -= epoch.frames_bytes_max;
+        }
+    }
+
+    /// Frames of at most so many bytes are added.
+    fn add(&mut self, bytes_max: u64) {
+        if let Some(epoch) = self.epochs.back_mut() {
+            epoch.frames_bytes_max += bytes_max;
+            self.bytes_max += bytes_max;
+        }
+    }
 }
 
 /// The block that is being filled.
@@ -169,7 +206,8 @@ pub(crate) struct Assembler<'a> {
     /// The number of Extents frames so far, which is the id of the archive's next epoch.
     extents_frames: u64,
     blocks_in_flight: usize,
-    waiting: VecDeque<WaitingExtents>,
+    waiting: WaitingFrames,
+    waiting_bytes_max: u64,
     unwritten: HashMap<u64, UnwrittenBlock>,
     /// Bytes of content committed so far.
     content_committed: u64,
@@ -191,6 +229,10 @@ impl<'a> Assembler<'a> {
         counts: ProgressCounts,
         watch: &'a dyn Watch,
     ) -> Assembler<'a> {
+        let waiting_bytes_max = match reach.is_stated() {
+            true => WAITING_BYTES_IN_REACH_MAX,
+            false => WAITING_BYTES_MAX,
+        };
         Assembler {
             output,
             members,
@@ -209,7 +251,8 @@ impl<'a> Assembler<'a> {
             repeats: RepeatFinder::new(repeat_window),
             extents_frames: 0,
             blocks_in_flight: 0,
-            waiting: VecDeque::new(),
+            waiting: WaitingFrames::default(),
+            waiting_bytes_max,
             unwritten: HashMap::new(),
             content_committed: 0,
             content_read: 0,
@@ -218,8 +261,14 @@ impl<'a> Assembler<'a> {
     }
 
     fn push(&mut self, frame: Frame) {
-        self.reach.frames_added(frame.bytes_max());
+        self.frames_added(frame.bytes_max());
         self.output.push(frame);
+    }
+
+    /// Frames other than blocks come next, of at most so many bytes.
+    fn frames_added(&mut self, bytes_max: u64) {
+        self.reach.frames_added(bytes_max);
+        self.waiting.add(bytes_max);
     }
 
     /// Begins every member up to and including `member`.
@@ -232,33 +281,61 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Ends every member below `member`.
-    fn end_members(&mut self, member: usize) -> Result<()> {
+    /// The frames that end every member below `member`.
+    fn member_ends(&mut self, member: usize) -> Vec<Frame> {
+        let mut frames = vec![];
         while self.members_ended < member {
-            let frames = self.members[self.members_ended].end();
+            frames.extend(self.members[self.members_ended].end());
             self.members_ended += 1;
-            frames.into_iter().for_each(|frame| self.push(frame));
         }
-        Ok(())
+        frames
     }
 
-    fn add_page(
-        &mut self,
-        page: FilledPage,
-        epoch: u64,
-        start: &mut dyn FnMut(NativeEncodeJob),
-    ) -> Result<()> {
+    /// Whether frames of so many bytes more may wait for a block.
+    fn may_wait(&self, bytes_max: u64) -> bool {
+        self.waiting.epochs.len() <= EPOCHS_WAITING_MAX
+            && self.waiting.bytes_max + bytes_max <= self.waiting_bytes_max
+    }
+
+    /// Adds frames if they may wait for a block; returns them otherwise.
+    fn push_if_they_may_wait(&mut self, frames: Vec<Frame>) -> Vec<Frame> {
+        let bytes_max = frames.iter().map(Frame::bytes_max).sum();
+        if !self.may_wait(bytes_max) {
+            return frames;
+        }
+        frames.into_iter().for_each(|frame| self.push(frame));
+        vec![]
+    }
+
+    /// Writes the extents of an epoch.
+    fn write_extents(&mut self, epoch: &EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
+        let store_end = epoch.store_start + epoch.fresh_bytes;
+        if store_end > self.open_block.store_start {
+            self.waiting.epochs.push_back(WaitingEpoch {
+                store_end,
+                frames_bytes_max: 0,
+            });
+        }
+        let jobs = epoch.frames(&mut self.repeats, &mut self.extents_frames);
+        for job in jobs.collect::<Vec<_>>() {
+            let bytes_max = EXTENTS_HEADS_BYTES_MAX + job.section_bytes_max();
+            self.frames_added(bytes_max);
+            let ticket = self.output.reserve();
+            start(NativeEncodeJob::Extents { ticket, job });
+        }
+    }
+
+    fn add_page(&mut self, page: FilledPage, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
         self.open_block.has_repeats |= self.has_repeats.contains(&true);
         self.open_block.has_near_repeats |= self.near_repeats;
         self.open_block.bytes += page.bytes.len() as u64;
         self.open_block.pages.push(page.bytes);
         if self.open_block.bytes + PAGE_BYTES as u64 > self.context.tuning.rules.block_bytes {
-            self.close_block(epoch, start)?;
+            self.close_block(epoch, start);
         }
-        Ok(())
     }
 
-    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
+    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
         let next = OpenBlock {
             // Its first page may have begun in the same epoch.
             has_repeats: self.has_repeats.contains(&true),
@@ -268,7 +345,7 @@ impl<'a> Assembler<'a> {
         };
         let block = std::mem::replace(&mut self.open_block, next);
         if block.pages.is_empty() {
-            return Ok(());
+            return;
         }
         let job = UnencodedBlock {
             block_id: self.next_block,
@@ -287,33 +364,7 @@ impl<'a> Assembler<'a> {
             first_page: block.first_page,
             job,
         });
-        self.release_extents(start)
-    }
-
-    /// Emits the extents that need no further block.
-    fn release_extents(&mut self, start: &mut dyn FnMut(NativeEncodeJob)) -> Result<()> {
-        let closed = self.open_block.store_start;
-        while self
-            .waiting
-            .front()
-            .is_some_and(|next| next.epoch.store_start + next.epoch.fresh_bytes <= closed)
-        {
-            let Some(WaitingExtents {
-                epoch,
-                members_ended,
-            }) = self.waiting.pop_front()
-            else {
-                break;
-            };
-            for job in epoch.frames(&mut self.repeats, &mut self.extents_frames) {
-                self.reach
-                    .frames_added(4096 + job.count() as u64 * EXTENT_BYTES_MAX);
-                let ticket = self.output.reserve();
-                start(NativeEncodeJob::Extents { ticket, job });
-            }
-            self.end_members(members_ended)?;
-        }
-        Ok(())
+        self.waiting.closed_up_to(self.open_block.store_start);
     }
 
     fn block_encoded(&mut self, ticket: Ticket, first_page: u64, block: EncodedBlock) {
@@ -406,20 +457,20 @@ impl Assembly for Assembler<'_> {
             fresh_bytes: committed.fresh_bytes,
             extents: Arc::new(std::mem::take(&mut committed.extents)),
         };
-        self.waiting.push_back(WaitingExtents {
-            epoch: extents,
-            members_ended: self.last_member,
-        });
+        self.write_extents(&extents, start);
+        let ends = self.member_ends(self.last_member);
+        let ends = self.push_if_they_may_wait(ends);
         for page in std::mem::take(&mut committed.filled) {
-            self.add_page(page, epoch, start)?;
+            self.add_page(page, epoch, start);
         }
-        if self.waiting.len() > EPOCHS_WAITING_MAX
-            && let Some(page) = committed.state.history.take_last_page()?
-        {
-            self.add_page(page, epoch, start)?;
-            self.close_block(epoch, start)?;
+        if !ends.is_empty() || !self.may_wait(0) {
+            if let Some(page) = committed.state.history.take_last_page()? {
+                self.add_page(page, epoch, start);
+            }
+            self.close_block(epoch, start);
         }
-        self.release_extents(start)
+        ends.into_iter().for_each(|frame| self.push(frame));
+        Ok(())
     }
 
     fn take_digests(&mut self) -> Option<()> {
@@ -433,16 +484,18 @@ impl Assembly for Assembler<'_> {
         last: Option<FilledPage>,
         start: &mut dyn FnMut(NativeEncodeJob),
     ) -> Result<()> {
-        let epoch = self.next_epoch;
-        if let Some(page) = last {
-            self.add_page(page, epoch, start)?;
-        }
-        self.close_block(epoch, start)?;
-        self.release_extents(start)?;
         if let Some(last) = self.members.len().checked_sub(1) {
             self.start_members(last);
         }
-        self.end_members(self.members.len())
+        let ends = self.member_ends(self.members.len());
+        let ends = self.push_if_they_may_wait(ends);
+        let epoch = self.next_epoch;
+        if let Some(page) = last {
+            self.add_page(page, epoch, start);
+        }
+        self.close_block(epoch, start);
+        ends.into_iter().for_each(|frame| self.push(frame));
+        Ok(())
     }
 
     fn encoded(&mut self, encoded: NativeEncoded) {

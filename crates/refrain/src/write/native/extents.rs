@@ -95,13 +95,14 @@ impl UnencodedExtents {
         &self.epoch[self.range.clone()]
     }
 
-    /// The number of extents in the frame.
-    pub(crate) fn count(&self) -> usize {
-        let count = |item: &Item| match item {
-            Item::Direct(range) => range.len(),
-            Item::Repeat { .. } => 1,
+    /// An upper bound of the size of the section, before and after coding.
+    pub(crate) fn section_bytes_max(&self) -> u64 {
+        let of_item = |item: &Item| match item {
+            Item::Direct(range) => self.epoch[range.clone()].iter().map(extent_bytes_max).sum(),
+            Item::Repeat { .. } => COPY_BYTES_MAX,
         };
-        self.items.iter().map(count).sum()
+        let columns_bytes = 8 * VARINT_BYTES_MAX;
+        columns_bytes + self.items.iter().map(of_item).sum::<u64>()
     }
 
     /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the
@@ -152,6 +153,21 @@ impl UnencodedExtents {
             header,
             sums,
         })
+    }
+}
+
+/// The most bytes of a varint.
+const VARINT_BYTES_MAX: u64 = 10;
+
+/// The most bytes of a copy or a repeat: its kind, a length below 2^35, and a distance.
+const COPY_BYTES_MAX: u64 = 1 + 5 + VARINT_BYTES_MAX;
+
+/// The most bytes of a packed extent.
+fn extent_bytes_max(extent: &Extent) -> u64 {
+    match extent {
+        Extent::Fresh { .. } => 1 + 5,
+        Extent::Copy { .. } => COPY_BYTES_MAX,
+        Extent::Fill { pattern, .. } => 1 + 5 + 1 + pattern.bytes().len() as u64,
     }
 }
 

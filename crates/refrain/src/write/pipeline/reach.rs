@@ -2,7 +2,7 @@
 //!
 //! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to
 //! retain. An extent may refer to a block only while the block's frame is within the last `reach`
-//! bytes of the archive when the extent's own frame arrives. The sizes of blocks are known only
+//! bytes of the archive when the frame arrives that completes the extent's epoch. The sizes of blocks are known only
 //! when they are encoded, and when that is depends on the threads. Therefore the blocks of the last
 //! few epochs count with their largest possible size, and the sizes of older blocks are waited for.
 //!
@@ -49,8 +49,8 @@ pub(crate) struct ReachFloors {
 pub(crate) struct ReachLimits {
     /// In the archive.
     pub stated_bytes: Option<u64>,
-    /// What one epoch can put between its references and the frame that holds them, in bytes of the
-    /// archive.
+    /// What can come between the references of an epoch and the frame that completes it, in bytes of
+    /// the archive.
     pub margin_bytes: u64,
     /// In the compressed copies, which must not take more memory than there is for them.
     pub copies_bytes: Option<u64>,
@@ -68,6 +68,11 @@ impl ReachFloors {
             stated: ReachTracker::new(stated_bytes, margin_bytes, block_bytes),
             copies: ReachTracker::new(copies_bytes, 0, block_bytes),
         }
+    }
+
+    /// Whether the archive states a reach.
+    pub(crate) fn is_stated(&self) -> bool {
+        self.stated.reach_bytes.is_some()
     }
 
     /// A block of so many raw bytes was filled while `epoch` was committed.
@@ -107,8 +112,8 @@ impl ReachFloors {
 struct ReachTracker {
     /// `None`: unlimited, and nothing is tracked.
     reach_bytes: Option<u64>,
-    /// The number of bytes that one epoch can write between the blocks it refers to and the frame
-    /// that holds its extents.
+    /// The number of bytes that can come between the blocks that an epoch refers to and the frame
+    /// that completes it.
     margin_bytes: u64,
     lag_epochs: u64,
     blocks: VecDeque<TrackedBlock>,
