@@ -6,14 +6,13 @@ use refrain_storage::{Sink, Source};
 use refrain_tree::restore::TreeRestore;
 use refrain_tree::{Entry, EntryKind, Selection};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
+use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::native::indexed::IndexedArchive;
-use crate::read::opened_archive::OpenedArchive;
-use crate::read::tree::content::TreeContent;
+use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, read_view, write_view};
@@ -79,9 +78,52 @@ impl Archive {
         self.opened.skipped_bytes()
     }
 
-    /// The members, in the archive's order. That of an lrzip archive has no name.
-    pub fn members(&self) -> &[Member] {
-        self.opened.members()
+    /// The number of members.
+    pub fn member_count(&self) -> usize {
+        self.opened.member_count()
+    }
+
+    /// The member with this number: 0, 1, 2 … in the archive's order. That of an lrzip archive has
+    /// no name.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such member; `Damaged`, `Limit` and `Io` for the index.
+    pub fn member(&self, member: usize) -> Result<Member> {
+        let found = self.opened.member(member)?;
+        found.ok_or_else(|| no_member(member, self.member_count()))
+    }
+
+    /// The number of the first member with this name, byte for byte.
+    ///
+    /// # Errors
+    /// `Damaged`, `Limit` and `Io` for the index.
+    pub fn find_member(&self, name: &[u8]) -> Result<Option<usize>> {
+        self.opened.member_named(name)
+    }
+
+    /// Calls `each` for every member and its number, in the archive's order.
+    ///
+    /// # Errors
+    /// `Damaged`, `Limit` and `Io` for the index; those of `each`.
+    pub fn for_each_member(
+        &self,
+        each: &mut dyn FnMut(usize, &Member) -> Result<()>,
+    ) -> Result<()> {
+        self.opened.for_each_member(each)
+    }
+
+    /// All members, in the archive's order. There may be millions: see
+    /// [`Archive::for_each_member`].
+    ///
+    /// # Errors
+    /// `Damaged`, `Limit` and `Io` for the index.
+    pub fn members(&self) -> Result<Vec<Member>> {
+        let mut members = vec![];
+        self.for_each_member(&mut |_, member| {
+            members.push(member.clone());
+            Ok(())
+        })?;
+        Ok(members)
     }
 
     /// Reads a member from `offset` on into `buffer`: its content, or the tar stream that a
@@ -95,7 +137,7 @@ impl Archive {
     /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
     /// frames that the range needs.
     pub fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.tree(member)? {
+        match self.opened.content(member)? {
             Some(tree) => read_view(&*tree, offset, buffer),
             None => self.opened.read_at(member, offset, buffer),
         }
@@ -114,13 +156,14 @@ impl Archive {
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<bool> {
-        let total_bytes = self.member(member)?.content_bytes;
-        if let Some(tree) = self.tree(member)? {
+        let stated = self.member(member)?;
+        let total_bytes = stated.content_bytes;
+        if let Some(tree) = self.opened.content(member)? {
             let output = ViewOutput {
                 sink,
                 threads: self.threads,
                 total_bytes,
-                blake3: &self.member(member)?.blake3,
+                blake3: &stated.blake3,
             };
             return write_view(&*tree, output, watch);
         }
@@ -143,22 +186,6 @@ impl Archive {
             }
         }
         Ok(false)
-    }
-
-    fn member(&self, member: usize) -> Result<&Member> {
-        self.members().get(member).ok_or_else(|| {
-            let count = self.members().len();
-            let message = format!("there is no member {member}; there are {count}");
-            Error::new(ErrorKind::Usage, message)
-        })
-    }
-
-    /// The content and entries of a member that has entries.
-    fn tree(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        Ok(match self.member(member)?.kind {
-            MemberKind::Tree | MemberKind::Tar => self.opened.content(member),
-            MemberKind::File | MemberKind::Stream => None,
-        })
     }
 
     /// The entry list of a directory or tar member; empty for others. All of it is in memory: see
@@ -185,10 +212,10 @@ impl Archive {
         member: usize,
         each: &mut dyn FnMut(&Entry) -> Result<()>,
     ) -> Result<()> {
-        let Some(tree) = self.tree(member)? else {
+        let Some(tree) = self.opened.content(member)? else {
             return Ok(());
         };
-        for frame in 0..tree.entry_frames() {
+        for frame in 0..tree.entry_frames()? {
             let entries = tree.entries_of(frame)?;
             let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
             named.try_for_each(&mut *each)?;
@@ -202,10 +229,10 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn find_entry(&self, member: usize, path: &[u8]) -> Result<Option<Entry>> {
-        let Some(tree) = self.tree(member)? else {
+        let Some(tree) = self.opened.content(member)? else {
             return Ok(None);
         };
-        for frame in tree.frames_for_path(path).rev() {
+        for frame in tree.frames_for_path(path)?.rev() {
             let mut entries = tree.entries_of(frame)?.into_iter().rev();
             let is_wanted = |entry: &Entry| entry.kind != EntryKind::Raw && entry.path == path;
             if let Some(found) = entries.find(is_wanted) {
@@ -227,7 +254,7 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize> {
-        let Some(tree) = self.tree(member)? else {
+        let Some(tree) = self.opened.content(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
         read_entry(&*tree, entry, offset, buffer)
@@ -250,7 +277,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
-        let Some(tree) = self.tree(member)? else {
+        let Some(tree) = self.opened.content(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
         let plan = RestorePlan {
@@ -264,8 +291,11 @@ impl Archive {
         restore_entries(&plan, watch)
     }
 
-    /// Describes the archive without decoding its blocks.
-    pub fn info(&self) -> ArchiveInfo {
+    /// Describes the archive without decoding its blocks. Reads all of the index.
+    ///
+    /// # Errors
+    /// `Damaged`, `Limit` and `Io` for the index.
+    pub fn info(&self) -> Result<ArchiveInfo> {
         self.opened.info()
     }
 
@@ -274,6 +304,19 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        self.opened.blocks()
+        let mut blocks = vec![];
+        self.for_each_block(&mut |block| {
+            blocks.push(block);
+            Ok(())
+        })?;
+        Ok(blocks)
+    }
+
+    /// Calls `each` for every block of the store, in the order of the store.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; those of `each`.
+    pub fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
+        self.opened.for_each_block(each)
     }
 }

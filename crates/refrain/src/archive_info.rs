@@ -89,8 +89,8 @@ pub struct ArchiveInfo {
     pub run_bytes: u64,
     /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
     pub reach_bytes: u64,
-    /// All members.
-    pub members: Vec<Member>,
+    /// Number of members.
+    pub members: usize,
     /// Which codecs the blocks use.
     pub codecs: Vec<CodecUse>,
     /// Blocks that were not encoded as planned.

@@ -3,9 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use refrain_format::{
-    IndexMember, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
-};
+use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 use refrain_tree::Selection;
@@ -20,6 +18,7 @@ use crate::options::ReadOptions;
 use crate::progress::{Unwatched, Watch};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::frame_check::check_frames;
+use crate::read::native::frame_index::MemberRow;
 use crate::read::native::index_reading::read_index;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::spill::SpilledContent;
@@ -114,7 +113,7 @@ pub fn extract(
 ) -> Result<ExtractSummary> {
     if Dialect::of(&*source)? == Dialect::Native {
         match Archive::open(source.clone(), options) {
-            Ok(archive) if archive.members().iter().any(has_entries) => {
+            Ok(archive) if matches!(has_trees(&archive), Ok(true)) => {
                 archive.cache_for_extraction();
                 return extract_members(&archive, &source, targets, options, watch);
             }
@@ -223,8 +222,14 @@ fn sink_error(error: io::Error) -> Error {
     }
 }
 
-fn has_entries(member: &Member) -> bool {
-    matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
+/// Whether any member has entries.
+fn has_trees(archive: &Archive) -> Result<bool> {
+    let mut found = false;
+    archive.for_each_member(&mut |_, member| {
+        found |= matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Extracts an archive with directories: member by member, each in the order that suits it.
@@ -240,11 +245,16 @@ fn extract_members(
     let (end, index) = read_index(&**source, &limits)?;
     let mut is_verified = false;
     let mut is_checked = false;
-    for (number, row) in index.members.iter().enumerate() {
+    let mut content_bytes = 0_u64;
+    for number in 0..index.member_count() {
+        let Some(row) = index.member(number)? else {
+            break;
+        };
+        content_bytes = content_bytes.saturating_add(row.end.view_bytes);
         let start = member_start(&row.start);
         let mut target = targets.open(&start)?;
         entries += row.end.entry_count;
-        let is_compared = extract_member(archive, (number, row), &mut target, watch)
+        let is_compared = extract_member(archive, (number, &row), &mut target, watch)
             .map_err(|error| in_member(error, &row.start))?;
         if !is_compared && !is_verified {
             // The view of a directory has not the order of its content.
@@ -258,9 +268,9 @@ fn extract_members(
         targets.close(&member(&row.start, &row.end), target)?;
     }
     Ok(ExtractSummary {
-        content_bytes: index.members.iter().map(|row| row.end.view_bytes).sum(),
+        content_bytes,
         archive_bytes: end.archive_bytes,
-        members: index.members.len(),
+        members: index.member_count(),
         entries,
     })
 }
@@ -269,7 +279,7 @@ fn extract_members(
 /// asked for.
 fn extract_member(
     archive: &Archive,
-    (number, row): (usize, &IndexMember),
+    (number, row): (usize, &MemberRow),
     target: &mut Target,
     watch: &dyn Watch,
 ) -> Result<bool> {

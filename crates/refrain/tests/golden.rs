@@ -172,7 +172,7 @@ fn described(archive: &[u8]) -> String {
     let archive = Archive::open(source(archive), &read_options(1)).unwrap();
     let text = String::from_utf8_lossy;
     let mut lines = String::new();
-    for (index, member) in archive.members().iter().enumerate() {
+    for (index, member) in archive.members().unwrap().iter().enumerate() {
         lines += &member_line(member);
         if has_entries(member) {
             // The tar stream that the member is seen as.
@@ -237,7 +237,9 @@ fn reads_every_golden_archive() {
             let by_file = extracted(&archive, &options).unwrap();
             assert_reads(&archive, &by_file, &format!("{path:?}"));
             let opened = Archive::open(source(&archive), &options).unwrap();
-            for (index, (member, read)) in opened.members().iter().zip(&by_file).enumerate() {
+            for (index, (member, read)) in
+                opened.members().unwrap().iter().zip(&by_file).enumerate()
+            {
                 if !has_entries(member) {
                     assert_eq!(content_hash(&read.content), member.blake3, "{path:?}");
                 }
@@ -256,7 +258,7 @@ fn reads_every_golden_archive() {
     for filter in ["x86", "delta"] {
         let filtered = fs::read(own().join(format!("filter-{filter}.rfn"))).unwrap();
         let opened = Archive::open(source(&filtered), &read_options(1)).unwrap();
-        assert_eq!(opened.info().codecs[0].filters, filter);
+        assert_eq!(opened.info().unwrap().codecs[0].filters, filter);
     }
 }
 

@@ -51,7 +51,8 @@ fn extents_remain_within_a_limited_reach() {
         piped_archive_of(vec![pipe("m", &bytes)], &options(2, Some(REACH_BYTES)));
     let info = Archive::open(source(&archive), &read_options(1))
         .unwrap()
-        .info();
+        .info()
+        .unwrap();
     assert!(info.reach_bytes <= REACH_BYTES, "{}", info.reach_bytes);
     assert_eq!(info.reach_bytes, summary.reach_bytes);
     // The far repeat is out of reach, the near one is not.

@@ -28,7 +28,7 @@ fn options(threads: usize) -> CompressOptions {
 
 fn extents_of(archive: &[u8]) -> u64 {
     let archive = Archive::open(source(archive), &read_options(1)).unwrap();
-    archive.info().extents
+    archive.info().unwrap().extents
 }
 
 #[test]
@@ -77,7 +77,8 @@ fn pipes_and_a_limited_reach_have_repeats_too() {
         assert_reads(&archive, &[as_published("m", &bytes)], "pipe");
         let info = Archive::open(source(&archive), &read_options(1))
             .unwrap()
-            .info();
+            .info()
+            .unwrap();
         assert!(info.reach_bytes <= reach_bytes.unwrap_or(u64::MAX));
     }
 }

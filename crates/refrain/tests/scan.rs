@@ -49,10 +49,13 @@ fn a_scan_reads_an_intact_archive_like_the_index() {
     let (contents, archive) = sample();
     let scanned = open(archive).unwrap();
     assert_eq!(scanned.skipped_bytes(), 0);
-    assert_eq!(scanned.members().len(), 2);
+    assert_eq!(scanned.member_count(), 2);
     for (number, content) in contents.iter().enumerate() {
         assert!(read(&scanned, number, content.len() + 1).unwrap() == *content);
-        assert_eq!(scanned.members()[number].name, [b"a", b"b"][number]);
+        assert_eq!(
+            scanned.members().unwrap()[number].name,
+            [b"a", b"b"][number]
+        );
     }
 }
 

@@ -51,6 +51,7 @@ impl Rows {
 pub fn archive_text(
     path: &Path,
     info: &ArchiveInfo,
+    members: &[Member],
     blocks: &[BlockInfo],
     is_detailed: bool,
 ) -> String {
@@ -68,12 +69,12 @@ pub fn archive_text(
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
     rows.add("random access", random_access_text(info));
-    rows.add("integrity", integrity_text(info));
+    rows.add("integrity", integrity_text(info, members));
     rows.add("format", format_text(info));
     if is_detailed {
         add_details(&mut rows, info);
     }
-    for member in &info.members {
+    for member in members {
         add_member(&mut rows, path, member);
     }
     for block in blocks {
@@ -124,17 +125,17 @@ fn random_access_text(info: &ArchiveInfo) -> String {
     }
 }
 
-fn integrity_text(info: &ArchiveInfo) -> String {
+fn integrity_text(info: &ArchiveInfo, members: &[Member]) -> String {
     let hashes = match &info.lrzip {
         None => format!("BLAKE3 of each member, {FRAME_CHECKSUM} of each frame"),
-        Some(_) if has_md5(info) => "MD5 of the content".to_string(),
+        Some(_) if has_md5(members) => "MD5 of the content".to_string(),
         Some(_) => "CRC-32 of each chunk".to_string(),
     };
     format!("{hashes}; not checked here, `refrain test` does")
 }
 
-fn has_md5(info: &ArchiveInfo) -> bool {
-    let mut digests = info.members.iter().flat_map(|member| &member.digests);
+fn has_md5(members: &[Member]) -> bool {
+    let mut digests = members.iter().flat_map(|member| &member.digests);
     digests.any(|(algorithm, _)| *algorithm == DigestAlgorithm::Md5)
 }
 
@@ -208,7 +209,7 @@ fn add_member(rows: &mut Rows, path: &Path, member: &Member) {
 }
 
 /// Everything, for scripts.
-pub fn archive_json(path: &Path, info: &ArchiveInfo) -> Value {
+pub fn archive_json(path: &Path, info: &ArchiveInfo, members: &[Member]) -> Value {
     let member_json = |member| member_json(path, member);
     let (major, minor) = info.format_version;
     json!({
@@ -230,10 +231,10 @@ pub fn archive_json(path: &Path, info: &ArchiveInfo) -> Value {
         "entries_frame_bytes": info.entries_frame_bytes,
         "block_bytes_max": info.block_bytes_max,
         "fallbacks": info.fallbacks,
-        "integrity": integrity_text(info),
+        "integrity": integrity_text(info, members),
         "integrity_checked": false,
         "codecs": info.codecs.iter().map(codec_json).collect::<Value>(),
-        "members": info.members.iter().map(member_json).collect::<Value>(),
+        "members": members.iter().map(member_json).collect::<Value>(),
     })
 }
 

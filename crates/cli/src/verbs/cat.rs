@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, Progress, Watch};
+use refrain::{Archive, Entry, EntryKind, Member, Progress, Watch};
 use serde_json::json;
 
 use super::entries::{self, Found};
@@ -63,7 +63,7 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         meter: &meter,
         session: report.session(),
     };
-    let length_bytes = copy.length_bytes();
+    let length_bytes = copy.length_bytes()?;
     let Some(range) = plan.range.within(length_bytes) else {
         let (range, name) = (plan.range, path.map_or_else(|| "it".to_string(), quoted));
         let bytes = counted(length_bytes, "byte");
@@ -88,7 +88,7 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
 /// member.
 fn find(archive: &Archive, archive_path: &Path, label: &str, path: Option<&[u8]>) -> Result<Data> {
     let Some(path) = path else {
-        return match archive.members().len() {
+        return match archive.member_count() {
             1 => Ok(Data::Member(0)),
             count => {
                 let members = counted(count as u64, "member");
@@ -146,21 +146,23 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    fn length_bytes(&self) -> u64 {
+    fn length_bytes(&self) -> Result<u64> {
         match &self.data {
-            Data::Member(index) => {
-                let member = self.archive.members().get(*index);
-                member.map_or(0, |member| member.content_bytes)
-            }
-            Data::File(_, entry) => entry.size_bytes,
+            Data::Member(index) => Ok(self.member(*index)?.content_bytes),
+            Data::File(_, entry) => Ok(entry.size_bytes),
         }
+    }
+
+    fn member(&self, index: usize) -> Result<Member> {
+        let member = self.archive.member(index);
+        member.map_err(|error| Failure::engine(self.label, error))
     }
 
     /// Copies a range of the data.
     fn range(&self, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
         match &self.data {
             // Each read of a directory's tar stream goes through all entries before it.
-            Data::Member(member) if range == (0..self.length_bytes()) && self.is_tree(*member) => {
+            Data::Member(member) if self.is_whole_tree(*member, &range)? => {
                 let written = self.archive.write_member(*member, sink, self.meter);
                 written.map_err(|error| Failure::engine(self.label, error))?;
             }
@@ -169,9 +171,10 @@ impl Copy<'_> {
         files::publish(sink, Path::new("standard output"))
     }
 
-    fn is_tree(&self, member: usize) -> bool {
-        let member = self.archive.members().get(member);
-        member.is_some_and(entries::has_entries)
+    /// Whether the range is all of a member that has entries.
+    fn is_whole_tree(&self, index: usize, range: &Range<u64>) -> Result<bool> {
+        let member = self.member(index)?;
+        Ok(entries::has_entries(&member) && *range == (0..member.content_bytes))
     }
 
     fn pieces(&self, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {

@@ -164,10 +164,7 @@ fn extract_source<'a>(
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(item.archive.metadata.clone());
     restore.set_owners(&plan.owners);
-    restore.select(
-        &selection,
-        archive.as_ref().map(|archive| archive.members().len()),
-    );
+    restore.select(&selection, archive.as_ref().map(Archive::member_count));
     drop(archive);
     if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
         restore.take_attributes_of(archive);
@@ -208,7 +205,7 @@ fn existing_paths(
     let (mut found, mut not_found) = (Vec::new(), Vec::new());
     for path in plan.selection.paths() {
         // The whole of the only member, even of a tar stream that has no entry for its root.
-        if archive.members().len() == 1 && normalized(path).is_empty() {
+        if archive.member_count() == 1 && normalized(path).is_empty() {
             found.push(path.clone());
             continue;
         }
@@ -238,14 +235,15 @@ fn placement(
     let Some(archive) = archive else {
         return Placement::of_only_member(path, output, MemberKind::File, b"");
     };
-    match archive.members() {
-        [member] => match (member.kind, selection.of_tree(&member.name, Some(1))?) {
-            (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(path, output)),
-            (kind, _) => Placement::of_only_member(path, output, kind, &member.name),
-        },
-        _ => Ok(Placement::Below(
-            output.map(Path::to_path_buf).unwrap_or_default(),
-        )),
+    if archive.member_count() != 1 {
+        let below = output.map(Path::to_path_buf);
+        return Ok(Placement::Below(below.unwrap_or_default()));
+    }
+    let member = archive.member(0);
+    let member = member.map_err(|error| Failure::engine(&item.archive.label, error))?;
+    match (member.kind, selection.of_tree(&member.name, Some(1))?) {
+        (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(path, output)),
+        (kind, _) => Placement::of_only_member(path, output, kind, &member.name),
     }
 }
 

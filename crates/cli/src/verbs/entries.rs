@@ -15,7 +15,7 @@ pub fn has_entries(member: &Member) -> bool {
 
 /// The prefix of the paths of a member's entries.
 pub fn path_prefix(archive: &Archive, member: &Member) -> Vec<u8> {
-    prefix_of(&member.name, archive.members().len())
+    prefix_of(&member.name, archive.member_count())
 }
 
 /// Calls `visit` for each entry of a member, in the archive's order.
@@ -26,13 +26,33 @@ pub fn for_each(
     mut visit: impl FnMut(&Entry) -> Result<()>,
 ) -> Result<()> {
     let mut stopped = None;
-    let visited = archive.for_each_entry(member, &mut |entry| {
-        visit(entry).map_err(|failure| {
-            let text = failure.to_string();
-            stopped = Some(failure);
-            refrain::Error::new(ErrorKind::Io, text)
-        })
-    });
+    let visited = archive.for_each_entry(member, &mut |entry| stop(&mut stopped, visit(entry)));
+    ended(stopped, visited, label)
+}
+
+/// Calls `visit` for each member and its number, in the archive's order.
+pub fn for_each_member(
+    archive: &Archive,
+    label: &str,
+    mut visit: impl FnMut(usize, &Member) -> Result<()>,
+) -> Result<()> {
+    let mut stopped = None;
+    let visited =
+        archive.for_each_member(&mut |index, member| stop(&mut stopped, visit(index, member)));
+    ended(stopped, visited, label)
+}
+
+/// Ends the engine's loop after a failure, which is kept.
+fn stop(stopped: &mut Option<Failure>, visited: Result<()>) -> refrain::Result<()> {
+    visited.map_err(|failure| {
+        let text = failure.to_string();
+        *stopped = Some(failure);
+        refrain::Error::new(ErrorKind::Io, text)
+    })
+}
+
+/// What a loop of the engine ended with.
+fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str) -> Result<()> {
     match stopped {
         Some(failure) => Err(failure),
         None => visited.map_err(|error| Failure::engine(label, error)),
@@ -56,21 +76,32 @@ pub fn find(
     label: &str,
     path: &[u8],
 ) -> Result<Option<Found>> {
-    let members = archive.members();
-    let is_called = |member: &Member| names::of_member(archive_path, &member.name) == path;
-    if let Some(index) = members.iter().position(is_called) {
+    let engine_failure = |error| Failure::engine(label, error);
+    // A member without a name has that of the archive.
+    let is_unnamed = names::of_member(archive_path, b"") == path;
+    let unnamed = match is_unnamed {
+        true => archive.find_member(b"").map_err(engine_failure)?,
+        false => None,
+    };
+    let named = match path.is_empty() {
+        true => None,
+        false => archive.find_member(path).map_err(engine_failure)?,
+    };
+    if let Some(index) = unnamed.into_iter().chain(named).min() {
         return Ok(Some(Found::Member(index)));
     }
-    for (index, member) in members.iter().enumerate() {
+    let mut found = None;
+    for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
-        let Some(inside) = inside(path, &prefix).filter(|_| has_entries(member)) else {
-            continue;
-        };
-        if let Some(entry) = find_entry(archive, index, label, inside)? {
-            return Ok(Some(Found::Entry(index, Box::new(entry))));
+        let inside = inside(path, &prefix).filter(|_| found.is_none() && has_entries(member));
+        if let Some(inside) = inside
+            && let Some(entry) = find_entry(archive, index, label, inside)?
+        {
+            found = Some(Found::Entry(index, Box::new(entry)));
         }
-    }
-    Ok(None)
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The entry with this path inside a member. Of several with one path, as a tar stream may have
@@ -97,8 +128,11 @@ pub fn find_entry(
         }
     }
     // The paths of a directory have one spelling, those of a tar stream any.
-    let kind = archive.members().get(member).map(|member| member.kind);
-    if kind != Some(MemberKind::Tar) {
+    let member_found = archive.member(member);
+    let kind = member_found
+        .map_err(|error| Failure::engine(label, error))?
+        .kind;
+    if kind != MemberKind::Tar {
         return Ok(None);
     }
     let mut found = None;

@@ -34,22 +34,28 @@ fn info(
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
-    let info = archive.info();
+    let engine_failure = |error| Failure::engine(&input.label, error);
+    let info = archive.info().map_err(engine_failure)?;
+    let members = archive.members().map_err(engine_failure)?;
     let blocks = match report.verbosity() {
         0 | 1 => Vec::new(),
-        _ => archive
-            .blocks()
-            .map_err(|error| Failure::engine(&input.label, error))?,
+        _ => archive.blocks().map_err(engine_failure)?,
     };
     meter.erase();
     if report.writes_text() {
         let text = match args.table {
             true => table_line(&input.label, &info),
-            false => archive_text(&input.path, &info, &blocks, report.verbosity() > 0),
+            false => archive_text(
+                &input.path,
+                &info,
+                &members,
+                &blocks,
+                report.verbosity() > 0,
+            ),
         };
         print(&text)?;
     }
-    let mut json = archive_json(&input.path, &info);
+    let mut json = archive_json(&input.path, &info, &members);
     if !blocks.is_empty() {
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
     }

@@ -3,7 +3,7 @@
 use refrain::{Archive, EntryKind, ReadOptions};
 use serde_json::Value;
 
-use super::entries::{for_each, has_entries, path_prefix};
+use super::entries::{for_each, for_each_member, has_entries, path_prefix};
 use super::input::open_archive;
 use super::operands::{self, Operands};
 use crate::args::ListArgs;
@@ -81,15 +81,15 @@ fn add_members(
     listing: &mut Listing,
 ) -> Result<()> {
     let label = &input.label;
-    let member_count = archive.members().len();
-    for (index, member) in archive.members().iter().enumerate() {
+    let member_count = archive.member_count();
+    for_each_member(archive, label, |index, member| {
         let name = names::of_member(&input.path, &member.name);
         if !has_entries(member) {
             let mut patterns = selection.of_member(b"", 1)?;
             if patterns.wants(&name, false, matched) {
                 listing.add(&Row::of_member(label, &name, member))?;
             }
-            continue;
+            return Ok(());
         }
         let prefix = path_prefix(archive, member);
         let mut patterns = selection.of_member(&name, member_count)?;
@@ -100,7 +100,6 @@ fn add_members(
             }
             let path = full_path(&prefix, &entry.path);
             listing.add(&Row::of_entry(label, &name, &path, entry))
-        })?;
-    }
-    Ok(())
+        })
+    })
 }

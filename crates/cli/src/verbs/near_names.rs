@@ -2,7 +2,7 @@
 
 use refrain::Archive;
 
-use super::entries::{for_each, has_entries, path_prefix};
+use super::entries::{for_each, for_each_member, has_entries, path_prefix};
 use crate::entry_paths::full_path;
 use crate::failure::Result;
 use crate::text::quoted;
@@ -61,7 +61,7 @@ impl NearNames {
 /// Those of reading the entries.
 pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<String> {
     let mut near = NearNames::of(path);
-    for (index, member) in archive.members().iter().enumerate() {
+    for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
         match has_entries(member) {
             false => near.offer(&member.name),
@@ -70,7 +70,8 @@ pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<Str
                 Ok(())
             })?,
         }
-    }
+        Ok(())
+    })?;
     Ok(format!("holds no {}{}", quoted(path), near.text()))
 }
 

@@ -1,29 +1,44 @@
 //! The interface of an opened archive of any dialect.
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::tree::content::TreeContent;
+
+/// The error for a member that does not exist.
+pub(crate) fn no_member(member: usize, count: usize) -> Error {
+    let message = format!("there is no member {member}; there are {count}");
+    Error::new(ErrorKind::Usage, message)
+}
 
 /// An archive opened for random access, by many threads at once. Each dialect has its own.
 pub(crate) trait OpenedArchive: Send + Sync {
-    /// The members, in the archive's order.
-    fn members(&self) -> &[Member];
+    /// The number of members.
+    fn member_count(&self) -> usize;
 
-    /// Reads content of member `member`, which exists, from `offset` into `buffer`. Returns the
-    /// number of bytes read, which is less than the length of `buffer` only at the member's end.
+    /// A member by its number in the archive's order; `None` if there are fewer.
+    fn member(&self, member: usize) -> Result<Option<Member>>;
+
+    /// The first member with this name.
+    fn member_named(&self, name: &[u8]) -> Result<Option<usize>>;
+
+    /// Calls `each` for every member and its number, in the archive's order.
+    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()>;
+
+    /// Reads content of member `member` from `offset` into `buffer`. Returns the number of bytes
+    /// read, which is less than the length of `buffer` only at the member's end.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
-    /// The content and the entries of a member, if the dialect gives access to them.
-    fn content(&self, member: usize) -> Option<Box<dyn TreeContent + '_>>;
+    /// The content and the entries of a member that has entries; `None` for other members.
+    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>>;
 
     /// Sets the memory for decoded blocks, in bytes.
     fn set_cache_bytes(&self, _bytes: u64) {}
 
     /// The properties of the archive. Decodes no block.
-    fn info(&self) -> ArchiveInfo;
+    fn info(&self) -> Result<ArchiveInfo>;
 
-    /// All blocks of the store, from their headers.
-    fn blocks(&self) -> Result<Vec<BlockInfo>>;
+    /// Calls `each` for every block of the store, from their headers.
+    fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()>;
 
     /// The number of bytes that belong to no part of the archive that was recognized.
     fn skipped_bytes(&self) -> u64;

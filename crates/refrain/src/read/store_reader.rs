@@ -25,7 +25,7 @@ pub(crate) struct BlockLocation {
 /// Locates and decodes the blocks of an archive. Each dialect has its own implementation.
 pub(crate) trait BlockDecoder: Send + Sync {
     /// Returns the block that holds the byte at `offset_in_store`.
-    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation>;
+    fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>>;
     /// Decodes at least the first `wanted` bytes of a block.
     fn decode(
         &self,
@@ -125,7 +125,7 @@ impl StoreReader {
 
     /// Returns the blocks that are not cached and of which `map` needs at least [`MUCH_BYTES`], in
     /// the order of their first use. They fill at most a quarter of the cache.
-    pub(crate) fn blocks_to_prefetch(&self, map: &EpochMap) -> Vec<BlockLocation> {
+    pub(crate) fn blocks_to_prefetch(&self, map: &EpochMap) -> Result<Vec<BlockLocation>> {
         let mut needed: Vec<(BlockLocation, u64)> = vec![];
         for (origin, length) in map.origins(map.content()) {
             let Origin::Store(offset) = origin else {
@@ -140,7 +140,7 @@ impl StoreReader {
                 .find(|(location, _)| holds(location))
             {
                 *bytes += length;
-            } else if let Some(location) = self.blocks.locate(offset) {
+            } else if let Some(location) = self.blocks.locate(offset)? {
                 needed.push((location, length));
             }
         }
@@ -152,7 +152,7 @@ impl StoreReader {
             available_bytes -= if fits { location.raw_bytes } else { 0 };
             fits
         });
-        needed.into_iter().map(|(location, _)| location).collect()
+        Ok(needed.into_iter().map(|(location, _)| location).collect())
     }
 
     /// Fills `out` with content from `content_start`; the range is inside the map.
@@ -180,7 +180,7 @@ impl StoreReader {
     }
 
     pub(super) fn locate(&self, offset_in_store: u64) -> Result<BlockLocation> {
-        self.blocks.locate(offset_in_store).ok_or_else(|| {
+        self.blocks.locate(offset_in_store)?.ok_or_else(|| {
             Error::damaged(format!(
                 "no block holds byte {offset_in_store} of the store, or the block is outside the reach that the archive states"
             ))

@@ -175,7 +175,7 @@ pub fn extracted_from_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<
 /// Reads everything by the index, each member with one read.
 pub fn read_by_index(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
     let archive = Archive::open(source(archive), options)?;
-    let members = archive.members().to_vec();
+    let members = archive.members()?;
     let read = |(index, member): (usize, &Member)| {
         let mut content = vec![0; member.content_bytes as usize];
         assert_eq!(

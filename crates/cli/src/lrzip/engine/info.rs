@@ -72,7 +72,7 @@ fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> 
 
 /// Returns the length of content that no header states, from the records.
 fn content_bytes(source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<u64> {
-    Ok(Archive::open(source, options)?.info().content_bytes)
+    Ok(Archive::open(source, options)?.info()?.content_bytes)
 }
 
 fn write_chunks(text: &mut String, layout: &LrzipLayout, content_bytes: u64, with_offsets: bool) {

@@ -62,7 +62,7 @@ fn read_all(archive: &Path, count: u32) -> Result<ReadTimes, String> {
     let opened = refrain::Archive::open(Arc::new(source), &options).map_err(|e| e.to_string())?;
     let open_seconds = start.elapsed().as_secs_f64();
 
-    let member = opened.members().first().ok_or("it has no members")?;
+    let member = opened.member(0).map_err(|e| e.to_string())?;
     let offset_count = member.content_bytes.saturating_sub(READ_BYTES as u64) + 1;
     let mut buffer = [0; READ_BYTES];
     let mut seconds = Vec::with_capacity(count as usize);

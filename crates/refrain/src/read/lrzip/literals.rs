@@ -179,10 +179,9 @@ impl Literals {
         let place = streams.iter().position(fits)?;
         Some(streams.remove(place).stream)
     }
-}
 
-impl BlockDecoder for Literals {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
+    /// The page of a block that holds the byte at this offset in the store.
+    pub(super) fn page_at(&self, offset_in_store: u64) -> Option<BlockLocation> {
         let block = self.block_at(offset_in_store)?;
         let raw_bytes = block.block.found.raw_bytes;
         let inside = offset_in_store - block.store_start;
@@ -193,6 +192,12 @@ impl BlockDecoder for Literals {
             raw_bytes: (raw_bytes - page * PAGE_BYTES).min(PAGE_BYTES),
             frame_offset: block.block.offset,
         })
+    }
+}
+
+impl BlockDecoder for Literals {
+    fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
+        Ok(self.page_at(offset_in_store))
     }
 
     fn decode(

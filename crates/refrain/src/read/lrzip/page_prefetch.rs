@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::literals::Literals;
-use crate::read::store_reader::{BlockDecoder, BlockLocation, StoreReader};
+use crate::read::store_reader::{BlockLocation, StoreReader};
 
 /// A block whose pages are decoded in sequence.
 struct PageSequence {
@@ -73,7 +73,7 @@ impl PagePrefetcher {
         let mut pages = Vec::new();
         for (index, sequence) in self.sequences.iter_mut().enumerate() {
             // Pages in use were decoded by their first reader.
-            while let Some(page) = self.literals.locate(sequence.next)
+            while let Some(page) = self.literals.page_at(sequence.next)
                 && sequence.next + page.raw_bytes <= self.used_bytes.min(sequence.end)
                 && !sequence.is_running
             {
@@ -85,7 +85,7 @@ impl PagePrefetcher {
             {
                 continue;
             }
-            if let Some(page) = self.literals.locate(sequence.next) {
+            if let Some(page) = self.literals.page_at(sequence.next) {
                 ahead += page.raw_bytes;
                 sequence.is_running = true;
                 pages.push((sequence.block, page));
@@ -144,7 +144,7 @@ impl PagePrefetcher {
     /// Releases pages that were used and are not about to be decoded.
     pub(super) fn release_used(&mut self, store: &StoreReader) {
         let floor = self.used_bytes.min(self.frontier());
-        while let Some(page) = self.literals.locate(self.retained_start)
+        while let Some(page) = self.literals.page_at(self.retained_start)
             && self.retained_start + page.raw_bytes <= floor
         {
             store.release(page.block);

@@ -26,7 +26,7 @@ use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
-use crate::read::opened_archive::OpenedArchive;
+use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::tree::content::TreeContent;
 
@@ -180,9 +180,22 @@ impl LrzipArchive {
 }
 
 impl OpenedArchive for LrzipArchive {
-    /// The only member.
-    fn members(&self) -> &[Member] {
-        &self.members
+    fn member_count(&self) -> usize {
+        self.members.len()
+    }
+
+    fn member(&self, member: usize) -> Result<Option<Member>> {
+        Ok(self.members.get(member).cloned())
+    }
+
+    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        let mut members = self.members.iter();
+        Ok(members.position(|member| member.name == name))
+    }
+
+    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
+        let mut members = self.members.iter().enumerate();
+        members.try_for_each(|(number, member)| each(number, member))
     }
 
     /// The number of bytes after the archive.
@@ -191,7 +204,10 @@ impl OpenedArchive for LrzipArchive {
     }
 
     /// Reads content from `offset` into `buffer`; returns the number of bytes.
-    fn read_at(&self, _member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if member >= self.members.len() {
+            return Err(no_member(member, self.members.len()));
+        }
         let content_bytes = self
             .members
             .first()
@@ -229,7 +245,7 @@ impl OpenedArchive for LrzipArchive {
     }
 
     /// The properties of the archive.
-    fn info(&self) -> ArchiveInfo {
+    fn info(&self) -> Result<ArchiveInfo> {
         let content_bytes = self
             .members
             .first()
@@ -240,7 +256,7 @@ impl OpenedArchive for LrzipArchive {
             let names = (block.codec.clone(), block.filters.clone());
             codecs.add(names.clone(), block.raw_bytes, block.stored_bytes, || names);
         }
-        ArchiveInfo {
+        Ok(ArchiveInfo {
             format_version: (0, u16::from(self.header.version.minor())),
             level: 0,
             memory_bytes: 0,
@@ -255,7 +271,7 @@ impl OpenedArchive for LrzipArchive {
                 .saturating_sub(self.run_bytes),
             run_bytes: self.run_bytes,
             reach_bytes: self.tail.archive_bytes,
-            members: self.members.clone(),
+            members: self.members.len(),
             codecs: codecs.finish(),
             fallbacks: 0,
             block_bytes_max: self
@@ -269,16 +285,16 @@ impl OpenedArchive for LrzipArchive {
                 chunks: self.chunks.len() as u64,
                 cipher: self.header.cipher.as_ref().map(Cipher::name),
             }),
-        }
+        })
     }
 
     /// The blocks of literals.
-    fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        Ok(self.blocks.clone())
+    fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
+        self.blocks.iter().cloned().try_for_each(each)
     }
 
-    fn content(&self, _member: usize) -> Option<Box<dyn TreeContent + '_>> {
-        None
+    fn content(&self, _member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        Ok(None)
     }
 }
 

@@ -46,11 +46,19 @@ impl<'a> DigestCheck<'a> {
     }
 }
 
-/// The algorithms in the members' ends of the index. Reads only the End and the Index frame.
+/// The algorithms in the members' ends of the index.
 fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestAlgorithm>> {
     let (_, index) = read_index(source, limits)?;
-    let digests = index.members.iter().flat_map(|member| stated(&member.end));
-    Ok(digests.map(|(algorithm, _)| algorithm).collect())
+    let mut algorithms = Vec::new();
+    index.for_each_member(&mut |_, _, end| {
+        for (algorithm, _) in stated(end) {
+            if !algorithms.contains(&algorithm) {
+                algorithms.push(algorithm);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(algorithms)
 }
 
 impl ContentVisitor for DigestCheck<'_> {

@@ -4,10 +4,11 @@ use refrain_format::{ArchiveEnd, END_FRAME_BYTES, FrameKind, Index, Limits};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::native::frame_index::FrameIndex;
 use crate::store::frames::read_frame_at;
 
 /// Reads the End frame and the index at the offset that it states, and checks that they match.
-pub(crate) fn read_index(source: &dyn Source, limits: &Limits) -> Result<(ArchiveEnd, Index)> {
+pub(crate) fn read_index(source: &dyn Source, limits: &Limits) -> Result<(ArchiveEnd, FrameIndex)> {
     let end = read_end(source, source.size_bytes()?)?;
     let offset = end.index_frame_offset;
     let frame = read_frame_at(
@@ -22,7 +23,7 @@ pub(crate) fn read_index(source: &dyn Source, limits: &Limits) -> Result<(Archiv
     index
         .check(&end)
         .map_err(|error| Error::from(error).at_offset(offset))?;
-    Ok((end, index))
+    Ok((end, FrameIndex::of_rows(index, Vec::new())))
 }
 
 fn read_end(source: &dyn Source, size_bytes: u64) -> Result<ArchiveEnd> {

@@ -4,25 +4,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Index, Limits, MAGIC,
-    check_magic,
+    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Limits, MAGIC, check_magic,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
 use crate::archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, CodecUses, Member, codec_name, filters_text, member,
+    self, ArchiveInfo, BlockInfo, CodecUses, Member, codec_name, filters_text,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
+use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::read_index;
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::repeats::{StatedMap, resolve_range};
 use crate::read::native::scan::{ScannedArchive, scan};
-use crate::read::opened_archive::OpenedArchive;
+use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
@@ -35,8 +35,7 @@ pub(crate) struct IndexedArchive {
     pub(super) limits: Limits,
     head: ArchiveHeader,
     end: ArchiveEnd,
-    index: Arc<Index>,
-    members: Vec<Member>,
+    pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
     maps: Lock<CachedMaps>,
     skipped_bytes: u64,
@@ -45,7 +44,7 @@ pub(crate) struct IndexedArchive {
 /// The maps of the epochs that were used last, the latest at the end.
 #[derive(Default)]
 struct CachedMaps {
-    maps: Vec<(usize, Arc<StatedMap>)>,
+    maps: Vec<(u64, Arc<StatedMap>)>,
     bytes: u64,
 }
 
@@ -56,7 +55,7 @@ const CACHED_MAPS_MIN: usize = 16;
 const CACHED_MAPS_MAX: usize = 256;
 
 impl CachedMaps {
-    fn get(&mut self, number: usize) -> Option<Arc<StatedMap>> {
+    fn get(&mut self, number: u64) -> Option<Arc<StatedMap>> {
         let at = self.maps.iter().rposition(|(kept, _)| *kept == number)?;
         let (_, map) = self.maps.get(at)?;
         let map = map.clone();
@@ -68,7 +67,7 @@ impl CachedMaps {
     }
 
     /// Adds a map; maps take up to `bytes_max` bytes.
-    fn add(&mut self, number: usize, map: Arc<StatedMap>, bytes_max: u64) {
+    fn add(&mut self, number: u64, map: Arc<StatedMap>, bytes_max: u64) {
         if self.maps.iter().any(|(kept, _)| *kept == number) {
             return;
         }
@@ -90,18 +89,15 @@ const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 /// The blocks of an index.
 struct IndexedBlocks {
     source: Arc<dyn Source>,
-    index: Arc<Index>,
-    /// The block numbers, after a scan; otherwise a block number is its position in the index.
-    block_ids: Vec<u64>,
+    index: Arc<FrameIndex>,
     limits: Limits,
 }
 
 impl IndexedBlocks {
     /// The payload of a block's frame; its checksum is verified.
     fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
-        let number = self.index.block_at(location.store_start);
-        let block = number.and_then(|number| self.index.blocks.get(number));
-        let frame_bytes = block.map(|block| block.frame_bytes);
+        let block = self.index.block_at(location.store_start)?;
+        let frame_bytes = block.map(|(_, block)| block.frame_bytes);
         let mut stage = stage("read", 0);
         let frame = read_frame_at(
             &*self.source,
@@ -116,15 +112,14 @@ impl IndexedBlocks {
 }
 
 impl BlockDecoder for IndexedBlocks {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
-        let number = self.index.block_at(offset_in_store)?;
-        let block = self.index.blocks.get(number)?;
-        Some(BlockLocation {
-            block: self.block_ids.get(number).copied().unwrap_or(number as u64),
+    fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
+        let found = self.index.block_at(offset_in_store)?;
+        Ok(found.map(|(number, block)| BlockLocation {
+            block: number,
             store_start: block.store_start,
             raw_bytes: block.raw_bytes,
             frame_offset: block.frame_offset,
-        })
+        }))
     }
 
     fn decode(
@@ -159,14 +154,7 @@ impl IndexedArchive {
         let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
         let (end, index) = read_index(&*source, &limits)?;
-        Ok(Self::with_index(
-            source,
-            options,
-            head,
-            end,
-            index,
-            Vec::new(),
-        ))
+        Ok(Self::with_index(source, options, head, end, index))
     }
 
     /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
@@ -200,7 +188,8 @@ impl IndexedArchive {
             archive_bytes,
             generation: 0,
         };
-        let mut archive = Self::with_index(source, options, head, end, index, block_ids);
+        let index = FrameIndex::of_rows(index, block_ids);
+        let mut archive = Self::with_index(source, options, head, end, index);
         archive.skipped_bytes = skipped_bytes;
         Ok(archive)
     }
@@ -210,23 +199,16 @@ impl IndexedArchive {
         options: &ReadOptions,
         head: ArchiveHeader,
         end: ArchiveEnd,
-        index: Index,
-        block_ids: Vec<u64>,
+        index: FrameIndex,
     ) -> IndexedArchive {
         let limits = limits_for(options.memory_bytes);
         let index = Arc::new(index);
         let blocks = IndexedBlocks {
             source: source.clone(),
             index: index.clone(),
-            block_ids,
             limits,
         };
         IndexedArchive {
-            members: index
-                .members
-                .iter()
-                .map(|row| member(&row.start, &row.end))
-                .collect(),
             store: StoreReader::new(
                 Arc::new(blocks),
                 limits,
@@ -276,12 +258,17 @@ impl IndexedArchive {
     pub(super) fn blocks_to_prefetch(&self, content_at: u64) -> Result<(Vec<BlockLocation>, u64)> {
         let stated = self.map_of(content_at)?;
         let blocks = match stated.without_repeats() {
-            Some(map) => self.store.blocks_to_prefetch(map),
+            Some(map) => self.store.blocks_to_prefetch(map)?,
             None => self
                 .store
-                .blocks_to_prefetch(&self.resolved(stated.content())?),
+                .blocks_to_prefetch(&self.resolved(stated.content())?)?,
         };
         Ok((blocks, stated.content().end))
+    }
+
+    fn outline(&self, member: usize) -> Result<MemberOutline> {
+        let outline = self.index.outline(member)?;
+        outline.ok_or_else(|| no_member(member, self.index.member_count()))
     }
 
     /// The map of a content range, without repeats.
@@ -294,11 +281,10 @@ impl IndexedArchive {
     fn map_of(&self, content_at: u64) -> Result<Arc<StatedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
-        let number = self.index.epoch_at(content_at).ok_or_else(missing)?;
+        let (number, row) = self.index.epoch_at(content_at)?.ok_or_else(missing)?;
         if let Some(map) = self.maps.lock().get(number) {
             return Ok(map);
         }
-        let row = *self.index.epochs.get(number).ok_or_else(missing)?;
         let offset = row.frame_offset;
         let frame = read_frame_at(
             &*self.source,
@@ -341,9 +327,23 @@ impl IndexedArchive {
 }
 
 impl OpenedArchive for IndexedArchive {
-    /// The members, in the archive's order.
-    fn members(&self) -> &[Member] {
-        &self.members
+    fn member_count(&self) -> usize {
+        self.index.member_count()
+    }
+
+    fn member(&self, member: usize) -> Result<Option<Member>> {
+        let row = self.index.member(member)?;
+        Ok(row.map(|row| archive_info::member(&row.start, &row.end)))
+    }
+
+    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        self.index.member_named(name)
+    }
+
+    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
+        self.index.for_each_member(&mut |number, start, end| {
+            each(number, &archive_info::member(start, end))
+        })
     }
 
     /// Reads content of a member from `offset` into `buffer`. Returns the number of bytes read,
@@ -353,27 +353,24 @@ impl OpenedArchive for IndexedArchive {
     /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
     /// frames that the range needs.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let row = self.index.members.get(member).ok_or_else(|| {
-            let message = format!(
-                "there is no member {member}; there are {}",
-                self.members.len()
-            );
-            Error::new(ErrorKind::Usage, message)
-        })?;
-        let offset = offset.min(row.end.content_bytes);
-        let left = row.end.content_bytes - offset;
+        let row = self.outline(member)?;
+        let offset = offset.min(row.content_bytes);
+        let left = row.content_bytes - offset;
         let count = usize::try_from(left)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
-        let start = row.start.content_start + offset;
+        let start = row.content_start + offset;
         let depth = Depth::of_read(count);
         self.read_content(start..start + count as u64, &mut buffer[..count], depth)?;
         Ok(count)
     }
 
-    fn content(&self, member: usize) -> Option<Box<dyn TreeContent + '_>> {
-        let row = self.index.members.get(member)?;
-        Some(Box::new(MemberContent::new(self, row)))
+    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        let outline = self.outline(member)?;
+        Ok(match outline.kind.has_entries() {
+            true => Some(Box::new(MemberContent::new(self, member, outline))),
+            false => None,
+        })
     }
 
     fn set_cache_bytes(&self, bytes: u64) {
@@ -381,43 +378,36 @@ impl OpenedArchive for IndexedArchive {
     }
 
     /// The properties of the archive, from its index. Reads no block.
-    fn info(&self) -> ArchiveInfo {
-        let index = &self.index;
-        let entries_frames = index.members.iter().flat_map(|member| &member.entries);
-        let ends = index.members.iter().map(|member| &member.end);
-        let derived_bytes = sum(ends.map(|end| end.view_bytes.saturating_sub(end.content_bytes)));
-        ArchiveInfo {
+    fn info(&self) -> Result<ArchiveInfo> {
+        let sums = RowSums::of(&self.index)?;
+        let totals = self.index.totals();
+        Ok(ArchiveInfo {
             format_version: self.head.version,
             level: self.head.level,
             memory_bytes: self.head.memory_budget_bytes,
             archive_bytes: self.end.archive_bytes,
-            content_bytes: sum(index.members.iter().map(|row| row.end.view_bytes)),
+            content_bytes: sums.view_bytes,
             store_bytes: self.end.store_bytes,
-            extents: index.epochs.iter().map(|epoch| epoch.extent_count).sum(),
-            extents_frame_bytes: index.epochs.iter().map(|epoch| epoch.frame_bytes).sum(),
-            entries_frame_bytes: sum(entries_frames.map(|row| row.frame_bytes)),
-            matched_bytes: index.totals.matched_bytes.saturating_add(derived_bytes),
-            run_bytes: index.totals.run_bytes,
-            reach_bytes: index.totals.reach_bytes,
-            members: self.members.clone(),
-            codecs: codec_uses(index),
-            fallbacks: index.totals.fallback_count,
-            block_bytes_max: index
-                .blocks
-                .iter()
-                .map(|block| block.raw_bytes)
-                .max()
-                .unwrap_or(0),
+            extents: sums.extents,
+            extents_frame_bytes: sums.extents_frame_bytes,
+            entries_frame_bytes: sums.entries_frame_bytes,
+            matched_bytes: totals.matched_bytes.saturating_add(sums.derived_bytes),
+            run_bytes: totals.run_bytes,
+            reach_bytes: totals.reach_bytes,
+            members: self.index.member_count(),
+            codecs: sums.codecs.finish(),
+            fallbacks: totals.fallback_count,
+            block_bytes_max: sums.block_bytes_max,
             lrzip: None,
-        }
+        })
     }
 
     /// All blocks, from the headers of their frames.
     ///
     /// # Errors
     /// As [`IndexedArchive::read_at`].
-    fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        let block = |row: &refrain_format::IndexBlock| {
+    fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
+        self.index.for_each_block(&mut |row| {
             let (offset, bytes) = (row.frame_offset, row.frame_bytes);
             let frame = read_frame_at(
                 &*self.source,
@@ -428,9 +418,8 @@ impl OpenedArchive for IndexedArchive {
             )?;
             let (head, _) = BlockHeader::parse(&frame.payload, &self.limits)
                 .map_err(|error| Error::from(error).at_offset(offset))?;
-            Ok(BlockInfo::new(&head, (offset, bytes)))
-        };
-        self.index.blocks.iter().map(block).collect()
+            each(BlockInfo::new(&head, (offset, bytes)))
+        })
     }
 
     /// The number of bytes outside intact frames; 0 except after [`IndexedArchive::open_by_scan`].
@@ -439,18 +428,55 @@ impl OpenedArchive for IndexedArchive {
     }
 }
 
+/// Sums over the rows of an index. The numbers are unchecked, so sums saturate.
+#[derive(Default)]
+struct RowSums {
+    extents: u64,
+    extents_frame_bytes: u64,
+    entries_frame_bytes: u64,
+    view_bytes: u64,
+    /// Bytes of views beyond the content: headers, and files that occur again.
+    derived_bytes: u64,
+    block_bytes_max: u64,
+    codecs: CodecUses<(u16, [u8; 2])>,
+}
+
+impl RowSums {
+    fn of(index: &FrameIndex) -> Result<RowSums> {
+        let mut sums = RowSums::default();
+        index.for_each_epoch(&mut |epoch| {
+            add(&mut sums.extents, epoch.extent_count);
+            add(&mut sums.extents_frame_bytes, epoch.frame_bytes);
+            Ok(())
+        })?;
+        index.for_each_entries_frame(&mut |row| {
+            add(&mut sums.entries_frame_bytes, row.frame_bytes);
+            Ok(())
+        })?;
+        index.for_each_member(&mut |_, _, end| {
+            let derived_bytes = end.view_bytes.saturating_sub(end.content_bytes);
+            add(&mut sums.view_bytes, end.view_bytes);
+            add(&mut sums.derived_bytes, derived_bytes);
+            Ok(())
+        })?;
+        index.for_each_block(&mut |block| {
+            let key = (block.codec, block.filter_ids);
+            sums.block_bytes_max = sums.block_bytes_max.max(block.raw_bytes);
+            sums.codecs
+                .add(key, block.raw_bytes, block.frame_bytes, || {
+                    (codec_name(block.codec), filters_text(block.filter_ids))
+                });
+            Ok(())
+        })?;
+        Ok(sums)
+    }
+}
+
+fn add(sum: &mut u64, number: u64) {
+    *sum = sum.saturating_add(number);
+}
+
 /// The saturating sum of unchecked numbers.
 fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
-}
-
-fn codec_uses(index: &Index) -> Vec<CodecUse> {
-    let mut uses = CodecUses::default();
-    for block in &index.blocks {
-        let key = (block.codec, block.filter_ids);
-        uses.add(key, block.raw_bytes, block.frame_bytes, || {
-            (codec_name(block.codec), filters_text(block.filter_ids))
-        });
-    }
-    uses.finish()
 }

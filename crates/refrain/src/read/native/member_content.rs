@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use refrain_codec::Workspace;
-use refrain_format::{EntriesHeader, FrameKind, IndexMember, MemberKind, unpack_entries};
+use refrain_format::{EntriesHeader, FrameKind, MemberKind, unpack_entries};
 use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
+use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
@@ -16,38 +17,45 @@ use crate::store::frames::read_frame_at;
 /// A member of an opened archive.
 pub(crate) struct MemberContent<'a> {
     archive: &'a IndexedArchive,
-    row: &'a IndexMember,
+    number: usize,
+    outline: MemberOutline,
 }
 
 impl<'a> MemberContent<'a> {
-    pub(super) fn new(archive: &'a IndexedArchive, row: &'a IndexMember) -> MemberContent<'a> {
-        MemberContent { archive, row }
+    pub(super) fn new(
+        archive: &'a IndexedArchive,
+        number: usize,
+        outline: MemberOutline,
+    ) -> MemberContent<'a> {
+        MemberContent {
+            archive,
+            number,
+            outline,
+        }
     }
 }
 
 impl TreeContent for MemberContent<'_> {
     fn content_bytes(&self) -> u64 {
-        self.row.end.content_bytes
+        self.outline.content_bytes
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
-        let start = self.row.start.content_start + offset;
+        let start = self.outline.content_start + offset;
         let range = start..start + buffer.len() as u64;
         self.archive.read_content(range, buffer, depth)
     }
 
-    fn entry_frames(&self) -> usize {
-        self.row.entries.len()
+    fn entry_frames(&self) -> Result<usize> {
+        self.archive.index.entries_frames(self.number)
     }
 
-    fn frames_for_path(&self, path: &[u8]) -> Range<usize> {
-        self.row.frames_for_path(path)
+    fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>> {
+        self.archive.index.frames_for_path(self.number, path)
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
-        let Some(batch) = self.row.entries.get(frame) else {
-            return Ok(vec![]);
-        };
+        let batch = self.archive.index.entries_frame(self.number, frame)?;
         let (offset, limits) = (batch.frame_offset, &self.archive.limits);
         let frame = read_frame_at(
             &*self.archive.source,
@@ -78,11 +86,11 @@ impl TreeContent for MemberContent<'_> {
     }
 
     fn is_recorded(&self) -> bool {
-        self.row.start.kind == MemberKind::Tar
+        self.outline.kind == MemberKind::Tar
     }
 
     fn blocks_to_prefetch(&self, content: Range<u64>) -> Result<Vec<u64>> {
-        let start = self.row.start.content_start;
+        let start = self.outline.content_start;
         let (mut at, end) = (start + content.start, start + content.end);
         let mut blocks = vec![];
         while at < end {

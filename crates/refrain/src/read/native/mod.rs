@@ -3,6 +3,7 @@
 pub(crate) mod block_frame;
 pub(crate) mod digest_check;
 pub(crate) mod frame_check;
+pub(crate) mod frame_index;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
 pub(crate) mod member_content;

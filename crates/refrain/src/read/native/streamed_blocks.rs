@@ -124,11 +124,12 @@ impl StreamedBlocks {
 }
 
 impl BlockDecoder for StreamedBlocks {
-    fn locate(&self, offset_in_store: u64) -> Option<BlockLocation> {
+    fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
         let streamed = self.streamed.lock();
         let after = streamed.partition_point(|block| block.location.store_start <= offset_in_store);
-        let location = streamed.get(after.checked_sub(1)?)?.location;
-        (offset_in_store - location.store_start < location.raw_bytes).then_some(location)
+        let found = after.checked_sub(1).and_then(|last| streamed.get(last));
+        let found = found.map(|block| block.location);
+        Ok(found.filter(|found| offset_in_store - found.store_start < found.raw_bytes))
     }
 
     fn decode(

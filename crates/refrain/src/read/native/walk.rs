@@ -532,7 +532,7 @@ impl Walk<'_, '_, '_> {
     fn epoch(&mut self, map: Arc<EpochMap>, completed_at: u64) -> Result<()> {
         self.maps_bytes += map.memory_bytes() as u64;
         self.check_pending("extents", self.maps_bytes)?;
-        for location in self.context.store.blocks_to_prefetch(&map) {
+        for location in self.context.store.blocks_to_prefetch(&map)? {
             self.decode_ahead(location);
         }
         let content = map.content();

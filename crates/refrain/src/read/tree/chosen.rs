@@ -121,7 +121,7 @@ fn link(path: Vec<u8>, target: &[u8]) -> Entry {
 
 /// The last entry with this path, if it is a file.
 fn find_file(content: &dyn TreeContent, path: &[u8]) -> Result<Option<Entry>> {
-    for frame in content.frames_for_path(path).rev() {
+    for frame in content.frames_for_path(path)?.rev() {
         let mut entries = content.entries_of(frame)?.into_iter().rev();
         if let Some(found) = entries.find(|entry| entry.path == path) {
             return Ok(Some(found).filter(|entry| entry.kind == EntryKind::File));

@@ -16,14 +16,14 @@ pub(crate) trait TreeContent: Sync {
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()>;
 
     /// The number of Entries frames.
-    fn entry_frames(&self) -> usize;
+    fn entry_frames(&self) -> Result<usize>;
 
     /// The entries of a frame. Their content is inside the member's.
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>>;
 
     /// The frames that may hold the entry with this path. If several entries have it, the last one
     /// counts.
-    fn frames_for_path(&self, path: &[u8]) -> Range<usize>;
+    fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>>;
 
     /// Whether the entries are those of a tar stream, whose headers the tar view restores.
     fn is_recorded(&self) -> bool;

@@ -58,7 +58,7 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     let window = (plan.memory_bytes / 8 / ENTRY_BYTES).max(1024) as usize;
     let mut hash = ReadHash::new();
     let mut written_bytes = 0;
-    let mut frames = 0..plan.content.entry_frames();
+    let mut frames = 0..plan.content.entry_frames()?;
     let mut chosen = Chosen::new(plan.selection, plan.content);
     while !frames.is_empty() && !plan.target.has_ended() {
         let mut files = vec![];

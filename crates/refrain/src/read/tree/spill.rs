@@ -62,12 +62,12 @@ impl TreeContent for SpilledContent {
         Ok(())
     }
 
-    fn entry_frames(&self) -> usize {
-        self.entries.len()
+    fn entry_frames(&self) -> Result<usize> {
+        Ok(self.entries.len())
     }
 
-    fn frames_for_path(&self, _path: &[u8]) -> Range<usize> {
-        0..self.entries.len()
+    fn frames_for_path(&self, _path: &[u8]) -> Result<Range<usize>> {
+        Ok(0..self.entries.len())
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {

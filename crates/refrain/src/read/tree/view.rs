@@ -76,7 +76,7 @@ impl<'a> ViewPlanner<'a> {
 
     /// Reads the next entries.
     fn advance(&mut self) -> Result<()> {
-        if self.next_frame == self.content.entry_frames() {
+        if self.next_frame == self.content.entry_frames()? {
             self.is_ended = true;
             let end = self.view.end();
             self.push(end);
