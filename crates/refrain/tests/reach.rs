@@ -207,3 +207,24 @@ fn refuses_a_reach_of_fewer_than_four_blocks() {
     let error = refrain::compress(vec![], &mut sink, &options, &refrain::Unwatched).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Limit);
 }
+
+#[test]
+fn blocks_close_early_when_too_much_would_wait_for_them() {
+    // The names together are more than a reader may have to hold back, the contents less than a
+    // block.
+    const MEMBERS: usize = 20_000;
+    let name = |number: usize| format!("{number:04000}");
+    let members = (0..MEMBERS).map(|number| file(&name(number), &number.to_le_bytes()));
+    let options = CompressOptions {
+        memory_bytes: Some(1 << 30),
+        ..small_options("none")
+    };
+    let (archive, summary) = archive_of(members.collect(), &options);
+    assert!(summary.blocks > 1, "{} blocks", summary.blocks);
+    let read = extracted_from_pipe(&archive, &reading_with(2 << 30)).unwrap();
+    assert_eq!(read.len(), MEMBERS);
+    for (number, member) in read.iter().enumerate() {
+        assert!(member.name == name(number), "name of {number}");
+        assert_eq!(member.content, number.to_le_bytes());
+    }
+}
