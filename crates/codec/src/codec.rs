@@ -86,6 +86,19 @@ pub trait Codec: Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
+    /// Decodes as much of damaged data as possible into the front of `out`, whose length is the
+    /// stated raw length. What is wrong or missing is undefined.
+    fn decode_damaged(
+        &self,
+        workspace: &mut Workspace,
+        params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) {
+        // Decoders write the bytes before the damage in order.
+        let _ = self.decode(workspace, params, data, out);
+    }
+
     /// Checks untrusted parameters against the stated raw length, before any memory is allocated.
     ///
     /// # Errors

@@ -92,6 +92,32 @@ pub fn decode_prefix(
     Ok(())
 }
 
+/// Decodes as much as possible of a damaged block, whose `data` may be cut off or wrong, into
+/// `out`, whose former content is overwritten. `out` has `raw_length_bytes` then. Which of them are
+/// right, the caller must find out by their checksums.
+///
+/// Codecs recover the bytes before the damage: lz4, zstd, lzma, deflate, ppmd and cm nearly all of
+/// them, bzip2 those of whole blocks of its own, bwt none. Without a codec all bytes that are there
+/// are recovered.
+///
+/// # Errors
+/// As `decode`, for the stated length and the description only.
+pub fn decode_damaged(
+    workspace: &mut Workspace,
+    description: &BlockDescription,
+    data: &[u8],
+    raw_length_bytes: u64,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let length = check_raw_length(raw_length_bytes)?;
+    let codec = registry::by_id(description.codec)?;
+    codec.check_params(&description.params, raw_length_bytes)?;
+    resize(description, out, length)?;
+    codec.decode_damaged(workspace, &description.params, data, out);
+    description.filters.decode(out);
+    Ok(())
+}
+
 /// The working memory for decoding this block, bytes; without the raw and the compressed bytes.
 ///
 /// # Errors

@@ -60,7 +60,7 @@ mod workspace;
 mod tests;
 
 pub use codec::{Codec, CodecDescription, OnIncompressible};
-pub use decode::{decode, decode_into, decode_memory_bytes, decode_prefix};
+pub use decode::{decode, decode_damaged, decode_into, decode_memory_bytes, decode_prefix};
 pub use description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompressible};
 pub use error::{Error, Result};

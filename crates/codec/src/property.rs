@@ -1,7 +1,7 @@
 //! Properties that hold for all inputs, shared by unit tests, proptest and fuzz targets. The
 //! functions panic when a property is violated.
 
-use crate::decode::{decode, decode_prefix};
+use crate::decode::{decode, decode_damaged, decode_prefix};
 use crate::description::{BlockDescription, UntrustedBlockDescription};
 use crate::encode::encode_block;
 use crate::filter::chain::FilterChain;
@@ -70,8 +70,14 @@ pub fn check_decode(
         );
         assert_eq!(result, Ok(()));
         assert!(out == whole[..prefix_bytes.min(raw_length_bytes) as usize]);
+        let damaged = decode_damaged(workspace, &description, data, raw_length_bytes, &mut out);
+        assert_eq!(damaged, Ok(()));
+        assert!(out == whole);
     } else {
         assert!(out.is_empty());
+        if decode_damaged(workspace, &description, data, raw_length_bytes, &mut out).is_ok() {
+            assert_eq!(out.len() as u64, raw_length_bytes);
+        }
     }
     let mut prefix = Vec::new();
     let _ = decode_prefix(

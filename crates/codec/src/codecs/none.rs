@@ -75,6 +75,18 @@ impl Codec for Stored {
         self.decode(workspace, params, &data[..out.len()], out)
     }
 
+    fn decode_damaged(
+        &self,
+        _workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) {
+        for (out, byte) in out.iter_mut().zip(data) {
+            *out = *byte;
+        }
+    }
+
     fn encode_memory_bytes(&self, _raw_length_bytes: u64, _settings: &Settings) -> u64 {
         0
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::codec::OnIncompressible;
-use crate::decode::{decode, decode_prefix};
+use crate::decode::{decode, decode_damaged, decode_prefix};
 use crate::description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 use crate::encode::{encode_block, encode_memory_bytes};
 use crate::error::Error;
@@ -328,6 +328,47 @@ fn decodes_prefixes_of_filtered_blocks() {
             decode_prefix(&mut workspace, &block, &data, 90_000, want, &mut out).unwrap();
             assert!(out == raw[..want as usize]);
         }
+    }
+}
+
+/// The number of bytes at the start that are equal.
+fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
+    let mut pairs = one.iter().zip(other);
+    pairs
+        .position(|(one, other)| one != other)
+        .unwrap_or(one.len())
+}
+
+#[test]
+fn damaged_blocks_are_decoded_up_to_the_damage() {
+    let raw = test_data::text(2_000_000, 3);
+    let mut workspace = Workspace::new();
+    for codec in codecs() {
+        let described = codec.describe();
+        let mut data = Vec::new();
+        let plan = BlockPlan::plain(described.id, described.default_level);
+        let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
+        // The share of the bytes before the damage, in percent, that is recovered.
+        let least = match described.name {
+            "bwt" => 0,
+            "bzip2" => 50,
+            _ => 90,
+        };
+        let middle = data.len() / 2;
+        let mut wrong = data.clone();
+        wrong[middle..middle + 1000].fill(0x5a);
+        for damaged in [&data[..middle], &wrong[..]] {
+            let mut out = vec![7; 10];
+            let length = raw.len() as u64;
+            decode_damaged(&mut workspace, &block, damaged, length, &mut out).unwrap();
+            assert_eq!(out.len(), raw.len());
+            let recovered = equal_bytes(&out, &raw);
+            let percent = recovered * 200 / raw.len();
+            assert!(percent >= least, "{}: {percent} %", described.name);
+        }
+        let mut out = vec![];
+        decode_damaged(&mut workspace, &block, &data, raw.len() as u64, &mut out).unwrap();
+        assert!(out == raw, "{}", described.name);
     }
 }
 

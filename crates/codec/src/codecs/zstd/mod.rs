@@ -109,6 +109,41 @@ const OUT_OF_MEMORY: Error = Error::OutOfMemory {
     wanted_bytes: 16 << 10,
 };
 
+/// Decodes into `out`, the first bytes of a block, step by step.
+fn decode_stream(
+    workspace: &mut Workspace,
+    data: &[u8],
+    raw_length_bytes: u64,
+    out: &mut [u8],
+) -> Result<()> {
+    let context = workspace.state::<ZstdState>().decoder()?;
+    context
+        .reset(ResetDirective::SessionOnly)
+        .map_err(damaged)?;
+    // The limit of `check_frame`; the default of zstd is 2^27.
+    context
+        .set_parameter(DParameter::WindowLogMax(ceil_log2(raw_length_bytes)))
+        .map_err(damaged)?;
+    let wanted_bytes = out.len();
+    let mut input = InBuffer::around(data);
+    let mut output = OutBuffer::around(out);
+    while output.pos() < wanted_bytes {
+        let before = (input.pos(), output.pos());
+        let hint = context
+            .decompress_stream(&mut output, &mut input)
+            .map_err(damaged)?;
+        let stuck = before == (input.pos(), output.pos());
+        if output.pos() < wanted_bytes && (hint == 0 || stuck) {
+            return Err(Error::Length {
+                codec: CodecId::ZSTD,
+                expected_bytes: raw_length_bytes,
+                found_bytes: output.pos() as u64,
+            });
+        }
+    }
+    Ok(())
+}
+
 impl Codec for Zstd {
     fn describe(&self) -> CodecDescription {
         CodecDescription {
@@ -184,32 +219,17 @@ impl Codec for Zstd {
         out: &mut [u8],
     ) -> Result<()> {
         check_frame(data, raw_length_bytes)?;
-        let context = workspace.state::<ZstdState>().decoder()?;
-        context
-            .reset(ResetDirective::SessionOnly)
-            .map_err(damaged)?;
-        // The limit of `check_frame`; the default of zstd is 2^27.
-        context
-            .set_parameter(DParameter::WindowLogMax(ceil_log2(raw_length_bytes)))
-            .map_err(damaged)?;
-        let wanted_bytes = out.len();
-        let mut input = InBuffer::around(data);
-        let mut output = OutBuffer::around(out);
-        while output.pos() < wanted_bytes {
-            let before = (input.pos(), output.pos());
-            let hint = context
-                .decompress_stream(&mut output, &mut input)
-                .map_err(damaged)?;
-            let stuck = before == (input.pos(), output.pos());
-            if output.pos() < wanted_bytes && (hint == 0 || stuck) {
-                return Err(Error::Length {
-                    codec: CodecId::ZSTD,
-                    expected_bytes: raw_length_bytes,
-                    found_bytes: output.pos() as u64,
-                });
-            }
-        }
-        Ok(())
+        decode_stream(workspace, data, raw_length_bytes, out)
+    }
+
+    fn decode_damaged(
+        &self,
+        workspace: &mut Workspace,
+        _params: &Params,
+        data: &[u8],
+        out: &mut [u8],
+    ) {
+        let _ = decode_stream(workspace, data, out.len() as u64, out);
     }
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
