@@ -74,6 +74,22 @@ impl ArchiveEnd {
     /// They are not an End frame (the file was truncated, or something was appended), or the
     /// archive's length is not the file's.
     pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<Self> {
+        let end = Self::from_last_bytes(last_bytes)?;
+        if end.archive_bytes != file_bytes {
+            return Err(FormatError::Mismatch {
+                what: "archive length in bytes",
+                found: file_bytes,
+                expected: end.archive_bytes,
+            });
+        }
+        Ok(end)
+    }
+
+    /// Parses the last [`END_FRAME_BYTES`] bytes of an archive.
+    ///
+    /// # Errors
+    /// They are not an End frame: the archive was truncated, or something was appended.
+    pub fn from_last_bytes(last_bytes: &[u8]) -> Result<Self> {
         let header = UntrustedFrameHeader::parse(last_bytes)?.check(&Limits::default(), None)?;
         if header.kind != FrameKind::End {
             return Err(FormatError::Order {
@@ -84,13 +100,6 @@ impl ArchiveEnd {
         let payload = last_bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(payload)?;
         let end = Self::parse(payload)?;
-        if end.archive_bytes != file_bytes {
-            return Err(FormatError::Mismatch {
-                what: "archive length in bytes",
-                found: file_bytes,
-                expected: end.archive_bytes,
-            });
-        }
         if header.sequence.checked_add(1) != Some(end.frame_count) {
             return Err(FormatError::Mismatch {
                 what: "frame count",

@@ -64,7 +64,8 @@ impl UntrustedFrameHeader {
 
     /// Returns whether this is an intact header that begins an appended generation; its other
     /// fields are not checked.
-    pub(crate) fn is_generation(&self) -> bool {
+    #[must_use]
+    pub fn is_generation(&self) -> bool {
         let kind = self.bytes.get(KIND_AT).copied();
         self.is_intact() && kind == Some(FrameKind::Generation.id())
     }

@@ -101,7 +101,7 @@ pub use layout::{
     BLOCK_HEADER_BYTES, END_FRAME_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
     FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC,
 };
-pub use limits::{Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
+pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use payload::{Payload, read_frame};

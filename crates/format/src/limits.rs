@@ -8,6 +8,9 @@
 /// a difference in an `i64`.
 pub const ADDRESS_BYTES_MAX: u64 = 1 << 61;
 
+/// Archives that stand one behind the other in a file.
+pub const ARCHIVES_MAX: usize = 1024;
+
 /// Raw bytes of a block. A block is decoded as a whole, so this bounds the reader's memory. 1 GiB
 /// fits a 32-bit address space and exceeds the window of every codec here.
 pub const BLOCK_RAW_BYTES_MAX: u64 = 1 << 30;

@@ -59,6 +59,8 @@ pub struct Member {
     pub blake3: [u8; 32],
     /// Further digests of the content that were stored on request.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
+    /// Number of entries of a directory or tar stream; 0 for others.
+    pub entries: u64,
 }
 
 /// Everything that is known of an archive without decoding its blocks.
@@ -91,6 +93,8 @@ pub struct ArchiveInfo {
     pub reach_bytes: u64,
     /// Number of members.
     pub members: usize,
+    /// Number of archives that stand one behind the other.
+    pub archives: usize,
     /// Which codecs the blocks use.
     pub codecs: Vec<CodecUse>,
     /// Blocks that were not encoded as planned.
@@ -267,5 +271,6 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         content_bytes: end.view_bytes,
         blake3: end.blake3,
         digests: stated(end),
+        entries: end.entry_count,
     }
 }

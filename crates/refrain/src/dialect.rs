@@ -48,12 +48,8 @@ pub(crate) struct DialectReader {
 const NATIVE: DialectReader = DialectReader {
     dialect: Dialect::Native,
     is_prefix: |first| check_magic(first).is_ok(),
-    open: |source, options| {
-        Ok(Box::new(native::indexed::IndexedArchive::open(
-            source, options,
-        )?))
-    },
-    walk: native::walk::walk_archive,
+    open: native::concatenation::open_archives,
+    walk: native::concatenation_walk::walk_archives,
 };
 
 /// All dialects of this build.

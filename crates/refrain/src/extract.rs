@@ -12,14 +12,12 @@ use refrain_tree::restore::TreeRestore;
 use crate::archive::Archive;
 use crate::archive_info::{Member, MemberKind, MemberStart, member, member_start};
 use crate::dialect::{Dialect, reader_of_feed};
-use crate::digests::{hashers, stated};
+use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Unwatched, Watch};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::frame_check::check_frames;
-use crate::read::native::frame_index::MemberRow;
-use crate::read::native::index_reading::read_index;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::spill::SpilledContent;
 use crate::read::tree::view::{ViewOutput, write_view};
@@ -242,20 +240,16 @@ fn extract_members(
 ) -> Result<ExtractSummary> {
     let mut entries = 0;
     let limits = limits_for(options.memory_bytes);
-    let (end, index) = read_index(&**source, &limits)?;
     let mut is_verified = false;
     let mut is_checked = false;
     let mut content_bytes = 0_u64;
-    for number in 0..index.member_count() {
-        let Some(row) = index.member(number)? else {
-            break;
-        };
-        content_bytes = content_bytes.saturating_add(row.end.view_bytes);
-        let start = member_start(&row.start);
-        let mut target = targets.open(&start)?;
-        entries += row.end.entry_count;
-        let is_compared = extract_member(archive, (number, &row), &mut target, watch)
-            .map_err(|error| in_member(error, &row.start))?;
+    for number in 0..archive.member_count() {
+        let member = archive.member(number)?;
+        content_bytes = content_bytes.saturating_add(member.content_bytes);
+        let mut target = targets.open(&start_of(&member, number))?;
+        entries += member.entries;
+        let is_compared = extract_member(archive, (number, &member), &mut target, watch)
+            .map_err(|error| in_member(error, &member))?;
         if !is_compared && !is_verified {
             // The view of a directory has not the order of its content.
             verify(source.clone(), options, watch)?;
@@ -265,12 +259,12 @@ fn extract_members(
             check_frames(source.clone(), &limits)?;
             is_checked = true;
         }
-        targets.close(&member(&row.start, &row.end), target)?;
+        targets.close(&member, target)?;
     }
     Ok(ExtractSummary {
         content_bytes,
-        archive_bytes: end.archive_bytes,
-        members: index.member_count(),
+        archive_bytes: source.size_bytes()?,
+        members: archive.member_count(),
         entries,
     })
 }
@@ -279,7 +273,7 @@ fn extract_members(
 /// asked for.
 fn extract_member(
     archive: &Archive,
-    (number, row): (usize, &MemberRow),
+    (number, member): (usize, &Member),
     target: &mut Target,
     watch: &dyn Watch,
 ) -> Result<bool> {
@@ -290,12 +284,12 @@ fn extract_member(
             is_compared || selection.is_some()
         }
         Target::Sink(sink) => {
-            let mut checked = CheckedSink::new(&row.start, &row.end, Some(sink.as_mut()));
+            let mut checked = CheckedSink::new(member, Some(sink.as_mut()));
             let is_compared = archive.write_member(number, &mut checked, watch)?;
             checked.check()? || is_compared
         }
         Target::Nowhere => {
-            let mut checked = CheckedSink::new(&row.start, &row.end, None);
+            let mut checked = CheckedSink::new(member, None);
             let is_compared = archive.write_member(number, &mut checked, watch)?;
             checked.check()? || is_compared
         }
@@ -304,38 +298,44 @@ fn extract_member(
 }
 
 /// Names the member in an error about its content.
-fn in_member(error: Error, start: &FormatStart) -> Error {
+fn in_member(error: Error, member: &Member) -> Error {
     match error.kind {
-        ErrorKind::Damaged => error.in_file(String::from_utf8_lossy(&start.name).into_owned()),
+        ErrorKind::Damaged => error.in_file(String::from_utf8_lossy(&member.name).into_owned()),
         _ => error,
+    }
+}
+
+/// What is known of a member when it begins.
+fn start_of(member: &Member, index: usize) -> MemberStart {
+    MemberStart {
+        index,
+        name: member.name.clone(),
+        kind: member.kind,
+        mode: member.mode,
+        modified: member.modified,
+        content_bytes: Some(member.content_bytes),
     }
 }
 
 /// A sink that compares what is written with the hash and the digests of a member.
 struct CheckedSink<'a> {
     inner: Option<&'a mut dyn Sink>,
-    start: &'a FormatStart,
-    end: &'a MemberEnd,
+    member: &'a Member,
     /// `None` for a directory: what is written is not its content.
     hash: Option<ContentHash>,
     hashers: Vec<DigestHasher>,
 }
 
 impl<'a> CheckedSink<'a> {
-    fn new(
-        start: &'a FormatStart,
-        end: &'a MemberEnd,
-        inner: Option<&'a mut dyn Sink>,
-    ) -> CheckedSink<'a> {
-        let is_content = matches!(start.kind, FormatKind::File | FormatKind::Stream);
-        let algorithms = stated(end).into_iter().map(|(algorithm, _)| algorithm);
+    fn new(member: &'a Member, inner: Option<&'a mut dyn Sink>) -> CheckedSink<'a> {
+        let is_content = matches!(member.kind, MemberKind::File | MemberKind::Stream);
+        let algorithms = member.digests.iter().map(|(algorithm, _)| *algorithm);
         CheckedSink {
             inner,
-            start,
-            end,
+            member,
             hash: is_content.then(ContentHash::new),
-            hashers: match start.kind {
-                FormatKind::Tree => Vec::new(),
+            hashers: match member.kind {
+                MemberKind::Tree => Vec::new(),
                 _ => hashers(&algorithms.collect::<Vec<_>>()),
             },
         }
@@ -344,10 +344,10 @@ impl<'a> CheckedSink<'a> {
     /// Returns whether the content was compared.
     fn check(self) -> Result<bool> {
         let is_content = self.hash.is_some();
-        let name = || String::from_utf8_lossy(&self.start.name).into_owned();
+        let name = || String::from_utf8_lossy(&self.member.name).into_owned();
         if self
             .hash
-            .is_some_and(|hash| hash.value() != self.end.blake3)
+            .is_some_and(|hash| hash.value() != self.member.blake3)
         {
             let message = "the content does not match its BLAKE3 hash";
             return Err(Error::damaged(message).in_file(name()));
@@ -355,10 +355,10 @@ impl<'a> CheckedSink<'a> {
         let made: Vec<_> = (self.hashers.into_iter())
             .map(|hasher| (hasher.algorithm(), hasher.finish()))
             .collect();
-        for (algorithm, value) in stated(self.end) {
+        for (algorithm, value) in &self.member.digests {
             if made
                 .iter()
-                .any(|(other, made)| *other == algorithm && *made != value)
+                .any(|(other, made)| other == algorithm && made != value)
             {
                 let algorithm = algorithm.name();
                 let message = format!("the content does not match its {algorithm} digest");

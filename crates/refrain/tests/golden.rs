@@ -318,7 +318,7 @@ fn broken() -> Vec<(String, Vec<u8>)> {
         ("unknown required feature", "unsupported-feature"),
         ("an encrypted frame", "unsupported-envelope"),
         ("a byte after the end", "damaged-byte-after-the-end"),
-        ("the archive twice", "damaged-twice"),
+        ("the archive and half of it again", "damaged-second-cut-off"),
     ];
     let all: Vec<_> = mutations(&archive, 1).collect();
     let find = |what: &str| all.iter().find(|found| found.description == what).unwrap();

@@ -9,7 +9,7 @@ use refrain_format::{
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
 
 /// A payload is read in steps of this many bytes, so that a forged size takes no memory that the
@@ -54,12 +54,28 @@ impl ArchiveFeed {
     }
 }
 
-/// Reads frames in file order.
+/// Reads the frames of archives that stand one behind the other, in file order.
 pub(crate) struct FrameReader {
     feed: ArchiveFeed,
     limits: Limits,
     offset: u64,
     size_bytes: Option<u64>,
+    /// Where the archive begins whose frames are read.
+    archive_start: u64,
+    next: Next,
+}
+
+/// What comes next in the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// A frame of the archive.
+    Frame,
+    /// What follows the last frame of the archive.
+    AfterArchive,
+    /// The first frame of the next archive.
+    NextArchive,
+    /// Nothing.
+    Nothing,
 }
 
 impl FrameReader {
@@ -74,6 +90,8 @@ impl FrameReader {
             limits,
             offset: 0,
             size_bytes,
+            archive_start: 0,
+            next: Next::Frame,
         };
         let mut magic = [0; MAGIC.len()];
         let count = reader.fill(&mut magic)?;
@@ -82,7 +100,22 @@ impl FrameReader {
         Ok(reader)
     }
 
-    /// Returns the next frame, or `None` at the end of the input.
+    /// Where the archive begins whose frames are read, in the file.
+    pub(crate) fn archive_start(&self) -> u64 {
+        self.archive_start
+    }
+
+    /// Goes on with the next archive, after the last frame of one. Returns whether there is one.
+    pub(crate) fn begin_next_archive(&mut self) -> bool {
+        let begins = self.next == Next::NextArchive;
+        if begins {
+            self.next = Next::Frame;
+            self.archive_start = self.offset - MAGIC.len() as u64;
+        }
+        begins
+    }
+
+    /// Returns the next frame of the archive, or `None` at its end or at the end of the input.
     pub(crate) fn next(&mut self) -> Result<Option<CheckedFrame>> {
         let offset = self.offset;
         let mut stage = stage("read", 0);
@@ -92,6 +125,12 @@ impl FrameReader {
     }
 
     fn next_here(&mut self) -> Result<Option<CheckedFrame>> {
+        if self.next == Next::AfterArchive {
+            self.next = self.after_archive()?;
+        }
+        if self.next != Next::Frame {
+            return Ok(None);
+        }
         let mut header = [0; FRAME_HEADER_BYTES];
         let count = self.fill(&mut header)?;
         if count == 0 {
@@ -103,6 +142,9 @@ impl FrameReader {
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(&self.limits, bytes_left)?;
         self.offset = after;
+        if header.kind == FrameKind::End {
+            self.next = Next::AfterArchive;
+        }
         let payload = self.payload(&header)?;
         header.check_payload(&payload)?;
         Ok(Some(CheckedFrame {
@@ -110,6 +152,33 @@ impl FrameReader {
             header,
             payload: Arc::new(payload),
         }))
+    }
+
+    /// Reads as far as it takes to know what follows the last frame of an archive: another archive,
+    /// or nothing.
+    fn after_archive(&mut self) -> Result<Next> {
+        let mut magic = [0; MAGIC.len()];
+        let count = self.fill(&mut magic)?;
+        if count == 0 {
+            return Ok(Next::Nothing);
+        }
+        if magic == MAGIC {
+            self.offset += MAGIC.len() as u64;
+            return Ok(Next::NextArchive);
+        }
+        let mut header = [0; FRAME_HEADER_BYTES];
+        header[..MAGIC.len()].copy_from_slice(&magic);
+        let offset = self.offset;
+        if count == MAGIC.len() {
+            self.offset += MAGIC.len() as u64;
+            self.fill(&mut header[MAGIC.len()..])?;
+        }
+        if UntrustedFrameHeader::parse(&header).is_ok_and(|header| header.is_generation()) {
+            let message = "a generation follows the archive: a later version reads it";
+            return Err(Error::new(ErrorKind::Unsupported, message).at_offset(offset));
+        }
+        let message = "data that belongs to no archive follows the archive";
+        Err(Error::damaged(message).at_offset(offset))
     }
 
     fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {

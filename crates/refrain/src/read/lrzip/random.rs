@@ -272,6 +272,7 @@ impl OpenedArchive for LrzipArchive {
             run_bytes: self.run_bytes,
             reach_bytes: self.tail.archive_bytes,
             members: self.members.len(),
+            archives: 1,
             codecs: codecs.finish(),
             fallbacks: 0,
             block_bytes_max: self

@@ -9,7 +9,7 @@ use refrain_storage::{Source, in_zero_pieces};
 use crate::digests::{hashers, stated};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload};
-use crate::read::native::index_reading::read_index;
+use crate::read::native::index_reading::{FoundArchive, read_index};
 
 /// Verifies additional digests and passes all content to another visitor.
 pub(crate) struct DigestCheck<'a> {
@@ -22,17 +22,17 @@ pub(crate) struct DigestCheck<'a> {
 
 impl<'a> DigestCheck<'a> {
     /// Reads the algorithms from the index, because the MemberEnd frame, which lists those of its
-    /// member, follows the content. Without a source no index can be read, and no additional digest
-    /// is verified.
+    /// member, follows the content. Without one, as for a pipe, no additional
+    /// digest is verified.
     ///
     /// # Errors
     /// `Io`. A damaged end or index is reported by the walk, at its offset.
     pub(crate) fn new(
         inner: &'a mut dyn ContentVisitor,
-        source: Option<&dyn Source>,
+        archive: Option<(&dyn Source, &FoundArchive)>,
         limits: &Limits,
     ) -> Result<Self> {
-        let algorithms = match source.map(|source| stated_algorithms(source, limits)) {
+        let algorithms = match archive.map(|archive| stated_algorithms(archive, limits)) {
             Some(Ok(algorithms)) => algorithms,
             Some(Err(error)) if error.kind == ErrorKind::Io => return Err(error),
             _ => Vec::new(),
@@ -47,8 +47,11 @@ impl<'a> DigestCheck<'a> {
 }
 
 /// The algorithms in the members' ends of the index.
-fn stated_algorithms(source: &dyn Source, limits: &Limits) -> Result<Vec<DigestAlgorithm>> {
-    let (_, index) = read_index(source, limits)?;
+fn stated_algorithms(
+    (source, archive): (&dyn Source, &FoundArchive),
+    limits: &Limits,
+) -> Result<Vec<DigestAlgorithm>> {
+    let index = read_index(source, archive, limits)?;
     let mut algorithms = Vec::new();
     index.for_each_member(&mut |_, _, end| {
         for (algorithm, _) in stated(end) {

@@ -8,12 +8,22 @@ use refrain_storage::Source;
 use crate::error::{Error, Result};
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 
-/// Reads every frame; compares its checksums, its order, and the index with all of them.
+/// Reads every frame of all archives of a file; compares its checksums, its order, and the index
+/// with all of them.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` with the location; `Io`.
 pub(crate) fn check_frames(source: Arc<dyn Source>, limits: &Limits) -> Result<()> {
     let mut frames = FrameReader::open(ArchiveFeed::Source(source), *limits)?;
+    loop {
+        check_archive(&mut frames, limits)?;
+        if !frames.begin_next_archive() {
+            return Ok(());
+        }
+    }
+}
+
+fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
     let mut checker = StreamChecker::new(limits);
     while let Some(frame) = frames.next()? {
         check_frame(&mut checker, &frame, limits).map_err(|error| error.at_offset(frame.offset))?;
@@ -22,24 +32,13 @@ pub(crate) fn check_frames(source: Arc<dyn Source>, limits: &Limits) -> Result<(
         true => Ok(()),
         false => {
             let message = "the archive is truncated: its End frame is missing";
-            Err(Error::damaged(message).at_offset(checker.offset()))
+            Err(Error::damaged(message).at_offset(frames.archive_start() + checker.offset()))
         }
     }
 }
 
 fn check_frame(checker: &mut StreamChecker, frame: &CheckedFrame, limits: &Limits) -> Result<()> {
-    checker.check_nothing_follows(&frame_bytes(frame))?;
     let payload = Payload::parse(frame.header.kind, &frame.payload, limits)?;
     checker.feed(&frame.header, &payload)?;
     Ok(())
-}
-
-/// The header of a frame, which is all that the checker needs of what may follow the end.
-pub(crate) fn frame_bytes(frame: &CheckedFrame) -> Vec<u8> {
-    refrain_format::complete_frame(
-        frame.header.kind,
-        frame.header.skippable,
-        &[],
-        frame.header.sequence,
-    )
 }

@@ -32,19 +32,27 @@ pub(crate) struct FrameIndex {
     rows: Index,
     /// The block numbers, after a scan; otherwise a block number is its position in the index.
     block_ids: Vec<u64>,
+    /// Where the archive begins in the file. Rows state offsets in the archive, this interface
+    /// states them in the file.
+    archive_start: u64,
 }
 
 impl FrameIndex {
     /// An index that is in memory.
-    pub(crate) fn of_rows(rows: Index, block_ids: Vec<u64>) -> FrameIndex {
-        FrameIndex { rows, block_ids }
+    pub(crate) fn of_rows(rows: Index, block_ids: Vec<u64>, archive_start: u64) -> FrameIndex {
+        FrameIndex {
+            rows,
+            block_ids,
+            archive_start,
+        }
     }
 
     /// The block that holds the byte at this offset in the store, and its number.
     pub(crate) fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>> {
         let found = self.rows.block_at(offset_in_store).and_then(|number| {
             let id = self.block_ids.get(number).copied();
-            Some((id.unwrap_or(number as u64), *self.rows.blocks.get(number)?))
+            let row = self.in_file(*self.rows.blocks.get(number)?);
+            Some((id.unwrap_or(number as u64), row))
         });
         Ok(found)
     }
@@ -52,8 +60,16 @@ impl FrameIndex {
     /// The epoch that holds the byte at this offset in the content, and its number.
     pub(crate) fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>> {
         let number = self.rows.epoch_at(offset_in_content);
-        let found = number.and_then(|number| Some((number as u64, *self.rows.epochs.get(number)?)));
-        Ok(found)
+        let row = number.and_then(|number| Some((number as u64, *self.rows.epochs.get(number)?)));
+        Ok(row.map(|(number, mut row)| {
+            row.frame_offset += self.archive_start;
+            (number, row)
+        }))
+    }
+
+    fn in_file(&self, mut row: IndexBlock) -> IndexBlock {
+        row.frame_offset += self.archive_start;
+        row
     }
 
     /// Calls `each` for every block, in the order of the store.
@@ -61,10 +77,11 @@ impl FrameIndex {
         &self,
         each: &mut dyn FnMut(&IndexBlock) -> Result<()>,
     ) -> Result<()> {
-        self.rows.blocks.iter().try_for_each(each)
+        let mut rows = self.rows.blocks.iter();
+        rows.try_for_each(|row| each(&self.in_file(*row)))
     }
 
-    /// Calls `each` for every epoch, in the order of content.
+    /// Calls `each` for every epoch, in the order of content, with offsets in the archive.
     pub(crate) fn for_each_epoch(
         &self,
         each: &mut dyn FnMut(&IndexEpoch) -> Result<()>,
@@ -125,10 +142,13 @@ impl FrameIndex {
     pub(crate) fn entries_frame(&self, number: usize, frame: usize) -> Result<IndexEntries> {
         let row = self.rows.members.get(number);
         let found = row.and_then(|row| row.entries.get(frame)).cloned();
-        found.ok_or_else(|| Error::damaged("the index has no such frame of entries"))
+        let mut found =
+            found.ok_or_else(|| Error::damaged("the index has no such frame of entries"))?;
+        found.frame_offset += self.archive_start;
+        Ok(found)
     }
 
-    /// Calls `each` for every Entries frame, in the archive's order.
+    /// Calls `each` for every Entries frame, in the archive's order, with offsets in the archive.
     pub(crate) fn for_each_entries_frame(
         &self,
         each: &mut dyn FnMut(&IndexEntries) -> Result<()>,

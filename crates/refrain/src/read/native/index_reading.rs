@@ -1,43 +1,118 @@
-//! The index at the end of an archive.
+//! The ends of the archives in a file, and the index of each.
 
-use refrain_format::{ArchiveEnd, END_FRAME_BYTES, FrameKind, Index, Limits};
+use std::ops::Range;
+
+use refrain_format::{
+    ARCHIVES_MAX, ArchiveEnd, END_FRAME_BYTES, FrameKind, Index, Limits, MAGIC, check_magic,
+};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
 use crate::store::frames::read_frame_at;
 
-/// Reads the End frame and the index at the offset that it states, and checks that they match.
-pub(crate) fn read_index(source: &dyn Source, limits: &Limits) -> Result<(ArchiveEnd, FrameIndex)> {
-    let end = read_end(source, source.size_bytes()?)?;
-    let offset = end.index_frame_offset;
-    let frame = read_frame_at(
-        source,
-        offset,
-        FrameKind::Index,
-        Some(end.index_frame_bytes),
-        limits,
-    )?;
-    let index = Index::parse(&frame.payload, limits)
-        .map_err(|error| Error::from(error).at_offset(offset))?;
-    index
-        .check(&end)
-        .map_err(|error| Error::from(error).at_offset(offset))?;
-    Ok((end, FrameIndex::of_rows(index, Vec::new())))
+/// One of the archives that stand one behind the other in a file.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundArchive {
+    /// Its bytes in the file, from its magic on.
+    pub bytes: Range<u64>,
+    pub end: ArchiveEnd,
 }
 
-fn read_end(source: &dyn Source, size_bytes: u64) -> Result<ArchiveEnd> {
-    let offset = size_bytes.saturating_sub(END_FRAME_BYTES as u64);
+/// Finds the archives of a file by their ends, from the last to the first. Returns them in the
+/// order of the file.
+///
+/// # Errors
+/// `Damaged` if the file does not end with an archive, or something else stands before one;
+/// `Limit` for more than [`ARCHIVES_MAX`] archives; `Unsupported`; `Io`.
+pub(crate) fn find_archives(source: &dyn Source) -> Result<Vec<FoundArchive>> {
+    let mut found = Vec::new();
+    let mut end = source.size_bytes()?;
+    loop {
+        let archive = archive_before(source, end).map_err(|error| match found.is_empty() {
+            true => error,
+            false => before_archive(error, end),
+        })?;
+        end = archive.bytes.start;
+        found.push(archive);
+        if end == 0 {
+            found.reverse();
+            return Ok(found);
+        }
+        if found.len() == ARCHIVES_MAX {
+            return Err(too_many_archives());
+        }
+    }
+}
+
+/// The error for more archives in one file than are read.
+pub(crate) fn too_many_archives() -> Error {
+    Error::limit(format!(
+        "more than {ARCHIVES_MAX} archives stand one behind the other"
+    ))
+}
+
+/// The archive whose last byte is before `end`.
+fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
+    let offset = end.saturating_sub(END_FRAME_BYTES as u64);
     let mut last = [0; END_FRAME_BYTES];
     let count = source.read_at(offset, &mut last)?;
-    ArchiveEnd::from_end_of_file(&last[..count], size_bytes).map_err(|error| {
+    let archive_end = ArchiveEnd::from_last_bytes(&last[..count]).map_err(|error| {
         let error = Error::from(error);
         match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
             _ => error,
         }
         .at_offset(offset)
+    })?;
+    let start = end.checked_sub(archive_end.archive_bytes).ok_or_else(|| {
+        let message = format!(
+            "the archive states a length of {} bytes, the file has {end} to its end",
+            archive_end.archive_bytes
+        );
+        Error::damaged(message).at_offset(offset)
+    })?;
+    let mut magic = [0; MAGIC.len()];
+    let count = source.read_at(start, &mut magic)?;
+    check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(start))?;
+    Ok(FoundArchive {
+        bytes: start..end,
+        end: archive_end,
     })
+}
+
+/// The error for what stands before the archive that begins at `start`.
+fn before_archive(error: Error, start: u64) -> Error {
+    match error.kind {
+        ErrorKind::Damaged => {
+            let message =
+                format!("an archive begins here, and what is before it ends with none ({error})");
+            Error::new(ErrorKind::Damaged, message).at_offset(start)
+        }
+        _ => error,
+    }
+}
+
+/// Reads the index of an archive and checks that it matches its end.
+pub(crate) fn read_index(
+    source: &dyn Source,
+    archive: &FoundArchive,
+    limits: &Limits,
+) -> Result<FrameIndex> {
+    let offset = archive.bytes.start + archive.end.index_frame_offset;
+    let frame = read_frame_at(
+        source,
+        offset,
+        FrameKind::Index,
+        Some(archive.end.index_frame_bytes),
+        limits,
+    )?;
+    let index = Index::parse(&frame.payload, limits)
+        .map_err(|error| Error::from(error).at_offset(offset))?;
+    index
+        .check(&archive.end)
+        .map_err(|error| Error::from(error).at_offset(offset))?;
+    Ok(FrameIndex::of_rows(index, Vec::new(), archive.bytes.start))
 }
 
 /// The message for the most common damage.

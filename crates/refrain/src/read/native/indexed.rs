@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Limits, MAGIC, check_magic,
+    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Limits, MAGIC,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -18,7 +18,7 @@ use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
-use crate::read::native::index_reading::read_index;
+use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::repeats::{StatedMap, resolve_range};
 use crate::read::native::scan::{ScannedArchive, scan};
@@ -133,28 +133,35 @@ impl BlockDecoder for IndexedBlocks {
 }
 
 impl IndexedArchive {
-    /// Opens an archive by the index at its end.
+    /// Opens an archive by the index at its end. It uses one of `shares` equal shares of the memory.
     ///
     /// # Errors
-    /// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict
-    /// each other; `Unsupported` for a later version; `Limit` if its index exceeds the memory
-    /// limit; `Io`.
-    pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<IndexedArchive> {
+    /// `Damaged` if its first and last frames contradict each other; `Unsupported` for a later
+    /// version; `Limit` if its index exceeds the memory limit; `Io`.
+    pub(crate) fn open(
+        source: Arc<dyn Source>,
+        archive: &FoundArchive,
+        options: &ReadOptions,
+        shares: usize,
+    ) -> Result<IndexedArchive> {
         let limits = limits_for(options.memory_bytes);
-        let mut magic = [0; MAGIC.len()];
-        let count = source.read_at(0, &mut magic)?;
-        check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
         let first = read_frame_at(
             &*source,
-            MAGIC.len() as u64,
+            archive.bytes.start + MAGIC.len() as u64,
             FrameKind::Archive,
             None,
             &limits,
         )?;
         let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
-        let (end, index) = read_index(&*source, &limits)?;
-        Ok(Self::with_index(source, options, head, end, index))
+        let index = read_index(&*source, archive, &limits)?;
+        Ok(Self::with_index(
+            source,
+            options,
+            shares,
+            (head, archive.end),
+            index,
+        ))
     }
 
     /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
@@ -188,8 +195,8 @@ impl IndexedArchive {
             archive_bytes,
             generation: 0,
         };
-        let index = FrameIndex::of_rows(index, block_ids);
-        let mut archive = Self::with_index(source, options, head, end, index);
+        let index = FrameIndex::of_rows(index, block_ids, 0);
+        let mut archive = Self::with_index(source, options, 1, (head, end), index);
         archive.skipped_bytes = skipped_bytes;
         Ok(archive)
     }
@@ -197,11 +204,12 @@ impl IndexedArchive {
     fn with_index(
         source: Arc<dyn Source>,
         options: &ReadOptions,
-        head: ArchiveHeader,
-        end: ArchiveEnd,
+        shares: usize,
+        (head, end): (ArchiveHeader, ArchiveEnd),
         index: FrameIndex,
     ) -> IndexedArchive {
         let limits = limits_for(options.memory_bytes);
+        let memory_bytes = options.memory_bytes / shares.max(1) as u64;
         let index = Arc::new(index);
         let blocks = IndexedBlocks {
             source: source.clone(),
@@ -212,8 +220,8 @@ impl IndexedArchive {
             store: StoreReader::new(
                 Arc::new(blocks),
                 limits,
-                options.memory_bytes,
-                options.memory_bytes / 4,
+                memory_bytes,
+                memory_bytes / 4,
                 options.threads,
             ),
             maps: Lock::default(),
@@ -266,7 +274,7 @@ impl IndexedArchive {
         Ok((blocks, stated.content().end))
     }
 
-    fn outline(&self, member: usize) -> Result<MemberOutline> {
+    pub(super) fn outline(&self, member: usize) -> Result<MemberOutline> {
         let outline = self.index.outline(member)?;
         outline.ok_or_else(|| no_member(member, self.index.member_count()))
     }
@@ -366,10 +374,9 @@ impl OpenedArchive for IndexedArchive {
     }
 
     fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        let outline = self.outline(member)?;
-        Ok(match outline.kind.has_entries() {
-            true => Some(Box::new(MemberContent::new(self, member, outline))),
-            false => None,
+        Ok(match MemberContent::of(self, member)? {
+            Some(content) => Some(Box::new(content)),
+            None => None,
         })
     }
 
@@ -395,6 +402,7 @@ impl OpenedArchive for IndexedArchive {
             run_bytes: totals.run_bytes,
             reach_bytes: totals.reach_bytes,
             members: self.index.member_count(),
+            archives: 1,
             codecs: sums.codecs.finish(),
             fallbacks: totals.fallback_count,
             block_bytes_max: sums.block_bytes_max,

@@ -1,6 +1,6 @@
 //! The content and the entries of one member of an archive that is opened for random access.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use refrain_codec::Workspace;
 use refrain_format::{EntriesHeader, FrameKind, MemberKind, unpack_entries};
@@ -15,27 +15,28 @@ use crate::store::coding::decode_section;
 use crate::store::frames::read_frame_at;
 
 /// A member of an opened archive.
-pub(crate) struct MemberContent<'a> {
-    archive: &'a IndexedArchive,
+pub(crate) struct MemberContent<A> {
+    archive: A,
     number: usize,
     outline: MemberOutline,
 }
 
-impl<'a> MemberContent<'a> {
-    pub(super) fn new(
-        archive: &'a IndexedArchive,
-        number: usize,
-        outline: MemberOutline,
-    ) -> MemberContent<'a> {
-        MemberContent {
+impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
+    /// Member `number`; `None` if it has no entries.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such member; those of the index.
+    pub(super) fn of(archive: A, number: usize) -> Result<Option<MemberContent<A>>> {
+        let outline = archive.outline(number)?;
+        Ok(outline.kind.has_entries().then_some(MemberContent {
             archive,
             number,
             outline,
-        }
+        }))
     }
 }
 
-impl TreeContent for MemberContent<'_> {
+impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> {
     fn content_bytes(&self) -> u64 {
         self.outline.content_bytes
     }

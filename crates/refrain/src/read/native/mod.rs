@@ -1,6 +1,8 @@
 //! Reading archives of the native dialect.
 
 pub(crate) mod block_frame;
+pub(crate) mod concatenation;
+pub(crate) mod concatenation_walk;
 pub(crate) mod digest_check;
 pub(crate) mod frame_check;
 pub(crate) mod frame_index;

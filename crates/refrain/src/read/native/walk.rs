@@ -15,24 +15,21 @@ use refrain_format::{
     REACH_UNLIMITED, StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
-use refrain_pool::{BufferPool, Crew, Lane, crew};
+use refrain_pool::{BufferPool, Crew, Lane};
 use refrain_protect::{ContentHasher, SEGMENT_BYTES};
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
-use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::epoch_map::EpochMap;
-use crate::read::native::digest_check::DigestCheck;
-use crate::read::native::frame_check::frame_bytes;
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
 use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
 use crate::store::coding::decode_section;
-use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader, limits_for};
+use crate::store::frames::{CheckedFrame, FrameReader};
 
 /// The result of a job.
 enum JobResult {
@@ -131,37 +128,17 @@ impl MemoryShares {
     }
 }
 
-/// Reads an archive sequentially with a crew of its own.
-pub(crate) fn walk_archive(
-    feed: ArchiveFeed,
-    options: &ReadOptions,
-    visitor: &mut dyn ContentVisitor,
-    watch: &dyn Watch,
-) -> Result<WalkTotals> {
-    let limits = limits_for(options.memory_bytes);
-    let source = feed.source();
-    let mut visitor = DigestCheck::new(visitor, source.as_deref(), &limits)?;
-    let reader = FrameReader::open(feed, limits)?;
-    let threads = options.threads.max(1);
-    let options = WalkOptions {
-        threads,
-        memory_bytes: options.memory_bytes,
-        limits,
-    };
-    crew(threads, |crew| {
-        walk(crew, reader, source, &options, &mut visitor, watch)
-    })
-}
-
-/// Reads an archive sequentially. See the module documentation.
-fn walk<'env>(
+/// Reads one archive sequentially and adds to the totals. Returns the reader, which has read what
+/// follows the archive. See the module documentation.
+pub(super) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
-    reader: FrameReader,
+    reader: Box<FrameReader>,
     source: Option<Arc<dyn Source>>,
     options: &WalkOptions,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
-) -> Result<WalkTotals> {
+    totals: &mut WalkTotals,
+) -> Result<Box<FrameReader>> {
     let shares = MemoryShares::new(options, source.is_some());
     let blocks = Arc::new(StreamedBlocks::new(source, options.limits));
     let context = Arc::new(WalkContext {
@@ -203,11 +180,16 @@ fn walk<'env>(
         begun: VecDeque::new(),
         open: VecDeque::new(),
         ends: VecDeque::new(),
-        reader: Some(Box::new(reader)),
+        archive_start: reader.archive_start(),
+        reader: Some(reader),
         at_end: false,
         totals: WalkTotals::default(),
+        before: *totals,
+        error_behind: None,
     };
-    walk.run()
+    *totals = walk.run()?;
+    let lost = || Error::new(ErrorKind::Internal, "the reader of frames is lost");
+    walk.reader.ok_or_else(lost)
 }
 
 /// The completion type of the crew.
@@ -255,6 +237,12 @@ struct Walk<'a, 'scope, 'env> {
     reader: Option<Box<FrameReader>>,
     at_end: bool,
     totals: WalkTotals,
+    /// Those of the archives before this one.
+    before: WalkTotals,
+    /// Where the archive begins in the file.
+    archive_start: u64,
+    /// What is wrong behind the archive. Its members are delivered before this is returned.
+    error_behind: Option<Error>,
 }
 
 impl Walk<'_, '_, '_> {
@@ -279,13 +267,25 @@ impl Walk<'_, '_, '_> {
         }
         if !self.checker.is_complete() {
             let message = "the archive is truncated: its End frame is missing";
-            return Err(Error::damaged(message).at_offset(self.checker.offset()));
+            return Err(Error::damaged(message).at_offset(self.archive_offset()));
         }
         if self.next_delivered != self.next_part || !self.open.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "content was not delivered"));
         }
-        self.totals.archive_bytes = self.checker.offset();
-        Ok(self.totals)
+        if let Some(error) = self.error_behind.take() {
+            return Err(error);
+        }
+        Ok(WalkTotals {
+            content_bytes: self.before.content_bytes + self.totals.content_bytes,
+            archive_bytes: self.archive_offset(),
+            members: self.before.members + self.totals.members,
+            entries: self.before.entries + self.totals.entries,
+        })
+    }
+
+    /// Where the next frame begins in the file.
+    fn archive_offset(&self) -> u64 {
+        self.archive_start + self.checker.offset()
     }
 
     /// Submits the reading of the next frame, if the limits permit or if the delivery needs it.
@@ -335,12 +335,18 @@ impl Walk<'_, '_, '_> {
         match event {
             JobResult::Frame { reader, frame } => {
                 self.reader = Some(reader);
-                match frame? {
-                    Some(frame) => {
+                match frame {
+                    Ok(Some(frame)) => {
                         let offset = frame.offset;
                         self.frame(frame).map_err(|error| error.at_offset(offset))?;
                     }
-                    None => self.at_end = true,
+                    Ok(None) => self.at_end = true,
+                    // The archive itself is complete.
+                    Err(error) if self.checker.is_complete() => {
+                        self.at_end = true;
+                        self.error_behind = Some(error);
+                    }
+                    Err(error) => return Err(error),
                 }
             }
             JobResult::Block { decoding, location } => {
@@ -358,8 +364,6 @@ impl Walk<'_, '_, '_> {
 
     /// Checks the next frame in file order, and uses the frames that waited for it.
     fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
-        // A frame after the End frame is an error of its own.
-        self.checker.check_nothing_follows(&frame_bytes(&frame))?;
         let payload_bytes = frame.payload.clone();
         let header = frame.header;
         let payload = Payload::parse(header.kind, &payload_bytes, &self.options.limits)?;
@@ -394,7 +398,7 @@ impl Walk<'_, '_, '_> {
                 )?;
                 self.checker.observe_epoch(&sums)?;
                 // The epoch is completed by the latest frame.
-                self.epoch(map, self.checker.offset())?;
+                self.epoch(map, self.archive_offset())?;
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {
@@ -710,10 +714,11 @@ impl Walk<'_, '_, '_> {
     }
 
     fn report(&self) {
+        let total = self.content_bytes_total;
         self.watch.progress(&Progress {
-            content_bytes_done: self.totals.content_bytes,
-            content_bytes_total: self.content_bytes_total,
-            archive_bytes: self.checker.offset(),
+            content_bytes_done: self.before.content_bytes + self.totals.content_bytes,
+            content_bytes_total: total.map(|total| self.before.content_bytes + total),
+            archive_bytes: self.archive_offset(),
         });
     }
 }

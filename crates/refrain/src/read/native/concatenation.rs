@@ -1,0 +1,244 @@
+//! Archives that stand one behind the other in a file, opened as one.
+//!
+//! `cat a.rfn b.rfn > both.rfn` is read as the members of both, in order. Only a few of the
+//! archives are open at a time, because each has caches of its own; to open one again reads its
+//! end only.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use refrain_format::{MAGIC, check_magic};
+use refrain_pool::Lock;
+use refrain_storage::Source;
+
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
+use crate::error::{Error, Result};
+use crate::options::ReadOptions;
+use crate::read::native::index_reading::{FoundArchive, find_archives};
+use crate::read::native::indexed::IndexedArchive;
+use crate::read::native::member_content::MemberContent;
+use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::tree::content::TreeContent;
+
+/// Opens the archives of a file by the indexes at their ends.
+///
+/// # Errors
+/// `Damaged` if it is no archive, is truncated, or its first and last frames contradict each other;
+/// `Unsupported` for a later version; `Limit` for too many archives, or if an index exceeds the
+/// memory limit; `Io`.
+pub(crate) fn open_archives(
+    source: Arc<dyn Source>,
+    options: &ReadOptions,
+) -> Result<Box<dyn OpenedArchive>> {
+    let mut magic = [0; MAGIC.len()];
+    let count = source.read_at(0, &mut magic)?;
+    check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
+    let found = find_archives(&*source)?;
+    Ok(match found.as_slice() {
+        [only] => Box::new(IndexedArchive::open(source, only, options, 1)?),
+        _ => Box::new(Concatenation::open(source, found, options)?),
+    })
+}
+
+/// The archives that are open at the same time. They share the memory evenly.
+const OPEN_MAX: usize = 4;
+
+/// Several archives, opened for random access as one.
+pub(crate) struct Concatenation {
+    source: Arc<dyn Source>,
+    options: ReadOptions,
+    parts: Vec<Part>,
+    member_count: usize,
+    /// The archives that were used last, the latest at the end.
+    open: Lock<Vec<(usize, Arc<IndexedArchive>)>>,
+    /// The memory for decoded blocks; 0: the default.
+    cache_bytes: AtomicU64,
+}
+
+/// One of the archives.
+struct Part {
+    archive: FoundArchive,
+    /// The number of members before it.
+    first_member: usize,
+}
+
+impl Concatenation {
+    /// Opens archives that stand one behind the other.
+    ///
+    /// # Errors
+    /// Those of opening one of them.
+    pub(crate) fn open(
+        source: Arc<dyn Source>,
+        found: Vec<FoundArchive>,
+        options: &ReadOptions,
+    ) -> Result<Concatenation> {
+        let mut opened = Concatenation {
+            source,
+            options: options.clone(),
+            parts: Vec::with_capacity(found.len()),
+            member_count: 0,
+            open: Lock::default(),
+            cache_bytes: AtomicU64::new(0),
+        };
+        for archive in found {
+            opened.parts.push(Part {
+                archive,
+                first_member: opened.member_count,
+            });
+            let part = opened.part(opened.parts.len() - 1)?;
+            opened.member_count += part.member_count();
+        }
+        Ok(opened)
+    }
+
+    /// How many archives share the memory.
+    fn shares(&self) -> usize {
+        self.parts.len().clamp(1, OPEN_MAX)
+    }
+
+    /// The archive with this number, opened.
+    fn part(&self, number: usize) -> Result<Arc<IndexedArchive>> {
+        let mut open = self.open.lock();
+        if let Some(at) = open.iter().position(|(kept, _)| *kept == number) {
+            open[at..].rotate_left(1);
+        } else {
+            let Some(part) = self.parts.get(number) else {
+                return Err(no_member(self.member_count, self.member_count));
+            };
+            let shares = self.shares();
+            let source = self.source.clone();
+            let archive = IndexedArchive::open(source, &part.archive, &self.options, shares)?;
+            let cache_bytes = self.cache_bytes.load(Ordering::Relaxed);
+            if cache_bytes > 0 {
+                archive.set_cache_bytes(cache_bytes / shares as u64);
+            }
+            if open.len() >= OPEN_MAX {
+                open.remove(0);
+            }
+            open.push((number, Arc::new(archive)));
+        }
+        open.last()
+            .map(|(_, archive)| archive.clone())
+            .ok_or_else(|| no_member(self.member_count, self.member_count))
+    }
+
+    /// The archive that holds a member, and the member's number in it.
+    fn part_of(&self, member: usize) -> Result<(Arc<IndexedArchive>, usize)> {
+        let after = self
+            .parts
+            .partition_point(|part| part.first_member <= member);
+        let number = after.checked_sub(1).filter(|_| member < self.member_count);
+        let part = number.and_then(|number| Some((number, self.parts.get(number)?)));
+        let (number, part) = part.ok_or_else(|| no_member(member, self.member_count))?;
+        Ok((self.part(number)?, member - part.first_member))
+    }
+}
+
+impl OpenedArchive for Concatenation {
+    fn member_count(&self) -> usize {
+        self.member_count
+    }
+
+    fn member(&self, member: usize) -> Result<Option<Member>> {
+        if member >= self.member_count {
+            return Ok(None);
+        }
+        let (part, member) = self.part_of(member)?;
+        part.member(member)
+    }
+
+    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        for (number, part) in self.parts.iter().enumerate() {
+            if let Some(member) = self.part(number)?.member_named(name)? {
+                return Ok(Some(part.first_member + member));
+            }
+        }
+        Ok(None)
+    }
+
+    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
+        for (number, part) in self.parts.iter().enumerate() {
+            let first = part.first_member;
+            self.part(number)?
+                .for_each_member(&mut |member, found| each(first + member, found))?;
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let (part, member) = self.part_of(member)?;
+        part.read_at(member, offset, buffer)
+    }
+
+    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        let (part, member) = self.part_of(member)?;
+        Ok(match MemberContent::of(part, member)? {
+            Some(content) => Some(Box::new(content)),
+            None => None,
+        })
+    }
+
+    fn set_cache_bytes(&self, bytes: u64) {
+        self.cache_bytes.store(bytes, Ordering::Relaxed);
+        for (_, archive) in self.open.lock().iter() {
+            archive.set_cache_bytes(bytes / self.shares() as u64);
+        }
+    }
+
+    /// The sums over all archives; version and level of the first one.
+    fn info(&self) -> Result<ArchiveInfo> {
+        let mut sum: Option<ArchiveInfo> = None;
+        for number in 0..self.parts.len() {
+            let info = self.part(number)?.info()?;
+            match &mut sum {
+                None => sum = Some(info),
+                Some(sum) => add_info(sum, info),
+            }
+        }
+        sum.ok_or_else(|| no_member(0, 0))
+    }
+
+    fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
+        (0..self.parts.len()).try_for_each(|number| self.part(number)?.for_each_block(each))
+    }
+
+    fn skipped_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Adds the numbers of one more archive. The numbers are unchecked, so sums saturate.
+fn add_info(sum: &mut ArchiveInfo, info: ArchiveInfo) {
+    let sums = [
+        (&mut sum.archive_bytes, info.archive_bytes),
+        (&mut sum.content_bytes, info.content_bytes),
+        (&mut sum.store_bytes, info.store_bytes),
+        (&mut sum.extents, info.extents),
+        (&mut sum.extents_frame_bytes, info.extents_frame_bytes),
+        (&mut sum.entries_frame_bytes, info.entries_frame_bytes),
+        (&mut sum.matched_bytes, info.matched_bytes),
+        (&mut sum.run_bytes, info.run_bytes),
+        (&mut sum.fallbacks, info.fallbacks),
+    ];
+    for (sum, number) in sums {
+        *sum = sum.saturating_add(number);
+    }
+    sum.memory_bytes = sum.memory_bytes.max(info.memory_bytes);
+    sum.reach_bytes = sum.reach_bytes.max(info.reach_bytes);
+    sum.block_bytes_max = sum.block_bytes_max.max(info.block_bytes_max);
+    sum.members += info.members;
+    sum.archives += info.archives;
+    for codec in info.codecs {
+        let is_same = |known: &&mut CodecUse| {
+            (&known.codec, &known.filters) == (&codec.codec, &codec.filters)
+        };
+        match sum.codecs.iter_mut().find(is_same) {
+            None => sum.codecs.push(codec),
+            Some(known) => {
+                known.blocks += codec.blocks;
+                known.raw_bytes = known.raw_bytes.saturating_add(codec.raw_bytes);
+                known.stored_bytes = known.stored_bytes.saturating_add(codec.stored_bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Reads the archives of a file or a pipe sequentially, one after the other.
+
+use std::sync::Arc;
+
+use refrain_format::{ARCHIVES_MAX, MemberEnd, MemberStart};
+use refrain_pool::crew;
+use refrain_storage::Source;
+
+use crate::error::{ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
+use crate::read::native::digest_check::DigestCheck;
+use crate::read::native::index_reading::{find_archives, too_many_archives};
+use crate::read::native::walk::{WalkOptions, walk};
+use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
+
+/// Reads all archives of a file or a pipe sequentially, each with a crew of its own.
+pub(crate) fn walk_archives(
+    feed: ArchiveFeed,
+    options: &ReadOptions,
+    visitor: &mut dyn ContentVisitor,
+    watch: &dyn Watch,
+) -> Result<WalkTotals> {
+    let limits = limits_for(options.memory_bytes);
+    let source = feed.source();
+    let found = match source.as_deref().map(find_archives) {
+        Some(Err(error)) if error.kind == ErrorKind::Io => return Err(error),
+        // Damage is found again by the walk, with its location.
+        Some(Err(_)) | None => Vec::new(),
+        Some(Ok(found)) => found,
+    };
+    let mut reader = Box::new(FrameReader::open(feed, limits)?);
+    let threads = options.threads.max(1);
+    let options = WalkOptions {
+        threads,
+        memory_bytes: options.memory_bytes,
+        limits,
+    };
+    let mut totals = WalkTotals::default();
+    for _ in 0..ARCHIVES_MAX {
+        let start = reader.archive_start();
+        let archive = found.iter().find(|found| found.bytes.start == start);
+        let mut numbered = Renumbered {
+            inner: visitor,
+            members_before: totals.members as u64,
+        };
+        let mut visitor = DigestCheck::new(&mut numbered, source.as_deref().zip(archive), &limits)?;
+        let source = source.clone();
+        reader = crew(threads, |crew| {
+            walk(
+                crew,
+                reader,
+                source,
+                &options,
+                &mut visitor,
+                watch,
+                &mut totals,
+            )
+        })?;
+        if !reader.begin_next_archive() {
+            return Ok(totals);
+        }
+    }
+    Err(too_many_archives().at_offset(reader.archive_start()))
+}
+
+/// Numbers the members of an archive after those of the archives before it.
+struct Renumbered<'a> {
+    inner: &'a mut dyn ContentVisitor,
+    members_before: u64,
+}
+
+impl Renumbered<'_> {
+    fn numbered(&self, start: &MemberStart) -> MemberStart {
+        MemberStart {
+            member_id: start.member_id.saturating_add(self.members_before),
+            ..start.clone()
+        }
+    }
+}
+
+impl ContentVisitor for Renumbered<'_> {
+    fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
+        self.inner.start(&self.numbered(start))
+    }
+
+    fn content(&mut self, bytes: &[u8]) -> Result<()> {
+        self.inner.content(bytes)
+    }
+
+    fn zeros(&mut self, length_bytes: u64) -> Result<()> {
+        self.inner.zeros(length_bytes)
+    }
+
+    fn end(
+        &mut self,
+        start: &MemberStart,
+        end: &MemberEnd,
+        entries: Vec<EntriesPayload>,
+    ) -> Result<()> {
+        self.inner.end(&self.numbered(start), end, entries)
+    }
+}
