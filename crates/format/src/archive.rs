@@ -1,10 +1,11 @@
 //! The Archive frame: version, features and settings. It is always the first frame.
 
-use crate::bytes::ByteReader;
+use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
-use crate::layout::{ARCHIVE_BYTES, FrameKind};
+use crate::head::{head_of, head_only, take_extensions};
+use crate::layout::FrameKind;
 use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, REPEAT_WINDOW_MAX};
 
 /// The major version that is written and read. A reader rejects any other.
@@ -51,49 +52,75 @@ impl ArchiveHeader {
     /// # Errors
     /// An unsupported version or feature; settings that are impossible or above the limits.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = ByteReader::new("archive header", payload);
-        let version = (reader.u16()?, reader.u16()?);
-        let required_features = reader.u64()?;
+        let mut reader = head_only("archive header", payload)?;
+        let major = reader.varint_u16("major version")?;
+        let minor = reader.varint_u16("minor version")?;
+        let version = (major, minor);
+        let required_features = reader.varint()?;
         // Version and features are checked first: a later version may use the rest differently.
         check_version(version)?;
         check_features(required_features)?;
-        let level = reader.u8()?;
-        reader.reserved(3)?;
         let header = Self {
             version,
             required_features,
-            level,
-            segment_bytes: reader.u64()?,
-            epoch_bytes: reader.u64()?,
-            block_bytes_max: reader.u64()?,
-            memory_budget_bytes: reader.u64()?,
-            reach_bytes: reader.u64()?,
-            repeat_window: reader.u64()?,
+            level: take_level(&mut reader)?,
+            block_bytes_max: reader.varint()?,
+            epoch_bytes: reader.varint()?,
+            repeat_window: reader.varint()?,
+            reach_bytes: match reader.varint()? {
+                0 => REACH_UNLIMITED,
+                reach_bytes => reach_bytes,
+            },
+            segment_bytes: reader.varint()?,
+            memory_budget_bytes: reader.varint()?,
         };
-        reader.finish()?;
+        take_extensions(reader)?;
         header.check_settings()?;
         Ok(header)
+    }
+
+    /// Returns the payload.
+    ///
+    /// # Errors
+    /// Values that [`parse`](Self::parse) rejects.
+    pub fn to_payload(&self) -> Result<Vec<u8>> {
+        check_positive("reach bytes", self.reach_bytes)?;
+        let reach_bytes = match self.reach_bytes {
+            REACH_UNLIMITED => 0,
+            reach_bytes => reach_bytes,
+        };
+        let numbers = [
+            u64::from(self.version.0),
+            u64::from(self.version.1),
+            self.required_features,
+            u64::from(self.level),
+            self.block_bytes_max,
+            self.epoch_bytes,
+            self.repeat_window,
+            reach_bytes,
+            self.segment_bytes,
+            self.memory_budget_bytes,
+        ];
+        let mut fields = Vec::new();
+        put_varints(&mut fields, &numbers);
+        let payload = head_of(&fields);
+        Self::parse(&payload)?;
+        Ok(payload)
     }
 
     /// Returns the complete frame; its sequence number is always 0.
     ///
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
-    pub fn to_frame(&self) -> Result<Vec<u8>> {
-        let mut payload = Vec::with_capacity(ARCHIVE_BYTES);
-        payload.extend(self.version.0.to_le_bytes());
-        payload.extend(self.version.1.to_le_bytes());
-        payload.extend(self.required_features.to_le_bytes());
-        payload.push(self.level);
-        payload.extend([0; 3]);
-        payload.extend(self.segment_bytes.to_le_bytes());
-        payload.extend(self.epoch_bytes.to_le_bytes());
-        payload.extend(self.block_bytes_max.to_le_bytes());
-        payload.extend(self.memory_budget_bytes.to_le_bytes());
-        payload.extend(self.reach_bytes.to_le_bytes());
-        payload.extend(self.repeat_window.to_le_bytes());
-        Self::parse(&payload)?;
-        Ok(complete_frame(FrameKind::Archive, false, &payload, 0))
+    pub fn to_frame(&self, archive_id: u32) -> Result<Vec<u8>> {
+        let payload = self.to_payload()?;
+        Ok(complete_frame(
+            FrameKind::Archive,
+            0,
+            &payload,
+            archive_id,
+            0,
+        ))
     }
 
     fn check_settings(&self) -> Result<()> {
@@ -109,6 +136,12 @@ impl ArchiveHeader {
             BLOCK_RAW_BYTES_MAX,
         )
     }
+}
+
+fn take_level(reader: &mut ByteReader<'_>) -> Result<u8> {
+    let level = reader.varint()?;
+    check_limit("level", level, u64::from(u8::MAX))?;
+    Ok(level as u8)
 }
 
 fn check_version((major, minor): (u16, u16)) -> Result<()> {
@@ -148,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_frame_parses_as_written() {
-        let frame = sample().to_frame().unwrap();
+        let frame = sample().to_frame(7).unwrap();
         let header: FrameHeader = UntrustedFrameHeader::parse(&frame)
             .unwrap()
             .check(&Limits::default(), None)
@@ -165,7 +198,7 @@ mod tests {
         let changed = |change: fn(&mut ArchiveHeader)| {
             let mut header = sample();
             change(&mut header);
-            header.to_frame().unwrap_err()
+            header.to_frame(7).unwrap_err()
         };
         assert!(matches!(
             changed(|header| header.version.0 = 2),
@@ -189,6 +222,6 @@ mod tests {
     fn accepts_a_later_minor_version() {
         let mut later = sample();
         later.version.1 = 7;
-        assert!(later.to_frame().is_ok());
+        assert!(later.to_frame(7).is_ok());
     }
 }

@@ -6,13 +6,13 @@
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
-use crate::end::ArchiveEnd;
+use crate::end::{ArchiveEnd, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
-use crate::frame::{UntrustedFrameHeader, complete_frame, finish_header};
+use crate::frame::{FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header};
 use crate::index::{Index, IndexEntries, IndexMember};
-use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind, MAGIC};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};
@@ -33,6 +33,7 @@ pub struct ArchiveAssembler {
     checker: StreamChecker,
     index: Index,
     open_members: std::collections::VecDeque<OpenMember>,
+    archive_id: u32,
 }
 
 impl ArchiveAssembler {
@@ -41,13 +42,14 @@ impl ArchiveAssembler {
     ///
     /// # Errors
     /// Settings that a reader rejects.
-    pub fn new(header: &ArchiveHeader) -> Result<(Self, Vec<u8>)> {
+    pub fn new(header: &ArchiveHeader, archive_id: u32) -> Result<(Self, Vec<u8>)> {
         let mut assembler = Self {
             checker: StreamChecker::measuring_reach(&Limits::default()),
             index: Index::default(),
             open_members: std::collections::VecDeque::new(),
+            archive_id,
         };
-        let frame = header.to_frame()?;
+        let frame = header.to_frame(archive_id)?;
         assembler.feed(&frame, &Payload::Archive(*header))?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&frame);
@@ -72,7 +74,7 @@ impl ArchiveAssembler {
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_start(&mut self, start: &MemberStart) -> Result<Vec<u8>> {
         let start_frame_offset = self.archive_bytes();
-        let frame = start.to_frame(self.checker.frame_count())?;
+        let frame = start.to_frame(self.archive_id, self.checker.frame_count())?;
         self.feed(&frame, &Payload::MemberStart(start.clone()))?;
         self.open_members.push_back(OpenMember {
             start_frame_offset,
@@ -166,7 +168,7 @@ impl ArchiveAssembler {
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_end(&mut self, end: &MemberEnd) -> Result<Vec<u8>> {
         let end_frame_offset = self.archive_bytes();
-        let frame = end.to_frame(self.checker.frame_count())?;
+        let frame = end.to_frame(self.archive_id, self.checker.frame_count())?;
         self.feed(&frame, &Payload::MemberEnd(end.clone()))?;
         if let Some(member) = self.open_members.pop_front() {
             self.index.members.push(IndexMember {
@@ -180,12 +182,13 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Returns a frame that readers skip: padding, or a reserved kind.
+    /// Returns a frame that readers skip: padding, or a reserved kind. `payload` begins with a head.
     ///
     /// # Errors
     /// A kind that readers do not skip.
     pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
-        let frame = complete_frame(kind, true, payload, self.checker.frame_count());
+        let sequence = self.checker.frame_count();
+        let frame = complete_frame(kind, FLAG_SKIPPABLE, payload, self.archive_id, sequence);
         self.feed(&frame, &Payload::Skipped)?;
         Ok(frame)
     }
@@ -197,22 +200,40 @@ impl ArchiveAssembler {
     pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
         let index_frame_offset = self.archive_bytes();
         self.index.totals.reach_bytes = self.checker.reach_needed_bytes();
-        let mut bytes = self.index.to_frame(self.checker.frame_count())?;
+        let mut bytes = self
+            .index
+            .to_frame(self.archive_id, self.checker.frame_count())?;
         let index_frame_bytes = bytes.len() as u64;
         let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
         self.feed(&bytes, &payload)?;
-        let end = ArchiveEnd {
+        let mut end = ArchiveEnd {
             index_frame_offset,
             index_frame_bytes,
             frame_count: self.checker.frame_count().saturating_add(1),
             content_bytes: self.checker.content_bytes(),
             store_bytes: self.checker.store_bytes(),
-            archive_bytes: self.archive_bytes().saturating_add(END_FRAME_BYTES as u64),
-            generation: 0,
+            archive_bytes: u64::MAX >> 8,
+            root_hash: self.checker.root_hash(),
         };
-        let frame = end.to_frame(self.checker.frame_count())?;
+        let sequence = self.checker.frame_count();
+        let start = self.archive_bytes();
+        // The frame's size depends on the archive's, which includes it.
+        let mut frame_bytes = 0;
+        let frame = loop {
+            end.archive_bytes = start.saturating_add(frame_bytes + TAIL_BYTES as u64);
+            let frame = end.to_frame(self.archive_id, sequence)?;
+            if frame.len() as u64 <= frame_bytes {
+                break frame;
+            }
+            frame_bytes = frame.len() as u64;
+        };
         self.feed(&frame, &Payload::End(end))?;
         bytes.extend_from_slice(&frame);
+        let tail = Tail {
+            back_bytes: frame.len() as u64,
+        };
+        self.checker.tail(&tail.to_bytes())?;
+        bytes.extend(tail.to_bytes());
         match payload {
             Payload::Index(index) => {
                 index.check(&end)?;
@@ -224,7 +245,7 @@ impl ArchiveAssembler {
 
     /// Completes the next frame and returns its location.
     fn number_frame(&self, frame: &mut [u8]) -> (u64, u64) {
-        finish_header(frame, self.checker.frame_count());
+        finish_header(frame, self.archive_id, self.checker.frame_count());
         (self.archive_bytes(), frame.len() as u64)
     }
 

@@ -24,6 +24,11 @@ impl<'a> ByteReader<'a> {
         self.rest.len()
     }
 
+    /// Returns the bytes not yet read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Reads the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
@@ -68,24 +73,23 @@ impl<'a> ByteReader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn i64(&mut self) -> Result<i64> {
-        Ok(i64::from_le_bytes(self.array()?))
+    /// A variable-length number of at most 32 bits; `what` names it in errors.
+    pub(crate) fn varint_u32(&mut self, what: &'static str) -> Result<u32> {
+        let value = self.varint()?;
+        u32::try_from(value).map_err(|_| FormatError::OverLimit {
+            what,
+            value,
+            limit: u64::from(u32::MAX),
+        })
     }
 
-    /// Reads a reserved field of `count` bytes (at most 8). Any value but zero is a use that this
-    /// version does not know.
-    pub(crate) fn reserved(&mut self, count: usize) -> Result<()> {
-        let bytes = self.take(count)?;
-        if bytes.iter().all(|&byte| byte == 0) {
-            return Ok(());
-        }
-        let mut value = [0; 8];
-        for (to, from) in value.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        Err(FormatError::Reserved {
-            what: self.what,
-            value: u64::from_le_bytes(value),
+    /// A variable-length number of at most 16 bits; `what` names it in errors.
+    pub(crate) fn varint_u16(&mut self, what: &'static str) -> Result<u16> {
+        let value = self.varint()?;
+        u16::try_from(value).map_err(|_| FormatError::OverLimit {
+            what,
+            value,
+            limit: u64::from(u16::MAX),
         })
     }
 
@@ -165,6 +169,11 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+/// Appends each of `values` as a variable-length number.
+pub(crate) fn put_varints(out: &mut Vec<u8>, values: &[u64]) {
+    values.iter().for_each(|&value| put_varint(out, value));
 }
 
 /// Maps signed numbers of small magnitude to small numbers: 0, -1, 1, -2 … to 0, 1, 2, 3 …

@@ -1,20 +1,34 @@
-//! How data was coded: codec, filters, parameters, fallback. The same 32 bytes are part of every
+//! How data was coded: codec, filters, parameters, fallback, mask. It is part of the head of every
 //! frame that holds coded data. This crate interprets only codec 0; the codec crate interprets the
 //! others.
 
-use crate::bytes::ByteReader;
-use crate::check::check_limit;
+use crate::bytes::{ByteReader, put_varint};
+use crate::check::{check_limit, check_positive};
 use crate::error::{FormatError, Result};
 use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX};
 
 /// The id of the codec for data that is stored uncoded.
 pub const CODEC_NONE: u16 = 0;
 
-/// The size of a coding in bytes.
-pub(crate) const CODING_BYTES: usize = 32;
+/// The id of the codecs that have a name instead of a number: their parameters begin with a UUID.
+pub const CODEC_NAMED: u16 = 255;
+
+/// The size of a UUID in bytes.
+const NAME_BYTES: usize = 16;
+
+/// The largest size of a coding in bytes.
+pub(crate) const CODING_BYTES_MAX: usize = 3 + 2 + 2 * FILTERS_MAX + 1 + PARAMS_BYTES_MAX + 1;
+
+/// Bits of the coding flags: the number of filters, whether there are parameters, the fallback,
+/// whether there is a mask.
+const FILTER_COUNT_BITS: u64 = 0b11;
+const HAS_PARAMS: u64 = 1 << 2;
+const FALLBACK_SHIFT: u32 = 3;
+const FALLBACK_BITS: u64 = 0b1111;
+const IS_MASKED: u64 = 1 << 7;
 
 /// Codec, filters, parameters and fallback of coded data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coding {
     codec: u16,
     fallback: u8,
@@ -22,6 +36,22 @@ pub struct Coding {
     filters: [(u8, u8); FILTERS_MAX],
     params_bytes: u8,
     params: [u8; PARAMS_BYTES_MAX],
+    /// Each byte of the coded data is stored with these bits inverted.
+    mask: u8,
+}
+
+impl Default for Coding {
+    fn default() -> Self {
+        Self {
+            codec: CODEC_NONE,
+            fallback: 0,
+            filter_count: 0,
+            filters: [(0, 0); FILTERS_MAX],
+            params_bytes: 0,
+            params: [0; PARAMS_BYTES_MAX],
+            mask: 0,
+        }
+    }
 }
 
 impl Coding {
@@ -36,8 +66,8 @@ impl Coding {
     /// the reason.
     ///
     /// # Errors
-    /// More than [`FILTERS_MAX`] filters, a filter with id 0, or more than [`PARAMS_BYTES_MAX`]
-    /// bytes of parameters.
+    /// More than [`FILTERS_MAX`] filters, a filter with id 0, more than [`PARAMS_BYTES_MAX`] bytes
+    /// of parameters, a fallback above 15, or a named codec without a name.
     pub fn new(codec: u16, filters: &[(u8, u8)], params: &[u8], fallback: u8) -> Result<Self> {
         check_limit("filters", filters.len() as u64, FILTERS_MAX as u64)?;
         check_limit(
@@ -45,6 +75,14 @@ impl Coding {
             params.len() as u64,
             PARAMS_BYTES_MAX as u64,
         )?;
+        check_limit("fallback", u64::from(fallback), FALLBACK_BITS)?;
+        if codec == CODEC_NAMED && params.len() < NAME_BYTES {
+            return Err(FormatError::Value {
+                what: "bytes of the parameters of a named codec",
+                value: params.len() as u64,
+                rule: "at least 16, its UUID",
+            });
+        }
         let mut coding = Self {
             codec,
             fallback,
@@ -103,36 +141,71 @@ impl Coding {
         self.fallback
     }
 
+    /// Returns whether the data is as it was: neither a codec nor a filter was applied.
+    #[must_use]
+    pub fn is_uncoded(&self) -> bool {
+        self.codec == CODEC_NONE && self.filter_count == 0
+    }
+
+    /// Returns the bits that are inverted in each byte of the data; 0 for none.
+    #[must_use]
+    pub fn mask(&self) -> u8 {
+        self.mask
+    }
+
+    /// Returns the same coding with another mask. A writer masks data that would look like a frame
+    /// of its own archive.
+    #[must_use]
+    pub fn with_mask(self, mask: u8) -> Self {
+        Self { mask, ..self }
+    }
+
     pub(crate) fn parse(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let codec = reader.u16()?;
-        let fallback = reader.u8()?;
-        let filter_count = usize::from(reader.u8()?);
-        let filters: [u8; 2 * FILTERS_MAX] = reader.array()?;
-        let params_bytes = usize::from(reader.u8()?);
-        reader.reserved(7)?;
-        let params: [u8; PARAMS_BYTES_MAX] = reader.array()?;
-        let filters = [(filters[0], filters[1]), (filters[2], filters[3])];
-        let (used_filters, spare_filters) = split(&filters, "filters", filter_count)?;
-        let (used_params, spare_params) = split(&params, "codec parameter bytes", params_bytes)?;
-        if spare_filters.iter().any(|&filter| filter != (0, 0)) {
-            return Err(not_zero("unused filter slot"));
+        let codec = reader.varint_u16("codec")?;
+        let flags = reader.varint()?;
+        let known = FILTER_COUNT_BITS | HAS_PARAMS | FALLBACK_BITS << FALLBACK_SHIFT | IS_MASKED;
+        if flags & !known != 0 {
+            return Err(FormatError::Reserved {
+                what: "coding flags",
+                value: flags & !known,
+            });
         }
-        if spare_params.iter().any(|&byte| byte != 0) {
-            return Err(not_zero("unused codec parameter byte"));
+        let filter_count = flags & FILTER_COUNT_BITS;
+        let mut filters = Vec::with_capacity(FILTERS_MAX);
+        for _ in 0..filter_count {
+            filters.push((reader.u8()?, reader.u8()?));
         }
-        Self::new(codec, used_filters, used_params, fallback)
+        let params = match flags & HAS_PARAMS {
+            0 => &[][..],
+            _ => take_params(reader)?,
+        };
+        let fallback = (flags >> FALLBACK_SHIFT & FALLBACK_BITS) as u8;
+        let coding = Self::new(codec, &filters, params, fallback)?;
+        match flags & IS_MASKED {
+            0 => Ok(coding),
+            _ => Ok(coding.with_mask(take_mask(reader)?)),
+        }
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend(self.codec.to_le_bytes());
-        out.push(self.fallback);
-        out.push(self.filter_count);
-        for (id, parameter) in self.filters {
+        let params_flag = u64::from(self.params_bytes > 0) * HAS_PARAMS;
+        let mask_flag = u64::from(self.mask != 0) * IS_MASKED;
+        let flags = u64::from(self.filter_count)
+            | params_flag
+            | u64::from(self.fallback) << FALLBACK_SHIFT
+            | mask_flag;
+        put_varint(out, u64::from(self.codec));
+        put_varint(out, flags);
+        for (id, parameter) in self.filters() {
             out.extend([id, parameter]);
         }
-        out.push(self.params_bytes);
-        out.extend([0; 7]);
-        out.extend(self.params);
+        if self.params_bytes > 0 {
+            out.push(self.params_bytes);
+            out.extend(self.params());
+        }
+        if self.mask != 0 {
+            out.push(self.mask);
+        }
     }
 
     /// Checks the length of coded data. It is never empty and never longer than the raw data (an
@@ -157,25 +230,23 @@ impl Coding {
     }
 }
 
-fn split<'a, T>(slots: &'a [T], what: &'static str, used: usize) -> Result<(&'a [T], &'a [T])> {
-    slots.split_at_checked(used).ok_or(FormatError::OverLimit {
-        what,
-        value: used as u64,
-        limit: slots.len() as u64,
-    })
+fn take_params<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8]> {
+    let length = reader.varint()?;
+    check_positive("codec parameter bytes", length)?;
+    check_limit("codec parameter bytes", length, PARAMS_BYTES_MAX as u64)?;
+    reader.take(length as usize)
 }
 
-fn not_zero(what: &'static str) -> FormatError {
-    FormatError::Value {
-        what,
-        value: 1,
-        rule: "all zero",
-    }
+fn take_mask(reader: &mut ByteReader<'_>) -> Result<u8> {
+    let mask = reader.u8()?;
+    check_positive("mask", u64::from(mask))?;
+    Ok(mask)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorClass;
     use proptest::prelude::*;
 
     fn bytes_of(coding: &Coding) -> Vec<u8> {
@@ -202,33 +273,34 @@ mod tests {
     }
 
     #[test]
-    fn unused_bytes_must_be_zero() {
-        let coding = Coding::new(3, &[(1, 0)], &[5], 0).unwrap();
-        for at in [6, 7, 9, 15, 17, 31] {
-            let mut bytes = bytes_of(&coding);
-            bytes[at] = 1;
-            assert!(parse(&bytes).is_err(), "byte {at}");
-        }
+    fn rejects_what_no_writer_writes() {
         assert!(Coding::new(3, &[(0, 1)], &[], 0).is_err());
         assert!(Coding::new(3, &[(1, 1); 3], &[], 0).is_err());
-        assert!(Coding::new(3, &[], &[0; 17], 0).is_err());
+        assert!(Coding::new(3, &[], &[0; 65], 0).is_err());
+        assert!(Coding::new(CODEC_NAMED, &[], &[0; 15], 0).is_err());
+        let class = |bytes: &[u8]| parse(bytes).unwrap_err().class();
+        assert_eq!(class(&[2, 3, 1, 0, 1, 0, 1, 0]), ErrorClass::Limit);
+        assert_eq!(class(&[2, 1, 0, 0]), ErrorClass::Damaged);
+        assert_eq!(class(&[2, 4, 0]), ErrorClass::Damaged);
+        assert_eq!(class(&[2, 0x80, 1, 0]), ErrorClass::Damaged);
+        assert_eq!(class(&[2, 0x80, 2]), ErrorClass::Unsupported);
     }
 
     proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(refrain_testkit::scaled(256)))]
         #[test]
-        fn round_trip(codec: u16, fallback: u8, filters in proptest::collection::vec((1_u8.., any::<u8>()), 0..=2),
-            params in proptest::collection::vec(any::<u8>(), 0..=16)) {
-            let coding = Coding::new(codec, &filters, &params, fallback).unwrap();
+        fn round_trip(codec in 0_u16..255, fallback in 0_u8..16, mask: u8, filters in proptest::collection::vec((1_u8.., any::<u8>()), 0..=2),
+            params in proptest::collection::vec(any::<u8>(), 0..=64)) {
+            let coding = Coding::new(codec, &filters, &params, fallback).unwrap().with_mask(mask);
             prop_assert_eq!(coding.filters(), &filters[..]);
             prop_assert_eq!(coding.params(), &params[..]);
             let bytes = bytes_of(&coding);
-            prop_assert_eq!(bytes.len(), CODING_BYTES);
+            prop_assert!(bytes.len() <= CODING_BYTES_MAX);
             prop_assert_eq!(parse(&bytes), Ok(coding));
         }
 
         #[test]
-        fn accepted_codings_encode_to_the_same_bytes(bytes in proptest::array::uniform32(0_u8..3)) {
+        fn accepted_codings_encode_to_the_same_bytes(bytes in proptest::collection::vec(0_u8..9, 0..20)) {
             if let Ok(coding) = parse(&bytes) {
                 prop_assert_eq!(bytes_of(&coding), bytes);
             }

@@ -1,11 +1,12 @@
-//! The End frame: the last frame, of a fixed size, so that a reader that can seek finds the index
-//! from the end of the file.
+//! The End frame, the last frame, and the tail behind it, from which a reader that can seek finds the
+//! End frame and with it the index.
 
-use crate::bytes::ByteReader;
+use crate::bytes::{ByteReader, put_varints};
 use crate::check::check_range;
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
-use crate::layout::{END_FRAME_BYTES, FRAME_HEADER_BYTES, FrameKind};
+use crate::head::{head_of, head_only, take_extensions};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::limits::Limits;
 
 /// The payload of an End frame.
@@ -21,11 +22,10 @@ pub struct ArchiveEnd {
     pub content_bytes: u64,
     /// The number of raw bytes of all blocks.
     pub store_bytes: u64,
-    /// The number of bytes of the archive up to and including this frame.
+    /// The number of bytes of the archive, from the magic to the end of the tail.
     pub archive_bytes: u64,
-    /// The number of this generation. Version 1 reads and writes only generation 0; see
-    /// [`generation`](crate::generation).
-    pub generation: u64,
+    /// The root hash ([`RootHasher`](crate::root_hash::RootHasher)).
+    pub root_hash: [u8; 32],
 }
 
 impl ArchiveEnd {
@@ -34,17 +34,17 @@ impl ArchiveEnd {
     /// # Errors
     /// Offsets outside the archive; a generation that this version does not know.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = ByteReader::new("end", payload);
+        let mut reader = head_only("end", payload)?;
         let end = Self {
-            index_frame_offset: reader.u64()?,
-            index_frame_bytes: reader.u64()?,
-            frame_count: reader.u64()?,
-            content_bytes: reader.u64()?,
-            store_bytes: reader.u64()?,
-            archive_bytes: reader.u64()?,
-            generation: reader.u64()?,
+            index_frame_offset: reader.varint()?,
+            index_frame_bytes: reader.varint()?,
+            frame_count: reader.varint()?,
+            content_bytes: reader.varint()?,
+            store_bytes: reader.varint()?,
+            archive_bytes: reader.varint()?,
+            root_hash: reader.array()?,
         };
-        reader.finish()?;
+        take_extensions(reader)?;
         end.check()?;
         Ok(end)
     }
@@ -53,26 +53,30 @@ impl ArchiveEnd {
     ///
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
-    pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        let fields = [
+    pub fn to_frame(&self, archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
+        let numbers = [
             self.index_frame_offset,
             self.index_frame_bytes,
             self.frame_count,
             self.content_bytes,
             self.store_bytes,
             self.archive_bytes,
-            self.generation,
         ];
-        let payload: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
+        let mut fields = Vec::new();
+        put_varints(&mut fields, &numbers);
+        fields.extend(self.root_hash);
+        let payload = head_of(&fields);
         Self::parse(&payload)?;
-        Ok(complete_frame(FrameKind::End, false, &payload, sequence))
+        let kind = FrameKind::End;
+        Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
     }
 
-    /// Parses the last [`END_FRAME_BYTES`] bytes of a file of `file_bytes` bytes.
+    /// Parses the end of a file of `file_bytes` bytes: `last_bytes`, as many as there are, end with
+    /// an End frame and the tail.
     ///
     /// # Errors
-    /// They are not an End frame (the file was truncated, or something was appended), or the
-    /// archive's length is not the file's.
+    /// They do not (the file was truncated, or something was appended), or the archive's length is
+    /// not the file's.
     pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<Self> {
         let end = Self::from_last_bytes(last_bytes)?;
         if end.archive_bytes != file_bytes {
@@ -85,19 +89,30 @@ impl ArchiveEnd {
         Ok(end)
     }
 
-    /// Parses the last [`END_FRAME_BYTES`] bytes of an archive.
+    /// Parses the last bytes of an archive, at least its End frame and its tail.
     ///
     /// # Errors
-    /// They are not an End frame: the archive was truncated, or something was appended.
+    /// They are not: the archive was truncated, or something was appended.
     pub fn from_last_bytes(last_bytes: &[u8]) -> Result<Self> {
-        let header = UntrustedFrameHeader::parse(last_bytes)?.check(&Limits::default(), None)?;
+        let (frames, tail) = last_bytes.split_at(last_bytes.len().saturating_sub(TAIL_BYTES));
+        let frame_bytes = Tail::parse(tail)?.back_bytes;
+        let frame_start = usize::try_from(frame_bytes).ok();
+        let frame_start = frame_start.and_then(|bytes| frames.len().checked_sub(bytes));
+        let Some(frame) = frame_start.and_then(|start| frames.get(start..)) else {
+            return Err(FormatError::Truncated {
+                what: "frame before the tail",
+                needed_bytes: frame_bytes,
+                available_bytes: frames.len() as u64,
+            });
+        };
+        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), None)?;
         if header.kind != FrameKind::End {
             return Err(FormatError::Order {
                 kind: header.kind,
                 rule: "the last frame must be End",
             });
         }
-        let payload = last_bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+        let payload = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(payload)?;
         let end = Self::parse(payload)?;
         if header.sequence.checked_add(1) != Some(end.frame_count) {
@@ -111,12 +126,6 @@ impl ArchiveEnd {
     }
 
     fn check(&self) -> Result<()> {
-        if self.generation != 0 {
-            return Err(FormatError::Reserved {
-                what: "generation",
-                value: self.generation,
-            });
-        }
         check_range("content bytes", self.content_bytes, 0)?;
         check_range("store bytes", self.store_bytes, 0)?;
         check_range("archive bytes", self.archive_bytes, 0)?;
@@ -132,7 +141,7 @@ impl ArchiveEnd {
             self.index_frame_offset,
             self.index_frame_bytes,
         )?;
-        let needed_bytes = index_end.saturating_add(END_FRAME_BYTES as u64);
+        let needed_bytes = index_end.saturating_add((FRAME_HEADER_BYTES + TAIL_BYTES) as u64);
         match needed_bytes <= self.archive_bytes {
             true => Ok(()),
             false => Err(FormatError::Truncated {
@@ -141,6 +150,52 @@ impl ArchiveEnd {
                 available_bytes: self.archive_bytes,
             }),
         }
+    }
+}
+
+/// The last bytes of an archive: how far back its last frame begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// The distance from the start of the End (or Whole) frame to the start of the tail in bytes.
+    pub back_bytes: u64,
+}
+
+/// The largest distance that the tail's 6 bytes hold.
+const BACK_BYTES_MAX: u64 = (1 << 48) - 1;
+
+impl Tail {
+    /// Parses the last [`TAIL_BYTES`] bytes of an archive.
+    ///
+    /// # Errors
+    /// Other bytes, or a distance that no frame has.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new("tail of an archive", bytes);
+        let number = reader.u64()?;
+        reader.finish()?;
+        let magic = (number >> 48) as u16;
+        if magic != u16::from_le_bytes(TAIL_MAGIC) {
+            return Err(FormatError::Value {
+                what: "last two bytes of the archive",
+                value: u64::from(magic),
+                rule: "the mark of an archive's tail",
+            });
+        }
+        let back_bytes = number & BACK_BYTES_MAX;
+        match back_bytes >= FRAME_HEADER_BYTES as u64 {
+            true => Ok(Self { back_bytes }),
+            false => Err(FormatError::Value {
+                what: "bytes of the last frame",
+                value: back_bytes,
+                rule: "at least a frame header",
+            }),
+        }
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; TAIL_BYTES] {
+        let magic = u64::from(u16::from_le_bytes(TAIL_MAGIC));
+        (self.back_bytes & BACK_BYTES_MAX | magic << 48).to_le_bytes()
     }
 }
 
@@ -156,24 +211,39 @@ mod tests {
             frame_count: 6,
             content_bytes: 1000,
             store_bytes: 900,
-            archive_bytes: 150 + END_FRAME_BYTES as u64,
-            generation: 0,
+            archive_bytes: 200,
+            root_hash: [3; 32],
         }
     }
 
     #[test]
     fn parses_from_the_end_of_the_file() {
-        let frame = sample().to_frame(5).unwrap();
-        assert_eq!(frame.len(), END_FRAME_BYTES);
-        let file_bytes = sample().archive_bytes;
-        assert_eq!(
-            ArchiveEnd::from_end_of_file(&frame, file_bytes),
-            Ok(sample())
-        );
-        assert!(ArchiveEnd::from_end_of_file(&frame, file_bytes + 1).is_err());
-        assert!(ArchiveEnd::from_end_of_file(&frame[1..], file_bytes).is_err());
-        let wrong_count = sample().to_frame(4).unwrap();
-        assert!(ArchiveEnd::from_end_of_file(&wrong_count, file_bytes).is_err());
+        let file = |sequence| {
+            let mut file = vec![0; 30];
+            let frame = sample().to_frame(7, sequence).unwrap();
+            file.extend_from_slice(&frame);
+            let back_bytes = frame.len() as u64;
+            file.extend(Tail { back_bytes }.to_bytes());
+            file
+        };
+        let read = |file: &[u8]| ArchiveEnd::from_end_of_file(file, 200);
+        let good = file(5);
+        assert_eq!(read(&good), Ok(sample()));
+        assert_eq!(read(&good[30..]), Ok(sample()));
+        assert!(ArchiveEnd::from_end_of_file(&good, 201).is_err());
+        assert!(read(&good[..good.len() - 1]).is_err());
+        assert!(read(&good[31..]).is_err());
+        assert!(read(&[]).is_err());
+        assert!(read(&file(4)).is_err(), "a wrong count");
+    }
+
+    #[test]
+    fn tails_parse_as_written() {
+        let tail = Tail { back_bytes: 77 };
+        assert_eq!(tail.to_bytes(), [77, 0, 0, 0, 0, 0, b'R', 0xfe]);
+        assert_eq!(Tail::parse(&tail.to_bytes()), Ok(tail));
+        assert!(Tail::parse(&Tail { back_bytes: 31 }.to_bytes()).is_err());
+        assert!(Tail::parse(&[0; 8]).is_err());
     }
 
     #[test]
@@ -181,11 +251,10 @@ mod tests {
         let changed = |change: fn(&mut ArchiveEnd)| {
             let mut end = sample();
             change(&mut end);
-            end.to_frame(5).unwrap_err().class()
+            end.to_frame(7, 5).unwrap_err().class()
         };
-        assert_eq!(changed(|end| end.generation = 1), ErrorClass::Unsupported);
         assert_eq!(
-            changed(|end| end.index_frame_offset = 101),
+            changed(|end| end.index_frame_offset = 111),
             ErrorClass::Damaged
         );
         assert_eq!(

@@ -1,38 +1,38 @@
-//! Frames, the unit of an archive: a 40-byte header and a payload.
+//! Frames, the unit of an archive: a 32-byte header and a payload, which is a head and data.
 //!
-//! Writing: [`FrameBuilder`] reserves space for the frame header (and for the payload's own fixed
-//! header) before the payload, so nothing is copied. A worker completes the payload and its
-//! checksum. The thread that orders the frames writes the sequence number and the header checksum
-//! ([`finish_header`]).
+//! Writing: [`FrameBuilder`] reserves space for the header and the head before the data. A worker
+//! completes the payload and its checksum. The thread that orders the frames writes the archive's
+//! id, the sequence number and the header checksum ([`finish_header`]).
 //!
 //! Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
 use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::layout::{
-    ARCHIVE_BYTES, BLOCK_HEADER_BYTES, END_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
-    FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES, SYNC,
-};
-use crate::limits::{
-    DIGEST_BYTES_MAX, DIGESTS_MAX, FIRST_PATH_BYTES_MAX, INDEX_BYTES_MAX, Limits, NAME_BYTES_MAX,
-};
+use crate::head::{SplitPayload, head_of};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
+use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
 /// The offset of the header checksum, which covers everything before it.
-const CHECKED_BYTES: usize = 32;
+const CHECKED_BYTES: usize = 28;
 
 /// Flag bit: a reader that does not know the frame's kind may skip the frame.
 pub const FLAG_SKIPPABLE: u8 = 1;
 
-const KIND_AT: usize = 4;
-const FLAGS_AT: usize = 5;
-const PAYLOAD_BYTES_AT: usize = 8;
-const SEQUENCE_AT: usize = 16;
-const PAYLOAD_CHECKSUM_AT: usize = 24;
+/// Flag bit of a skippable frame: a program that changes an archive and does not know the frame's
+/// kind keeps the frame.
+pub const FLAG_KEEP: u8 = 2;
+
+const ARCHIVE_ID_AT: usize = 4;
+const KIND_AT: usize = 8;
+const FLAGS_AT: usize = 9;
+const SEQUENCE_AT: usize = 12;
+const PAYLOAD_BYTES_AT: usize = 16;
+const PAYLOAD_CHECKSUM_AT: usize = 20;
 
 const _: () = assert!(PAYLOAD_CHECKSUM_AT + 8 == CHECKED_BYTES);
-const _: () = assert!(CHECKED_BYTES + 8 == FRAME_HEADER_BYTES);
+const _: () = assert!(CHECKED_BYTES + 4 == FRAME_HEADER_BYTES);
 
 /// A frame header as read: only [`check`](Self::check) gives access to its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl UntrustedFrameHeader {
             return Err(FormatError::Sync { found: sync });
         }
         let (checked, checksum) = self.bytes.split_at(CHECKED_BYTES);
-        let expected = ByteReader::new("frame header", checksum).u64()?;
-        let found = checksum64(checked);
+        let expected = u64::from(ByteReader::new("frame header", checksum).u32()?);
+        let found = u64::from(checksum64(checked) as u32);
         if found != expected {
             return Err(FormatError::Checksum {
                 what: "frame header",
@@ -115,19 +115,28 @@ impl UntrustedFrameHeader {
 
     fn parse_fields(&self) -> Result<FrameHeader> {
         let mut reader = ByteReader::new("frame header", &self.bytes);
-        reader.take(KIND_AT)?;
+        reader.take(ARCHIVE_ID_AT)?;
+        let archive_id = reader.u32()?;
         let kind = FrameKind::from_id(reader.u8()?);
         let flags = reader.u8()?;
-        let unknown_bits = flags & !FLAG_SKIPPABLE;
+        let unknown_bits = flags & !(FLAG_SKIPPABLE | FLAG_KEEP);
         if unknown_bits != 0 {
             return Err(FormatError::Flags { unknown_bits });
         }
-        reader.reserved(2)?;
+        let generation = u64::from(reader.u16()?);
+        if generation != 0 {
+            return Err(FormatError::Reserved {
+                what: "generation",
+                value: generation,
+            });
+        }
         Ok(FrameHeader {
+            archive_id,
             kind,
             skippable: flags & FLAG_SKIPPABLE != 0,
-            payload_bytes: reader.u64()?,
-            sequence: reader.u64()?,
+            keep: flags & FLAG_KEEP != 0,
+            sequence: u64::from(reader.u32()?),
+            payload_bytes: u64::from(reader.u32()?),
             payload_checksum: reader.u64()?,
         })
     }
@@ -136,15 +145,20 @@ impl UntrustedFrameHeader {
 /// A frame header that has passed its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
+    /// The id of the archive, the same in all its frames: frames of an archive that lies inside
+    /// another one are not taken for frames of the outer one.
+    pub archive_id: u32,
     /// The kind of the frame.
     pub kind: FrameKind,
     /// Whether a reader that does not know the kind may skip the frame.
     pub skippable: bool,
+    /// Whether a program that changes the archive and does not know the kind keeps the frame.
+    pub keep: bool,
     /// The size of the payload that follows the header, in bytes.
     pub payload_bytes: u64,
     /// 0, 1, 2 … in file order.
     pub sequence: u64,
-    /// XXH3-64 of the payload.
+    /// The [`payload_checksum`] of the payload.
     pub payload_checksum: u64,
 }
 
@@ -192,11 +206,11 @@ impl FrameHeader {
     }
 
     fn check_kind(&self) -> Result<()> {
-        if self.kind.is_known() {
+        if self.kind.is_known() || (self.keep && !self.skippable) {
             // A frame that every reader must understand cannot be marked skippable.
-            return match self.skippable {
+            return match self.skippable || self.keep {
                 true => Err(FormatError::Value {
-                    what: "skippable flag of a frame of this version",
+                    what: "flags of a frame that is not skippable",
                     value: u64::from(self.kind.id()),
                     rule: "clear",
                 }),
@@ -229,26 +243,15 @@ impl FrameHeader {
 /// Returns the smallest and largest payload of a kind under `limits`; `None` if this version does
 /// not read the kind.
 fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
-    let range = |fixed: usize, most: u64| Some((fixed as u64, (fixed as u64).saturating_add(most)));
-    match kind {
-        FrameKind::Archive => range(ARCHIVE_BYTES, 0),
-        FrameKind::MemberStart => range(MEMBER_START_FIXED_BYTES, NAME_BYTES_MAX as u64),
-        FrameKind::Block => range(BLOCK_HEADER_BYTES, limits.block_raw_bytes_max),
-        FrameKind::Extents => range(EXTENTS_HEADER_BYTES, limits.packed_raw_bytes_max),
-        FrameKind::MemberEnd => range(
-            MEMBER_END_FIXED_BYTES,
-            (DIGESTS_MAX * (2 + DIGEST_BYTES_MAX)) as u64,
-        ),
-        FrameKind::Entries => range(
-            ENTRIES_HEADER_BYTES,
-            limits
-                .packed_raw_bytes_max
-                .saturating_add(FIRST_PATH_BYTES_MAX as u64),
-        ),
-        FrameKind::Index => Some((1, limits.index_bytes_max.min(INDEX_BYTES_MAX))),
-        FrameKind::End => range(END_BYTES, 0),
-        _ => None,
-    }
+    let data_bytes_max = match kind {
+        FrameKind::Archive | FrameKind::MemberStart | FrameKind::MemberEnd => 0,
+        FrameKind::Block => limits.block_raw_bytes_max,
+        FrameKind::Extents | FrameKind::Entries => limits.packed_raw_bytes_max,
+        FrameKind::Index | FrameKind::End => limits.index_bytes_max,
+        FrameKind::Whole => WHOLE_BYTES_MAX as u64,
+        _ => return None,
+    };
+    Some((1, data_bytes_max.saturating_add(HEAD_BYTES_MAX as u64)))
 }
 
 /// Checks that a file begins with [`MAGIC`].
@@ -263,20 +266,19 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
     }
 }
 
-/// The number of bytes at the start of a payload that its checksum covers directly; the rest enters
-/// as the checksums of its pieces.
-pub(crate) const CHECKSUM_DIRECT_BYTES: usize = 64;
-
-/// Returns the checksum of a payload: the XXH3-64 of its first 64 bytes and of the XXH3-64s (little
-/// endian) of every [`CHECKSUM_CHUNK_BYTES`] of the rest.
+/// Returns the checksum of a payload: the XXH3-64 of its head and of the XXH3-64s (little endian) of
+/// every [`CHECKSUM_CHUNK_BYTES`] of its data. A payload whose head is damaged counts as head.
 ///
-/// The rest is hashed in pieces because, for an uncoded block, it is the block itself: the block's
+/// The data is hashed in pieces because, for an uncoded block, it is the block itself: the block's
 /// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
-    let (direct, rest) = payload.split_at(payload.len().min(CHECKSUM_DIRECT_BYTES));
-    let sums: Vec<u64> = rest.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
-    checksum_of_pieces(direct, &sums)
+    let (head, data) = match SplitPayload::new(payload) {
+        Ok(split) => (split.head, split.data),
+        Err(_) => (payload, &[][..]),
+    };
+    let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
+    checksum_of_pieces(head, &sums)
 }
 
 fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
@@ -291,103 +293,87 @@ fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
 #[derive(Debug)]
 pub struct FrameBuilder {
     bytes: Vec<u8>,
-    /// The size of the frame header and the payload's fixed header, which are filled in at the end.
+    /// The size of the space for the frame header and the head.
     reserved_bytes: usize,
+    kind: FrameKind,
 }
 
 impl FrameBuilder {
-    /// Starts a frame of `kind` without a payload; `buffer` is cleared and reused.
-    #[must_use]
-    pub fn with_buffer(kind: FrameKind, skippable: bool, buffer: Vec<u8>) -> Self {
-        Self::with_header_space(kind, skippable, buffer, 0)
-    }
-
-    /// Starts a frame of `kind` that is not skippable.
-    #[must_use]
-    pub fn new(kind: FrameKind) -> Self {
-        Self::with_buffer(kind, false, Vec::new())
-    }
-
-    /// Starts a frame and reserves `header_bytes` of its payload, to be filled in at the end.
-    pub(crate) fn with_header_space(
-        kind: FrameKind,
-        skippable: bool,
-        mut buffer: Vec<u8>,
-        header_bytes: usize,
-    ) -> Self {
-        let reserved_bytes = FRAME_HEADER_BYTES + header_bytes;
-        buffer.clear();
-        buffer.resize(reserved_bytes, 0);
-        let mut builder = Self {
-            bytes: buffer,
+    /// Starts a frame of `kind` with space for a head of at most `head_bytes_max`; `buffer` is
+    /// cleared and reused.
+    pub(crate) fn new(kind: FrameKind, buffer: Vec<u8>, head_bytes_max: usize) -> Self {
+        let mut bytes = buffer;
+        let reserved_bytes = FRAME_HEADER_BYTES + head_bytes_max;
+        bytes.clear();
+        bytes.resize(reserved_bytes, 0);
+        Self {
+            bytes,
             reserved_bytes,
-        };
-        builder.patch(0, &SYNC);
-        builder.patch(KIND_AT, &[kind.id()]);
-        builder.patch(FLAGS_AT, &[u8::from(skippable) * FLAG_SKIPPABLE]);
-        builder
+            kind,
+        }
     }
 
-    /// Returns the buffer. Append the payload to it (for blocks and packed sections, the coded
-    /// data), and do not change earlier bytes.
+    /// Returns the buffer. Append the data to it, and do not change earlier bytes.
     pub fn payload(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Returns the number of bytes appended so far.
+    /// Returns the number of bytes of data so far.
     #[must_use]
     pub fn appended_bytes(&self) -> usize {
         self.bytes.len().saturating_sub(self.reserved_bytes)
     }
 
-    /// Returns the size of the reserved header of the payload.
-    pub(crate) fn header_bytes(&self) -> usize {
-        self.reserved_bytes - FRAME_HEADER_BYTES
-    }
-
-    /// Removes the appended bytes, for another attempt.
+    /// Removes the data, for another attempt.
     pub fn clear_appended(&mut self) {
         self.bytes.truncate(self.reserved_bytes);
     }
 
-    /// Writes the payload's size and checksum. The frame then lacks only [`finish_header`].
-    #[must_use]
-    pub fn finish_payload(mut self) -> Vec<u8> {
-        let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
-        let payload_bytes = payload.len() as u64;
-        let checksum = payload_checksum(payload);
-        self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
-        self.patch(PAYLOAD_CHECKSUM_AT, &checksum.to_le_bytes());
-        self.bytes
+    /// Writes the head with these fields. The frame then lacks only [`finish_header`].
+    ///
+    /// # Errors
+    /// The head is longer than the space for it.
+    pub(crate) fn finish(mut self, fields: &[u8]) -> Result<Vec<u8>> {
+        let data = self.bytes.get(self.reserved_bytes..).unwrap_or_default();
+        let data_bytes = data.len() as u64;
+        let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
+        let prefix = frame_prefix(self.kind, 0, &head_of(fields), data_bytes, &sums);
+        let gap = self.reserved_bytes.checked_sub(prefix.len());
+        let gap = gap.ok_or(FormatError::OverLimit {
+            what: "bytes of a frame's head",
+            value: prefix.len() as u64,
+            limit: self.reserved_bytes as u64,
+        })?;
+        patch(&mut self.bytes, gap, &prefix);
+        self.bytes.drain(..gap);
+        Ok(self.bytes)
     }
+}
 
-    /// Does the same as [`finish_with_headerer`](Self::finish_with_headerer) for a payload that
-    /// continues with `detached_bytes` of data outside this buffer; `sums` are the checksums of its
-    /// pieces.
-    pub(crate) fn finish_detached(
-        mut self,
-        header: &[u8],
-        detached_bytes: u64,
-        sums: &[u64],
-    ) -> Vec<u8> {
-        self.patch(FRAME_HEADER_BYTES, header);
-        let payload_bytes = header.len() as u64 + detached_bytes;
-        self.patch(PAYLOAD_BYTES_AT, &payload_bytes.to_le_bytes());
-        self.patch(
-            PAYLOAD_CHECKSUM_AT,
-            &checksum_of_pieces(header, sums).to_le_bytes(),
-        );
-        self.bytes
-    }
+/// Returns the start of a frame, its header and its head, whose data (`data_bytes`, with these
+/// checksums of its pieces) is outside. It lacks only [`finish_header`].
+pub(crate) fn detached_frame(
+    kind: FrameKind,
+    fields: &[u8],
+    data_bytes: u64,
+    sums: &[u64],
+) -> Vec<u8> {
+    frame_prefix(kind, 0, &head_of(fields), data_bytes, sums)
+}
 
-    pub(crate) fn finish_with_header(mut self, header: &[u8]) -> Vec<u8> {
-        self.patch(FRAME_HEADER_BYTES, header);
-        self.finish_payload()
-    }
-
-    fn patch(&mut self, at: usize, value: &[u8]) {
-        patch(&mut self.bytes, at, value);
-    }
+fn frame_prefix(kind: FrameKind, flags: u8, head: &[u8], data_bytes: u64, sums: &[u64]) -> Vec<u8> {
+    let mut prefix = vec![0; FRAME_HEADER_BYTES];
+    prefix.extend_from_slice(head);
+    let payload_bytes = (head.len() as u64).saturating_add(data_bytes);
+    patch(&mut prefix, 0, &SYNC);
+    patch(&mut prefix, KIND_AT, &[kind.id()]);
+    patch(&mut prefix, FLAGS_AT, &[flags]);
+    // A payload beyond the limits fails every check of its length.
+    let stated_bytes = u32::try_from(payload_bytes).unwrap_or(u32::MAX);
+    patch(&mut prefix, PAYLOAD_BYTES_AT, &stated_bytes.to_le_bytes());
+    let checksum = checksum_of_pieces(head, sums);
+    patch(&mut prefix, PAYLOAD_CHECKSUM_AT, &checksum.to_le_bytes());
+    prefix
 }
 
 /// Overwrites `frame[at..]` with `value`. Ranges outside the frame are ignored (such a frame fails
@@ -398,21 +384,33 @@ fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Completes a frame: writes its `sequence` number and the header checksum. This is cheap, so the
-/// thread that orders the frames can do it.
-pub fn finish_header(frame: &mut [u8], sequence: u64) {
-    patch(frame, SEQUENCE_AT, &sequence.to_le_bytes());
-    let checksum = checksum64(frame.get(..CHECKED_BYTES).unwrap_or_default());
+/// Completes a frame: writes the archive's id, its `sequence` number and the header checksum. This
+/// is cheap, so the thread that orders the frames can do it.
+pub fn finish_header(frame: &mut [u8], archive_id: u32, sequence: u64) {
+    patch(frame, ARCHIVE_ID_AT, &archive_id.to_le_bytes());
+    patch(frame, SEQUENCE_AT, &(sequence as u32).to_le_bytes());
+    let checksum = checksum64(frame.get(..CHECKED_BYTES).unwrap_or_default()) as u32;
     patch(frame, CHECKED_BYTES, &checksum.to_le_bytes());
 }
 
-/// Returns a complete frame with a copy of `payload`.
+/// Returns a complete frame with a copy of `payload`, which begins with a head; `flags` are
+/// [`FLAG_SKIPPABLE`] and [`FLAG_KEEP`].
 #[must_use]
-pub fn complete_frame(kind: FrameKind, skippable: bool, payload: &[u8], sequence: u64) -> Vec<u8> {
-    let mut builder = FrameBuilder::with_buffer(kind, skippable, Vec::new());
-    builder.payload().extend_from_slice(payload);
-    let mut frame = builder.finish_payload();
-    finish_header(&mut frame, sequence);
+pub fn complete_frame(
+    kind: FrameKind,
+    flags: u8,
+    payload: &[u8],
+    archive_id: u32,
+    sequence: u64,
+) -> Vec<u8> {
+    let (head, data) = match SplitPayload::new(payload) {
+        Ok(split) => (split.head, split.data),
+        Err(_) => (payload, &[][..]),
+    };
+    let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
+    let mut frame = frame_prefix(kind, flags, head, data.len() as u64, &sums);
+    frame.extend_from_slice(data);
+    finish_header(&mut frame, archive_id, sequence);
     frame
 }
 
@@ -439,8 +437,10 @@ pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn padding(payload: &[u8], sequence: u64) -> Vec<u8> {
-        complete_frame(FrameKind::Padding, true, payload, sequence)
+    /// A frame of padding whose head has no fields.
+    fn padding(data: &[u8], sequence: u64) -> Vec<u8> {
+        let payload = [&head_of(&[]), data].concat();
+        complete_frame(FrameKind::Padding, FLAG_SKIPPABLE, &payload, 7, sequence)
     }
 
     fn check(frame: &[u8]) -> Result<FrameHeader> {
@@ -454,9 +454,9 @@ mod tests {
         let header = check(&padding(b"nothing", 9)).unwrap();
         assert_eq!(header.kind, FrameKind::Padding);
         assert!(header.skippable && header.is_skipped());
-        assert_eq!(header.payload_bytes, 7);
-        assert_eq!(header.sequence, 9);
-        assert_eq!(header.frame_bytes(), 47);
+        assert_eq!(header.payload_bytes, 8);
+        assert_eq!((header.archive_id, header.sequence), (7, 9));
+        assert_eq!(header.frame_bytes(), 40);
     }
 
     #[test]
@@ -471,17 +471,22 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_flags_are_skipped_or_unsupported() {
-        let skipped = complete_frame(FrameKind::Recovery, true, b"parity", 0);
+        let payload = b"\0parity";
+        let skipped = complete_frame(FrameKind::Recovery, FLAG_SKIPPABLE, payload, 7, 0);
         assert!(check(&skipped).unwrap().is_skipped());
-        let needed = complete_frame(FrameKind::Envelope, false, b"secret", 0);
+        let kept = complete_frame(FrameKind::Recovery, 3, payload, 7, 0);
+        assert!(check(&kept).unwrap().keep);
+        let unclear = complete_frame(FrameKind::Recovery, FLAG_KEEP, payload, 7, 0);
+        assert!(matches!(check(&unclear), Err(FormatError::Value { .. })));
+        let needed = complete_frame(FrameKind::Envelope, 0, payload, 7, 0);
         assert_eq!(check(&needed), Err(FormatError::Kind { kind: 16 }));
         let mut flagged = padding(b"", 0);
         flagged[FLAGS_AT] |= 4;
-        finish_header(&mut flagged, 0);
+        finish_header(&mut flagged, 7, 0);
         assert_eq!(check(&flagged), Err(FormatError::Flags { unknown_bits: 4 }));
         let mut reserved = padding(b"", 0);
-        reserved[7] = 1;
-        finish_header(&mut reserved, 0);
+        reserved[10] = 1;
+        finish_header(&mut reserved, 7, 0);
         assert!(matches!(
             check(&reserved),
             Err(FormatError::Reserved { .. })
@@ -490,9 +495,9 @@ mod tests {
 
     #[test]
     fn forged_payload_sizes_are_rejected_before_allocation() {
-        let mut frame = complete_frame(FrameKind::Block, false, &[0; 200], 0);
-        patch(&mut frame, PAYLOAD_BYTES_AT, &(1_u64 << 40).to_le_bytes());
-        finish_header(&mut frame, 0);
+        let mut frame = complete_frame(FrameKind::Block, 0, &[0; 200], 7, 0);
+        patch(&mut frame, PAYLOAD_BYTES_AT, &(1_u32 << 31).to_le_bytes());
+        finish_header(&mut frame, 7, 0);
         let header = UntrustedFrameHeader::parse(&frame).unwrap();
         assert!(matches!(
             header.check(&Limits::default(), None),
@@ -501,7 +506,7 @@ mod tests {
         let cut = padding(b"0123456789", 0);
         let header = UntrustedFrameHeader::parse(&cut).unwrap();
         assert!(matches!(
-            header.check(&Limits::default(), Some(9)),
+            header.check(&Limits::default(), Some(10)),
             Err(FormatError::Truncated { .. })
         ));
     }

@@ -11,14 +11,14 @@
 //! ```
 //!
 //! The last End frame of the file belongs to the newest generation, whose index covers the whole
-//! archive, older generations included. A reader that needs an older state goes back: the End frame
-//! of the generation before ends where this one begins. Only its number and its start are needed
+//! archive, older generations included. A reader that needs an older state goes back: the tail of the
+//! generation before ends where this one begins. Only its number and its start are needed
 //! for that; the Generation frame is to hold both.
 
 use crate::check::check_equal;
 use crate::end::ArchiveEnd;
 use crate::error::{FormatError, Result};
-use crate::layout::END_FRAME_BYTES;
+use crate::layout::{FRAME_HEADER_BYTES, TAIL_BYTES};
 
 /// One generation of an archive, as a reader finds it from its End frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,6 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Where the End frame of the generation before begins; `None` for generation 0.
-    #[must_use]
-    pub fn earlier_end_offset(&self) -> Option<u64> {
-        self.start_offset.checked_sub(END_FRAME_BYTES as u64)
-    }
-
     /// The length of the archive before this generation was appended; `None` for generation 0.
     ///
     /// # Errors
@@ -48,8 +42,8 @@ impl Generation {
         if self.number == 0 {
             return check_equal("start of generation 0", self.start_offset, 0).map(|()| None);
         }
-        let has_room =
-            self.earlier_end_offset().is_some() && self.start_offset < self.end.archive_bytes;
+        let room = (FRAME_HEADER_BYTES + TAIL_BYTES) as u64;
+        let has_room = self.start_offset > room && self.start_offset < self.end.archive_bytes;
         match has_room {
             true => Ok(Some(self.start_offset)),
             false => Err(FormatError::Value {
@@ -104,7 +98,7 @@ mod tests {
             content_bytes: 0,
             store_bytes: 0,
             archive_bytes,
-            generation: number,
+            root_hash: [0; 32],
         };
         Generation {
             number,

@@ -1,5 +1,5 @@
 //! The fixed numbers of the format that several files use: the magic number, the sync word, the
-//! kinds of frames, and the sizes of the frame header and of the fixed part of each payload.
+//! kinds of frames, and the sizes of the frame header and of the tail.
 //!
 //! This file imports nothing of the crate, so error messages can name what it defines.
 
@@ -12,32 +12,14 @@ pub const MAGIC: [u8; 8] = [0xd2, b'R', b'F', b'N', b'\r', b'\n', 0x1a, b'\n'];
 pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
 
 /// The size of a frame header in bytes.
-pub const FRAME_HEADER_BYTES: usize = 40;
+pub const FRAME_HEADER_BYTES: usize = 32;
 
-/// The size of the payload of an Archive frame in bytes.
-pub(crate) const ARCHIVE_BYTES: usize = 64;
+/// The size of the tail, which follows the last frame: how far back that frame begins (6 bytes), and
+/// [`TAIL_MAGIC`]. So a reader that can seek finds the end frame, which has no fixed size.
+pub const TAIL_BYTES: usize = 8;
 
-/// The size of the payload of a MemberStart frame in bytes, without the name.
-pub(crate) const MEMBER_START_FIXED_BYTES: usize = 48;
-
-/// The size of the payload of a MemberEnd frame in bytes, without the further digests.
-pub(crate) const MEMBER_END_FIXED_BYTES: usize = 4 * 8 + 32 + 2;
-
-/// The size of the header of a Block frame's payload in bytes; the coded data follows.
-pub const BLOCK_HEADER_BYTES: usize = 64;
-
-/// The size of the header of an Extents frame's payload in bytes; the coded section follows.
-pub const EXTENTS_HEADER_BYTES: usize = 96;
-
-/// The size of the fixed part of the header of an Entries frame's payload in bytes; the first path
-/// and the coded section follow.
-pub const ENTRIES_HEADER_BYTES: usize = 80;
-
-/// The size of the payload of an End frame in bytes.
-pub(crate) const END_BYTES: usize = 56;
-
-/// The size of a whole End frame in bytes: a reader reads this many from the end of the file.
-pub const END_FRAME_BYTES: usize = FRAME_HEADER_BYTES + END_BYTES;
+/// The last bytes of every archive.
+pub const TAIL_MAGIC: [u8; 2] = [b'R', 0xfe];
 
 /// The kind of a frame. The ids are part of the format and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,8 +38,10 @@ pub enum FrameKind {
     Entries,
     /// 7: the locations of all frames.
     Index,
-    /// 8: the location of the index; always the last frame.
+    /// 8: sums, the root hash and the roots of the index; the last frame.
     End,
+    /// 9: a whole small archive; the only frame.
+    Whole,
     /// 16, reserved: an encrypted frame, header included.
     Envelope,
     /// 17, reserved: recovery data over physical ranges.
@@ -68,13 +52,15 @@ pub enum FrameKind {
     Generation,
     /// 20: bytes without a meaning; always skippable.
     Padding,
+    /// 21, reserved: the place of this file among the volumes of an archive.
+    Volume,
     /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
     /// All kinds that have a name.
-    pub const NAMED: [Self; 13] = [
+    pub const NAMED: [Self; 15] = [
         Self::Archive,
         Self::MemberStart,
         Self::Block,
@@ -83,11 +69,13 @@ impl FrameKind {
         Self::Entries,
         Self::Index,
         Self::End,
+        Self::Whole,
         Self::Envelope,
         Self::Recovery,
         Self::Decoder,
         Self::Generation,
         Self::Padding,
+        Self::Volume,
     ];
 
     /// Returns the id in the archive.
@@ -102,11 +90,13 @@ impl FrameKind {
             Self::Entries => 6,
             Self::Index => 7,
             Self::End => 8,
+            Self::Whole => 9,
             Self::Envelope => 16,
             Self::Recovery => 17,
             Self::Decoder => 18,
             Self::Generation => 19,
             Self::Padding => 20,
+            Self::Volume => 21,
             Self::Unknown(id) => id,
         }
     }
@@ -120,10 +110,16 @@ impl FrameKind {
             .unwrap_or(Self::Unknown(id))
     }
 
+    /// Returns whether frames of this kind have data after their heads.
+    #[must_use]
+    pub fn has_data(self) -> bool {
+        !matches!(self, Self::Archive | Self::MemberStart | Self::MemberEnd)
+    }
+
     /// Returns whether this version reads the kind.
     #[must_use]
     pub fn is_known(self) -> bool {
-        self.id() >= 1 && self.id() <= Self::End.id()
+        self.id() >= 1 && self.id() <= Self::Whole.id()
     }
 }
 
@@ -145,7 +141,7 @@ mod tests {
         for id in 0..=u8::MAX {
             assert_eq!(FrameKind::from_id(id).id(), id);
         }
-        assert!(FrameKind::End.is_known() && !FrameKind::Envelope.is_known());
+        assert!(FrameKind::Whole.is_known() && !FrameKind::Envelope.is_known());
         assert!(!FrameKind::Unknown(0).is_known());
     }
 }

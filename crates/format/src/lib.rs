@@ -64,6 +64,7 @@ pub mod error;
 pub mod extents;
 pub mod frame;
 pub mod generation;
+pub mod head;
 pub mod index;
 pub mod layout;
 pub mod limits;
@@ -72,6 +73,7 @@ pub mod lrzip;
 pub mod member;
 pub mod order;
 pub mod payload;
+pub mod root_hash;
 pub mod sealed;
 pub mod walk;
 
@@ -80,9 +82,9 @@ pub mod property;
 
 pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 pub use assemble::ArchiveAssembler;
-pub use block::BlockHeader;
-pub use coding::{CODEC_NONE, Coding};
-pub use end::ArchiveEnd;
+pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
+pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
+pub use end::{ArchiveEnd, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, PackedEntries, entries_are_sorted, entry_batches,
     entry_bytes, pack_entries, unpack_entries,
@@ -93,14 +95,12 @@ pub use extents::{
     unpack_extents,
 };
 pub use frame::{
-    FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic, complete_frame, find_frame,
-    finish_header, payload_checksum,
+    FLAG_KEEP, FLAG_SKIPPABLE, FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic,
+    complete_frame, find_frame, finish_header, payload_checksum,
 };
+pub use head::SplitPayload;
 pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
-pub use layout::{
-    BLOCK_HEADER_BYTES, END_FRAME_BYTES, ENTRIES_HEADER_BYTES, EXTENTS_HEADER_BYTES,
-    FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC,
-};
+pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};
@@ -108,4 +108,5 @@ pub use payload::{Payload, read_frame};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};
 pub use refrain_tree::{Entry, EntryKind, Timestamp, compare_paths};
+pub use root_hash::{EntriesHasher, RootHasher, member_hash};
 pub use walk::walk_archive;

@@ -76,7 +76,16 @@ pub const HELD_BYTES_MAX: u64 = 1 << 26;
 pub const FILTERS_MAX: usize = 2;
 
 /// Bytes of a codec's parameters.
-pub const PARAMS_BYTES_MAX: usize = 16;
+pub const PARAMS_BYTES_MAX: usize = 64;
+
+/// Bytes of the head of a payload, its size not included.
+pub const HEAD_BYTES_MAX: usize = 1 << 17;
+
+/// Bytes of the data of a Whole frame.
+pub const WHOLE_BYTES_MAX: usize = 1 << 16;
+
+/// Frames of an archive: sequence numbers have 32 bits.
+pub const FRAMES_MAX: u64 = u32::MAX as u64;
 
 const _: () = assert!(BLOCK_RAW_BYTES_MAX <= ADDRESS_BYTES_MAX);
 const _: () = assert!(EPOCH_BYTES_MAX <= ADDRESS_BYTES_MAX);

@@ -2,21 +2,26 @@
 
 use refrain_tree::Timestamp;
 
-use crate::bytes::ByteReader;
+use crate::bytes::{ByteReader, put_varint, unzigzag, zigzag};
 use crate::check::{
     check_equal, check_limit, check_positive, check_range, check_text, check_timestamp,
 };
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
-use crate::layout::{FrameKind, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES};
+use crate::head::{head_of, head_only, take_extensions};
+use crate::layout::FrameKind;
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 
-/// A flag of a member: its entries are sorted.
-const ENTRIES_ARE_SORTED: u8 = 1;
+/// Flags of a member: its entries are sorted; it has entries.
+const ENTRIES_ARE_SORTED: u64 = 1;
+const HAS_ENTRIES: u64 = 2;
 
-const HAS_MODE: u8 = 1;
-const HAS_MODIFIED: u8 = 2;
-const HAS_CONTENT_BYTES: u8 = 4;
+const HAS_MODE: u64 = 1;
+const HAS_MODIFIED: u64 = 2;
+const HAS_CONTENT_BYTES: u64 = 4;
+
+/// The largest mode: permission bits, set-id bits and the sticky bit.
+const MODE_MAX: u32 = 0o7777;
 
 /// The type of a member's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,7 +43,7 @@ impl MemberKind {
         matches!(self, Self::Tree | Self::Tar)
     }
 
-    fn id(self) -> u8 {
+    pub(crate) fn id(self) -> u8 {
         match self {
             Self::File => 1,
             Self::Stream => 2,
@@ -47,16 +52,15 @@ impl MemberKind {
         }
     }
 
-    fn from_id(id: u8) -> Result<Self> {
+    fn from_id(id: u64) -> Result<Self> {
         match id {
             1 => Ok(Self::File),
             2 => Ok(Self::Stream),
             3 => Ok(Self::Tree),
             4 => Ok(Self::Tar),
-            _ => Err(FormatError::Value {
+            _ => Err(FormatError::Reserved {
                 what: "member kind",
-                value: u64::from(id),
-                rule: "from 1 to 4",
+                value: id,
             }),
         }
     }
@@ -81,6 +85,8 @@ pub struct MemberStart {
     pub modified: Option<Timestamp>,
     /// The expected length, if it was known in advance; MemberEnd states the true one.
     pub content_bytes_hint: Option<u64>,
+    /// Extensions of later versions, as they are stored; empty in this version.
+    pub extensions: Vec<u8>,
 }
 
 impl MemberStart {
@@ -89,33 +95,36 @@ impl MemberStart {
     /// # Errors
     /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = ByteReader::new("member start", payload);
-        let member_id = reader.u64()?;
-        let content_start = reader.u64()?;
-        let kind = MemberKind::from_id(reader.u8()?)?;
-        let present = reader.u8()?;
-        let name_bytes = usize::from(reader.u16()?);
-        reader.reserved(4)?;
+        let mut reader = head_only("member start", payload)?;
+        let member_id = reader.varint()?;
+        let content_start = reader.varint()?;
+        let kind = MemberKind::from_id(reader.varint()?)?;
+        let present = reader.varint()?;
         check_present(present)?;
-        let mode = u64::from(reader.u32()?);
-        let nanoseconds = reader.u32()?;
-        let seconds = reader.i64()?;
-        let hint = reader.u64()?;
-        let name = reader.take(name_bytes)?.to_vec();
-        reader.finish()?;
-        let time = Timestamp {
-            seconds,
-            nanoseconds,
-        };
-        let start = Self {
+        let name_bytes = reader.varint()?;
+        check_limit("member name", name_bytes, NAME_BYTES_MAX as u64)?;
+        let name = reader.take(name_bytes as usize)?.to_vec();
+        let is_present = |bit: u64| present & bit != 0;
+        let mut start = Self {
             member_id,
             content_start,
             kind,
             name,
-            mode: optional(present, HAS_MODE, "absent mode", mode)?.map(|mode| mode as u32),
-            modified: optional_time(present, time)?,
-            content_bytes_hint: optional(present, HAS_CONTENT_BYTES, "absent length", hint)?,
+            mode: None,
+            modified: None,
+            content_bytes_hint: None,
+            extensions: Vec::new(),
         };
+        if is_present(HAS_MODE) {
+            start.mode = Some(reader.varint_u32("mode")?);
+        }
+        if is_present(HAS_MODIFIED) {
+            start.modified = Some(take_time(&mut reader)?);
+        }
+        if is_present(HAS_CONTENT_BYTES) {
+            start.content_bytes_hint = Some(reader.varint()?);
+        }
+        start.extensions = take_extensions(reader)?;
         start.check()?;
         Ok(start)
     }
@@ -126,37 +135,38 @@ impl MemberStart {
     /// Values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
         self.check()?;
-        let time = self.modified.unwrap_or_default();
-        let mut payload = Vec::with_capacity(MEMBER_START_FIXED_BYTES + self.name.len());
-        payload.extend(self.member_id.to_le_bytes());
-        payload.extend(self.content_start.to_le_bytes());
-        payload.push(self.kind.id());
-        payload.push(self.present());
-        payload.extend((self.name.len() as u16).to_le_bytes());
-        payload.extend([0; 4]);
-        payload.extend(self.mode.unwrap_or_default().to_le_bytes());
-        payload.extend(time.nanoseconds.to_le_bytes());
-        payload.extend(time.seconds.to_le_bytes());
-        payload.extend(self.content_bytes_hint.unwrap_or_default().to_le_bytes());
-        payload.extend_from_slice(&self.name);
-        Ok(payload)
+        let mut fields = Vec::with_capacity(64 + self.name.len());
+        put_varint(&mut fields, self.member_id);
+        put_varint(&mut fields, self.content_start);
+        put_varint(&mut fields, u64::from(self.kind.id()));
+        put_varint(&mut fields, self.present());
+        put_varint(&mut fields, self.name.len() as u64);
+        fields.extend_from_slice(&self.name);
+        if let Some(mode) = self.mode {
+            put_varint(&mut fields, u64::from(mode));
+        }
+        if let Some(modified) = self.modified {
+            put_time(&mut fields, modified);
+        }
+        if let Some(hint) = self.content_bytes_hint {
+            put_varint(&mut fields, hint);
+        }
+        fields.extend_from_slice(&self.extensions);
+        Ok(head_of(&fields))
     }
 
     /// Returns the complete frame.
     ///
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
-    pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(complete_frame(
-            FrameKind::MemberStart,
-            false,
-            &self.to_payload()?,
-            sequence,
-        ))
+    pub fn to_frame(&self, archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
+        let payload = self.to_payload()?;
+        let kind = FrameKind::MemberStart;
+        Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
     }
 
-    fn present(&self) -> u8 {
-        let bit = |is_present: bool, bit: u8| u8::from(is_present) * bit;
+    fn present(&self) -> u64 {
+        let bit = |is_present: bool, bit: u64| u64::from(is_present) * bit;
         bit(self.mode.is_some(), HAS_MODE)
             | bit(self.modified.is_some(), HAS_MODIFIED)
             | bit(self.content_bytes_hint.is_some(), HAS_CONTENT_BYTES)
@@ -165,6 +175,13 @@ impl MemberStart {
     fn check(&self) -> Result<()> {
         check_range("start of a member", self.content_start, 0)?;
         check_text("member name", &self.name, NAME_BYTES_MAX)?;
+        if let Some(mode) = self.mode.filter(|&mode| mode > MODE_MAX) {
+            return Err(FormatError::Value {
+                what: "mode of a member",
+                value: u64::from(mode),
+                rule: "at most 0o7777",
+            });
+        }
         if let Some(modified) = self.modified {
             check_timestamp(modified)?;
         }
@@ -231,6 +248,9 @@ pub struct MemberEnd {
     pub view_bytes: u64,
     /// The number of entries in all Entries frames of the member.
     pub entry_count: u64,
+    /// The hash of the entries ([`EntriesHasher`](crate::root_hash::EntriesHasher)), exactly if
+    /// members of the kind have entries.
+    pub entries_hash: Option<[u8; 32]>,
     /// BLAKE3 of the content.
     pub blake3: [u8; 32],
     /// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`] (entries
@@ -238,6 +258,8 @@ pub struct MemberEnd {
     pub entries_are_sorted: bool,
     /// Further digests by ascending id.
     pub digests: Vec<Digest>,
+    /// Extensions of later versions, as they are stored; empty in this version.
+    pub extensions: Vec<u8>,
 }
 
 impl MemberEnd {
@@ -246,25 +268,28 @@ impl MemberEnd {
     /// # Errors
     /// A field out of its range.
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = ByteReader::new("member end", payload);
+        let mut reader = head_only("member end", payload)?;
+        let member_id = reader.varint()?;
+        let content_bytes = reader.varint()?;
+        let flags = take_flags(&mut reader)?;
         let mut end = Self {
-            member_id: reader.u64()?,
-            content_bytes: reader.u64()?,
-            view_bytes: reader.u64()?,
-            entry_count: reader.u64()?,
+            member_id,
+            content_bytes,
+            view_bytes: content_bytes,
+            entry_count: 0,
+            entries_hash: None,
             blake3: reader.array()?,
-            entries_are_sorted: take_flags(reader.u8()?)?,
+            entries_are_sorted: flags & ENTRIES_ARE_SORTED != 0,
             digests: Vec::new(),
+            extensions: Vec::new(),
         };
-        let digest_count = u64::from(reader.u8()?);
-        check_limit("digests", digest_count, DIGESTS_MAX as u64)?;
-        for _ in 0..digest_count {
-            let id = reader.u8()?;
-            let length = usize::from(reader.u8()?);
-            let bytes = reader.take(length)?.to_vec();
-            end.digests.push(Digest { id, bytes });
+        if flags & HAS_ENTRIES != 0 {
+            end.view_bytes = reader.varint()?;
+            end.entry_count = reader.varint()?;
+            end.entries_hash = Some(reader.array()?);
         }
-        reader.finish()?;
+        end.digests = take_digests(&mut reader)?;
+        end.extensions = take_extensions(reader)?;
         end.check()?;
         Ok(end)
     }
@@ -275,44 +300,50 @@ impl MemberEnd {
     /// Values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
         self.check()?;
-        let mut payload = Vec::with_capacity(MEMBER_END_FIXED_BYTES);
-        payload.extend(self.member_id.to_le_bytes());
-        payload.extend(self.content_bytes.to_le_bytes());
-        payload.extend(self.view_bytes.to_le_bytes());
-        payload.extend(self.entry_count.to_le_bytes());
-        payload.extend(self.blake3);
-        payload.push(u8::from(self.entries_are_sorted) * ENTRIES_ARE_SORTED);
-        payload.push(self.digests.len() as u8);
-        for digest in &self.digests {
-            payload.push(digest.id);
-            payload.push(digest.bytes.len() as u8);
-            payload.extend_from_slice(&digest.bytes);
+        let mut fields = Vec::with_capacity(128);
+        put_varint(&mut fields, self.member_id);
+        self.put_shown(&mut fields);
+        fields.extend_from_slice(&self.extensions);
+        Ok(head_of(&fields))
+    }
+
+    /// Appends all fields but the id, which are those that the member's hash covers.
+    pub(crate) fn put_shown(&self, out: &mut Vec<u8>) {
+        let entries_flag = u64::from(self.entries_hash.is_some()) * HAS_ENTRIES;
+        let sorted_flag = u64::from(self.entries_are_sorted) * ENTRIES_ARE_SORTED;
+        put_varint(out, self.content_bytes);
+        put_varint(out, entries_flag | sorted_flag);
+        out.extend(self.blake3);
+        if let Some(entries_hash) = &self.entries_hash {
+            put_varint(out, self.view_bytes);
+            put_varint(out, self.entry_count);
+            out.extend(entries_hash);
         }
-        Ok(payload)
+        put_varint(out, self.digests.len() as u64);
+        for digest in &self.digests {
+            put_varint(out, u64::from(digest.id));
+            put_varint(out, digest.bytes.len() as u64);
+            out.extend_from_slice(&digest.bytes);
+        }
     }
 
     /// Returns the complete frame.
     ///
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
-    pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(complete_frame(
-            FrameKind::MemberEnd,
-            false,
-            &self.to_payload()?,
-            sequence,
-        ))
+    pub fn to_frame(&self, archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
+        let payload = self.to_payload()?;
+        let kind = FrameKind::MemberEnd;
+        Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
     }
 
     /// Compares the end with the kind of the member and with its frames of entries.
     pub(crate) fn check_kind(&self, has_entries: bool, first_paths_ascend: bool) -> Result<()> {
-        if !has_entries {
-            check_equal(
-                "bytes of a member as a stream",
-                self.view_bytes,
-                self.content_bytes,
-            )?;
-        }
+        check_equal(
+            "hash of entries (1: present)",
+            u64::from(self.entries_hash.is_some()),
+            u64::from(has_entries),
+        )?;
         let may_be_sorted = has_entries && self.entry_count > 0 && first_paths_ascend;
         if self.entries_are_sorted && !may_be_sorted {
             return Err(FormatError::Value {
@@ -327,6 +358,14 @@ impl MemberEnd {
     fn check(&self) -> Result<()> {
         check_range("member bytes", self.content_bytes, 0)?;
         check_range("bytes of a member as a stream", self.view_bytes, 0)?;
+        if self.entries_hash.is_none() {
+            check_equal(
+                "bytes of a member as a stream",
+                self.view_bytes,
+                self.content_bytes,
+            )?;
+            check_equal("entries of a member without any", self.entry_count, 0)?;
+        }
         check_limit("digests", self.digests.len() as u64, DIGESTS_MAX as u64)?;
         let mut previous_id = 0;
         for digest in &self.digests {
@@ -344,54 +383,61 @@ impl MemberEnd {
     }
 }
 
-fn take_flags(flags: u8) -> Result<bool> {
-    match flags & !ENTRIES_ARE_SORTED {
-        0 => Ok(flags & ENTRIES_ARE_SORTED != 0),
+fn take_flags(reader: &mut ByteReader<'_>) -> Result<u64> {
+    let flags = reader.varint()?;
+    match flags & !(ENTRIES_ARE_SORTED | HAS_ENTRIES) {
+        0 => Ok(flags),
         unknown => Err(FormatError::Reserved {
             what: "member flags",
-            value: u64::from(unknown),
+            value: unknown,
         }),
     }
 }
 
-fn check_present(present: u8) -> Result<()> {
+fn check_present(present: u64) -> Result<()> {
     match present & !(HAS_MODE | HAS_MODIFIED | HAS_CONTENT_BYTES) {
         0 => Ok(()),
         unknown => Err(FormatError::Reserved {
             what: "member start presence bits",
-            value: u64::from(unknown),
+            value: unknown,
         }),
     }
 }
 
-/// Returns the value of a field if it is present. An absent field must be zero.
-fn optional(present: u8, bit: u8, what: &'static str, value: u64) -> Result<Option<u64>> {
-    match (present & bit != 0, value) {
-        (true, value) => Ok(Some(value)),
-        (false, 0) => Ok(None),
-        (false, value) => Err(FormatError::Value {
-            what,
-            value,
-            rule: "0",
-        }),
+fn take_digests(reader: &mut ByteReader<'_>) -> Result<Vec<Digest>> {
+    let count = reader.varint()?;
+    check_limit("digests", count, DIGESTS_MAX as u64)?;
+    let mut digests = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let id = reader.varint()?;
+        check_limit("digest id", id, u64::from(u8::MAX))?;
+        let length = reader.count(1)?;
+        let bytes = reader.take(length)?.to_vec();
+        digests.push(Digest {
+            id: id as u8,
+            bytes,
+        });
     }
+    Ok(digests)
 }
 
-fn optional_time(present: u8, time: Timestamp) -> Result<Option<Timestamp>> {
-    match (present & HAS_MODIFIED != 0, time) {
-        (true, time) => Ok(Some(time)),
-        (false, absent) if absent == Timestamp::default() => Ok(None),
-        (false, absent) => Err(FormatError::Value {
-            what: "absent time",
-            value: absent.seconds as u64,
-            rule: "0",
-        }),
-    }
+fn take_time(reader: &mut ByteReader<'_>) -> Result<Timestamp> {
+    Ok(Timestamp {
+        seconds: unzigzag(reader.varint()?),
+        nanoseconds: reader.varint_u32("nanoseconds of a time")?,
+    })
+}
+
+/// Appends a time: seconds, which may be negative, and nanoseconds.
+pub(crate) fn put_time(out: &mut Vec<u8>, time: Timestamp) {
+    put_varint(out, zigzag(time.seconds));
+    put_varint(out, u64::from(time.nanoseconds));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorClass;
     use proptest::prelude::*;
 
     fn start() -> MemberStart {
@@ -406,6 +452,7 @@ mod tests {
                 nanoseconds: 999_999_999,
             }),
             content_bytes_hint: None,
+            extensions: Vec::new(),
         }
     }
 
@@ -413,8 +460,9 @@ mod tests {
         MemberEnd {
             member_id: 1,
             content_bytes: 12,
-            view_bytes: 12,
-            entry_count: 0,
+            view_bytes: 1024,
+            entry_count: 1,
+            entries_hash: Some([9; 32]),
             blake3: [7; 32],
             entries_are_sorted: true,
             digests: vec![
@@ -427,13 +475,14 @@ mod tests {
                     bytes: vec![2; 3],
                 },
             ],
+            extensions: vec![2, 1, 0],
         }
     }
 
     #[test]
     fn a_start_parses_as_written() {
         let payload = start().to_payload().unwrap();
-        assert_eq!(payload.len(), MEMBER_START_FIXED_BYTES + 7);
+        assert_eq!(payload.len(), 6 + 7 + 2 + 1 + 5);
         assert_eq!(MemberStart::parse(&payload), Ok(start()));
     }
 
@@ -453,11 +502,18 @@ mod tests {
                 nanoseconds: 1_000_000_000,
             });
         }));
-        let mut absent_but_set = start();
-        absent_but_set.mode = None;
-        let mut payload = absent_but_set.to_payload().unwrap();
-        payload[24] = 1;
-        assert!(MemberStart::parse(&payload).is_err());
+        assert!(is_rejected(|start| start.mode = Some(0o10_000)));
+    }
+
+    #[test]
+    fn what_later_versions_may_define_is_unsupported() {
+        let mut payload = start().to_payload().unwrap();
+        payload[3] = 5;
+        let class = |payload: &[u8]| MemberStart::parse(payload).unwrap_err().class();
+        assert_eq!(class(&payload), ErrorClass::Unsupported);
+        payload[3] = 1;
+        payload[4] |= 8;
+        assert_eq!(class(&payload), ErrorClass::Unsupported);
     }
 
     #[test]

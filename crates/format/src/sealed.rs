@@ -18,6 +18,7 @@
 use crate::check::check_equal;
 use crate::error::FormatError;
 use crate::frame::{FrameHeader, UntrustedFrameHeader, complete_frame};
+use crate::head::{SplitPayload, head_of};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 
@@ -54,20 +55,26 @@ pub enum SealError {
     Format(FormatError),
 }
 
-/// Seals `frame`, a complete frame with this `sequence` number, into a complete Envelope frame of
+/// The fields of an Envelope's head: it concerns the archive (scope 0, id 0).
+const ENVELOPE_FIELDS: [u8; 2] = [0, 0];
+
+/// Seals `frame`, a complete frame with this archive's id and `sequence` number, into a complete Envelope frame of
 /// the same number.
 ///
 /// # Errors
 /// Those of the sealer.
 pub fn seal_frame(
     sealer: &mut dyn FrameSealer,
+    archive_id: u32,
     sequence: u64,
     frame: &[u8],
 ) -> Result<Vec<u8>, SealError> {
     let mut sealed = Vec::new();
     sealer.seal(sequence, frame, &mut sealed)?;
     let kind = FrameKind::Envelope;
-    Ok(complete_frame(kind, false, &sealed, sequence))
+    let mut payload = head_of(&ENVELOPE_FIELDS);
+    payload.extend_from_slice(&sealed);
+    Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
 }
 
 /// Opens the payload of an Envelope frame whose checksums were compared. Returns the checked header
@@ -83,7 +90,8 @@ pub fn open_frame(
     payload: &[u8],
     limits: &Limits,
 ) -> Result<(FrameHeader, Vec<u8>), SealError> {
-    let frame = opener.open(clear.sequence, payload)?;
+    let sealed = SplitPayload::new(payload).map_err(SealError::Format)?.data;
+    let frame = opener.open(clear.sequence, sealed)?;
     let inner = UntrustedFrameHeader::parse(&frame).map_err(SealError::Format)?;
     let payload_bytes = (frame.len() as u64).saturating_sub(FRAME_HEADER_BYTES as u64);
     let inner = inner.check(limits, Some(payload_bytes));
@@ -133,15 +141,17 @@ mod tests {
 
     #[test]
     fn a_sealed_frame_hides_its_kind_and_opens_at_its_own_sequence_number_only() {
-        let inner = complete_frame(FrameKind::Index, false, b"secret", 5);
-        let outer = seal_frame(&mut Inverter, 5, &inner).unwrap();
+        let inner = complete_frame(FrameKind::Index, 0, b"\x00secret", 7, 5);
+        let outer = seal_frame(&mut Inverter, 7, 5, &inner).unwrap();
         let (header, payload) = outer.split_at(FRAME_HEADER_BYTES);
         let error = UntrustedFrameHeader::parse(header).unwrap();
         let error = error.check(&Limits::default(), None);
         assert_eq!(error, Err(FormatError::Kind { kind: 16 }));
         let mut clear = FrameHeader {
+            archive_id: 7,
             kind: FrameKind::Envelope,
             skippable: false,
+            keep: false,
             payload_bytes: payload.len() as u64,
             sequence: 5,
             payload_checksum: 0,

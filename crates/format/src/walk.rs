@@ -2,7 +2,7 @@
 
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, check_magic};
-use crate::layout::MAGIC;
+use crate::layout::{MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::order::StreamChecker;
 use crate::payload::{Payload, read_frame};
@@ -22,7 +22,13 @@ pub fn walk_archive<'a>(
     let mut checker = StreamChecker::new(limits);
     let mut offset = MAGIC.len();
     while offset < archive.len() {
-        checker.check_nothing_follows(archive.get(offset..).unwrap_or_default())?;
+        let rest = archive.get(offset..).unwrap_or_default();
+        checker.check_nothing_follows(rest)?;
+        if checker.is_ended() {
+            checker.tail(rest.get(..TAIL_BYTES).unwrap_or(rest))?;
+            offset += TAIL_BYTES;
+            continue;
+        }
         let (header, payload) = read_frame(archive, offset, limits)?;
         checker.feed(&header, &payload)?;
         visit(offset as u64, &header, &payload)?;
@@ -31,7 +37,7 @@ pub fn walk_archive<'a>(
     match checker.is_complete() {
         true => Ok(checker),
         false => Err(FormatError::Truncated {
-            what: "archive without an End frame",
+            what: "archive without an End frame and a tail",
             needed_bytes: (offset as u64).saturating_add(1),
             available_bytes: archive.len() as u64,
         }),

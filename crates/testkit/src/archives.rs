@@ -5,12 +5,12 @@ use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
-    Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
-    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHasher, EntriesHeader,
+    Entry, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd,
+    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
     pack_extents,
 };
-use refrain_format::{chunked_checksum64, content_hash};
+use refrain_format::{checksum64, content_hash};
 
 /// An archive and its members.
 #[derive(Debug, Clone)]
@@ -189,6 +189,7 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
                         nanoseconds: rng.below(1_000_000_000) as u32,
                     }),
                     content_bytes_hint: rng.once_in(2).then_some((cuts[id + 1] - cuts[id]) as u64),
+                    extensions: Vec::new(),
                 },
                 content_end: cuts[id + 1],
                 entries: entries_from_seed(rng.any(), entry_count),
@@ -226,7 +227,8 @@ impl<'a> ArchiveWriter<'a> {
             reach_bytes: *rng.choose(&[REACH_UNLIMITED, 1 << 40]),
             repeat_window: REPEAT_WINDOW,
         };
-        let (assembler, bytes) = ArchiveAssembler::new(&header).expect("valid settings");
+        let (assembler, bytes) =
+            ArchiveAssembler::new(&header, seed as u32).expect("valid settings");
         Self {
             spaces,
             rng,
@@ -271,8 +273,10 @@ impl<'a> ArchiveWriter<'a> {
 
     fn start(&mut self, plan: &MemberPlan) {
         if self.rng.once_in(4) {
-            let mut bytes = vec![0; self.rng.length(0, 30)];
+            // A head of two bytes: the frame concerns the archive.
+            let mut bytes = vec![0; self.rng.length(3, 30)];
             self.rng.fill(&mut bytes);
+            bytes[..3].copy_from_slice(&[2, 0, 0]);
             let kind = *self.rng.choose(&[
                 FrameKind::Padding,
                 FrameKind::Recovery,
@@ -298,13 +302,15 @@ impl<'a> ArchiveWriter<'a> {
                 block_id: self.block_count,
                 store_start: self.store_written as u64,
                 raw_bytes: length as u64,
-                raw_checksum: chunked_checksum64(raw),
+                raw_checksum: None,
                 coding: Coding::new(0, &[], &[], u8::from(self.rng.once_in(5)))
                     .expect("no filters"),
             };
-            let mut builder = BlockHeader::builder(Vec::new());
+            let mut builder = BlockHeader::builder(Vec::new(), length as u64);
             builder.payload().extend_from_slice(raw);
-            let mut frame = header.finish(builder).expect("a valid header");
+            let mut frame = header
+                .finish(builder, &[checksum64(raw)])
+                .expect("a valid header");
             self.assembler
                 .block(&header, &mut frame, 0)
                 .expect("in order");
@@ -378,9 +384,15 @@ impl<'a> ArchiveWriter<'a> {
             content_bytes: content.len() as u64,
             view_bytes: content.len() as u64,
             entry_count: plan.entries.len() as u64,
+            entries_hash: plan.start.kind.has_entries().then(|| {
+                let mut hasher = EntriesHasher::new();
+                hasher.update(&plan.entries);
+                hasher.value()
+            }),
             blake3: content_hash(content),
             entries_are_sorted: entries_are_sorted(&plan.entries),
             digests,
+            extensions: Vec::new(),
         };
         let frame = self.assembler.member_end(&end).expect("in order");
         self.bytes.extend_from_slice(&frame);

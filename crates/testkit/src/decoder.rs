@@ -3,9 +3,8 @@
 
 use refrain_format::content_hash;
 use refrain_format::{
-    ArchiveEnd, CODEC_NONE, Coding, END_FRAME_BYTES, Entry, EpochSums, Extent, Index, Limits,
-    MAGIC, MemberEnd, Payload, StreamChecker, check_magic, read_frame, unpack_entries,
-    unpack_extents,
+    ArchiveEnd, Coding, EntriesHasher, Entry, EpochSums, Extent, Index, Limits, MAGIC, MemberEnd,
+    Payload, StreamChecker, TAIL_BYTES, check_magic, read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -70,6 +69,7 @@ fn member(end: &MemberEnd, state: &mut DecodedState) -> Result<(), String> {
         return Err("the hash of the content differs".into());
     }
     let entries = std::mem::take(&mut state.entries[id]);
+    check_entries_hash(&entries, end.entries_hash)?;
     state.members.push(DecodedMember {
         name,
         content,
@@ -87,6 +87,10 @@ fn step(
     let offset = checker.offset() as usize;
     debug_assert!(offset >= MAGIC.len());
     checker.check_nothing_follows(&archive[offset..])?;
+    if checker.is_ended() {
+        let tail = &archive[offset..archive.len().min(offset + TAIL_BYTES)];
+        return Ok(checker.tail(tail)?);
+    }
     let (header, payload) = read_frame(archive, offset, limits)?;
     checker.feed(&header, &payload)?;
     match payload {
@@ -132,8 +136,17 @@ fn step(
     Ok(())
 }
 
+fn check_entries_hash(entries: &[Entry], stated: Option<[u8; 32]>) -> Result<(), String> {
+    let mut hasher = EntriesHasher::new();
+    hasher.update(entries);
+    match stated.is_none_or(|stated| stated == hasher.value()) {
+        true => Ok(()),
+        false => Err("the hash of the entries differs".to_owned()),
+    }
+}
+
 fn uncoded(coding: &Coding) -> Result<(), String> {
-    match coding.codec() == CODEC_NONE && coding.filters().is_empty() {
+    match coding.is_uncoded() && coding.mask() == 0 {
         true => Ok(()),
         false => Err(format!(
             "codec {} is not supported by the reference decoder",
@@ -190,8 +203,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
     let (_, Payload::Archive(_)) = read_frame(archive, MAGIC.len(), &limits)? else {
         return Err("the first frame is not Archive".into());
     };
-    let end_at = archive.len().saturating_sub(END_FRAME_BYTES);
-    let end = ArchiveEnd::from_end_of_file(&archive[end_at..], archive.len() as u64)?;
+    let end = ArchiveEnd::from_end_of_file(archive, archive.len() as u64)?;
     if end.content_bytes > CONTENT_BYTES_MAX {
         return Err("more content than the reference decoder supports".into());
     }
@@ -263,6 +275,7 @@ fn member_by_index(
         uncoded(&batch_header.coding)?;
         entries.extend(unpack_entries(&batch_header, data)?);
     }
+    check_entries_hash(&entries, member.end.entries_hash)?;
     Ok(DecodedMember {
         name: member.start.name.clone(),
         content,

@@ -3,10 +3,10 @@
 
 use crate::rng::Rng;
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, UntrustedFrameHeader, complete_frame,
-    finish_header,
+    FRAME_HEADER_BYTES, FrameKind, Limits, MAGIC, SplitPayload, TAIL_BYTES, Tail,
+    UntrustedFrameHeader, complete_frame, finish_header,
 };
-use refrain_format::{checksum64, chunked_checksum64, payload_checksum};
+use refrain_format::{checksum64, payload_checksum};
 use std::ops::Range;
 
 /// What a reader must do with a damaged archive.
@@ -49,7 +49,7 @@ impl Mutation {
 pub fn frames_of(archive: &[u8]) -> Vec<Range<usize>> {
     let mut frames = Vec::new();
     let mut at = MAGIC.len();
-    while at < archive.len() {
+    while at < archive.len() - TAIL_BYTES {
         let header = UntrustedFrameHeader::parse(&archive[at..])
             .and_then(|header| header.check(&Limits::default(), None))
             .expect("a valid archive");
@@ -161,7 +161,14 @@ fn joined<T: AsRef<[u8]>>(frames: &[T]) -> Vec<u8> {
     for frame in frames {
         bytes.extend_from_slice(frame.as_ref());
     }
+    let back_bytes = frames.last().map_or(0, |frame| frame.as_ref().len() as u64);
+    bytes.extend(Tail { back_bytes }.to_bytes());
     bytes
+}
+
+/// The archive id in a frame's header.
+fn archive_id(frame: &[u8]) -> u32 {
+    u32::from_le_bytes(frame[4..8].try_into().expect("four bytes"))
 }
 
 fn renumbered(frames: &[&[u8]]) -> Vec<Vec<u8>> {
@@ -170,7 +177,8 @@ fn renumbered(frames: &[&[u8]]) -> Vec<Vec<u8>> {
         .enumerate()
         .map(|(sequence, frame)| {
             let mut frame = frame.to_vec();
-            finish_header(&mut frame, sequence as u64);
+            let id = archive_id(&frame);
+            finish_header(&mut frame, id, sequence as u64);
             frame
         })
         .collect()
@@ -212,11 +220,11 @@ fn forged(parts: &[&[u8]], rng: &mut Rng) -> Mutation {
     )
 }
 
-/// Overwrites the kind, the flags, the reserved bytes or the payload's size.
+/// Overwrites the archive's id, the kind, the flags, the generation or the payload's size.
 fn forge_header(frame: &mut [u8], rng: &mut Rng) -> String {
-    let at = rng.length(4, 15);
+    let at = rng.length(4, 19);
     let value = match at {
-        4..8 => rng.below(24) as u8,
+        8..10 => rng.below(24) as u8,
         _ => rng.any() as u8,
     };
     frame[at] = value;
@@ -244,35 +252,32 @@ fn forge_payload(frame: &mut [u8], rng: &mut Rng) -> String {
 /// Overwrites a byte of the data after a payload's header and corrects the checksum in the header.
 /// Sample archives only.
 fn forge_packed_section(frame: &mut [u8], rng: &mut Rng) -> String {
-    let frame_kind = frame[4];
-    let (header_bytes, checksum_at) = match FrameKind::from_id(frame_kind) {
-        FrameKind::Block => (refrain_format::BLOCK_HEADER_BYTES, 24),
-        FrameKind::Extents => (refrain_format::EXTENTS_HEADER_BYTES, 56),
-        FrameKind::Entries => {
-            let fixed_bytes = refrain_format::ENTRIES_HEADER_BYTES;
-            // The length of the first path is eight bytes before the end of the fixed part.
-            let first_path_bytes = frame[FRAME_HEADER_BYTES + fixed_bytes - 8];
-            (fixed_bytes + usize::from(first_path_bytes), 32)
-        }
-        _ => return forge_payload(frame, rng),
-    };
-    let (header, data) = frame[FRAME_HEADER_BYTES..].split_at_mut(header_bytes);
+    let frame_kind = FrameKind::from_id(frame[8]);
+    let payload = &mut frame[FRAME_HEADER_BYTES..];
+    let head_bytes = SplitPayload::new(payload).map_or(0, |split| split.head.len());
+    let (head, data) = payload.split_at_mut(head_bytes);
+    if !frame_kind.has_data() || head.is_empty() || data.is_empty() {
+        return forge_payload(frame, rng);
+    }
     let at = rng.length(0, data.len() - 1);
     data[at] = *rng.choose(&EDGE_VALUES) as u8;
-    // A block's checksum is computed from those of its pieces; there is only one here.
-    let checksum = match FrameKind::from_id(frame_kind) {
-        FrameKind::Block => chunked_checksum64(data),
-        _ => checksum64(data),
-    };
-    header[checksum_at..checksum_at + 8].copy_from_slice(&checksum.to_le_bytes());
-    format!("data byte {at} forged to {}", data[at])
+    let value = data[at];
+    // Uncoded blocks and extents have no checksum of their own.
+    if frame_kind == FrameKind::Entries {
+        let checksum = checksum64(data);
+        let numbers = head.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
+        // The size of the head and four numbers are before the checksum.
+        let checksum_at = numbers.map(|(at, _)| at + 1).nth(4).expect("five numbers");
+        head[checksum_at..checksum_at + 8].copy_from_slice(&checksum.to_le_bytes());
+    }
+    format!("data byte {at} forged to {value}")
 }
 
 /// Corrects the checksums of a forged frame; the payload's size remains as forged.
 fn fix_checksums(frame: &mut [u8], sequence: u64) {
     let checksum = payload_checksum(&frame[FRAME_HEADER_BYTES..]);
-    frame[24..32].copy_from_slice(&checksum.to_le_bytes());
-    finish_header(frame, sequence);
+    frame[20..28].copy_from_slice(&checksum.to_le_bytes());
+    finish_header(frame, archive_id(frame), sequence);
 }
 
 /// Archives of later versions, and bytes after the end.
@@ -280,6 +285,13 @@ fn later_versions(archive: &[u8]) -> impl Iterator<Item = Mutation> {
     let frames = frames_of(archive);
     let frame_count = frames.len() as u64;
     let header_frame = frames.first().expect("a first frame").clone();
+    let id = archive_id(&archive[header_frame.clone()]);
+    let later_generation = {
+        let mut bytes = archive.to_vec();
+        bytes[header_frame.start + 10] = 1;
+        fix_checksums(&mut bytes[header_frame.clone()], 0);
+        bytes
+    };
     let changed_header = |at: usize, value: u8| {
         let mut bytes = archive.to_vec();
         bytes[header_frame.start + FRAME_HEADER_BYTES + at] = value;
@@ -288,7 +300,7 @@ fn later_versions(archive: &[u8]) -> impl Iterator<Item = Mutation> {
     };
     let appended = |more: &[u8]| [archive, more].concat();
     let needed_first = {
-        let needed = complete_frame(FrameKind::Envelope, false, b"sealed", 1);
+        let needed = complete_frame(FrameKind::Envelope, 0, b"\x02\0\0sealed", id, 1);
         [
             &archive[..header_frame.end],
             &needed[..],
@@ -296,22 +308,22 @@ fn later_versions(archive: &[u8]) -> impl Iterator<Item = Mutation> {
         ]
         .concat()
     };
-    let generation = complete_frame(FrameKind::Generation, false, b"", frame_count);
+    let generation = complete_frame(FrameKind::Generation, 0, b"\x02\0\0", id, frame_count);
     [
         (
             Expectation::Unsupported,
             "major version 2",
-            changed_header(0, 2),
+            changed_header(1, 2),
         ),
         (
             Expectation::Unsupported,
             "unknown required feature",
-            changed_header(9, 1),
+            changed_header(3, 1),
         ),
         (
             Expectation::Unsupported,
-            "reserved byte in use",
-            changed_header(13, 1),
+            "a later generation",
+            later_generation,
         ),
         (Expectation::Unsupported, "an encrypted frame", needed_first),
         (

@@ -24,7 +24,7 @@ pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
 ];
 
 /// The id of a kind in an archive.
-pub(super) fn entry_kind_id(kind: EntryKind) -> u8 {
+pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
     match kind {
         EntryKind::File => 1,
         EntryKind::Directory => 2,
@@ -42,10 +42,9 @@ pub(super) fn entry_kind_from_id(id: u64) -> Result<EntryKind> {
     ENTRY_KINDS
         .into_iter()
         .find(|&kind| u64::from(entry_kind_id(kind)) == id)
-        .ok_or(FormatError::Value {
+        .ok_or(FormatError::Reserved {
             what: "entry kind",
             value: id,
-            rule: "from 1 to 9",
         })
 }
 

@@ -1,15 +1,18 @@
 //! The header of an Entries frame's payload.
 
 use super::pack::PackedEntries;
-use crate::bytes::ByteReader;
-use crate::check::{check_equal, check_limit, check_positive, check_range, check_raw, check_text};
-use crate::coding::{CODING_BYTES, Coding};
+use crate::bytes::{put_varint, put_varints};
+use crate::check::{check_limit, check_positive, check_range, check_raw, check_text};
+use crate::coding::{CODING_BYTES_MAX, Coding};
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
-use crate::layout::{ENTRIES_HEADER_BYTES, FrameKind};
+use crate::head::{SplitPayload, take_extensions};
+use crate::layout::FrameKind;
 use crate::limits::{ENTRIES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, Limits};
 
-const _: () = assert!(ENTRIES_HEADER_BYTES == 6 * 8 + CODING_BYTES);
+/// The largest size of the head without the first path: its size, five numbers, a checksum, the
+/// coding.
+const HEAD_FIXED_BYTES_MAX: usize = 3 + 5 * 10 + 8 + CODING_BYTES_MAX;
 
 /// The header of an Entries frame's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,22 +55,22 @@ impl EntriesHeader {
     /// # Errors
     /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = ByteReader::new("entries header", payload);
+        let split = SplitPayload::new(payload)?;
+        let mut reader = split.fields("entries header");
         let mut header = Self {
-            member_id: reader.u64()?,
-            first_entry: reader.u64()?,
-            entry_count: reader.u64()?,
-            packed_raw_bytes: reader.u64()?,
+            member_id: reader.varint()?,
+            first_entry: reader.varint()?,
+            entry_count: reader.varint()?,
+            packed_raw_bytes: reader.varint()?,
             packed_checksum: reader.u64()?,
             coding: Coding::parse(&mut reader)?,
             first_path: Vec::new(),
         };
-        let first_path_bytes = usize::from(reader.u8()?);
-        reader.reserved(7)?;
+        let first_path_bytes = reader.count(1)?;
         header.first_path = reader.take(first_path_bytes)?.to_vec();
-        let data = reader.take(reader.remaining())?;
-        header.check(data.len(), &limits.capped())?;
-        Ok((header, data))
+        take_extensions(reader)?;
+        header.check(split.data.len(), &limits.capped())?;
+        Ok((header, split.data))
     }
 
     /// Compares the decoded section with the header; part of
@@ -83,36 +86,30 @@ impl EntriesHeader {
     /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(packed: &PackedEntries, buffer: Vec<u8>) -> FrameBuilder {
-        let header_bytes = ENTRIES_HEADER_BYTES + packed.first_path.len();
-        FrameBuilder::with_header_space(FrameKind::Entries, false, buffer, header_bytes)
+        let space = HEAD_FIXED_BYTES_MAX + packed.first_path.len();
+        FrameBuilder::new(FrameKind::Entries, buffer, space)
     }
 
     /// Fills in the header. The frame then lacks only
     /// [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
-    /// Values that [`parse`](Self::parse) rejects under the format's own limits; a builder for a
-    /// first path of another length.
+    /// Values that [`parse`](Self::parse) rejects under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
-        let fields = [
+        let numbers = [
             self.member_id,
             self.first_entry,
             self.entry_count,
             self.packed_raw_bytes,
-            self.packed_checksum,
         ];
-        let mut header: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
-        self.coding.write(&mut header);
-        header.push(self.first_path.len() as u8);
-        header.extend([0; 7]);
-        header.extend_from_slice(&self.first_path);
-        check_equal(
-            "bytes of an entries header",
-            builder.header_bytes() as u64,
-            header.len() as u64,
-        )?;
-        Ok(builder.finish_with_header(&header))
+        let mut fields = Vec::with_capacity(HEAD_FIXED_BYTES_MAX + self.first_path.len());
+        put_varints(&mut fields, &numbers);
+        fields.extend(self.packed_checksum.to_le_bytes());
+        self.coding.write(&mut fields);
+        put_varint(&mut fields, self.first_path.len() as u64);
+        fields.extend_from_slice(&self.first_path);
+        builder.finish(&fields)
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {

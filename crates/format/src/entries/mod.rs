@@ -16,6 +16,7 @@ mod unpack;
 mod tests;
 
 pub use batch::{ENTRIES_PER_BATCH, entry_batches};
+pub(crate) use entry::entry_kind_id;
 pub use entry::{entries_are_sorted, entry_bytes};
 pub use header::EntriesHeader;
 #[cfg(any(test, feature = "property"))]

@@ -1,14 +1,17 @@
 //! The header of an Extents frame's payload.
 
-use crate::bytes::ByteReader;
+use crate::bytes::put_varints;
 use crate::check::{check_limit, check_range, check_raw};
-use crate::coding::{CODING_BYTES, Coding};
+use crate::coding::{CODING_BYTES_MAX, Coding};
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
-use crate::layout::{EXTENTS_HEADER_BYTES, FrameKind};
+use crate::head::{SplitPayload, take_extensions};
+use crate::layout::FrameKind;
 use crate::limits::{EPOCH_BYTES_MAX, Limits};
+use refrain_protect::checksum64;
 
-const _: () = assert!(EXTENTS_HEADER_BYTES == 8 * 8 + CODING_BYTES);
+/// The largest size of the head: its size, seven numbers, the coding, a checksum.
+const HEAD_BYTES_MAX: usize = 3 + 7 * 10 + CODING_BYTES_MAX + 8;
 
 /// The smallest size of an extent in a packed section: its kind and its length.
 const EXTENT_PACKED_BYTES_MIN: u64 = 2;
@@ -31,7 +34,8 @@ pub struct ExtentsHeader {
     pub extent_count: u64,
     /// The size of the packed section before coding, in bytes.
     pub packed_raw_bytes: u64,
-    /// The XXH3-64 of the packed section before coding.
+    /// The XXH3-64 of the packed section before coding. It is stored only if the section is coded;
+    /// otherwise the checksum of the payload covers the section.
     pub packed_checksum: u64,
     /// How the packed section is coded.
     pub coding: Coding,
@@ -43,21 +47,26 @@ impl ExtentsHeader {
     /// # Errors
     /// Damaged lengths, counts or coding; values above the limits.
     pub fn parse<'a>(payload: &'a [u8], limits: &Limits) -> Result<(Self, &'a [u8])> {
-        let mut reader = ByteReader::new("extents header", payload);
-        let header = Self {
-            epoch_id: reader.u64()?,
-            content_start: reader.u64()?,
-            content_bytes: reader.u64()?,
-            store_start: reader.u64()?,
-            fresh_bytes: reader.u64()?,
-            extent_count: reader.u64()?,
-            packed_raw_bytes: reader.u64()?,
-            packed_checksum: reader.u64()?,
+        let split = SplitPayload::new(payload)?;
+        let mut reader = split.fields("extents header");
+        let mut header = Self {
+            epoch_id: reader.varint()?,
+            content_start: reader.varint()?,
+            content_bytes: reader.varint()?,
+            store_start: reader.varint()?,
+            fresh_bytes: reader.varint()?,
+            extent_count: reader.varint()?,
+            packed_raw_bytes: reader.varint()?,
+            packed_checksum: 0,
             coding: Coding::parse(&mut reader)?,
         };
-        let data = reader.take(reader.remaining())?;
-        header.check(data.len(), &limits.capped())?;
-        Ok((header, data))
+        header.packed_checksum = match header.coding.is_uncoded() {
+            true => checksum64(split.data),
+            false => reader.u64()?,
+        };
+        take_extensions(reader)?;
+        header.check(split.data.len(), &limits.capped())?;
+        Ok((header, split.data))
     }
 
     /// Returns the end of the epoch in the content space.
@@ -85,7 +94,7 @@ impl ExtentsHeader {
     /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(buffer: Vec<u8>) -> FrameBuilder {
-        FrameBuilder::with_header_space(FrameKind::Extents, false, buffer, EXTENTS_HEADER_BYTES)
+        FrameBuilder::new(FrameKind::Extents, buffer, HEAD_BYTES_MAX)
     }
 
     /// Fills in the header. The frame then lacks only
@@ -95,7 +104,7 @@ impl ExtentsHeader {
     /// Values that [`parse`](Self::parse) rejects under the format's own limits.
     pub fn finish(&self, builder: FrameBuilder) -> Result<Vec<u8>> {
         self.check(builder.appended_bytes(), &Limits::default())?;
-        let fields = [
+        let numbers = [
             self.epoch_id,
             self.content_start,
             self.content_bytes,
@@ -103,11 +112,14 @@ impl ExtentsHeader {
             self.fresh_bytes,
             self.extent_count,
             self.packed_raw_bytes,
-            self.packed_checksum,
         ];
-        let mut header: Vec<u8> = fields.into_iter().flat_map(u64::to_le_bytes).collect();
-        self.coding.write(&mut header);
-        Ok(builder.finish_with_header(&header))
+        let mut fields = Vec::with_capacity(HEAD_BYTES_MAX);
+        put_varints(&mut fields, &numbers);
+        self.coding.write(&mut fields);
+        if !self.coding.is_uncoded() {
+            fields.extend(self.packed_checksum.to_le_bytes());
+        }
+        builder.finish(&fields)
     }
 
     fn check(&self, data_bytes: usize, limits: &Limits) -> Result<()> {

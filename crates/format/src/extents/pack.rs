@@ -461,10 +461,10 @@ mod tests {
             Ok(sample())
         );
         let expected = [
-            &[9, 4, 2, 3, 2, 7, 7][..],   // column lengths
-            &[0, 1, 0, 1, 2, 2, 3, 0, 3], // kinds
-            &[0xe8, 7, 10, 1],            // fresh lengths: 1000, 10, 1
-            &[100, 50],                   // copy lengths
+            &[8, 9, 4, 2, 3, 2, 7, 7][..], // number and lengths of columns
+            &[0, 1, 0, 1, 2, 2, 3, 0, 3],  // kinds
+            &[0xe8, 7, 10, 1],             // fresh lengths: 1000, 10, 1
+            &[100, 50],                    // copy lengths
             // Differences: 200 - 1000 = -800 is 1599 in zigzag; the second one is 0.
             &[0xbf, 0x0c, 0],
             &[30, 9], // repeat lengths

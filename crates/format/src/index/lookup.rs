@@ -216,15 +216,18 @@ mod tests {
                 mode: None,
                 modified: None,
                 content_bytes_hint: None,
+                extensions: Vec::new(),
             },
             end: MemberEnd {
                 member_id: 0,
                 content_bytes: 0,
                 view_bytes: 0,
                 entry_count: first_paths.len() as u64,
+                entries_hash: Some([1; 32]),
                 blake3: [0; 32],
                 entries_are_sorted,
                 digests: Vec::new(),
+                extensions: Vec::new(),
             },
             entries: rows.collect(),
         }

@@ -5,9 +5,8 @@ use crate::bytes::{ByteReader, add_difference, difference, put_varint};
 use crate::check::{check_limit, check_positive, check_range, check_text};
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
-use crate::layout::{
-    FRAME_HEADER_BYTES, FrameKind, MAGIC, MEMBER_END_FIXED_BYTES, MEMBER_START_FIXED_BYTES,
-};
+use crate::head::{SplitPayload, head_of, take_extensions};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC};
 use crate::limits::{
     BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, INDEX_BYTES_MAX, Limits,
 };
@@ -18,7 +17,7 @@ const BLOCK_ROW_BYTES_MIN: usize = 5;
 const EPOCH_ROW_BYTES_MIN: usize = 5;
 const ENTRIES_ROW_BYTES_MIN: usize = 3 + 8 + 1;
 /// Two offsets, two lengths, a count, and the two payloads.
-const MEMBER_ROW_BYTES_MIN: usize = 5 + MEMBER_START_FIXED_BYTES + MEMBER_END_FIXED_BYTES;
+const MEMBER_ROW_BYTES_MIN: usize = 5 + 5 + 36;
 
 /// The payload of an Index frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -94,7 +93,9 @@ impl Index {
     pub fn parse(payload: &[u8], limits: &Limits) -> Result<Self> {
         let limits = limits.capped();
         check_limit("index bytes", payload.len() as u64, limits.index_bytes_max)?;
-        let mut reader = ByteReader::new("index", payload);
+        let split = SplitPayload::new(payload)?;
+        take_extensions(split.fields("index"))?;
+        let mut reader = ByteReader::new("index", split.data);
         let mut index = Self::default();
         index.parse_blocks(&mut reader)?;
         index.parse_epochs(&mut reader)?;
@@ -114,7 +115,7 @@ impl Index {
     /// # Errors
     /// Frames that are not in file order, or other values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(16 + 8 * (self.blocks.len() + self.epochs.len()));
+        let mut out = head_of(&[]);
         self.put_blocks(&mut out)?;
         self.put_epochs(&mut out)?;
         self.put_members(&mut out)?;
@@ -130,13 +131,10 @@ impl Index {
     ///
     /// # Errors
     /// Those of [`to_payload`](Self::to_payload).
-    pub fn to_frame(&self, sequence: u64) -> Result<Vec<u8>> {
-        Ok(complete_frame(
-            FrameKind::Index,
-            false,
-            &self.to_payload()?,
-            sequence,
-        ))
+    pub fn to_frame(&self, archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
+        let payload = self.to_payload()?;
+        let kind = FrameKind::Index;
+        Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
     }
 
     fn parse_blocks(&mut self, reader: &mut ByteReader<'_>) -> Result<()> {
@@ -376,15 +374,18 @@ mod tests {
                 mode: None,
                 modified: None,
                 content_bytes_hint: None,
+                extensions: Vec::new(),
             },
             end: MemberEnd {
                 member_id: id,
                 content_bytes,
                 view_bytes: content_bytes,
                 entry_count: 5,
+                entries_hash: Some([1; 32]),
                 blake3: [id as u8; 32],
                 entries_are_sorted: true,
                 digests: Vec::new(),
+                extensions: Vec::new(),
             },
             entries: vec![IndexEntries {
                 frame_offset: 700 + id * 1000,
@@ -416,8 +417,8 @@ mod tests {
             frame_count: 12,
             content_bytes: 150,
             store_bytes: 120,
-            archive_bytes: 2400 + crate::END_FRAME_BYTES as u64,
-            generation: 0,
+            archive_bytes: 2600,
+            root_hash: [0; 32],
         };
         (index, end)
     }

@@ -9,20 +9,22 @@ use std::collections::VecDeque;
 use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
 use crate::block::BlockHeader;
 use crate::check::{check_equal, check_limit};
-use crate::end::ArchiveEnd;
+use crate::end::{ArchiveEnd, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::{Index, IndexBlock, IndexEntries, IndexEpoch};
-use crate::layout::{FrameKind, MAGIC};
-use crate::limits::Limits;
+use crate::layout::{FrameKind, MAGIC, TAIL_BYTES};
+use crate::limits::{FRAMES_MAX, Limits};
 use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;
+use crate::root_hash::{RootHasher, member_hash};
 
 /// A member that has started and not ended.
 #[derive(Debug, Clone)]
 struct OpenMember {
+    start: MemberStart,
     content_start: u64,
     has_entries: bool,
     /// The first path of its latest frame of entries.
@@ -42,6 +44,7 @@ pub struct StreamChecker {
     /// The offset of the next frame in the archive.
     offset: u64,
     next_sequence: u64,
+    archive_id: Option<u32>,
     archive: Option<ArchiveHeader>,
 
     block_count: u64,
@@ -66,7 +69,10 @@ pub struct StreamChecker {
     block_rows: RowChecksum,
     epoch_rows: RowChecksum,
     member_rows: RowChecksum,
+    root: RootHasher,
     index_span: Option<(u64, u64)>,
+    /// The size of the End frame, after it was fed.
+    end_frame_bytes: Option<u64>,
     complete: bool,
 }
 
@@ -78,6 +84,7 @@ impl StreamChecker {
             limits: limits.capped(),
             offset: MAGIC.len() as u64,
             next_sequence: 0,
+            archive_id: None,
             archive: None,
             block_count: 0,
             store_bytes: 0,
@@ -97,7 +104,9 @@ impl StreamChecker {
             block_rows: RowChecksum::default(),
             epoch_rows: RowChecksum::default(),
             member_rows: RowChecksum::default(),
+            root: RootHasher::new(),
             index_span: None,
+            end_frame_bytes: None,
             complete: false,
         }
     }
@@ -149,7 +158,32 @@ impl StreamChecker {
         self.reach.needed_bytes()
     }
 
-    /// Returns whether the End frame was fed.
+    /// Returns the root hash of the members that have ended.
+    #[must_use]
+    pub fn root_hash(&self) -> [u8; 32] {
+        self.root.value()
+    }
+
+    /// Checks the tail, the bytes after the End frame.
+    ///
+    /// # Errors
+    /// It does not lead to the End frame.
+    pub fn tail(&mut self, tail: &[u8]) -> Result<()> {
+        let found = Tail::parse(tail)?.back_bytes;
+        let expected = self.end_frame_bytes.unwrap_or_default();
+        check_equal("distance from the tail to the end frame", found, expected)?;
+        self.offset = self.offset.saturating_add(TAIL_BYTES as u64);
+        self.complete = true;
+        Ok(())
+    }
+
+    /// Returns whether the End frame was fed; the tail follows.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.end_frame_bytes.is_some()
+    }
+
+    /// Returns whether the End frame and the tail were fed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.complete
@@ -181,10 +215,13 @@ impl StreamChecker {
     /// # Errors
     /// Its kind is not allowed here, or it contradicts an earlier frame.
     pub fn feed(&mut self, header: &FrameHeader, payload: &Payload<'_>) -> Result<()> {
-        if self.complete {
-            return Err(order(header.kind, "nothing may follow the End frame"));
+        if self.is_ended() {
+            return Err(order(header.kind, "only the tail may follow the End frame"));
         }
         check_equal("frame sequence number", header.sequence, self.next_sequence)?;
+        check_limit("frames", self.next_sequence, FRAMES_MAX)?;
+        let archive_id = u64::from(*self.archive_id.get_or_insert(header.archive_id));
+        check_equal("archive id", u64::from(header.archive_id), archive_id)?;
         self.check_stage(header.kind, payload)?;
         let frame_end = self.offset.saturating_add(header.frame_bytes());
         self.reach.forget_complete();
@@ -358,6 +395,7 @@ impl StreamChecker {
             ));
         }
         self.open_members.push_back(OpenMember {
+            start: start.clone(),
             content_start: start.content_start,
             has_entries: start.kind.has_entries(),
             first_path: Vec::new(),
@@ -398,6 +436,7 @@ impl StreamChecker {
             header.payload_checksum,
             member.entry_rows.value(),
         ]);
+        self.root.push(&member_hash(&member.start, end));
         self.members_ended += 1;
         self.last_member_end = content_end;
         Ok(())
@@ -542,14 +581,29 @@ impl StreamChecker {
             ),
             ("content bytes", end.content_bytes, self.content_bytes),
             ("store bytes", end.store_bytes, self.store_bytes),
-            ("archive bytes", end.archive_bytes, frame_end),
+            (
+                "archive bytes",
+                end.archive_bytes,
+                frame_end.saturating_add(TAIL_BYTES as u64),
+            ),
         ];
         for (what, found, expected) in sums {
             check_equal(what, found, expected)?;
         }
-        self.complete = true;
+        if end.root_hash != self.root.value() {
+            return Err(FormatError::Checksum {
+                what: "root hash (its first 8 bytes)",
+                found: first_bytes(&self.root.value()),
+                expected: first_bytes(&end.root_hash),
+            });
+        }
+        self.end_frame_bytes = Some(frame_end.saturating_sub(self.offset));
         Ok(())
     }
+}
+
+fn first_bytes(hash: &[u8; 32]) -> u64 {
+    hash.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
 fn order(kind: FrameKind, rule: &'static str) -> FormatError {

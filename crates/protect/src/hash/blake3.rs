@@ -83,6 +83,15 @@ impl ContentHash {
         Self::default()
     }
 
+    /// Creates a hasher in BLAKE3's mode for deriving keys, so that values of different `context`s
+    /// never agree: a hash of one thing cannot be passed off as the hash of another.
+    #[must_use]
+    pub fn with_context(context: &str) -> Self {
+        Self {
+            hasher: blake3::Hasher::new_derive_key(context),
+        }
+    }
+
     /// Appends `bytes`.
     pub fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);

@@ -35,8 +35,10 @@ impl Feeder {
 
     fn feed(&mut self, kind: FrameKind, payload: &Payload<'_>) -> Result<()> {
         let header = FrameHeader {
+            archive_id: 7,
             kind,
             skippable: false,
+            keep: false,
             payload_bytes: 60,
             sequence: self.0.frame_count(),
             payload_checksum: 0,
@@ -53,6 +55,7 @@ impl Feeder {
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            extensions: Vec::new(),
         };
         self.feed(FrameKind::MemberStart, &Payload::MemberStart(start))
     }
@@ -62,10 +65,12 @@ impl Feeder {
             member_id,
             content_bytes,
             entry_count: 0,
+            entries_hash: None,
             view_bytes: content_bytes,
             entries_are_sorted: false,
             blake3: [0; 32],
             digests: Vec::new(),
+            extensions: Vec::new(),
         };
         self.feed(FrameKind::MemberEnd, &Payload::MemberEnd(end))
     }
@@ -76,7 +81,7 @@ impl Feeder {
             block_id: self.0.block_count,
             store_start: self.0.store_bytes,
             raw_bytes,
-            raw_checksum: 0,
+            raw_checksum: None,
             coding: Coding::none(),
         };
         self.feed(FrameKind::Block, &Payload::Block { header, data: &[] })
@@ -124,8 +129,10 @@ fn the_archive_frame_is_first_and_unique() {
 fn sequence_numbers_have_no_gap() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
     let header = FrameHeader {
+        archive_id: 7,
         kind: FrameKind::Padding,
         skippable: true,
+        keep: false,
         payload_bytes: 0,
         sequence: 2,
         payload_checksum: 0,
@@ -263,13 +270,16 @@ fn what_a_reader_holds_back_is_limited() {
 fn nothing_follows_the_end() {
     let mut feeder = Feeder::new(REACH_UNLIMITED);
     assert!(feeder.0.check_nothing_follows(b"frames").is_ok());
-    feeder.0.complete = true;
+    feeder.0.end_frame_bytes = Some(40);
+    assert!(feeder.0.clone().tail(&[0; 8]).is_err());
+    let tail = Tail { back_bytes: 40 };
+    feeder.0.tail(&tail.to_bytes()).unwrap();
     assert!(feeder.0.check_nothing_follows(b"").is_ok());
     assert!(matches!(
         feeder.0.check_nothing_follows(b"junk"),
         Err(FormatError::Trailing { extra_bytes: 4, .. })
     ));
-    let generation = complete_frame(FrameKind::Generation, false, b"", 9);
+    let generation = complete_frame(FrameKind::Generation, 0, b"\x02\0\0", 7, 9);
     assert_eq!(
         feeder.0.check_nothing_follows(&generation),
         Err(FormatError::Kind { kind: 19 })
