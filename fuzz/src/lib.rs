@@ -74,18 +74,21 @@ pub fn with_valid_checksums(data: &[u8]) -> Vec<u8> {
         let Some((header, after)) = rest.split_at_checked(FRAME_HEADER_BYTES) else {
             break;
         };
-        // docs/format.md, section 3: kind at offset 4, flags at 5, payload length at 8.
-        let kind = FrameKind::from_id(header[4]);
-        let skippable = header[5] & 1 != 0;
-        let length = u64::from_le_bytes(header[8..16].try_into().expect("eight bytes"));
+        // docs/format.md, "Frames": id at offset 4, kind at 8, flags at 9, payload length at 16.
+        let id = u32::from_le_bytes(header[4..8].try_into().expect("four bytes"));
+        let kind = FrameKind::from_id(header[8]);
+        let flags = header[9] & 3;
+        let length = u32::from_le_bytes(header[16..20].try_into().expect("four bytes"));
         let (payload, next) = after.split_at(
             usize::try_from(length)
                 .unwrap_or(usize::MAX)
                 .min(after.len()),
         );
-        archive.extend(complete_frame(kind, skippable, payload, sequence));
+        archive.extend(complete_frame(kind, flags, payload, id, sequence));
         rest = next;
     }
+    // The tail, or what is left of it.
+    archive.extend_from_slice(rest);
     archive
 }
 

@@ -218,11 +218,11 @@ impl ArchiveAssembler {
         let sequence = self.checker.frame_count();
         let start = self.archive_bytes();
         // The frame's size depends on the archive's, which includes it.
-        let mut frame_bytes = 0;
+        let mut frame_bytes = FRAME_HEADER_BYTES as u64;
         let frame = loop {
             end.archive_bytes = start.saturating_add(frame_bytes + TAIL_BYTES as u64);
             let frame = end.to_frame(self.archive_id, sequence)?;
-            if frame.len() as u64 <= frame_bytes {
+            if frame.len() as u64 == frame_bytes {
                 break frame;
             }
             frame_bytes = frame.len() as u64;

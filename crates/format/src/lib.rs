@@ -38,7 +38,7 @@
 //!     reach_bytes: REACH_UNLIMITED,
 //!     repeat_window: 0,
 //! };
-//! let (assembler, mut archive) = ArchiveAssembler::new(&header)?;
+//! let (assembler, mut archive) = ArchiveAssembler::new(&header, 7)?;
 //! let (end, _index) = assembler.finish()?;
 //! archive.extend(end);
 //! let mut kinds = vec![];

@@ -26,15 +26,18 @@ const ROOT_CONTEXT: &str = "refrain 1.0 root";
 #[derive(Debug, Clone)]
 pub struct EntriesHasher {
     hash: ContentHash,
-    /// The bytes of one entry; kept for its memory.
-    scratch: Vec<u8>,
+    /// Bytes of entries that are not hashed yet: many at once are hashed faster.
+    pending: Vec<u8>,
 }
+
+/// Bytes that are hashed at once.
+const PENDING_BYTES: usize = 1 << 16;
 
 impl Default for EntriesHasher {
     fn default() -> Self {
         Self {
             hash: ContentHash::with_context(ENTRIES_CONTEXT),
-            scratch: Vec::new(),
+            pending: Vec::new(),
         }
     }
 }
@@ -49,16 +52,20 @@ impl EntriesHasher {
     /// Appends the next entries.
     pub fn update(&mut self, entries: &[Entry]) {
         for entry in entries {
-            self.scratch.clear();
-            put_entry(&mut self.scratch, entry);
-            self.hash.update(&self.scratch);
+            put_entry(&mut self.pending, entry);
+            if self.pending.len() >= PENDING_BYTES {
+                self.hash.update(&self.pending);
+                self.pending.clear();
+            }
         }
     }
 
     /// Returns the hash of the entries so far. It does not depend on how they were split in frames.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
-        self.hash.value()
+        let mut hash = self.hash.clone();
+        hash.update(&self.pending);
+        hash.value()
     }
 }
 

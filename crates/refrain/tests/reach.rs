@@ -177,9 +177,14 @@ fn refuses_a_reach_beyond_the_memory_from_stream_to_stream() {
     assert_eq!(result.unwrap_err().kind, refrain::ErrorKind::Limit);
 }
 
-/// Bytes 48 to 56 of the payload of the Archive frame, which follows the magic.
+/// The reach that the Archive frame promises.
 fn promise(archive: &[u8]) -> u64 {
-    u64::from_le_bytes(archive[8 + 40 + 48..][..8].try_into().unwrap())
+    let limits = refrain_format::Limits::default();
+    let (_, first) = refrain_format::read_frame(archive, 8, &limits).unwrap();
+    let refrain_format::Payload::Archive(header) = first else {
+        panic!("the first frame is not Archive");
+    };
+    header.reach_bytes
 }
 
 #[test]

@@ -131,6 +131,8 @@ mod tests {
 
     fn header(kind: FrameKind) -> FrameHeader {
         FrameHeader {
+            archive_id: 7,
+            keep: false,
             kind,
             skippable: false,
             payload_bytes: FRAME - crate::layout::FRAME_HEADER_BYTES as u64,
@@ -164,7 +166,7 @@ mod tests {
             block_id: 0,
             store_start: 0,
             raw_bytes: end,
-            raw_checksum: 0,
+            raw_checksum: None,
             coding: Coding::none(),
         };
         Payload::Block { header, data: &[] }
@@ -194,6 +196,8 @@ mod tests {
             blake3: [0; 32],
             entries_are_sorted: false,
             digests: Vec::new(),
+            entries_hash: None,
+            extensions: Vec::new(),
         })
     }
 

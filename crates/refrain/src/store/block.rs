@@ -85,7 +85,7 @@ impl UnencodedBlock {
             block_id: self.block_id,
             store_start: self.store_start,
             raw_bytes: self.raw_bytes(),
-            raw_checksum: join_chunk_checksums(&page_checksums),
+            raw_checksum: None,
             coding: Coding::none(),
         };
         let plan = &self.plan(plan);
@@ -100,15 +100,18 @@ impl UnencodedBlock {
                 stored: self.pages,
             }
         } else {
-            let mut builder = BlockHeader::builder(workspaces.frame_buffer());
+            let buffer = workspaces.frame_buffer();
+            let mut builder = BlockHeader::builder(buffer, header.raw_bytes);
             let description =
                 workspaces.with(|scratch| self.encode_raw(scratch, plan, builder.payload()))?;
             header.coding = coding(&description)?;
+            let checksum = join_chunk_checksums(&page_checksums);
+            header.raw_checksum = (!header.coding.is_uncoded()).then_some(checksum);
             if makes_copy && is_slow_to_decode(description.codec) {
                 copy = Some(workspaces.with(|scratch| self.compressed_copy(scratch))?);
             }
             BlockFrame {
-                bytes: header.finish(builder)?,
+                bytes: header.finish(builder, &page_checksums)?,
                 stored: vec![],
             }
         };

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader, check_magic,
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, UntrustedFrameHeader,
+    check_magic,
 };
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
@@ -21,6 +22,8 @@ pub(crate) struct CheckedFrame {
     pub offset: u64,
     pub header: FrameHeader,
     pub payload: Arc<Vec<u8>>,
+    /// The bytes after the End frame, if this is it and it was read from front to back.
+    pub tail: Option<[u8; TAIL_BYTES]>,
 }
 
 /// The limits of a reader with `memory_bytes` of memory.
@@ -147,10 +150,15 @@ impl FrameReader {
         }
         let payload = self.payload(&header)?;
         header.check_payload(&payload)?;
+        let tail = match header.kind {
+            FrameKind::End => Some(self.tail()?),
+            _ => None,
+        };
         Ok(Some(CheckedFrame {
             offset,
             header,
             payload: Arc::new(payload),
+            tail,
         }))
     }
 
@@ -179,6 +187,20 @@ impl FrameReader {
         }
         let message = "data that belongs to no archive follows the archive";
         Err(Error::damaged(message).at_offset(offset))
+    }
+
+    /// Reads the bytes after the End frame.
+    fn tail(&mut self) -> Result<[u8; TAIL_BYTES]> {
+        let mut tail = [0; TAIL_BYTES];
+        let count = self.fill(&mut tail)?;
+        self.offset += count as u64;
+        if count < TAIL_BYTES {
+            let message = format!(
+                "the archive is truncated: {count} of {TAIL_BYTES} bytes follow its End frame"
+            );
+            return Err(Error::damaged(message));
+        }
+        Ok(tail)
     }
 
     fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {
@@ -254,6 +276,7 @@ pub(crate) fn read_any_frame_at(
             offset,
             header,
             payload: Arc::new(payload),
+            tail: None,
         })
     };
     read().map_err(|error: Error| error.at_offset(offset))

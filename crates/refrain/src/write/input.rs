@@ -225,6 +225,7 @@ impl PreparedMembers {
             mode,
             modified,
             content_bytes_hint: None,
+            extensions: Vec::new(),
         };
         let mut entries = None;
         match content {

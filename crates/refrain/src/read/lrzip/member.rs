@@ -14,6 +14,7 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
         mode: None,
         modified: None,
         content_bytes_hint: content_bytes,
+        extensions: Vec::new(),
     }
 }
 
@@ -26,7 +27,9 @@ pub(super) fn member_of_start(start: &MemberStart) -> Member {
         entries_are_sorted: false,
         blake3: [0; 32],
         entry_count: 0,
+        entries_hash: None,
         digests: Vec::new(),
+        extensions: Vec::new(),
     };
     member(start, &end)
 }

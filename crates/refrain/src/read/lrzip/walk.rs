@@ -533,7 +533,9 @@ impl Walk<'_, '_, '_> {
             entries_are_sorted: false,
             blake3: [0; 32],
             entry_count: 0,
+            entries_hash: None,
             digests: digests.into_iter().collect(),
+            extensions: Vec::new(),
         };
         self.visitor.end(&self.start, &end, Vec::new())
     }

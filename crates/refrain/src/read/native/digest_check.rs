@@ -166,6 +166,7 @@ mod tests {
                 mode: None,
                 modified: None,
                 content_bytes_hint: None,
+                extensions: Vec::new(),
             };
             let mut stated = hashers(algorithms);
             stated.iter_mut().for_each(|hasher| hasher.update(&content));
@@ -176,6 +177,8 @@ mod tests {
                 entries_are_sorted: false,
                 entry_count: 0,
                 blake3: [0; 32],
+                entries_hash: None,
+                extensions: Vec::new(),
                 digests: finish(stated),
             };
             modify(member, &mut end.digests);

@@ -31,7 +31,7 @@ fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
     match checker.is_complete() {
         true => Ok(()),
         false => {
-            let message = "the archive is truncated: its End frame is missing";
+            let message = "the archive is truncated: its End frame or its tail is missing";
             Err(Error::damaged(message).at_offset(frames.archive_start() + checker.offset()))
         }
     }
@@ -40,5 +40,8 @@ fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
 fn check_frame(checker: &mut StreamChecker, frame: &CheckedFrame, limits: &Limits) -> Result<()> {
     let payload = Payload::parse(frame.header.kind, &frame.payload, limits)?;
     checker.feed(&frame.header, &payload)?;
+    if let Some(tail) = &frame.tail {
+        checker.tail(tail)?;
+    }
     Ok(())
 }

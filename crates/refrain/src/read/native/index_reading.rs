@@ -3,13 +3,16 @@
 use std::ops::Range;
 
 use refrain_format::{
-    ARCHIVES_MAX, ArchiveEnd, END_FRAME_BYTES, FrameKind, Index, Limits, MAGIC, check_magic,
+    ARCHIVES_MAX, ArchiveEnd, FrameKind, Index, Limits, MAGIC, TAIL_BYTES, Tail, check_magic,
 };
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
 use crate::store::frames::read_frame_at;
+
+/// The most bytes of an End frame that are read.
+const END_FRAME_BYTES_MAX: u64 = 1 << 20;
 
 /// One of the archives that stand one behind the other in a file.
 #[derive(Debug, Clone)]
@@ -54,16 +57,13 @@ pub(crate) fn too_many_archives() -> Error {
 
 /// The archive whose last byte is before `end`.
 fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
-    let offset = end.saturating_sub(END_FRAME_BYTES as u64);
-    let mut last = [0; END_FRAME_BYTES];
-    let count = source.read_at(offset, &mut last)?;
-    let archive_end = ArchiveEnd::from_last_bytes(&last[..count]).map_err(|error| {
-        let error = Error::from(error);
-        match error.kind {
+    let offset = end.saturating_sub(TAIL_BYTES as u64);
+    let archive_end = read_end(source, offset).map_err(|error| {
+        let error = match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
             _ => error,
-        }
-        .at_offset(offset)
+        };
+        error.at_offset(offset)
     })?;
     let start = end.checked_sub(archive_end.archive_bytes).ok_or_else(|| {
         let message = format!(
@@ -113,6 +113,20 @@ pub(crate) fn read_index(
         .check(&archive.end)
         .map_err(|error| Error::from(error).at_offset(offset))?;
     Ok(FrameIndex::of_rows(index, Vec::new(), archive.bytes.start))
+}
+
+/// The End frame before the tail at `tail_offset`.
+fn read_end(source: &dyn Source, tail_offset: u64) -> Result<ArchiveEnd> {
+    let read = |offset: u64, bytes: u64| -> Result<Vec<u8>> {
+        let mut buffer = vec![0; bytes as usize];
+        let count = source.read_at(offset, &mut buffer)?;
+        buffer.truncate(count);
+        Ok(buffer)
+    };
+    let tail = Tail::parse(&read(tail_offset, TAIL_BYTES as u64)?)?;
+    let length = tail.back_bytes.min(END_FRAME_BYTES_MAX).min(tail_offset);
+    let last = read(tail_offset - length, length + TAIL_BYTES as u64)?;
+    Ok(ArchiveEnd::from_last_bytes(&last)?)
 }
 
 /// The message for the most common damage.

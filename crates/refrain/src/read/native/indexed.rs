@@ -193,7 +193,7 @@ impl IndexedArchive {
             content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
             store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
             archive_bytes,
-            generation: 0,
+            root_hash: [0; 32],
         };
         let index = FrameIndex::of_rows(index, block_ids, 0);
         let mut archive = Self::with_index(source, options, 1, (head, end), index);

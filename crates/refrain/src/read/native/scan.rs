@@ -7,7 +7,7 @@
 use refrain_format::{
     ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
     IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, Payload,
-    REACH_UNLIMITED, REPEAT_WINDOW_MAX, find_frame,
+    REACH_UNLIMITED, REPEAT_WINDOW_MAX, TAIL_BYTES, find_frame,
 };
 use refrain_storage::Source;
 
@@ -50,8 +50,9 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchiv
         };
     }
     skipped_bytes += source.size_bytes()?.saturating_sub(at);
-    // The magic is not a frame.
-    Ok(found.into_archive(skipped_bytes.saturating_sub(MAGIC.len() as u64)))
+    // The magic and the tail are not frames.
+    let around = (MAGIC.len() + TAIL_BYTES) as u64;
+    Ok(found.into_archive(skipped_bytes.saturating_sub(around)))
 }
 
 /// The offset of the next intact frame header at or after `at`.
@@ -157,6 +158,7 @@ impl FoundFrames {
                 mode: None,
                 modified: None,
                 content_bytes_hint: None,
+                extensions: Vec::new(),
             };
             self.starts.insert(0, (0, unnamed));
         }
@@ -203,8 +205,10 @@ fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
         view_bytes: content_bytes,
         entries_are_sorted: false,
         entry_count: 0,
+        entries_hash: None,
         blake3: [0; 32],
         digests: Vec::new(),
+        extensions: Vec::new(),
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, EntriesHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart, Payload,
-    REACH_UNLIMITED, StreamChecker, unpack_entries,
+    BlockHeader, EntriesHasher, EntriesHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart,
+    Payload, REACH_UNLIMITED, StreamChecker, unpack_entries,
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane};
@@ -54,6 +54,7 @@ struct PendingMember {
     hasher: ContentHasher,
     is_started: bool,
     entries: Vec<EntriesPayload>,
+    entries_hasher: EntriesHasher,
     /// The end of the data of all entries in the member's content.
     data_end: u64,
 }
@@ -368,6 +369,9 @@ impl Walk<'_, '_, '_> {
         let header = frame.header;
         let payload = Payload::parse(header.kind, &payload_bytes, &self.options.limits)?;
         self.checker.feed(&header, &payload)?;
+        if let Some(tail) = &frame.tail {
+            self.checker.tail(tail)?;
+        }
         self.held.feed(&header, &payload, frame)?;
         while let Some(frame) = self.held.next() {
             let offset = frame.offset;
@@ -430,6 +434,7 @@ impl Walk<'_, '_, '_> {
         let mut open = self.open.iter_mut();
         if let Some(member) = open.find(|member| member.start.member_id == head.member_id) {
             member.entries.push(frame.payload.clone());
+            member.entries_hasher.update(entries);
             member.data_end = member.data_end.max(data_end.unwrap_or(0));
         }
         Ok(())
@@ -449,6 +454,7 @@ impl Walk<'_, '_, '_> {
             hasher: ContentHasher::new(),
             is_started: false,
             entries: Vec::new(),
+            entries_hasher: EntriesHasher::new(),
             data_end: 0,
         });
         Ok(())
@@ -685,6 +691,7 @@ impl Walk<'_, '_, '_> {
             start,
             hasher,
             entries,
+            entries_hasher,
             data_end,
             ..
         } = member;
@@ -701,6 +708,13 @@ impl Walk<'_, '_, '_> {
         }
         if hasher.value() != end.blake3 {
             return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(name));
+        }
+        let entries_hash = entries_hasher.value();
+        if end
+            .entries_hash
+            .is_some_and(|stated| stated != entries_hash)
+        {
+            return Err(Error::damaged("the entries do not match their hash").in_file(name));
         }
         if data_end > end.content_bytes {
             let message = format!(

@@ -64,6 +64,7 @@ impl MemberWriter {
         let list = list.filter(|_| has_entries);
         let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
         let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);
+        let entries_hash = list.as_ref().map(|list| list.entries_hash);
         let view_bytes = list.as_ref().map_or(content_bytes, |list| list.view_bytes);
         let entries = list.into_iter().flat_map(|list| list.frames);
         let mut frames: Vec<_> = entries
@@ -74,9 +75,11 @@ impl MemberWriter {
             content_bytes,
             view_bytes,
             entry_count,
+            entries_hash,
             blake3: self.hasher.value(),
             entries_are_sorted,
             digests: digests::finish(std::mem::take(&mut self.digests)),
+            extensions: Vec::new(),
         }));
         frames
     }

@@ -52,7 +52,7 @@ pub(crate) struct Output<'a> {
 impl<'a> Output<'a> {
     /// Begins the archive.
     pub(crate) fn begin(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Result<Output<'a>> {
-        let (archive, bytes) = ArchiveAssembler::new(header)?;
+        let (archive, bytes) = ArchiveAssembler::new(header, 0)?;
         sink.write_all(&bytes)?;
         Ok(Output {
             sink,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use refrain_codec::decode;
-use refrain_format::{BLOCK_HEADER_BYTES, BlockHeader, FRAME_HEADER_BYTES};
+use refrain_format::{BlockHeader, FRAME_HEADER_BYTES, SplitPayload};
 use refrain_pool::{Lock, Permits};
 use refrain_storage::Source;
 
@@ -119,7 +119,9 @@ impl BlockReader for WrittenBlocks {
         let (first_page, header, location) = self.find(page)?;
         let _room = self.decoding.acquire(header.raw_bytes);
         let frame = self.frame(location)?;
-        let data = frame.get(FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES..)?;
+        let data = SplitPayload::new(frame.get(FRAME_HEADER_BYTES..)?)
+            .ok()?
+            .data;
         let description = description(&header.coding, header.raw_bytes).ok()?;
         let mut raw = Vec::new();
         let decoded = self.workspaces.with(|space| {

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_format::{BLOCK_HEADER_BYTES, FRAME_HEADER_BYTES};
+use refrain_format::block_frame_overhead_max;
 
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
@@ -35,7 +35,7 @@ struct TrackedBlock {
 
 /// The largest possible size of a block's frame.
 fn frame_bytes_max(raw_bytes: u64) -> u64 {
-    raw_bytes + (FRAME_HEADER_BYTES + BLOCK_HEADER_BYTES) as u64
+    raw_bytes + block_frame_overhead_max(raw_bytes)
 }
 
 /// The store bytes that extents may refer to: within the archive's stated reach, and within the

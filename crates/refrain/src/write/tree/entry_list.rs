@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
-use refrain_format::{EntriesHeader, Entry, entries_are_sorted, entry_batches, pack_entries};
+use refrain_format::{
+    EntriesHasher, EntriesHeader, Entry, entries_are_sorted, entry_batches, pack_entries,
+};
 use refrain_pool::Lock;
 use refrain_protect::DigestHasher;
 use refrain_tree::tar::TarView;
@@ -31,6 +33,7 @@ struct PackedList {
     windows: BTreeMap<u64, Vec<EntriesFrame>>,
     view_bytes: u64,
     is_unsorted: bool,
+    hasher: EntriesHasher,
     kind: Option<StreamKind>,
     digests: Vec<DigestHasher>,
 }
@@ -82,6 +85,8 @@ pub(crate) struct CompleteList {
     pub entry_count: u64,
     /// Whether all paths ascend.
     pub is_sorted: bool,
+    /// The hash of all entries.
+    pub entries_hash: [u8; 32],
     /// The length of the member as a tar stream.
     pub view_bytes: u64,
     /// Digests of the stream, if it was read as one.
@@ -102,6 +107,7 @@ impl SharedEntries {
             entry_count: frames.iter().map(|frame| frame.header.entry_count).sum(),
             is_sorted: !frames.is_empty() && !list.is_unsorted,
             frames,
+            entries_hash: list.hasher.value(),
             view_bytes: list.view_bytes,
             digests: list.digests,
         }
@@ -143,6 +149,7 @@ impl EntryList {
     /// Adds the next entries. Returns the job that packs them.
     pub(crate) fn add(&mut self, entries: Vec<Entry>) -> PackJob {
         self.note_order(&entries);
+        self.packed.0.lock().hasher.update(&entries);
         let job = PackJob {
             member_id: self.member_id,
             view: self.view,
