@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{archive_of, file};
+use common::{archive_of, file, options, read_options, source};
 use refrain::storage::MemorySource;
 use refrain::{Archive, CodecChoice, CompressOptions, ErrorKind, ReadOptions};
 use refrain_testkit::data;
@@ -152,4 +152,26 @@ fn a_scan_of_a_cut_archive_reads_everything_whose_blocks_are_there() {
         readable_before = found;
     }
     assert!(readable_before > 0);
+}
+
+/// An archive that lies inside the content is no part of what a scan finds, even where the frame
+/// around it is damaged.
+#[test]
+fn frames_of_an_embedded_archive_are_ignored() {
+    let random = refrain_testkit::data::random(300_000, 5);
+    let (inner, _) = archive_of(vec![file("inner", &random)], &options(1, 1));
+    let content = [&random[..1000], &inner, &random[1000..2000]].concat();
+    let (mut archive, _) = archive_of(vec![file("outer", &content)], &options(1, 1));
+    let block = Archive::open(source(&archive), &read_options(1)).unwrap();
+    let block = block.blocks().unwrap()[0].clone();
+    let middle = (block.archive_offset + block.stored_bytes / 2) as usize;
+    archive[middle] ^= 1;
+    let scanned = Archive::open_by_scan(source(&archive), &read_options(1)).unwrap();
+    let names: Vec<_> = scanned.members().unwrap();
+    let names: Vec<_> = names.iter().map(|member| member.name.clone()).collect();
+    assert_eq!(names, [b"outer"]);
+    assert_eq!(
+        scanned.member(0).unwrap().content_bytes,
+        content.len() as u64
+    );
 }

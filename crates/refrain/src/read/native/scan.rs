@@ -5,9 +5,9 @@
 //! Content in a gap cannot be read; all other content can.
 
 use refrain_format::{
-    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, Index, IndexBlock, IndexEntries,
-    IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, Payload,
-    REACH_UNLIMITED, REPEAT_WINDOW_MAX, TAIL_BYTES, find_frame,
+    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Index, IndexBlock,
+    IndexEntries, IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
+    Payload, REACH_UNLIMITED, REPEAT_WINDOW_MAX, TAIL_BYTES, Tail, find_frame,
 };
 use refrain_storage::Source;
 
@@ -32,12 +32,19 @@ pub(crate) struct ScannedArchive {
 /// Searches the whole archive for frames.
 pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchive> {
     let mut found = FoundFrames::default();
+    let mut own_id = stated_id(source, limits)?;
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut skipped_bytes) = (0, 0);
     while let Some(offset) = next_header(source, at, &mut window)? {
         skipped_bytes += offset - at;
         at = match read_any_frame_at(source, offset, limits) {
+            // A frame of another archive, inside content that is damaged, or behind this archive.
+            Ok(frame) if own_id.is_some_and(|id| id != frame.header.archive_id) => {
+                skipped_bytes += 1;
+                offset + 1
+            }
             Ok(frame) => {
+                own_id = Some(frame.header.archive_id);
                 found.add(&frame, limits);
                 frame.offset + frame.header.frame_bytes()
             }
@@ -53,6 +60,29 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchiv
     // The magic and the tail are not frames.
     let around = (MAGIC.len() + TAIL_BYTES) as u64;
     Ok(found.into_archive(skipped_bytes.saturating_sub(around)))
+}
+
+/// The id in the Archive frame at the start, or else in the End frame at the end.
+fn stated_id(source: &dyn Source, limits: &Limits) -> Result<Option<u32>> {
+    match read_any_frame_at(source, MAGIC.len() as u64, limits) {
+        Ok(frame) if frame.header.kind == FrameKind::Archive => {
+            return Ok(Some(frame.header.archive_id));
+        }
+        Err(error) if error.kind == ErrorKind::Io => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    let tail_offset = source.size_bytes()?.saturating_sub(TAIL_BYTES as u64);
+    let mut tail = [0; TAIL_BYTES];
+    let count = source.read_at(tail_offset, &mut tail)?;
+    let Ok(tail) = Tail::parse(&tail[..count]) else {
+        return Ok(None);
+    };
+    let offset = tail_offset.saturating_sub(tail.back_bytes);
+    match read_any_frame_at(source, offset, limits) {
+        Err(error) if error.kind == ErrorKind::Io => Err(error),
+        Err(_) => Ok(None),
+        Ok(frame) => Ok((frame.header.kind == FrameKind::End).then_some(frame.header.archive_id)),
+    }
 }
 
 /// The offset of the next intact frame header at or after `at`.
