@@ -12,6 +12,7 @@ use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
 use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use memchr::memmem;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
 /// The offset of the header checksum, which covers everything before it.
@@ -421,9 +422,7 @@ pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
     let last = bytes.len().checked_sub(FRAME_HEADER_BYTES)?;
     let mut at = from;
     while at <= last {
-        // Searching for one rare byte is the fastest search of the standard library.
-        let window = bytes.get(at..=last)?;
-        at += window.iter().position(|&byte| byte == SYNC[0])?;
+        at += memmem::find(bytes.get(at..)?, &SYNC)?;
         let header = UntrustedFrameHeader::parse(bytes.get(at..)?).ok()?;
         if header.is_intact() {
             return Some(at);

@@ -15,6 +15,7 @@
 //! | [`member`], [`entries`] | named contents, and the entries of a tree |
 //! | [`coding`], [`block`], [`extents`] | the store, and the map from content to it |
 //! | [`index`] | the locations of all frames |
+//! | [`identity`] | the id of an archive, and the mask of data that looks like its frames |
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
 //! | [`sealed`], [`generation`] | seams for encryption and appending; not used yet |
@@ -65,6 +66,7 @@ pub mod extents;
 pub mod frame;
 pub mod generation;
 pub mod head;
+pub mod identity;
 pub mod index;
 pub mod layout;
 pub mod limits;
@@ -99,6 +101,7 @@ pub use frame::{
     complete_frame, find_frame, finish_header, payload_checksum,
 };
 pub use head::SplitPayload;
+pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};
 pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
 pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};

@@ -190,7 +190,7 @@ impl Run<'_> {
         let reach = ReachFloors::new(limits, block_bytes);
         let members = members.into_iter();
         let members = members.map(|plan| MemberWriter::new(plan, self.digests));
-        let output = Output::begin(sink, &self.header())?;
+        let output = Output::new(sink, &self.header());
         let assembler = Assembler::new(
             output,
             members.collect(),

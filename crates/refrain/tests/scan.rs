@@ -175,3 +175,41 @@ fn frames_of_an_embedded_archive_are_ignored() {
         content.len() as u64
     );
 }
+
+/// The number of times that the archive contains `start`.
+fn count_of(archive: &[u8], start: &[u8]) -> usize {
+    let windows = archive.windows(start.len());
+    windows.filter(|window| *window == start).count()
+}
+
+#[test]
+fn data_never_contains_the_start_of_a_frame_of_its_archive() {
+    const BLOCK: usize = 1 << 20;
+    const PAGE: usize = 64 << 10;
+    let options = CompressOptions {
+        codec: "none".parse::<CodecChoice>().ok(),
+        threads: 2,
+        memory_bytes: Some(MEMORY_BYTES),
+        block_bytes: Some(BLOCK as u64),
+        ..CompressOptions::default()
+    };
+    // The id depends on the first block only.
+    let mut content = data::random(3 * BLOCK, 5);
+    let (before, _) = archive_of(vec![file("a", &content)], &options);
+    let start = before[8..16].to_vec();
+    // In the middle of a page, and across the seam of two pages.
+    let places = [BLOCK + 100, 2 * BLOCK + PAGE - 3];
+    for (number, at) in places.into_iter().enumerate() {
+        content[at..at + start.len()].copy_from_slice(&start);
+        // The next mask alone would not help either.
+        let next: Vec<u8> = start.iter().map(|byte| byte ^ 1).collect();
+        let behind = at + 1000;
+        content[behind..behind + start.len() * number].copy_from_slice(&next[..8 * number]);
+    }
+    let (archive, _) = archive_of(vec![file("a", &content)], &options);
+    assert_eq!(archive[8..16], start);
+    assert_eq!(count_of(&archive, &start), count_of(&before, &start));
+    common::assert_reads(&archive, &[common::as_published("a", &content)], "masked");
+    let scanned = open(archive[..archive.len() - 100].to_vec()).unwrap();
+    assert!(read(&scanned, 0, content.len()).unwrap() == content);
+}

@@ -98,7 +98,7 @@ fn step(
             header: block,
             data,
         } => {
-            uncoded(&block.coding)?;
+            let data = &plain(&block.coding, data)?;
             block.check_raw(data)?;
             state.store.extend_from_slice(data);
         }
@@ -106,7 +106,7 @@ fn step(
             header: epoch,
             data,
         } => {
-            uncoded(&epoch.coding)?;
+            let data = &plain(&epoch.coding, data)?;
             let extents = unpack_extents(&epoch, data, limits)?;
             let window = checker.archive().map_or(0, |archive| archive.repeat_window);
             let resolved = state
@@ -126,7 +126,7 @@ fn step(
             header: batch_header,
             data,
         } => {
-            uncoded(&batch_header.coding)?;
+            let data = &plain(&batch_header.coding, data)?;
             state.entries[batch_header.member_id as usize]
                 .extend(unpack_entries(&batch_header, data)?);
         }
@@ -145,9 +145,10 @@ fn check_entries_hash(entries: &[Entry], stated: Option<[u8; 32]>) -> Result<(),
     }
 }
 
-fn uncoded(coding: &Coding) -> Result<(), String> {
-    match coding.is_uncoded() && coding.mask() == 0 {
-        true => Ok(()),
+/// The data of a frame without its mask.
+fn plain(coding: &Coding, data: &[u8]) -> Result<Vec<u8>, String> {
+    match coding.is_uncoded() {
+        true => Ok(data.iter().map(|byte| byte ^ coding.mask()).collect()),
         false => Err(format!(
             "codec {} is not supported by the reference decoder",
             coding.codec()
@@ -226,7 +227,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
             return Err("the frame of a block is not Block".into());
         };
         index.check_block(id, &header, &block)?;
-        uncoded(&block.coding)?;
+        let data = &plain(&block.coding, data)?;
         block.check_raw(data)?;
         state.store.extend_from_slice(data);
     }
@@ -240,7 +241,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
             return Err("the frame of an epoch is not Extents".into());
         };
         index.check_epoch(id, &header, &epoch)?;
-        uncoded(&epoch.coding)?;
+        let data = &plain(&epoch.coding, data)?;
         let extents = unpack_extents(&epoch, data, &limits)?;
         extents.iter().for_each(|extent| replay(extent, &mut state));
     }
@@ -272,7 +273,7 @@ fn member_by_index(
             return Err("the frame of a batch of entries is not Entries".into());
         };
         index.check_entries(id, batch, &header, &batch_header)?;
-        uncoded(&batch_header.coding)?;
+        let data = &plain(&batch_header.coding, data)?;
         entries.extend(unpack_entries(&batch_header, data)?);
     }
     check_entries_hash(&entries, member.end.entries_hash)?;

@@ -90,6 +90,18 @@ impl EntriesHeader {
         FrameBuilder::new(FrameKind::Entries, buffer, space)
     }
 
+    /// Returns the frame of a coded section. It lacks only
+    /// [`finish_header`](crate::frame::finish_header).
+    ///
+    /// # Errors
+    /// Those of [`finish`](Self::finish).
+    pub fn frame_of(&self, data: &[u8]) -> Result<Vec<u8>> {
+        let space = HEAD_FIXED_BYTES_MAX + self.first_path.len();
+        let mut builder = FrameBuilder::new(FrameKind::Entries, Vec::new(), space);
+        builder.payload().extend_from_slice(data);
+        self.finish(builder)
+    }
+
     /// Fills in the header. The frame then lacks only
     /// [`finish_header`](crate::frame::finish_header).
     ///

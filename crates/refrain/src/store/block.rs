@@ -4,7 +4,7 @@ use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, FallbackReason, encode_block, is_slow_to_decode,
     looks_incompressible,
 };
-use refrain_format::{BlockHeader, Coding};
+use refrain_format::{BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, contains_sync};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
 use crate::error::Result;
@@ -34,6 +34,10 @@ pub(crate) struct BlockFrame {
     pub bytes: Vec<u8>,
     /// The pages of a stored block, which follow `bytes`.
     pub stored: Vec<Page>,
+    /// The checksums of the pages of the raw block.
+    pub page_checksums: Vec<u64>,
+    /// Whether the data contains the sync word of frames.
+    pub has_sync: bool,
 }
 
 impl BlockFrame {
@@ -45,6 +49,14 @@ impl BlockFrame {
     /// The number of bytes in the whole frame.
     pub(crate) fn frame_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.stored_bytes()
+    }
+
+    /// The parts of the frame's data, in order.
+    pub(crate) fn data_parts(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let payload = self.bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+        let data = SplitPayload::new(payload).map_or(&[][..], |split| split.data);
+        let pages = self.stored.iter().map(|page| &page[..]);
+        std::iter::once(data).chain(pages)
     }
 
     /// The frame in one piece.
@@ -60,7 +72,6 @@ impl BlockFrame {
 pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
     pub header: BlockHeader,
-    pub page_checksums: Vec<u64>,
     /// A compressed copy that decodes quickly, if one was requested and the block itself decodes
     /// slowly.
     pub copy: Option<CompressedCopy>,
@@ -91,13 +102,15 @@ impl UnencodedBlock {
         let plan = &self.plan(plan);
         let is_stored = plan.codec == CodecId::NONE || self.is_incompressible(workspaces, plan)?;
         let mut copy = None;
-        let frame = if is_stored {
+        let mut frame = if is_stored {
             let is_fallback = plan.codec != CodecId::NONE;
             let reason = is_fallback.then_some(FallbackReason::Incompressible);
             header.coding = coding(&BlockDescription::stored(reason))?;
             BlockFrame {
                 bytes: header.finish_detached(&page_checksums)?,
                 stored: self.pages,
+                page_checksums,
+                has_sync: false,
             }
         } else {
             let buffer = workspaces.frame_buffer();
@@ -113,12 +126,14 @@ impl UnencodedBlock {
             BlockFrame {
                 bytes: header.finish(builder, &page_checksums)?,
                 stored: vec![],
+                page_checksums,
+                has_sync: false,
             }
         };
+        frame.has_sync = contains_sync(frame.data_parts());
         Ok(EncodedBlock {
             frame,
             header,
-            page_checksums,
             copy,
         })
     }

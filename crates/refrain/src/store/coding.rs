@@ -50,7 +50,7 @@ pub(crate) fn decode_section(
     decode(
         workspace,
         &description(coding, raw_bytes)?,
-        data,
+        &coding.unmasked(data),
         raw_bytes,
         &mut raw,
     )?;

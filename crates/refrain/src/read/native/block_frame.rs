@@ -16,6 +16,7 @@ pub(crate) fn decode_block_frame(
 ) -> Result<DecodedBlock> {
     let (head, data) = BlockHeader::parse(payload, &resources.limits)?;
     check_location(&head, location)?;
+    let data = &head.coding.unmasked(data);
     let description = description(&head.coding, head.raw_bytes)?;
     let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
     let needed = codec_bytes.saturating_add(head.raw_bytes);

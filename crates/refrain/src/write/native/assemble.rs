@@ -93,7 +93,6 @@ struct OpenBlock {
 /// What is recorded of a block between encoding and writing.
 struct UnwrittenBlock {
     first_page: u64,
-    page_checksums: Vec<u64>,
     copy: Option<CompressedCopy>,
 }
 
@@ -371,20 +370,13 @@ impl<'a> Assembler<'a> {
         let EncodedBlock {
             frame,
             header,
-            page_checksums,
             copy,
         } = block;
         let copy_bytes = copy.as_ref().map_or(0, CompressedCopy::memory_bytes);
         self.reach
             .block_encoded(header.block_id, frame.frame_bytes(), copy_bytes);
-        self.unwritten.insert(
-            header.block_id,
-            UnwrittenBlock {
-                first_page,
-                page_checksums,
-                copy,
-            },
-        );
+        let unwritten = UnwrittenBlock { first_page, copy };
+        self.unwritten.insert(header.block_id, unwritten);
         self.output.fill(ticket, Frame::Block(header, frame));
     }
 
@@ -393,18 +385,19 @@ impl<'a> Assembler<'a> {
         let WrittenBlock {
             header,
             offset,
-            frame,
+            mut frame,
+            is_retained,
         } = block;
         self.watch
             .block(&BlockInfo::new(&header, (offset, frame.frame_bytes())));
-        let UnwrittenBlock {
-            first_page,
-            page_checksums: checksums,
-            copy,
-        } = self.unwritten.remove(&header.block_id)?;
+        let UnwrittenBlock { first_page, copy } = self.unwritten.remove(&header.block_id)?;
+        let checksums = std::mem::take(&mut frame.page_checksums);
         let is_incompressible = header.coding.fallback() == FallbackReason::Incompressible.number();
         match &self.written_blocks {
-            Some(blocks) => blocks.add(first_page, checksums.len() as u64, header, offset, frame),
+            Some(blocks) => {
+                let place = (!is_retained).then_some(offset);
+                blocks.add(first_page, checksums.len() as u64, header, place, frame);
+            }
             None => self.context.workspaces.recycle_frame(frame.bytes),
         }
         Some(EncodedPages {

@@ -1,7 +1,9 @@
 //! Writing archives of the native dialect.
 
+pub(crate) mod archive_bytes;
 pub(crate) mod assemble;
 pub(crate) mod extents;
+pub(crate) mod mask;
 pub(crate) mod members;
 pub(crate) mod output;
 pub(crate) mod repeats;

@@ -4,14 +4,16 @@
 use std::collections::{HashMap, VecDeque};
 
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader, Index,
-    MemberEnd, MemberStart,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader,
+    FirstBlock, Index, MemberEnd, MemberStart, archive_id,
 };
 use refrain_pool::stages::stage;
+use refrain_protect::join_chunk_checksums;
 use refrain_storage::Sink;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
+use crate::write::native::archive_bytes::ArchiveBytes;
 
 /// A frame to be written. It gets its sequence number when it is written.
 pub(crate) enum Frame {
@@ -27,6 +29,8 @@ pub(crate) struct WrittenBlock {
     pub header: BlockHeader,
     pub offset: u64,
     pub frame: BlockFrame,
+    /// Whether the sink does not have it yet.
+    pub is_retained: bool,
 }
 
 /// The frame that was written.
@@ -40,37 +44,54 @@ pub(crate) enum Written {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket(u64);
 
+/// The most bytes of frames that wait for the first block.
+const EARLY_BYTES_MAX: u64 = 16 << 20;
+
 /// Writes frames in the order of their tickets.
+///
+/// The id of the archive, which all frames state, depends on the first block. So the frames before
+/// it are retained until it is encoded.
 pub(crate) struct Output<'a> {
-    sink: &'a mut dyn Sink,
-    archive: ArchiveAssembler,
+    bytes: ArchiveBytes<'a>,
+    header: ArchiveHeader,
+    /// `None` until the id is known.
+    archive: Option<ArchiveAssembler>,
+    archive_id: u32,
+    /// Frames before the first block.
+    early: Vec<Frame>,
+    early_bytes: u64,
     order: VecDeque<Ticket>,
     done: HashMap<Ticket, Frame>,
     next_ticket: u64,
+    /// The index before the archive begins.
+    empty: Index,
 }
 
 impl<'a> Output<'a> {
-    /// Begins the archive.
-    pub(crate) fn begin(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Result<Output<'a>> {
-        let (archive, bytes) = ArchiveAssembler::new(header, 0)?;
-        sink.write_all(&bytes)?;
-        Ok(Output {
-            sink,
-            archive,
+    /// Writes an archive with these settings.
+    pub(crate) fn new(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Output<'a> {
+        Output {
+            bytes: ArchiveBytes::new(sink),
+            header: *header,
+            archive: None,
+            archive_id: 0,
+            early: vec![],
+            early_bytes: 0,
             order: VecDeque::new(),
             done: HashMap::new(),
             next_ticket: 0,
-        })
+            empty: Index::default(),
+        }
     }
 
-    /// The number of archive bytes written so far.
+    /// The number of archive bytes so far.
     pub(crate) fn archive_bytes(&self) -> u64 {
-        self.archive.archive_bytes()
+        (self.archive.as_ref()).map_or(0, ArchiveAssembler::archive_bytes)
     }
 
     /// The index so far.
     pub(crate) fn index(&self) -> &Index {
-        self.archive.index()
+        (self.archive.as_ref()).map_or(&self.empty, ArchiveAssembler::index)
     }
 
     /// Reserves the next position.
@@ -106,41 +127,83 @@ impl<'a> Output<'a> {
             return Ok(None);
         };
         self.order.pop_front();
-        let offset = self.archive_bytes();
+        let before = self.archive_bytes();
         let mut stage = stage("write", 0);
-        let written = self.write(frame);
-        stage.add_bytes(self.archive_bytes() - offset);
-        written.map(Some).map_err(|error| error.at_offset(offset))
+        let written = self.write_or_retain(frame)?;
+        stage.add_bytes(self.archive_bytes() - before);
+        Ok(Some(written))
+    }
+
+    fn write_or_retain(&mut self, frame: Frame) -> Result<Written> {
+        if self.archive.is_some() {
+            return self.write(frame);
+        }
+        if let Frame::Block(header, block) = &frame {
+            let first = FirstBlock {
+                raw_bytes: header.raw_bytes,
+                raw_checksum: join_chunk_checksums(&block.page_checksums),
+            };
+            self.begin(Some(first))?;
+            return self.write(frame);
+        }
+        self.early_bytes += frame.bytes_max();
+        self.early.push(frame);
+        if self.early_bytes > EARLY_BYTES_MAX {
+            self.begin(None)?;
+        }
+        Ok(Written::Other)
+    }
+
+    /// Begins the archive, which is complete up to the first block, if there is one.
+    fn begin(&mut self, first_block: Option<FirstBlock>) -> Result<()> {
+        let starts = self.early.iter().filter_map(|frame| match frame {
+            Frame::MemberStart(start) => Some(start),
+            _ => None,
+        });
+        self.archive_id = archive_id(&self.header, starts, first_block)?;
+        let (archive, bytes) = ArchiveAssembler::new(&self.header, self.archive_id)?;
+        self.archive = Some(archive);
+        self.bytes.write(&bytes)?;
+        for frame in std::mem::take(&mut self.early) {
+            self.write(frame)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, frame: Frame) -> Result<Written> {
         let offset = self.archive_bytes();
-        match frame {
-            Frame::MemberStart(start) => {
-                self.sink.write_all(&self.archive.member_start(&start)?)?
-            }
-            Frame::MemberEnd(end) => self.sink.write_all(&self.archive.member_end(&end)?)?,
+        let written = self.write_here(frame, offset);
+        written.map_err(|error| error.at_offset(offset))
+    }
+
+    fn write_here(&mut self, frame: Frame, offset: u64) -> Result<Written> {
+        let Some(archive) = &mut self.archive else {
+            return Err(Error::new(ErrorKind::Internal, "no archive has begun"));
+        };
+        match frame.masked_for(self.archive_id)? {
+            Frame::MemberStart(start) => self.bytes.write(&archive.member_start(&start)?)?,
+            Frame::MemberEnd(end) => self.bytes.write(&archive.member_end(&end)?)?,
             Frame::Entries(header, mut bytes) => {
-                self.archive.entries(&header, &mut bytes)?;
-                self.sink.write_all(&bytes)?;
+                archive.entries(&header, &mut bytes)?;
+                self.bytes.write(&bytes)?;
             }
             Frame::Extents(header, sums, mut bytes) => {
-                self.archive.extents(&header, &sums, &mut bytes)?;
-                self.sink.write_all(&bytes)?;
+                archive.extents(&header, &sums, &mut bytes)?;
+                self.bytes.write(&bytes)?;
                 return Ok(Written::Extents);
             }
             Frame::Block(header, mut frame) => {
                 let detached_bytes = frame.stored_bytes();
-                self.archive
-                    .block(&header, &mut frame.bytes, detached_bytes)?;
-                self.sink.write_all(&frame.bytes)?;
+                archive.block(&header, &mut frame.bytes, detached_bytes)?;
+                self.bytes.write(&frame.bytes)?;
                 for page in &frame.stored {
-                    self.sink.write_all(page)?;
+                    self.bytes.write(page)?;
                 }
                 return Ok(Written::Block(WrittenBlock {
                     header,
                     offset,
                     frame,
+                    is_retained: self.bytes.is_retained(),
                 }));
             }
         }
@@ -148,13 +211,19 @@ impl<'a> Output<'a> {
     }
 
     /// Writes the index and the end, and publishes the archive. Returns its length and its index.
-    pub(crate) fn publish(self) -> Result<(u64, Index)> {
+    pub(crate) fn publish(mut self) -> Result<(u64, Index)> {
+        if self.archive.is_none() {
+            self.begin(None)?;
+        }
         let offset = self.archive_bytes();
-        let (bytes, index) = self.archive.finish()?;
-        self.sink
-            .write_all(&bytes)
-            .map_err(|error| Error::from(error).at_offset(offset))?;
-        self.sink.publish()?;
-        Ok((offset + bytes.len() as u64, index))
+        let Some(archive) = self.archive else {
+            return Err(Error::new(ErrorKind::Internal, "no archive has begun"));
+        };
+        let (bytes, index) = archive.finish()?;
+        self.bytes
+            .write(&bytes)
+            .map_err(|error| error.at_offset(offset))?;
+        let smaller = self.bytes.publish(|_| None)?;
+        Ok((smaller.unwrap_or(offset + bytes.len() as u64), index))
     }
 }

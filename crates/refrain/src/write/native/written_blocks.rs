@@ -55,17 +55,17 @@ impl WrittenBlocks {
         }
     }
 
-    /// Adds a block whose frame was written.
+    /// Adds a block whose frame was written at `offset`; `None` if the archive is still in memory.
     pub(crate) fn add(
         &self,
         first_page: u64,
         pages: u64,
         header: BlockHeader,
-        offset: u64,
+        offset: Option<u64>,
         frame: BlockFrame,
     ) {
-        let location = match self.archive {
-            Some(_) => FrameLocation::Archive {
+        let location = match offset.filter(|_| self.archive.is_some()) {
+            Some(offset) => FrameLocation::Archive {
                 offset,
                 frame_bytes: frame.frame_bytes(),
             },
@@ -128,7 +128,7 @@ impl BlockReader for WrittenBlocks {
             decode(
                 &mut space.codec,
                 &description,
-                data,
+                &header.coding.unmasked(data),
                 header.raw_bytes,
                 &mut raw,
             )
