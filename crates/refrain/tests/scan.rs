@@ -213,3 +213,99 @@ fn data_never_contains_the_start_of_a_frame_of_its_archive() {
     let scanned = open(archive[..archive.len() - 100].to_vec()).unwrap();
     assert!(read(&scanned, 0, content.len()).unwrap() == content);
 }
+
+/// Random bytes around an archive.
+fn content_with_an_archive(options: &CompressOptions) -> Vec<u8> {
+    let inner = data::source_code(3 << 20, 9);
+    let (inner, _) = archive_of(vec![file("inner", &inner)], options);
+    let around = [data::random(7 << 20, 10), data::random(6 << 20, 11)];
+    [&around[0][..], &inner, &around[1]].concat()
+}
+
+#[test]
+fn a_cut_block_is_read_up_to_the_cut_and_no_embedded_frame_is_taken() {
+    let options = CompressOptions {
+        threads: 2,
+        memory_bytes: Some(MEMORY_BYTES),
+        ..CompressOptions::default()
+    };
+    let content = content_with_an_archive(&options);
+    let (archive, _) = archive_of(vec![file("a", &content)], &options);
+    let blocks = open(archive.clone()).unwrap().blocks().unwrap();
+    let data_end = blocks
+        .last()
+        .map(|last| last.archive_offset + last.stored_bytes);
+    for lost in [1, 20 << 10, 300 << 10, 2 << 20] {
+        let cut = data_end.unwrap() as usize - lost;
+        let scanned = open(archive[..cut].to_vec()).unwrap();
+        assert_eq!(scanned.member_count(), 1);
+        let found = readable(&scanned, &content);
+        let least = content.len() - lost - (64 << 10);
+        assert!(
+            found >= least,
+            "{found} of {} without {lost}",
+            content.len()
+        );
+    }
+    // Even where nothing but the embedded archive is intact.
+    let start = content
+        .windows(8)
+        .position(|window| *window == archive[..8]);
+    let mut destroyed = archive.clone();
+    let at = archive.len() - content.len() + start.unwrap();
+    destroyed[..at - 4096].fill(0x77);
+    if let Ok(scanned) = open(destroyed) {
+        let names: Vec<_> = (0..scanned.member_count())
+            .map(|member| scanned.member(member).unwrap().name)
+            .collect();
+        assert!(!names.contains(&b"inner".to_vec()), "{names:?}");
+    }
+}
+
+#[test]
+fn the_right_pieces_of_damaged_blocks_are_read() {
+    const PIECE: usize = 64 << 10;
+    let content = data::source_code(3 << 20, 12);
+    for (codec, is_coded) in [
+        ("none", false),
+        ("zstd:3", true),
+        ("lzma:1", true),
+        ("lz4", true),
+    ] {
+        let options = CompressOptions {
+            codec: codec.parse::<CodecChoice>().ok(),
+            threads: 2,
+            memory_bytes: Some(MEMORY_BYTES),
+            block_bytes: Some(1 << 20),
+            ..CompressOptions::default()
+        };
+        let (mut archive, _) = archive_of(vec![file("a", &content)], &options);
+        let blocks = open(archive.clone()).unwrap().blocks().unwrap();
+        let hit = &blocks[1];
+        let middle = (hit.archive_offset + hit.stored_bytes / 2) as usize;
+        archive[middle..middle + 10].fill(0x55);
+        let scanned = open(archive).unwrap();
+        let whole = scanned.blocks().unwrap();
+        assert_eq!(
+            whole.len(),
+            blocks.len() - 1,
+            "only intact blocks are listed"
+        );
+        // Content and store are nearly the same here: few passages repeat.
+        let mut right = 0;
+        for at in (0..content.len()).step_by(PIECE) {
+            let mut piece = vec![0; PIECE.min(content.len() - at)];
+            let Ok(count) = scanned.read_at(0, at as u64, &mut piece) else {
+                continue;
+            };
+            assert!(piece[..count] == content[at..at + count], "{codec} at {at}");
+            right += count;
+        }
+        let lost = content.len() - right;
+        let most = match is_coded {
+            true => (hit.raw_bytes as usize) * 5 / 8 + 2 * PIECE,
+            false => 4 * PIECE,
+        };
+        assert!(lost > 0 && lost <= most, "{codec}: {lost} bytes are lost");
+    }
+}

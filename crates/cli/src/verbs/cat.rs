@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, Member, Progress, Watch};
+use refrain::{Archive, Entry, EntryKind, ErrorKind, Member, Progress, Watch};
 use serde_json::json;
 
 use super::entries::{self, Found};
@@ -24,6 +24,9 @@ use crate::text::{counted, quoted};
 
 /// Bytes requested from the engine at once: several blocks, so that they are decoded in parallel.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
+
+/// The fewest bytes requested from the engine at once, to find out where damage begins.
+const READ_BYTES_MIN: usize = 4 << 10;
 
 /// Hard links point to files, so one step is enough; the limit stops forged archives.
 const LINK_STEPS_MAX: usize = 1;
@@ -185,7 +188,8 @@ impl Copy<'_> {
         while offset < range.end && !self.session.is_cancelled() {
             let wanted = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
             let wanted = wanted.min(buffer.len());
-            let read = self.read(offset, buffer.get_mut(..wanted).unwrap_or_default())?;
+            let read =
+                self.read_up_to_damage(offset, buffer.get_mut(..wanted).unwrap_or_default())?;
             if read == 0 {
                 let text = "the content ends before the length that the archive states";
                 return Err(Failure::refused(self.label, text));
@@ -200,6 +204,22 @@ impl Copy<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Reads what is before damage, if there is something.
+    fn read_up_to_damage(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut wanted = buffer.len();
+        loop {
+            let read = self.read(offset, buffer.get_mut(..wanted).unwrap_or_default());
+            match read {
+                Err(Failure::Engine(error))
+                    if error.kind == ErrorKind::Damaged && wanted > READ_BYTES_MIN =>
+                {
+                    wanted /= 2;
+                }
+                _ => return read,
+            }
+        }
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {

@@ -1,5 +1,6 @@
 //! Reads any range of an archive's store. Blocks are decoded on demand and cached.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::Limits;
@@ -33,6 +34,13 @@ pub(crate) trait BlockDecoder: Send + Sync {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock>;
+    /// Checks that a range of a decoded block is right, of which not all may be.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    fn check_range(&self, _location: &BlockLocation, _range: Range<u64>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The decoded bytes of a block, or of its beginning.
@@ -203,6 +211,7 @@ impl StoreReader {
                     .ok_or_else(|| Error::damaged("a block is shorter than its header states"))?;
                 part.copy_from_slice(source);
             }
+            self.blocks.check_range(&location, inside..inside + count)?;
             done += count as usize;
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::repeats::{StatedMap, resolve_range};
+use crate::read::native::salvage::DamagedBlocks;
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::store_reader::{
@@ -38,6 +39,7 @@ pub(crate) struct IndexedArchive {
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
     maps: Lock<CachedMaps>,
+    damaged: Arc<DamagedBlocks>,
     skipped_bytes: u64,
 }
 
@@ -90,6 +92,8 @@ const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 struct IndexedBlocks {
     source: Arc<dyn Source>,
     index: Arc<FrameIndex>,
+    /// Blocks of which a part may remain, after a scan.
+    damaged: Arc<DamagedBlocks>,
     limits: Limits,
 }
 
@@ -128,7 +132,14 @@ impl BlockDecoder for IndexedBlocks {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        decode_block_frame(&self.payload(location)?, location, wanted, resources)
+        match self.damaged.contains(location.frame_offset) {
+            true => self.damaged.decode(&*self.source, location, resources),
+            false => decode_block_frame(&self.payload(location)?, location, wanted, resources),
+        }
+    }
+
+    fn check_range(&self, location: &BlockLocation, range: Range<u64>) -> Result<()> {
+        self.damaged.check(location, range)
     }
 }
 
@@ -161,11 +172,13 @@ impl IndexedArchive {
             shares,
             (head, archive.end),
             index,
+            DamagedBlocks::default(),
         ))
     }
 
     /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
-    /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. A member whose
+    /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. Of a damaged
+    /// block whose head is intact, the pieces of 64 KiB whose checksums are right can be read. A member whose
     /// end is lost has a hash of zeros. Content whose member is lost belongs to a member without a
     /// name.
     ///
@@ -180,6 +193,7 @@ impl IndexedArchive {
             head,
             index,
             block_ids,
+            damaged_blocks,
             skipped_bytes,
         } = scanned;
         if index.epochs.is_empty() {
@@ -196,7 +210,8 @@ impl IndexedArchive {
             root_hash: [0; 32],
         };
         let index = FrameIndex::of_rows(index, block_ids, 0);
-        let mut archive = Self::with_index(source, options, 1, (head, end), index);
+        let damaged = DamagedBlocks::new(damaged_blocks);
+        let mut archive = Self::with_index(source, options, 1, (head, end), index, damaged);
         archive.skipped_bytes = skipped_bytes;
         Ok(archive)
     }
@@ -207,13 +222,16 @@ impl IndexedArchive {
         shares: usize,
         (head, end): (ArchiveHeader, ArchiveEnd),
         index: FrameIndex,
+        damaged: DamagedBlocks,
     ) -> IndexedArchive {
         let limits = limits_for(options.memory_bytes);
         let memory_bytes = options.memory_bytes / shares.max(1) as u64;
         let index = Arc::new(index);
+        let damaged = Arc::new(damaged);
         let blocks = IndexedBlocks {
             source: source.clone(),
             index: index.clone(),
+            damaged: damaged.clone(),
             limits,
         };
         IndexedArchive {
@@ -225,6 +243,7 @@ impl IndexedArchive {
                 options.threads,
             ),
             maps: Lock::default(),
+            damaged,
             source,
             limits,
             head,
@@ -417,6 +436,9 @@ impl OpenedArchive for IndexedArchive {
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
         self.index.for_each_block(&mut |row| {
             let (offset, bytes) = (row.frame_offset, row.frame_bytes);
+            if self.damaged.contains(offset) {
+                return Ok(());
+            }
             let frame = read_frame_at(
                 &*self.source,
                 offset,

@@ -10,6 +10,7 @@ pub(crate) mod index_reading;
 pub(crate) mod indexed;
 pub(crate) mod member_content;
 pub(crate) mod repeats;
+pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod segment_part;
 pub(crate) mod streamed_blocks;

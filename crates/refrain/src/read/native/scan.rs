@@ -4,6 +4,8 @@
 //! content. An index is rebuilt from the frames that remain, with gaps where frames are missing.
 //! Content in a gap cannot be read; all other content can.
 
+use std::collections::BTreeSet;
+
 use refrain_format::{
     ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Index, IndexBlock,
     IndexEntries, IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
@@ -12,6 +14,7 @@ use refrain_format::{
 use refrain_storage::Source;
 
 use crate::error::{ErrorKind, Result};
+use crate::read::native::salvage::{DamagedBlock, damaged_block_at, fits_between};
 use crate::store::frames::{CheckedFrame, read_any_frame_at};
 
 /// The number of bytes that are searched at once.
@@ -25,6 +28,8 @@ pub(crate) struct ScannedArchive {
     pub index: Index,
     /// The number of each block of the index.
     pub block_ids: Vec<u64>,
+    /// The offsets of the frames of damaged blocks, of which a part may remain.
+    pub damaged_blocks: BTreeSet<u64>,
     /// The number of bytes outside the frames that were found.
     pub skipped_bytes: u64,
 }
@@ -51,6 +56,8 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchiv
             Err(error) if error.kind == ErrorKind::Io => return Err(error),
             // The payload of this header is damaged: the next frame may begin anywhere after it.
             Err(_) => {
+                let damaged = damaged_block_at(source, offset, own_id, limits)?;
+                found.damaged.extend(damaged);
                 skipped_bytes += 1;
                 offset + 1
             }
@@ -104,6 +111,7 @@ fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Op
 struct FoundFrames {
     head: Option<ArchiveHeader>,
     blocks: Vec<(IndexBlock, u64)>,
+    damaged: Vec<DamagedBlock>,
     epochs: Vec<IndexEpoch>,
     starts: Vec<(u64, MemberStart)>,
     ends: Vec<(u64, MemberEnd)>,
@@ -149,6 +157,7 @@ impl FoundFrames {
     fn into_archive(mut self, skipped_bytes: u64) -> ScannedArchive {
         self.blocks.sort_by_key(|(block, _)| block.store_start);
         self.blocks.dedup_by_key(|(block, _)| block.store_start);
+        let damaged_blocks = self.add_damaged_blocks();
         self.epochs.sort_by_key(|epoch| epoch.content_start);
         self.epochs.dedup_by_key(|epoch| epoch.content_start);
         let members = self.members();
@@ -164,8 +173,27 @@ impl FoundFrames {
             head,
             index,
             block_ids,
+            damaged_blocks,
             skipped_bytes,
         }
+    }
+
+    /// Adds the damaged blocks that have a place between the intact ones. Returns the offsets of
+    /// their frames.
+    fn add_damaged_blocks(&mut self) -> BTreeSet<u64> {
+        let mut fitting = std::mem::take(&mut self.damaged);
+        fitting.retain(|block| fits_between(block, &self.blocks));
+        let mut offsets = BTreeSet::new();
+        for block in fitting {
+            // A second one may contradict the first.
+            if fits_between(&block, &self.blocks) {
+                let start = block.row.store_start;
+                let at = (self.blocks).partition_point(|(other, _)| other.store_start < start);
+                self.blocks.insert(at, (block.row, block.block_id));
+                offsets.insert(block.row.frame_offset);
+            }
+        }
+        offsets
     }
 
     /// The members by their starts. Content before the first known start belongs to a member
