@@ -149,6 +149,28 @@ fn recipes() -> Vec<Recipe> {
     recipes
 }
 
+/// Archives that are joined from others, or lie inside them.
+fn joined() -> Vec<(String, Vec<u8>)> {
+    let mixture = mixture();
+    let small = |name: &str, bytes: &[u8]| {
+        let members = vec![file(name, bytes)];
+        archive_of(members, &options(1, 1)).0
+    };
+    let (first, second) = (small("a", &mixture[..9_000]), small("b", b"second"));
+    let mut inside = data::random(3_000, 8);
+    inside.extend_from_slice(&first);
+    inside.extend(data::random(3_000, 9));
+    let stored = CompressOptions {
+        codec: "none".parse().ok(),
+        ..options(1, 1)
+    };
+    let outer = archive_of(vec![file("outer", &inside)], &stored).0;
+    vec![
+        ("concatenated".into(), [first, second].concat()),
+        ("embedded".into(), outer),
+    ]
+}
+
 /// Not among the recipes, because the tar stream records the owners of the files, which differ
 /// between machines.
 fn tree() -> (String, Vec<u8>) {
@@ -264,11 +286,11 @@ fn reads_every_golden_archive() {
 
 #[test]
 fn writes_the_same_bytes_as_the_golden_archives() {
-    let recipes = recipes();
+    let recipes = recipes().into_iter().map(Recipe::bytes);
+    let archives: Vec<_> = recipes.chain(joined()).collect();
     let own_files = files_of(&own(), "rfn").len();
-    assert_eq!(own_files, recipes.len() + 1, "recipes and the tree");
-    for recipe in recipes {
-        let (name, bytes) = recipe.bytes();
+    assert_eq!(own_files, archives.len() + 1, "recipes and the tree");
+    for (name, bytes) in archives {
         let path = own().join(format!("{name}.rfn"));
         let known = fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let differs = first_difference(&bytes, &known);
@@ -348,7 +370,8 @@ fn make_golden() {
             fs::write(path, bytes).unwrap();
         }
     };
-    let archives = recipes().into_iter().map(Recipe::bytes).chain([tree()]);
+    let archives = recipes().into_iter().map(Recipe::bytes);
+    let archives = archives.chain(joined()).chain([tree()]);
     for (name, bytes) in archives {
         write(
             own().join(format!("{name}.members")),
