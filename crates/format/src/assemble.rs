@@ -182,7 +182,8 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Returns a frame that readers skip: padding, or a reserved kind. `payload` begins with a head.
+    /// Returns a frame that readers skip: padding, or a reserved kind. `payload` begins with a
+    /// head.
     ///
     /// # Errors
     /// A kind that readers do not skip.

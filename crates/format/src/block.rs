@@ -1,7 +1,7 @@
 //! The Block frame: a range of the store, coded on its own.
 //!
-//! An encoder reserves space for frame header and head, lets the codec append its output after them,
-//! and fills both in at the end.
+//! An encoder reserves space for frame header and head, lets the codec append its output after
+//! them, and fills both in at the end.
 
 use crate::bytes::{ByteReader, put_varint};
 use crate::check::{
@@ -22,7 +22,8 @@ const PIECE_CHECKSUM_BYTES: usize = 4;
 /// numbers, the coding and a checksum.
 const FIELDS_BYTES_MAX: usize = 3 + 3 * 10 + CODING_BYTES_MAX + 8;
 
-/// Returns the largest size of a Block frame without its data, in bytes, for a block of `raw_bytes`.
+/// Returns the largest size of a Block frame without its data, in bytes, for a block of
+/// `raw_bytes`.
 #[must_use]
 pub fn block_frame_overhead_max(raw_bytes: u64) -> u64 {
     let pieces = raw_bytes.div_ceil(CHECKSUM_CHUNK_BYTES as u64);

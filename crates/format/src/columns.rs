@@ -1,8 +1,8 @@
 //! A packed section consists of columns: fields of the same meaning are stored together, because a
 //! codec compresses similar data better.
 //!
-//! Layout: the number of the last column that is not empty, the byte lengths of the columns before it
-//! (variable-length numbers), then the columns.
+//! Layout: the number of the last column that is not empty, the byte lengths of the columns before
+//! it (variable-length numbers), then the columns.
 
 use crate::bytes::{ByteReader, put_varint};
 use crate::check::check_positive;

@@ -1,5 +1,5 @@
-//! The End frame, the last frame, and the tail behind it, from which a reader that can seek finds the
-//! End frame and with it the index.
+//! The End frame, the last frame, and the tail behind it, from which a reader that can seek finds
+//! the End frame and with it the index.
 
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::check_range;

@@ -267,8 +267,8 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
     }
 }
 
-/// Returns the checksum of a payload: the XXH3-64 of its head and of the XXH3-64s (little endian) of
-/// every [`CHECKSUM_CHUNK_BYTES`] of its data. A payload whose head is damaged counts as head.
+/// Returns the checksum of a payload: the XXH3-64 of its head and of the XXH3-64s (little endian)
+/// of every [`CHECKSUM_CHUNK_BYTES`] of its data. A payload whose head is damaged counts as head.
 ///
 /// The data is hashed in pieces because, for an uncoded block, it is the block itself: the block's
 /// own checksum consists of the same checksums of pieces, so the bytes are read once for both.

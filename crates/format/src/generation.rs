@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The last End frame of the file belongs to the newest generation, whose index covers the whole
-//! archive, older generations included. A reader that needs an older state goes back: the tail of the
-//! generation before ends where this one begins. Only its number and its start are needed
-//! for that; the Generation frame is to hold both.
+//! archive, older generations included. A reader that needs an older state goes back: the tail of
+//! the generation before ends where this one begins. Only its number and its start are needed for
+//! that; the Generation frame is to hold both.
 
 use crate::check::check_equal;
 use crate::end::ArchiveEnd;

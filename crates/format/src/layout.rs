@@ -14,8 +14,8 @@ pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
 /// The size of a frame header in bytes.
 pub const FRAME_HEADER_BYTES: usize = 32;
 
-/// The size of the tail, which follows the last frame: how far back that frame begins (6 bytes), and
-/// [`TAIL_MAGIC`]. So a reader that can seek finds the end frame, which has no fixed size.
+/// The size of the tail, which follows the last frame: how far back that frame begins (6 bytes),
+/// and [`TAIL_MAGIC`]. So a reader that can seek finds the end frame, which has no fixed size.
 pub const TAIL_BYTES: usize = 8;
 
 /// The last bytes of every archive.

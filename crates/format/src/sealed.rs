@@ -58,8 +58,8 @@ pub enum SealError {
 /// The fields of an Envelope's head: it concerns the archive (scope 0, id 0).
 const ENVELOPE_FIELDS: [u8; 2] = [0, 0];
 
-/// Seals `frame`, a complete frame with this archive's id and `sequence` number, into a complete Envelope frame of
-/// the same number.
+/// Seals `frame`, a complete frame with this archive's id and `sequence` number, into a complete
+/// Envelope frame of the same number.
 ///
 /// # Errors
 /// Those of the sealer.

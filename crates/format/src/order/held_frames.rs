@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    /// Feeds frames by their names, `E30` (extents that introduce bytes up to 30), `B30` (a block up
-    /// to there), `M` (a member end), and returns what comes out after each.
+    /// Feeds frames by their names, `E30` (extents that introduce bytes up to 30), `B30` (a block
+    /// up to there), `M` (a member end), and returns what comes out after each.
     fn order(frames: &[&'static str], held_bytes_max: u64) -> Result<Vec<Vec<&'static str>>> {
         let limits = Limits {
             held_bytes_max,

@@ -76,7 +76,7 @@ enum Next {
     /// What follows the last frame of the archive.
     AfterArchive,
     /// The first frame of the next archive.
-    NextArchive,
+    Archive,
     /// Nothing.
     Nothing,
 }
@@ -110,7 +110,7 @@ impl FrameReader {
 
     /// Goes on with the next archive, after the last frame of one. Returns whether there is one.
     pub(crate) fn begin_next_archive(&mut self) -> bool {
-        let begins = self.next == Next::NextArchive;
+        let begins = self.next == Next::Archive;
         if begins {
             self.next = Next::Frame;
             self.archive_start = self.offset - MAGIC.len() as u64;
@@ -172,7 +172,7 @@ impl FrameReader {
         }
         if magic == MAGIC {
             self.offset += MAGIC.len() as u64;
-            return Ok(Next::NextArchive);
+            return Ok(Next::Archive);
         }
         let mut header = [0; FRAME_HEADER_BYTES];
         header[..MAGIC.len()].copy_from_slice(&magic);

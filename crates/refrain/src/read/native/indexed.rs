@@ -144,7 +144,8 @@ impl BlockDecoder for IndexedBlocks {
 }
 
 impl IndexedArchive {
-    /// Opens an archive by the index at its end. It uses one of `shares` equal shares of the memory.
+    /// Opens an archive by the index at its end. It uses one of `shares` equal shares of the
+    /// memory.
     ///
     /// # Errors
     /// `Damaged` if its first and last frames contradict each other; `Unsupported` for a later

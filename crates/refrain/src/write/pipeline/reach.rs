@@ -2,9 +2,10 @@
 //!
 //! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to
 //! retain. An extent may refer to a block only while the block's frame is within the last `reach`
-//! bytes of the archive when the frame arrives that completes the extent's epoch. The sizes of blocks are known only
-//! when they are encoded, and when that is depends on the threads. Therefore the blocks of the last
-//! few epochs count with their largest possible size, and the sizes of older blocks are waited for.
+//! bytes of the archive when the frame arrives that completes the extent's epoch. The sizes of
+//! blocks are known only when they are encoded, and when that is depends on the threads. Therefore
+//! the blocks of the last few epochs count with their largest possible size, and the sizes of older
+//! blocks are waited for.
 //!
 //! The same computation keeps compressed copies of blocks within their memory, where those copies
 //! are the history.
@@ -49,8 +50,8 @@ pub(crate) struct ReachFloors {
 pub(crate) struct ReachLimits {
     /// In the archive.
     pub stated_bytes: Option<u64>,
-    /// What can come between the references of an epoch and the frame that completes it, in bytes of
-    /// the archive.
+    /// What can come between the references of an epoch and the frame that completes it, in bytes
+    /// of the archive.
     pub margin_bytes: u64,
     /// In the compressed copies, which must not take more memory than there is for them.
     pub copies_bytes: Option<u64>,
