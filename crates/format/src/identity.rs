@@ -1,8 +1,8 @@
 //! What makes the frames of an archive its own: the archive's id, and the mask that keeps its data
 //! free of what would look like one of its frames.
 //!
-//! A scan of a damaged archive takes the sync word and the archive's id for the start of a frame. An
-//! archive that lies inside has another id. Where data would contain both all the same, a writer
+//! A scan of a damaged archive takes the sync word and the archive's id for the start of a frame.
+//! An archive that lies inside has another id. Where data would contain both all the same, a writer
 //! inverts some bits of it ([`mask_for`]).
 
 use std::borrow::Cow;

@@ -95,6 +95,9 @@ pub struct ArchiveInfo {
     pub members: usize,
     /// Number of archives that stand one behind the other.
     pub archives: usize,
+    /// The root hash, BLAKE3 over all that a reader shows; of a single native archive whose End
+    /// frame is intact.
+    pub root_hash: Option<[u8; 32]>,
     /// Which codecs the blocks use.
     pub codecs: Vec<CodecUse>,
     /// Blocks that were not encoded as planned.

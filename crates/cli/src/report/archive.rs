@@ -10,7 +10,7 @@ use super::block::block_line;
 use super::member::{blake3_text, kind_name, member_json};
 use crate::names;
 use crate::paths::label;
-use crate::text::{counted, escaped, printable};
+use crate::text::{counted, escaped, hex, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
 
 /// The checksum of every frame of the native format.
@@ -70,6 +70,9 @@ pub fn archive_text(
     rows.add("codecs", codecs_text(info));
     rows.add("random access", random_access_text(info));
     rows.add("integrity", integrity_text(info, members));
+    if let Some(root_hash) = &info.root_hash {
+        rows.add("root hash", hex(root_hash));
+    }
     rows.add("format", format_text(info));
     if is_detailed {
         add_details(&mut rows, info);
@@ -231,6 +234,7 @@ pub fn archive_json(path: &Path, info: &ArchiveInfo, members: &[Member]) -> Valu
         "entries_frame_bytes": info.entries_frame_bytes,
         "block_bytes_max": info.block_bytes_max,
         "fallbacks": info.fallbacks,
+        "root_hash": info.root_hash.map(|hash| hex(&hash)),
         "integrity": integrity_text(info, members),
         "integrity_checked": false,
         "codecs": info.codecs.iter().map(codec_json).collect::<Value>(),

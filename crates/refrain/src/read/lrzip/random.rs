@@ -273,6 +273,7 @@ impl OpenedArchive for LrzipArchive {
             reach_bytes: self.tail.archive_bytes,
             members: self.members.len(),
             archives: 1,
+            root_hash: None,
             codecs: codecs.finish(),
             fallbacks: 0,
             block_bytes_max: self

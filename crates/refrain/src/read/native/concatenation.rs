@@ -228,6 +228,7 @@ fn add_info(sum: &mut ArchiveInfo, info: ArchiveInfo) {
     sum.block_bytes_max = sum.block_bytes_max.max(info.block_bytes_max);
     sum.members += info.members;
     sum.archives += info.archives;
+    sum.root_hash = None;
     for codec in info.codecs {
         let is_same = |known: &&mut CodecUse| {
             (&known.codec, &known.filters) == (&codec.codec, &codec.filters)

@@ -423,6 +423,8 @@ impl OpenedArchive for IndexedArchive {
             reach_bytes: totals.reach_bytes,
             members: self.index.member_count(),
             archives: 1,
+            // After a scan there is no End frame.
+            root_hash: (self.end.frame_count > 0).then_some(self.end.root_hash),
             codecs: sums.codecs.finish(),
             fallbacks: totals.fallback_count,
             block_bytes_max: sums.block_bytes_max,

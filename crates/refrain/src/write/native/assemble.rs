@@ -509,7 +509,7 @@ impl Assembly for Assembler<'_> {
         let mut encoded = vec![];
         while let Some(written) = self.output.write_next()? {
             match written {
-                Written::Block(block) => encoded.extend(self.block_written(block)),
+                Written::Block(block) => encoded.extend(self.block_written(*block)),
                 Written::Extents => self.report(),
                 Written::Other => {}
             }

@@ -35,7 +35,7 @@ pub(crate) struct WrittenBlock {
 
 /// The frame that was written.
 pub(crate) enum Written {
-    Block(WrittenBlock),
+    Block(Box<WrittenBlock>),
     Extents,
     Other,
 }
@@ -199,12 +199,12 @@ impl<'a> Output<'a> {
                 for page in &frame.stored {
                     self.bytes.write(page)?;
                 }
-                return Ok(Written::Block(WrittenBlock {
+                return Ok(Written::Block(Box::new(WrittenBlock {
                     header,
                     offset,
                     frame,
                     is_retained: self.bytes.is_retained(),
-                }));
+                })));
             }
         }
         Ok(Written::Other)
