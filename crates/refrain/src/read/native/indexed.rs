@@ -179,9 +179,9 @@ impl IndexedArchive {
 
     /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
     /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. Of a damaged
-    /// block whose head is intact, the pieces of 64 KiB whose checksums are right can be read. A member whose
-    /// end is lost has a hash of zeros. Content whose member is lost belongs to a member without a
-    /// name.
+    /// block whose head is intact, the pieces of 64 KiB whose checksums are right can be read. A
+    /// member whose end is lost has a hash of zeros. Content whose member is lost belongs to a
+    /// member without a name.
     ///
     /// # Errors
     /// `Damaged` if no frame with content is found; `Io`.
