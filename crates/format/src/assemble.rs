@@ -34,6 +34,20 @@ pub struct ArchiveAssembler {
     index: Index,
     open_members: std::collections::VecDeque<OpenMember>,
     archive_id: u32,
+    /// The totals to state instead of the sums of the extents.
+    stated_totals: Option<ExtentTotals>,
+}
+
+/// The totals that depend on the extents of all epochs, which an assembler of coded extents does
+/// not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ExtentTotals {
+    /// The number of content bytes of all copies.
+    pub matched_bytes: u64,
+    /// The number of content bytes of all fills.
+    pub fill_bytes: u64,
+    /// The largest reach that an epoch needs.
+    pub reach_needed_bytes: u64,
 }
 
 impl ArchiveAssembler {
@@ -43,17 +57,55 @@ impl ArchiveAssembler {
     /// # Errors
     /// Settings that a reader rejects.
     pub fn new(header: &ArchiveHeader, archive_id: u32) -> Result<(Self, Vec<u8>)> {
-        let mut assembler = Self {
-            checker: StreamChecker::measuring_reach(&Limits::default()),
-            index: Index::default(),
-            open_members: std::collections::VecDeque::new(),
-            archive_id,
-        };
+        let mut assembler = Self::empty(archive_id);
         let frame = header.to_frame(archive_id)?;
         assembler.feed(&frame, &Payload::Archive(*header))?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&frame);
         Ok((assembler, bytes))
+    }
+
+    fn empty(archive_id: u32) -> Self {
+        Self {
+            checker: StreamChecker::measuring_reach(&Limits::default()),
+            index: Index::default(),
+            open_members: std::collections::VecDeque::new(),
+            archive_id,
+            stated_totals: None,
+        }
+    }
+
+    /// Starts an archive of frames that exist already ([`transfer`](Self::transfer)), the Archive
+    /// frame included. Its index states these totals.
+    pub(crate) fn for_transfer(archive_id: u32, totals: ExtentTotals) -> Self {
+        Self {
+            stated_totals: Some(totals),
+            ..Self::empty(archive_id)
+        }
+    }
+
+    /// Adds a frame with the payload of a frame of another archive. Returns the frame.
+    ///
+    /// # Errors
+    /// The payload is damaged, or the frame is not allowed here.
+    pub(crate) fn transfer(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
+        let sequence = self.checker.frame_count();
+        let mut frame = complete_frame(kind, 0, payload, self.archive_id, sequence);
+        match Payload::parse(kind, payload, &Limits::default())? {
+            archive @ Payload::Archive(_) => self.feed(&frame, &archive)?,
+            Payload::MemberStart(start) => self.add_member_start(&frame, start)?,
+            Payload::Block { header, .. } => self.block(&header, &mut frame, 0)?,
+            Payload::Extents { header, .. } => self.add_extents(&header, &mut frame)?,
+            Payload::Entries { header, .. } => self.entries(&header, &mut frame)?,
+            Payload::MemberEnd(end) => self.add_member_end(&frame, end)?,
+            Payload::Index(_) | Payload::End(_) | Payload::Skipped => {
+                return Err(FormatError::Order {
+                    kind,
+                    rule: "a Whole frame holds frames of the kinds Archive to MemberEnd",
+                });
+            }
+        }
+        Ok(frame)
     }
 
     /// Returns the number of bytes of the archive so far, which is the offset of the next frame.
@@ -73,15 +125,20 @@ impl ArchiveAssembler {
     /// # Errors
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_start(&mut self, start: &MemberStart) -> Result<Vec<u8>> {
-        let start_frame_offset = self.archive_bytes();
         let frame = start.to_frame(self.archive_id, self.checker.frame_count())?;
-        self.feed(&frame, &Payload::MemberStart(start.clone()))?;
+        self.add_member_start(&frame, start.clone())?;
+        Ok(frame)
+    }
+
+    fn add_member_start(&mut self, frame: &[u8], start: MemberStart) -> Result<()> {
+        let start_frame_offset = self.archive_bytes();
+        self.feed(frame, &Payload::MemberStart(start.clone()))?;
         self.open_members.push_back(OpenMember {
             start_frame_offset,
-            start: start.clone(),
+            start,
             entries: Vec::new(),
         });
-        Ok(frame)
+        Ok(())
     }
 
     /// Completes a frame that [`BlockHeader::finish`] has made of `header`; or one of
@@ -120,22 +177,27 @@ impl ArchiveAssembler {
         sums: &EpochSums,
         frame: &mut [u8],
     ) -> Result<()> {
+        self.add_extents(header, frame)?;
+        self.checker.observe_epoch(sums)?;
+        let totals = &mut self.index.totals;
+        totals.matched_bytes += sums.matched_bytes;
+        totals.run_bytes += sums.run_bytes;
+        Ok(())
+    }
+
+    fn add_extents(&mut self, header: &ExtentsHeader, frame: &mut [u8]) -> Result<()> {
         let span = self.number_frame(frame);
         let payload = Payload::Extents {
             header: *header,
             data: &[],
         };
         self.feed(frame, &payload)?;
-        self.checker.observe_epoch(sums)?;
         self.index.push_epoch(
             span,
             header.content_bytes,
             header.fresh_bytes,
             header.extent_count,
         );
-        let totals = &mut self.index.totals;
-        totals.matched_bytes += sums.matched_bytes;
-        totals.run_bytes += sums.run_bytes;
         Ok(())
     }
 
@@ -167,19 +229,24 @@ impl ArchiveAssembler {
     /// # Errors
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_end(&mut self, end: &MemberEnd) -> Result<Vec<u8>> {
-        let end_frame_offset = self.archive_bytes();
         let frame = end.to_frame(self.archive_id, self.checker.frame_count())?;
-        self.feed(&frame, &Payload::MemberEnd(end.clone()))?;
+        self.add_member_end(&frame, end.clone())?;
+        Ok(frame)
+    }
+
+    fn add_member_end(&mut self, frame: &[u8], end: MemberEnd) -> Result<()> {
+        let end_frame_offset = self.archive_bytes();
+        self.feed(frame, &Payload::MemberEnd(end.clone()))?;
         if let Some(member) = self.open_members.pop_front() {
             self.index.members.push(IndexMember {
                 start_frame_offset: member.start_frame_offset,
                 end_frame_offset,
                 start: member.start,
-                end: end.clone(),
+                end,
                 entries: member.entries,
             });
         }
-        Ok(frame)
+        Ok(())
     }
 
     /// Returns a frame that readers skip: padding, or a reserved kind. `payload` begins with a
@@ -201,6 +268,12 @@ impl ArchiveAssembler {
     pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
         let index_frame_offset = self.archive_bytes();
         self.index.totals.reach_bytes = self.checker.reach_needed_bytes();
+        if let Some(stated) = self.stated_totals {
+            let totals = &mut self.index.totals;
+            totals.matched_bytes = stated.matched_bytes;
+            totals.run_bytes = stated.fill_bytes;
+            totals.reach_bytes = stated.reach_needed_bytes;
+        }
         let mut bytes = self
             .index
             .to_frame(self.archive_id, self.checker.frame_count())?;

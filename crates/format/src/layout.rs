@@ -116,6 +116,12 @@ impl FrameKind {
         !matches!(self, Self::Archive | Self::MemberStart | Self::MemberEnd)
     }
 
+    /// Returns whether a Whole frame may hold frames of this kind.
+    #[must_use]
+    pub fn is_in_whole(self) -> bool {
+        self.id() >= Self::Archive.id() && self.id() <= Self::Entries.id()
+    }
+
     /// Returns whether this version reads the kind.
     #[must_use]
     pub fn is_known(self) -> bool {

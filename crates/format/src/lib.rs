@@ -18,6 +18,7 @@
 //! | [`identity`] | the id of an archive, and the mask of data that looks like its frames |
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
+//! | [`whole`] | small archives as a single frame |
 //! | [`sealed`], [`generation`] | seams for encryption and appending; not used yet |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
@@ -78,6 +79,7 @@ pub mod payload;
 pub mod root_hash;
 pub mod sealed;
 pub mod walk;
+pub mod whole;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;

@@ -4,7 +4,7 @@ use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
 use crate::end::ArchiveEnd;
 use crate::entries::EntriesHeader;
-use crate::error::Result;
+use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::Index;
@@ -76,6 +76,12 @@ impl<'a> Payload<'a> {
             }
             FrameKind::Index => Self::Index(Box::new(Index::parse(payload, limits)?)),
             FrameKind::End => Self::End(ArchiveEnd::parse(payload)?),
+            FrameKind::Whole => {
+                return Err(FormatError::Order {
+                    kind,
+                    rule: "a Whole frame is the only frame of its archive",
+                });
+            }
             _ => Self::Skipped,
         })
     }

@@ -1,0 +1,202 @@
+//! Whole frames: a small archive as a single frame, without the headers of the frames and without
+//! an index, which follow from the rest.
+//!
+//! ```text
+//! ordinary: Magic | Archive … MemberEnd | Index* | End | Tail
+//! whole:    Magic | Whole | Tail
+//! ```
+//!
+//! A reader calls [`is_whole`] on the start of a file, and [`expand`] gives the ordinary archive. A
+//! writer calls [`collapse`] on a finished archive. Expanding a collapsed archive gives the same
+//! bytes again.
+
+use crate::assemble::{ArchiveAssembler, ExtentTotals};
+use crate::bytes::{ByteReader, put_varint, put_varints};
+use crate::check::{check_equal, check_limit};
+use crate::end::Tail;
+use crate::error::{FormatError, Result};
+use crate::frame::{FrameHeader, UntrustedFrameHeader, check_magic, complete_frame};
+use crate::head::{SplitPayload, head_of, take_extensions};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
+use crate::limits::{COLLAPSED_BYTES_MAX, HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use crate::payload::Payload;
+use crate::walk::walk_archive;
+
+/// The bytes at the start of a file from which [`is_whole`] sees what the archive is.
+pub const WHOLE_START_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
+
+/// The largest size of an archive that is a Whole frame, in bytes.
+pub const WHOLE_ARCHIVE_BYTES_MAX: usize =
+    WHOLE_START_BYTES + HEAD_BYTES_MAX + 3 + WHOLE_BYTES_MAX + TAIL_BYTES;
+
+/// Returns whether an archive that starts with these bytes (at least [`WHOLE_START_BYTES`]) is a
+/// Whole frame, and if so, its size in bytes, tail included.
+#[must_use]
+pub fn is_whole(start_of_archive: &[u8]) -> Option<u64> {
+    let header = whole_header(start_of_archive).ok()?;
+    Some((MAGIC.len() + TAIL_BYTES) as u64 + header.frame_bytes())
+}
+
+fn whole_header(archive: &[u8]) -> Result<FrameHeader> {
+    check_magic(archive)?;
+    let frame = archive.get(MAGIC.len()..).unwrap_or_default();
+    let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), None)?;
+    match header.kind {
+        FrameKind::Whole => Ok(header),
+        kind => Err(FormatError::Order {
+            kind,
+            rule: "a whole archive begins with a Whole frame",
+        }),
+    }
+}
+
+/// Returns the ordinary archive, from the magic to the tail, for an archive that is a Whole frame,
+/// from the magic to the tail. The result has at most about seventeen times the bytes.
+///
+/// # Errors
+/// A checksum is wrong, bytes are missing or follow, or those of [`expand_payload`].
+pub fn expand(archive: &[u8]) -> Result<Vec<u8>> {
+    let header = whole_header(archive)?;
+    check_equal("frame sequence number", header.sequence, 0)?;
+    let mut reader = ByteReader::new("whole archive", archive);
+    reader.take(WHOLE_START_BYTES)?;
+    // The check of the header has compared the size with the limits, so it fits a `usize`.
+    let payload = reader.take(header.payload_bytes as usize)?;
+    header.check_payload(payload)?;
+    let tail = Tail::parse(reader.take(TAIL_BYTES)?)?;
+    check_equal(
+        "distance from the tail to the Whole frame",
+        tail.back_bytes,
+        header.frame_bytes(),
+    )?;
+    reader.finish()?;
+    expand_payload(header.archive_id, payload)
+}
+
+/// Returns the ordinary archive, from the magic to the tail, for the payload of a Whole frame with
+/// this archive id.
+///
+/// # Errors
+/// The frames in it are damaged, contradict each other, or are not an archive.
+pub fn expand_payload(archive_id: u32, payload: &[u8]) -> Result<Vec<u8>> {
+    let split = SplitPayload::new(payload)?;
+    let totals = parse_totals(&split)?;
+    check_limit(
+        "bytes of a Whole frame's data",
+        split.data.len() as u64,
+        WHOLE_BYTES_MAX as u64,
+    )?;
+    let mut assembler = ArchiveAssembler::for_transfer(archive_id, totals);
+    let mut archive = MAGIC.to_vec();
+    let mut reader = ByteReader::new("frames in a Whole frame", split.data);
+    while reader.remaining() > 0 {
+        let (kind, payload) = take_frame(&mut reader)?;
+        archive.extend(assembler.transfer(kind, &payload)?);
+    }
+    let (last_bytes, _) = assembler.finish()?;
+    archive.extend(last_bytes);
+    Ok(archive)
+}
+
+fn parse_totals(split: &SplitPayload<'_>) -> Result<ExtentTotals> {
+    let mut fields = split.fields("whole");
+    let totals = ExtentTotals {
+        matched_bytes: fields.varint()?,
+        fill_bytes: fields.varint()?,
+        reach_needed_bytes: fields.varint()?,
+    };
+    take_extensions(fields)?;
+    Ok(totals)
+}
+
+/// Reads a frame: its kind, its head and, if the kind has data, the length and the data. Returns
+/// the kind and the payload.
+fn take_frame(reader: &mut ByteReader<'_>) -> Result<(FrameKind, Vec<u8>)> {
+    let kind = FrameKind::from_id(reader.u8()?);
+    let head = SplitPayload::new(reader.rest())?.head;
+    let mut payload = reader.take(head.len())?.to_vec();
+    if kind.has_data() {
+        let data_bytes = reader.count(1)?;
+        payload.extend_from_slice(reader.take(data_bytes)?);
+    }
+    Ok((kind, payload))
+}
+
+/// Returns the archive that is a single Whole frame, from the magic to the tail, for an ordinary
+/// archive, from the magic to the tail. `None` if the frames take more than
+/// [`COLLAPSED_BYTES_MAX`], or if [`expand`] would not give the same bytes (skippable frames, for
+/// instance, would be lost).
+#[must_use]
+pub fn collapse(archive: &[u8]) -> Option<Vec<u8>> {
+    // Whatever the frames contain, an archive that is much larger does not fit.
+    let header_bytes = archive.len() / COLLAPSED_BYTES_MAX;
+    if header_bytes > FRAME_HEADER_BYTES * 2 {
+        return None;
+    }
+    let whole = collapse_up_to(archive, COLLAPSED_BYTES_MAX).ok()??;
+    (expand(&whole).as_deref() == Ok(archive)).then_some(whole)
+}
+
+fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
+    let mut data = Vec::new();
+    let mut totals = ExtentTotals::default();
+    let mut archive_id = 0;
+    walk_archive(archive, &Limits::default(), |offset, header, payload| {
+        archive_id = header.archive_id;
+        totals.add(payload);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let frame = archive.get(start..).unwrap_or_default();
+        let mut reader = ByteReader::new("frame", frame);
+        reader.take(FRAME_HEADER_BYTES)?;
+        let payload = reader.take(usize::try_from(header.payload_bytes).unwrap_or(usize::MAX))?;
+        if data.len() <= bytes_max && header.kind.is_in_whole() {
+            put_frame(&mut data, header.kind, payload)?;
+        }
+        Ok(())
+    })?;
+    if data.len() > bytes_max {
+        return Ok(None);
+    }
+    let mut fields = Vec::new();
+    put_varints(
+        &mut fields,
+        &[
+            totals.matched_bytes,
+            totals.fill_bytes,
+            totals.reach_needed_bytes,
+        ],
+    );
+    let payload = [head_of(&fields), data].concat();
+    Ok(Some(whole_archive(archive_id, &payload)))
+}
+
+impl ExtentTotals {
+    /// Takes the totals over from the payload that states them.
+    fn add(&mut self, payload: &Payload<'_>) {
+        if let Payload::Index(index) = payload {
+            self.matched_bytes = index.totals.matched_bytes;
+            self.fill_bytes = index.totals.run_bytes;
+            self.reach_needed_bytes = index.totals.reach_bytes;
+        }
+    }
+}
+
+fn put_frame(out: &mut Vec<u8>, kind: FrameKind, payload: &[u8]) -> Result<()> {
+    let split = SplitPayload::new(payload)?;
+    out.push(kind.id());
+    out.extend_from_slice(split.head);
+    if kind.has_data() {
+        put_varint(out, split.data.len() as u64);
+        out.extend_from_slice(split.data);
+    }
+    Ok(())
+}
+
+fn whole_archive(archive_id: u32, payload: &[u8]) -> Vec<u8> {
+    let frame = complete_frame(FrameKind::Whole, 0, payload, archive_id, 0);
+    let back_bytes = frame.len() as u64;
+    let mut archive = MAGIC.to_vec();
+    archive.extend(frame);
+    archive.extend(Tail { back_bytes }.to_bytes());
+    archive
+}
