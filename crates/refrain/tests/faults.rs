@@ -114,7 +114,8 @@ fn a_failed_write_ends_the_compression() {
         assert_eq!(published, None, "{what}");
         call += 1;
     }
-    assert!(call >= 8, "only {call} writes");
+    // The first frames are written together with the first large block.
+    assert!(call >= 3, "only {call} writes");
 }
 
 #[test]

@@ -180,6 +180,8 @@ fn refuses_a_reach_beyond_the_memory_from_stream_to_stream() {
 /// The reach that the Archive frame promises.
 fn promise(archive: &[u8]) -> u64 {
     let limits = refrain_format::Limits::default();
+    let expanded = refrain_format::whole::expand(archive);
+    let archive = expanded.as_deref().unwrap_or(archive);
     let (_, first) = refrain_format::read_frame(archive, 8, &limits).unwrap();
     let refrain_format::Payload::Archive(header) = first else {
         panic!("the first frame is not Archive");

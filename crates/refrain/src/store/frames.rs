@@ -4,8 +4,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, UntrustedFrameHeader,
-    check_magic,
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, Tail,
+    UntrustedFrameHeader, check_magic, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
@@ -66,6 +66,8 @@ pub(crate) struct FrameReader {
     /// Where the archive begins whose frames are read.
     archive_start: u64,
     next: Next,
+    /// The header of the next frame, if it was read ahead.
+    header: Option<Vec<u8>>,
 }
 
 /// What comes next in the file.
@@ -95,6 +97,7 @@ impl FrameReader {
             size_bytes,
             archive_start: 0,
             next: Next::Frame,
+            header: None,
         };
         let mut magic = [0; MAGIC.len()];
         let count = reader.fill(&mut magic)?;
@@ -134,16 +137,14 @@ impl FrameReader {
         if self.next != Next::Frame {
             return Ok(None);
         }
-        let mut header = [0; FRAME_HEADER_BYTES];
-        let count = self.fill(&mut header)?;
-        if count == 0 {
+        let header = self.next_header()?;
+        if header.is_empty() {
             return Ok(None);
         }
         let offset = self.offset;
         let after = offset + FRAME_HEADER_BYTES as u64;
         let bytes_left = self.size_bytes.map(|size| size.saturating_sub(after));
-        let header =
-            UntrustedFrameHeader::parse(&header[..count])?.check(&self.limits, bytes_left)?;
+        let header = UntrustedFrameHeader::parse(&header)?.check(&self.limits, bytes_left)?;
         self.offset = after;
         if header.kind == FrameKind::End {
             self.next = Next::AfterArchive;
@@ -160,6 +161,47 @@ impl FrameReader {
             payload: Arc::new(payload),
             tail,
         }))
+    }
+
+    /// The header of the next frame, as far as it is there. The offset remains before it.
+    fn next_header(&mut self) -> Result<Vec<u8>> {
+        if let Some(header) = self.header.take() {
+            return Ok(header);
+        }
+        let mut header = vec![0; FRAME_HEADER_BYTES];
+        let count = self.fill(&mut header)?;
+        header.truncate(count);
+        Ok(header)
+    }
+
+    /// Returns the ordinary form of the archive that begins here and the number of bytes of its
+    /// own form, if it is a Whole frame; it is then read to its end.
+    pub(crate) fn take_whole(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
+        let header = self.next_header()?;
+        let parsed = UntrustedFrameHeader::parse(&header);
+        let checked = parsed.and_then(|header| header.check(&self.limits, None));
+        // Whatever is wrong with the header is found when the frame is read.
+        let is_whole = checked.is_ok_and(|header| header.kind == FrameKind::Whole);
+        self.header = Some(header);
+        if !is_whole {
+            return Ok(None);
+        }
+        let Some(frame) = self.next()? else {
+            return Ok(None);
+        };
+        let offset = frame.offset;
+        let mut expand = || {
+            let tail = Tail::parse(&self.tail()?)?;
+            let frame_bytes = frame.header.frame_bytes();
+            if frame.header.sequence != 0 || tail.back_bytes != frame_bytes {
+                return Err(Error::damaged("a whole archive contradicts its tail"));
+            }
+            let archive = whole::expand_payload(frame.header.archive_id, &frame.payload)?;
+            Ok((archive, self.offset - self.archive_start))
+        };
+        let expanded = expand().map_err(|error: Error| error.at_offset(offset))?;
+        self.next = Next::AfterArchive;
+        Ok(Some(expanded))
     }
 
     /// Reads as far as it takes to know what follows the last frame of an archive: another archive,

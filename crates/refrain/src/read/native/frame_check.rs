@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_format::{Limits, Payload, StreamChecker};
-use refrain_storage::Source;
+use refrain_storage::{MemorySource, Source};
 
 use crate::error::{Error, Result};
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
@@ -16,7 +16,14 @@ use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 pub(crate) fn check_frames(source: Arc<dyn Source>, limits: &Limits) -> Result<()> {
     let mut frames = FrameReader::open(ArchiveFeed::Source(source), *limits)?;
     loop {
-        check_archive(&mut frames, limits)?;
+        match frames.take_whole()? {
+            None => check_archive(&mut frames, limits)?,
+            Some((archive, _)) => {
+                check_frames(Arc::new(MemorySource::new(archive)), limits)?;
+                // What follows the archive is looked at.
+                frames.next()?;
+            }
+        }
         if !frames.begin_next_archive() {
             return Ok(());
         }

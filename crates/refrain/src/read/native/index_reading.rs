@@ -1,11 +1,13 @@
 //! The ends of the archives in a file, and the index of each.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_format::{
-    ARCHIVES_MAX, ArchiveEnd, FrameKind, Index, Limits, MAGIC, TAIL_BYTES, Tail, check_magic,
+    ARCHIVES_MAX, ArchiveEnd, FRAME_HEADER_BYTES, FrameKind, Index, Limits, MAGIC, TAIL_BYTES,
+    Tail, UntrustedFrameHeader, check_magic, whole, whole::WHOLE_ARCHIVE_BYTES_MAX,
 };
-use refrain_storage::Source;
+use refrain_storage::{MemorySource, Source};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
@@ -19,7 +21,72 @@ const END_FRAME_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct FoundArchive {
     /// Its bytes in the file, from its magic on.
     pub bytes: Range<u64>,
+    /// Its End frame; of a whole archive that of its ordinary form.
     pub end: ArchiveEnd,
+    /// Whether it is a single Whole frame.
+    pub is_whole: bool,
+}
+
+impl FoundArchive {
+    /// The ordinary form of a whole archive.
+    ///
+    /// # Errors
+    /// `Damaged`, `Unsupported`, `Limit`; `Io`.
+    pub(crate) fn expanded(&self, source: &dyn Source) -> Result<(Arc<dyn Source>, FoundArchive)> {
+        expanded(source, self.bytes.clone())
+    }
+}
+
+/// The ordinary form of the whole archive in this range of a file.
+fn expanded(source: &dyn Source, bytes: Range<u64>) -> Result<(Arc<dyn Source>, FoundArchive)> {
+    let expand = || {
+        let length = bytes.end - bytes.start;
+        let mut archive = vec![0; length.min(WHOLE_ARCHIVE_BYTES_MAX as u64) as usize];
+        let count = source.read_at(bytes.start, &mut archive)?;
+        archive.truncate(count);
+        let archive = whole::expand(&archive)?;
+        let archive_bytes = archive.len() as u64;
+        let source: Arc<dyn Source> = Arc::new(MemorySource::new(archive));
+        let found = archive_before(&*source, archive_bytes)?;
+        Ok((source, found))
+    };
+    expand().map_err(|error: Error| error.at_offset(bytes.start))
+}
+
+/// The ordinary form of an archive that begins with a Whole frame, if this is one.
+///
+/// # Errors
+/// `Damaged`, `Unsupported`, `Limit`; `Io`.
+pub(crate) fn expanded_at_start(source: &dyn Source) -> Result<Option<Arc<dyn Source>>> {
+    let feed_bytes = source.size_bytes()?;
+    let start = whole_start_before(source, feed_bytes)?;
+    match start {
+        Some(0) => Ok(Some(expanded(source, 0..feed_bytes)?.0)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Where the whole archive begins whose tail ends at `end`; `None` if there is no such archive.
+fn whole_start_before(source: &dyn Source, end: u64) -> Result<Option<u64>> {
+    let mut tail = [0; TAIL_BYTES];
+    let tail_offset = end.saturating_sub(TAIL_BYTES as u64);
+    let count = source.read_at(tail_offset, &mut tail)?;
+    let Ok(tail) = Tail::parse(&tail[..count]) else {
+        return Ok(None);
+    };
+    let Some(start) = tail_offset
+        .checked_sub(tail.back_bytes)
+        .and_then(|frame| frame.checked_sub(MAGIC.len() as u64))
+    else {
+        return Ok(None);
+    };
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(start + MAGIC.len() as u64, &mut header)?;
+    let header = UntrustedFrameHeader::parse(&header[..count]);
+    let header = header.and_then(|header| header.check(&Limits::default(), None));
+    Ok(header
+        .is_ok_and(|header| header.kind == FrameKind::Whole)
+        .then_some(start))
 }
 
 /// Finds the archives of a file by their ends, from the last to the first. Returns them in the
@@ -57,6 +124,14 @@ pub(crate) fn too_many_archives() -> Error {
 
 /// The archive whose last byte is before `end`.
 fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
+    if let Some(start) = whole_start_before(source, end)? {
+        let (_, ordinary) = expanded(source, start..end)?;
+        return Ok(FoundArchive {
+            bytes: start..end,
+            is_whole: true,
+            ..ordinary
+        });
+    }
     let offset = end.saturating_sub(TAIL_BYTES as u64);
     let archive_end = read_end(source, offset).map_err(|error| {
         let error = match error.kind {
@@ -78,6 +153,7 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
     Ok(FoundArchive {
         bytes: start..end,
         end: archive_end,
+        is_whole: false,
     })
 }
 

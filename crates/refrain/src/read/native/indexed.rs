@@ -18,7 +18,7 @@ use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
-use crate::read::native::index_reading::{FoundArchive, read_index};
+use crate::read::native::index_reading::{FoundArchive, expanded_at_start, read_index};
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::repeats::{StatedMap, resolve_range};
 use crate::read::native::salvage::DamagedBlocks;
@@ -156,6 +156,12 @@ impl IndexedArchive {
         options: &ReadOptions,
         shares: usize,
     ) -> Result<IndexedArchive> {
+        if archive.is_whole {
+            let (source, ordinary) = archive.expanded(&*source)?;
+            let mut opened = Self::open(source, &ordinary, options, shares)?;
+            opened.end.archive_bytes = archive.bytes.end - archive.bytes.start;
+            return Ok(opened);
+        }
         let limits = limits_for(options.memory_bytes);
         let first = read_frame_at(
             &*source,
@@ -189,6 +195,8 @@ impl IndexedArchive {
         source: Arc<dyn Source>,
         options: &ReadOptions,
     ) -> Result<IndexedArchive> {
+        // Nothing remains of a damaged Whole frame.
+        let source = expanded_at_start(&*source)?.unwrap_or(source);
         let scanned = scan(&*source, &limits_for(options.memory_bytes))?;
         let ScannedArchive {
             head,

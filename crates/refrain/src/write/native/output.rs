@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader,
-    FirstBlock, Index, MemberEnd, MemberStart, archive_id,
+    FirstBlock, Index, MemberEnd, MemberStart, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -223,7 +223,7 @@ impl<'a> Output<'a> {
         self.bytes
             .write(&bytes)
             .map_err(|error| error.at_offset(offset))?;
-        let smaller = self.bytes.publish(|_| None)?;
+        let smaller = self.bytes.publish(whole::collapse)?;
         Ok((smaller.unwrap_or(offset + bytes.len() as u64), index))
     }
 }

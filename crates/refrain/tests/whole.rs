@@ -1,0 +1,106 @@
+//! Small archives: they take few bytes, and are read like others.
+
+// Helpers of tests may panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use refrain::{Archive, ErrorKind, MemberInput, ReadOptions, Timestamp};
+use refrain_testkit::data;
+
+/// A file with everything that a file of a name of 12 bytes has.
+fn small_file(content: &[u8]) -> MemberInput {
+    MemberInput {
+        mode: Some(0o644),
+        modified: Some(Timestamp {
+            seconds: 1_790_000_000,
+            nanoseconds: 123_456_789,
+        }),
+        ..file("document.txt", content)
+    }
+}
+
+#[test]
+fn small_files_make_small_archives() {
+    for (content, most) in [(&b""[..], 160), (b"x", 180)] {
+        for level in [1, 6, 9] {
+            let (archive, summary) = archive_of(vec![small_file(content)], &options(level, 2));
+            println!(
+                "{} bytes at level {level}: {}",
+                content.len(),
+                archive.len()
+            );
+            assert!(archive.len() <= most, "{} bytes at {level}", archive.len());
+            assert_eq!(summary.archive_bytes, archive.len() as u64);
+            assert_reads(&archive, &[as_published("document.txt", content)], "small");
+        }
+    }
+}
+
+/// Archives that are a Whole frame, and one that is not.
+fn mixed() -> (Vec<Vec<u8>>, Vec<Published>) {
+    let contents = [
+        data::source_code(5000, 1),
+        vec![],
+        data::random(300_000, 2),
+        b"x".to_vec(),
+    ];
+    let numbered = contents.into_iter().enumerate();
+    numbered
+        .map(|(number, content)| {
+            let name = format!("member {number}");
+            let (archive, _) = archive_of(vec![file(&name, &content)], &options(3, 2));
+            (archive, as_published(&name, &content))
+        })
+        .unzip()
+}
+
+#[test]
+fn whole_archives_are_read_among_others() {
+    let (archives, expected) = mixed();
+    for (archive, expected) in archives.iter().zip(&expected) {
+        assert_reads(archive, std::slice::from_ref(expected), "alone");
+    }
+    assert_reads(&archives.concat(), &expected, "one behind the other");
+    let twice = [&archives[0][..], &archives[0]].concat();
+    let expected = [expected[0].clone(), expected[0].clone()];
+    assert_reads(&twice, &expected, "twice");
+}
+
+#[test]
+fn whole_archives_are_read_by_a_scan() {
+    let (archives, expected) = mixed();
+    for (archive, expected) in archives.iter().zip(&expected) {
+        if expected.content.is_empty() {
+            continue;
+        }
+        let scanned = Archive::open_by_scan(source(archive), &ReadOptions::default()).unwrap();
+        let mut content = vec![0; expected.content.len() + 1];
+        let count = scanned.read_at(0, 0, &mut content).unwrap();
+        assert!(content[..count] == expected.content);
+    }
+}
+
+#[test]
+fn every_flip_and_every_cut_of_a_whole_archive_is_found() {
+    let (archive, _) = archive_of(vec![small_file(b"content")], &options(3, 2));
+    let read = |bytes: &[u8], what: &str| {
+        let options = read_options(1);
+        for read in [
+            extracted(bytes, &options),
+            extracted_from_pipe(bytes, &options),
+            read_by_index(bytes, &options),
+        ] {
+            let error = read.map(|read| read.len()).expect_err(what);
+            let kinds = [ErrorKind::Damaged, ErrorKind::Unsupported, ErrorKind::Limit];
+            assert!(kinds.contains(&error.kind), "{what}: {error}");
+        }
+    };
+    for at in 0..archive.len() {
+        let mut flipped = archive.clone();
+        flipped[at] ^= 1 << (at % 8);
+        read(&flipped, &format!("byte {at}"));
+        read(&archive[..at], &format!("cut at {at}"));
+    }
+}
