@@ -89,6 +89,9 @@ impl ArchiveAssembler {
     /// # Errors
     /// The payload is damaged, or the frame is not allowed here.
     pub(crate) fn transfer(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
+        if !kind.is_known() {
+            return Err(FormatError::Kind { kind: kind.id() });
+        }
         let sequence = self.checker.frame_count();
         let mut frame = complete_frame(kind, 0, payload, self.archive_id, sequence);
         match Payload::parse(kind, payload, &Limits::default())? {

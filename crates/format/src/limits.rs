@@ -84,9 +84,6 @@ pub const HEAD_BYTES_MAX: usize = 1 << 17;
 /// Bytes of the data of a Whole frame.
 pub const WHOLE_BYTES_MAX: usize = 1 << 16;
 
-/// Bytes of the data of a Whole frame that [`collapse`](crate::whole::collapse) makes.
-pub const COLLAPSED_BYTES_MAX: usize = 1 << 14;
-
 /// Frames of an archive: sequence numbers have 32 bits.
 pub const FRAMES_MAX: u64 = u32::MAX as u64;
 

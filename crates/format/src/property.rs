@@ -10,10 +10,11 @@ use crate::entries::{
 use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::Index;
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
+use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::payload::Payload;
 use crate::walk::walk_archive;
+use crate::whole::{WHOLE_START_BYTES, collapse, expand, expand_payload};
 use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
@@ -366,6 +367,26 @@ pub fn parse_any_bytes(bytes: &[u8]) {
         assert_eq!(index.to_payload().unwrap(), bytes);
     }
     let _ = walk_archive(bytes, &limits, |_, _, _| Ok(()));
+    let _ = expand(bytes);
+    expand_any_payload(bytes);
+}
+
+/// Any bytes as the payload of a Whole frame give an error, or an ordinary archive that reads
+/// without errors and, if it collapses, collapses to a payload that is no longer and expands to it.
+///
+/// # Panics
+/// If that does not hold.
+pub fn expand_any_payload(payload: &[u8]) {
+    let Ok(archive) = expand_payload(7, payload) else {
+        return;
+    };
+    walk_archive(&archive, &Limits::default(), |_, _, _| Ok(())).unwrap();
+    if let Some(whole) = collapse(&archive) {
+        assert_eq!(expand(&whole).unwrap(), archive);
+        let again = whole.get(WHOLE_START_BYTES..whole.len() - TAIL_BYTES);
+        // The head of the given payload may have extensions, which are ignored.
+        assert!(again.unwrap().len() <= payload.len());
+    }
 }
 
 fn unpack_any_section(payload: &Payload<'_>, limits: &Limits) {

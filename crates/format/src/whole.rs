@@ -6,9 +6,9 @@
 //! whole:    Magic | Whole | Tail
 //! ```
 //!
-//! A reader calls [`is_whole`] on the start of a file, and [`expand`] gives the ordinary archive. A
-//! writer calls [`collapse`] on a finished archive. Expanding a collapsed archive gives the same
-//! bytes again.
+//! A reader calls [`whole_archive_bytes`] on the start of a file, and [`expand`] gives the ordinary
+//! archive. A writer calls [`collapse`] on a finished archive. Expanding a collapsed archive gives
+//! the same bytes again.
 
 use crate::assemble::{ArchiveAssembler, ExtentTotals};
 use crate::bytes::{ByteReader, put_varint, put_varints};
@@ -18,21 +18,28 @@ use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, UntrustedFrameHeader, check_magic, complete_frame};
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
-use crate::limits::{COLLAPSED_BYTES_MAX, HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
 
-/// The bytes at the start of a file from which [`is_whole`] sees what the archive is.
+/// An archive has fewer than this many times the bytes of its Whole frame: the smallest frames have
+/// some ten bytes there, and 32 more and an index row of less than their size in the archive.
+const GROWTH_MAX: usize = 16;
+
+/// Bytes of the data of a Whole frame that [`collapse`] makes.
+pub const COLLAPSED_BYTES_MAX: usize = 1 << 14;
+
+/// The bytes at the start of a file from which [`whole_archive_bytes`] sees what the archive is.
 pub const WHOLE_START_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
 
 /// The largest size of an archive that is a Whole frame, in bytes.
 pub const WHOLE_ARCHIVE_BYTES_MAX: usize =
     WHOLE_START_BYTES + HEAD_BYTES_MAX + 3 + WHOLE_BYTES_MAX + TAIL_BYTES;
 
-/// Returns whether an archive that starts with these bytes (at least [`WHOLE_START_BYTES`]) is a
-/// Whole frame, and if so, its size in bytes, tail included.
+/// Returns the size in bytes, from the magic to the tail, of an archive that starts with these
+/// bytes (at least [`WHOLE_START_BYTES`]), if it is a Whole frame.
 #[must_use]
-pub fn is_whole(start_of_archive: &[u8]) -> Option<u64> {
+pub fn whole_archive_bytes(start_of_archive: &[u8]) -> Option<u64> {
     let header = whole_header(start_of_archive).ok()?;
     Some((MAGIC.len() + TAIL_BYTES) as u64 + header.frame_bytes())
 }
@@ -51,7 +58,7 @@ fn whole_header(archive: &[u8]) -> Result<FrameHeader> {
 }
 
 /// Returns the ordinary archive, from the magic to the tail, for an archive that is a Whole frame,
-/// from the magic to the tail. The result has at most about seventeen times the bytes.
+/// from the magic to the tail. The result is less than 16 times as long.
 ///
 /// # Errors
 /// A checksum is wrong, bytes are missing or follow, or those of [`expand_payload`].
@@ -128,9 +135,7 @@ fn take_frame(reader: &mut ByteReader<'_>) -> Result<(FrameKind, Vec<u8>)> {
 /// instance, would be lost).
 #[must_use]
 pub fn collapse(archive: &[u8]) -> Option<Vec<u8>> {
-    // Whatever the frames contain, an archive that is much larger does not fit.
-    let header_bytes = archive.len() / COLLAPSED_BYTES_MAX;
-    if header_bytes > FRAME_HEADER_BYTES * 2 {
+    if archive.len() > COLLAPSED_BYTES_MAX * GROWTH_MAX {
         return None;
     }
     let whole = collapse_up_to(archive, COLLAPSED_BYTES_MAX).ok()??;
