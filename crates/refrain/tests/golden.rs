@@ -334,7 +334,9 @@ fn refuses_every_broken_archive_with_its_error() {
 /// Broken forms of a small archive, by the name of their file.
 fn broken() -> Vec<(String, Vec<u8>)> {
     let members = vec![file("mixture", &mixture()[..8_000]), file("b", b"second")];
-    let (archive, _) = archive_of(members, &options(1, 1));
+    let (whole, _) = archive_of(members, &options(1, 1));
+    // The archive is small; its frames are the subject here.
+    let archive = refrain_format::whole::expand(&whole).unwrap();
     let futures = [
         ("major version 2", "unsupported-version-2"),
         ("unknown required feature", "unsupported-feature"),
@@ -355,6 +357,9 @@ fn broken() -> Vec<(String, Vec<u8>)> {
     let mut flipped = archive.clone();
     flipped[archive.len() / 2] ^= 1;
     broken.push(("damaged-bit".into(), flipped));
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    broken.push(("damaged-bit-of-a-whole-frame".into(), flipped));
     broken
 }
 
