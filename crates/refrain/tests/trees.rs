@@ -345,3 +345,26 @@ fn what_is_no_tar_remains_a_stream() {
         assert!(extracted(&archive, &read_options(1)).unwrap()[0].content == bytes);
     }
 }
+
+#[test]
+fn the_root_hash_does_not_depend_on_how_an_archive_was_compressed() {
+    let root = tempfile::tempdir().unwrap();
+    for (number, (_, content)) in data::source_tree(40, 3).iter().enumerate() {
+        fs::write(root.path().join(format!("file-{number}")), content).unwrap();
+    }
+    let mixed = [data::text(300_000, 1), data::executable(200_000, 2)].concat();
+    let root_hash = |level, threads, content: &[u8]| {
+        let tree = Content::directory(DirectoryContent::all(root.path()));
+        let members = vec![member("tree", tree), file("mixed", content)];
+        let (archive, _) = archive_of(members, &options(level, threads));
+        let opened = Archive::open(source(&archive), &read_options(1)).unwrap();
+        opened.info().unwrap().root_hash.unwrap()
+    };
+    let expected = root_hash(1, 1, &mixed);
+    for (level, threads) in [(1, 4), (3, 1), (3, 4), (6, 2), (8, 1)] {
+        assert_eq!(root_hash(level, threads, &mixed), expected, "level {level}");
+    }
+    let mut changed = mixed.clone();
+    changed[250_000] ^= 1;
+    assert_ne!(root_hash(1, 1, &changed), expected);
+}
