@@ -283,27 +283,7 @@ impl ArchiveAssembler {
         let index_frame_bytes = bytes.len() as u64;
         let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
         self.feed(&bytes, &payload)?;
-        let mut end = ArchiveEnd {
-            index_frame_offset,
-            index_frame_bytes,
-            frame_count: self.checker.frame_count().saturating_add(1),
-            content_bytes: self.checker.content_bytes(),
-            store_bytes: self.checker.store_bytes(),
-            archive_bytes: u64::MAX >> 8,
-            root_hash: self.checker.root_hash(),
-        };
-        let sequence = self.checker.frame_count();
-        let start = self.archive_bytes();
-        // The frame's size depends on the archive's, which includes it.
-        let mut frame_bytes = FRAME_HEADER_BYTES as u64;
-        let frame = loop {
-            end.archive_bytes = start.saturating_add(frame_bytes + TAIL_BYTES as u64);
-            let frame = end.to_frame(self.archive_id, sequence)?;
-            if frame.len() as u64 == frame_bytes {
-                break frame;
-            }
-            frame_bytes = frame.len() as u64;
-        };
+        let (end, frame) = self.end_frame((index_frame_offset, index_frame_bytes))?;
         self.feed(&frame, &Payload::End(end))?;
         bytes.extend_from_slice(&frame);
         let tail = Tail {
@@ -317,6 +297,30 @@ impl ArchiveAssembler {
                 Ok((bytes, *index))
             }
             _ => Ok((bytes, Index::default())),
+        }
+    }
+
+    /// Returns the End frame for an index at this location, and what it states.
+    fn end_frame(&self, index_span: (u64, u64)) -> Result<(ArchiveEnd, Vec<u8>)> {
+        let sequence = self.checker.frame_count();
+        // The frame's size depends on the archive's, which includes it.
+        let mut frame_bytes = FRAME_HEADER_BYTES as u64;
+        loop {
+            let before_tail = self.archive_bytes().saturating_add(frame_bytes);
+            let end = ArchiveEnd {
+                index_frame_offset: index_span.0,
+                index_frame_bytes: index_span.1,
+                frame_count: sequence.saturating_add(1),
+                content_bytes: self.checker.content_bytes(),
+                store_bytes: self.checker.store_bytes(),
+                archive_bytes: before_tail.saturating_add(TAIL_BYTES as u64),
+                root_hash: self.checker.root_hash(),
+            };
+            let frame = end.to_frame(self.archive_id, sequence)?;
+            if frame.len() as u64 == frame_bytes {
+                return Ok((end, frame));
+            }
+            frame_bytes = frame.len() as u64;
         }
     }
 

@@ -274,12 +274,21 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
 /// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
-    let (head, data) = match SplitPayload::new(payload) {
+    let (head, data) = head_and_data(payload);
+    checksum_of_pieces(head, &piece_sums(data))
+}
+
+/// Divides a payload. One whose head is damaged counts as head.
+fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
+    match SplitPayload::new(payload) {
         Ok(split) => (split.head, split.data),
-        Err(_) => (payload, &[][..]),
-    };
-    let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
-    checksum_of_pieces(head, &sums)
+        Err(_) => (payload, &[]),
+    }
+}
+
+/// The checksums of the pieces of data.
+fn piece_sums(data: &[u8]) -> Vec<u64> {
+    data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect()
 }
 
 fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
@@ -336,9 +345,7 @@ impl FrameBuilder {
     /// The head is longer than the space for it.
     pub(crate) fn finish(mut self, fields: &[u8]) -> Result<Vec<u8>> {
         let data = self.bytes.get(self.reserved_bytes..).unwrap_or_default();
-        let data_bytes = data.len() as u64;
-        let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
-        let prefix = frame_prefix(self.kind, 0, &head_of(fields), data_bytes, &sums);
+        let prefix = detached_frame(self.kind, fields, data.len() as u64, &piece_sums(data));
         let gap = self.reserved_bytes.checked_sub(prefix.len());
         let gap = gap.ok_or(FormatError::OverLimit {
             what: "bytes of a frame's head",
@@ -404,12 +411,8 @@ pub fn complete_frame(
     archive_id: u32,
     sequence: u64,
 ) -> Vec<u8> {
-    let (head, data) = match SplitPayload::new(payload) {
-        Ok(split) => (split.head, split.data),
-        Err(_) => (payload, &[][..]),
-    };
-    let sums: Vec<u64> = data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();
-    let mut frame = frame_prefix(kind, flags, head, data.len() as u64, &sums);
+    let (head, data) = head_and_data(payload);
+    let mut frame = frame_prefix(kind, flags, head, data.len() as u64, &piece_sums(data));
     frame.extend_from_slice(data);
     finish_header(&mut frame, archive_id, sequence);
     frame

@@ -86,8 +86,7 @@ impl EntriesHeader {
     /// [`FrameBuilder::payload`].
     #[must_use]
     pub fn builder(packed: &PackedEntries, buffer: Vec<u8>) -> FrameBuilder {
-        let space = HEAD_FIXED_BYTES_MAX + packed.first_path.len();
-        FrameBuilder::new(FrameKind::Entries, buffer, space)
+        builder_for(&packed.first_path, buffer)
     }
 
     /// Returns the frame of a coded section. It lacks only
@@ -96,8 +95,7 @@ impl EntriesHeader {
     /// # Errors
     /// Those of [`finish`](Self::finish).
     pub fn frame_of(&self, data: &[u8]) -> Result<Vec<u8>> {
-        let space = HEAD_FIXED_BYTES_MAX + self.first_path.len();
-        let mut builder = FrameBuilder::new(FrameKind::Entries, Vec::new(), space);
+        let mut builder = builder_for(&self.first_path, Vec::new());
         builder.payload().extend_from_slice(data);
         self.finish(builder)
     }
@@ -145,4 +143,10 @@ impl EntriesHeader {
         self.coding
             .check_data_bytes(self.packed_raw_bytes, data_bytes as u64)
     }
+}
+
+/// Starts a frame with space for a header with this first path.
+fn builder_for(first_path: &[u8], buffer: Vec<u8>) -> FrameBuilder {
+    let space = HEAD_FIXED_BYTES_MAX + first_path.len();
+    FrameBuilder::new(FrameKind::Entries, buffer, space)
 }

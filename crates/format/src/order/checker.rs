@@ -25,8 +25,6 @@ use crate::root_hash::{RootHasher, member_hash};
 #[derive(Debug, Clone)]
 struct OpenMember {
     start: MemberStart,
-    content_start: u64,
-    has_entries: bool,
     /// The first path of its latest frame of entries.
     first_path: Vec<u8>,
     /// Whether the first paths of its frames of entries are in order.
@@ -378,7 +376,7 @@ impl StreamChecker {
         check_limit("members", self.members_started + 1, self.limits.members_max)?;
         match self.open_members.back() {
             // Its end is not known yet; it is compared with this start later.
-            Some(before) if start.content_start < before.content_start => {
+            Some(before) if start.content_start < before.start.content_start => {
                 return Err(order(header.kind, "members must start in content order"));
             }
             Some(_) => {}
@@ -396,8 +394,6 @@ impl StreamChecker {
         }
         self.open_members.push_back(OpenMember {
             start: start.clone(),
-            content_start: start.content_start,
-            has_entries: start.kind.has_entries(),
             first_path: Vec::new(),
             first_paths_ascend: true,
             start_frame_offset: self.offset,
@@ -414,12 +410,12 @@ impl StreamChecker {
         let Some(member) = self.open_members.pop_front() else {
             return Err(order(header.kind, "a member must start before it ends"));
         };
-        let content_end = member.content_start.saturating_add(end.content_bytes);
+        let content_end = member.start.content_start.saturating_add(end.content_bytes);
         // The member ends where the next one starts, or where the content so far ends.
         let expected = self
             .open_members
             .front()
-            .map_or(self.content_bytes, |next| next.content_start);
+            .map_or(self.content_bytes, |next| next.start.content_start);
         check_equal("end of a member in the content", content_end, expected)?;
         if content_end > self.content_bytes {
             return Err(order(
@@ -428,7 +424,7 @@ impl StreamChecker {
             ));
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
-        end.check_kind(member.has_entries, member.first_paths_ascend)?;
+        end.check_kind(member.start.kind.has_entries(), member.first_paths_ascend)?;
         self.member_rows.add([
             member.start_frame_offset,
             member.start_checksum,
@@ -449,7 +445,7 @@ impl StreamChecker {
             .checked_sub(self.members_ended)
             .and_then(|at| usize::try_from(at).ok())
             .and_then(|at| self.open_members.get_mut(at))
-            .filter(|member| member.has_entries)
+            .filter(|member| member.start.kind.has_entries())
             .ok_or(order(
                 header.kind,
                 "entries must be between the start and the end of their member, a tree or a tar stream",

@@ -39,50 +39,33 @@ pub(crate) fn walk_archives(
     };
     let mut totals = WalkTotals::default();
     for _ in 0..ARCHIVES_MAX {
+        let bytes_before = totals.archive_bytes;
         let mut numbered = Renumbered {
             inner: visitor,
             members_before: totals.members as u64,
         };
+        let mut walk_one = |reader, source: Option<Arc<dyn Source>>, found| {
+            let found = source.as_deref().zip(found);
+            let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
+            let totals = &mut totals;
+            crew(threads, |crew| {
+                let source = source.clone();
+                walk(crew, reader, source, &options, &mut visitor, watch, totals)
+            })
+        };
         if let Some((archive, own_bytes)) = reader.take_whole()? {
-            let bytes_before = totals.archive_bytes;
             let archive: Arc<dyn Source> = Arc::new(MemorySource::new(archive));
             let found = find_archives(&*archive)?;
-            let found = Some(&*archive).zip(found.first());
-            let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
             let feed = ArchiveFeed::Source(archive.clone());
             let inner = Box::new(FrameReader::open(feed, limits)?);
-            let source = Some(archive.clone());
-            crew(threads, |crew| {
-                walk(
-                    crew,
-                    inner,
-                    source,
-                    &options,
-                    &mut visitor,
-                    watch,
-                    &mut totals,
-                )
-            })?;
+            walk_one(inner, Some(archive), found.first())?;
             totals.archive_bytes = bytes_before + own_bytes;
             // What follows the archive is looked at.
             reader.next()?;
         } else {
             let start = reader.archive_start();
             let archive = found.iter().find(|found| found.bytes.start == start);
-            let found = source.as_deref().zip(archive);
-            let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
-            let source = source.clone();
-            reader = crew(threads, |crew| {
-                walk(
-                    crew,
-                    reader,
-                    source,
-                    &options,
-                    &mut visitor,
-                    watch,
-                    &mut totals,
-                )
-            })?;
+            reader = walk_one(reader, source.clone(), archive)?;
         }
         if !reader.begin_next_archive() {
             return Ok(totals);

@@ -59,21 +59,27 @@ fn expanded(source: &dyn Source, bytes: Range<u64>) -> Result<(Arc<dyn Source>, 
 /// `Damaged`, `Unsupported`, `Limit`; `Io`.
 pub(crate) fn expanded_at_start(source: &dyn Source) -> Result<Option<Arc<dyn Source>>> {
     let feed_bytes = source.size_bytes()?;
-    let start = whole_start_before(source, feed_bytes)?;
+    let (tail_offset, tail) = read_tail(source, feed_bytes)?;
+    let start = match tail {
+        Ok(tail) => whole_start_before(source, tail_offset, tail)?,
+        Err(_) => None,
+    };
     match start {
         Some(0) => Ok(Some(expanded(source, 0..feed_bytes)?.0)),
         Some(_) | None => Ok(None),
     }
 }
 
-/// Where the whole archive begins whose tail ends at `end`; `None` if there is no such archive.
-fn whole_start_before(source: &dyn Source, end: u64) -> Result<Option<u64>> {
+/// The tail that ends at `end`, or why there is none, and its offset.
+fn read_tail(source: &dyn Source, end: u64) -> Result<(u64, refrain_format::Result<Tail>)> {
     let mut tail = [0; TAIL_BYTES];
     let tail_offset = end.saturating_sub(TAIL_BYTES as u64);
     let count = source.read_at(tail_offset, &mut tail)?;
-    let Ok(tail) = Tail::parse(&tail[..count]) else {
-        return Ok(None);
-    };
+    Ok((tail_offset, Tail::parse(&tail[..count])))
+}
+
+/// Where the whole archive with this tail begins; `None` if there is no such archive.
+fn whole_start_before(source: &dyn Source, tail_offset: u64, tail: Tail) -> Result<Option<u64>> {
     let Some(start) = tail_offset
         .checked_sub(tail.back_bytes)
         .and_then(|frame| frame.checked_sub(MAGIC.len() as u64))
@@ -124,7 +130,10 @@ pub(crate) fn too_many_archives() -> Error {
 
 /// The archive whose last byte is before `end`.
 fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
-    if let Some(start) = whole_start_before(source, end)? {
+    let (offset, tail) = read_tail(source, end)?;
+    if let Ok(tail) = tail
+        && let Some(start) = whole_start_before(source, offset, tail)?
+    {
         let (_, ordinary) = expanded(source, start..end)?;
         return Ok(FoundArchive {
             bytes: start..end,
@@ -132,8 +141,9 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
             ..ordinary
         });
     }
-    let offset = end.saturating_sub(TAIL_BYTES as u64);
-    let archive_end = read_end(source, offset).map_err(|error| {
+    let archive_end = tail.map_err(Error::from);
+    let archive_end = archive_end.and_then(|tail| read_end(source, offset, tail));
+    let archive_end = archive_end.map_err(|error| {
         let error = match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
             _ => error,
@@ -191,17 +201,12 @@ pub(crate) fn read_index(
     Ok(FrameIndex::of_rows(index, Vec::new(), archive.bytes.start))
 }
 
-/// The End frame before the tail at `tail_offset`.
-fn read_end(source: &dyn Source, tail_offset: u64) -> Result<ArchiveEnd> {
-    let read = |offset: u64, bytes: u64| -> Result<Vec<u8>> {
-        let mut buffer = vec![0; bytes as usize];
-        let count = source.read_at(offset, &mut buffer)?;
-        buffer.truncate(count);
-        Ok(buffer)
-    };
-    let tail = Tail::parse(&read(tail_offset, TAIL_BYTES as u64)?)?;
+/// The End frame before this tail, which is at `tail_offset`.
+fn read_end(source: &dyn Source, tail_offset: u64, tail: Tail) -> Result<ArchiveEnd> {
     let length = tail.back_bytes.min(END_FRAME_BYTES_MAX).min(tail_offset);
-    let last = read(tail_offset - length, length + TAIL_BYTES as u64)?;
+    let mut last = vec![0; length as usize + TAIL_BYTES];
+    let count = source.read_at(tail_offset - length, &mut last)?;
+    last.truncate(count);
     Ok(ArchiveEnd::from_last_bytes(&last)?)
 }
 
