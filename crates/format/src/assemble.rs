@@ -6,12 +6,12 @@
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
-use crate::end::{ArchiveEnd, Tail};
+use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header};
-use crate::index::{Index, IndexEntries, IndexMember};
+use crate::index::{IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
@@ -23,31 +23,35 @@ use crate::payload::Payload;
 struct OpenMember {
     start_frame_offset: u64,
     start: MemberStart,
-    entries: Vec<IndexEntries>,
 }
 
-/// Orders the frames of one archive. Memory: the index to be written (some 40 bytes per block, 56
-/// per epoch).
+/// Orders the frames of one archive. Memory: the index to be written (some 8 bytes for each block
+/// and each epoch).
 #[derive(Debug, Clone)]
 pub struct ArchiveAssembler {
     checker: StreamChecker,
-    index: Index,
+    index: IndexBuilder,
     open_members: std::collections::VecDeque<OpenMember>,
     archive_id: u32,
+    totals: ExtentTotals,
     /// The totals to state instead of the sums of the extents.
     stated_totals: Option<ExtentTotals>,
+    block_count: u64,
+    fallback_count: u64,
+    view_bytes: u64,
 }
 
-/// The totals that depend on the extents of all epochs, which an assembler of coded extents does
-/// not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ExtentTotals {
-    /// The number of content bytes of all copies.
-    pub matched_bytes: u64,
-    /// The number of content bytes of all fills.
-    pub fill_bytes: u64,
-    /// The largest reach that an epoch needs.
-    pub reach_needed_bytes: u64,
+/// A complete archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedArchive {
+    /// The last bytes, still to be written: the Index frames, the End frame, and the tail.
+    pub last_bytes: Vec<u8>,
+    /// What the End frame states.
+    pub end: ArchiveEnd,
+    /// The number of blocks.
+    pub block_count: u64,
+    /// The length of all members as streams, in bytes ([`MemberEnd::view_bytes`]).
+    pub view_bytes: u64,
 }
 
 impl ArchiveAssembler {
@@ -68,10 +72,24 @@ impl ArchiveAssembler {
     fn empty(archive_id: u32) -> Self {
         Self {
             checker: StreamChecker::measuring_reach(&Limits::default()),
-            index: Index::default(),
+            index: IndexBuilder::default(),
             open_members: std::collections::VecDeque::new(),
             archive_id,
+            totals: ExtentTotals::default(),
             stated_totals: None,
+            block_count: 0,
+            fallback_count: 0,
+            view_bytes: 0,
+        }
+    }
+
+    /// Sets the most bytes of rows in a node of the index, before the first frame after Archive.
+    /// Small nodes give small archives deep indexes, which is for tests.
+    #[must_use]
+    pub fn with_index_node_bytes(self, node_bytes: usize) -> Self {
+        Self {
+            index: IndexBuilder::with_node_bytes(node_bytes),
+            ..self
         }
     }
 
@@ -101,7 +119,7 @@ impl ArchiveAssembler {
             Payload::Extents { header, .. } => self.add_extents(&header, &mut frame)?,
             Payload::Entries { header, .. } => self.entries(&header, &mut frame)?,
             Payload::MemberEnd(end) => self.add_member_end(&frame, end)?,
-            Payload::Index(_) | Payload::End(_) | Payload::Skipped => {
+            Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {
                 return Err(FormatError::Order {
                     kind,
                     rule: "a Whole frame holds frames of the kinds Archive to MemberEnd",
@@ -117,10 +135,10 @@ impl ArchiveAssembler {
         self.checker.offset()
     }
 
-    /// Returns the index so far.
+    /// Returns the number of content bytes that the extents so far cover.
     #[must_use]
-    pub fn index(&self) -> &Index {
-        &self.index
+    pub fn content_bytes(&self) -> u64 {
+        self.checker.content_bytes()
     }
 
     /// Starts a member. Returns the frame.
@@ -139,7 +157,6 @@ impl ArchiveAssembler {
         self.open_members.push_back(OpenMember {
             start_frame_offset,
             start,
-            entries: Vec::new(),
         });
         Ok(())
     }
@@ -156,17 +173,23 @@ impl ArchiveAssembler {
         detached_bytes: u64,
     ) -> Result<()> {
         let (frame_offset, frame_bytes) = self.number_frame(frame);
-        let span = (frame_offset, frame_bytes.saturating_add(detached_bytes));
+        let frame_bytes = frame_bytes.saturating_add(detached_bytes);
         let payload = Payload::Block {
             header: *header,
             data: &[],
         };
         self.feed_detached(frame, detached_bytes, &payload)?;
         let coding = &header.coding;
-        self.index
-            .push_block(span, header.raw_bytes, coding.codec(), coding.filter_ids());
-        self.index.totals.fallback_count += u64::from(coding.fallback() != 0);
-        Ok(())
+        self.block_count += 1;
+        self.fallback_count += u64::from(coding.fallback() != 0);
+        self.index.push_block(&IndexBlock {
+            frame_offset,
+            frame_bytes,
+            store_start: header.store_start,
+            raw_bytes: header.raw_bytes,
+            codec: coding.codec(),
+            filter_ids: coding.filter_ids(),
+        })
     }
 
     /// Completes a frame that [`ExtentsHeader::finish`] has made of `header`. `sums` are the sums
@@ -182,26 +205,27 @@ impl ArchiveAssembler {
     ) -> Result<()> {
         self.add_extents(header, frame)?;
         self.checker.observe_epoch(sums)?;
-        let totals = &mut self.index.totals;
-        totals.matched_bytes += sums.matched_bytes;
-        totals.run_bytes += sums.run_bytes;
+        self.totals.matched_bytes += sums.matched_bytes;
+        self.totals.fill_bytes += sums.run_bytes;
         Ok(())
     }
 
     fn add_extents(&mut self, header: &ExtentsHeader, frame: &mut [u8]) -> Result<()> {
-        let span = self.number_frame(frame);
+        let (frame_offset, frame_bytes) = self.number_frame(frame);
         let payload = Payload::Extents {
             header: *header,
             data: &[],
         };
         self.feed(frame, &payload)?;
-        self.index.push_epoch(
-            span,
-            header.content_bytes,
-            header.fresh_bytes,
-            header.extent_count,
-        );
-        Ok(())
+        self.index.push_epoch(&IndexEpoch {
+            frame_offset,
+            frame_bytes,
+            content_start: header.content_start,
+            content_bytes: header.content_bytes,
+            store_start: header.store_start,
+            fresh_bytes: header.fresh_bytes,
+            extent_count: header.extent_count,
+        })
     }
 
     /// Completes a frame that [`EntriesHeader::finish`] has made of `header`.
@@ -215,16 +239,8 @@ impl ArchiveAssembler {
             data: &[],
         };
         self.feed(frame, &payload)?;
-        let member = self
-            .open_members
-            .iter_mut()
-            .find(|member| member.start.member_id == header.member_id);
-        // The checker has made sure that it exists.
-        if let Some(member) = member {
-            let row = IndexEntries::new(frame_offset, frame_bytes, header);
-            member.entries.push(row);
-        }
-        Ok(())
+        self.index
+            .push_entries(&IndexEntries::new(frame_offset, frame_bytes, header))
     }
 
     /// Ends the oldest open member. Returns the frame.
@@ -241,13 +257,13 @@ impl ArchiveAssembler {
         let end_frame_offset = self.archive_bytes();
         self.feed(frame, &Payload::MemberEnd(end.clone()))?;
         if let Some(member) = self.open_members.pop_front() {
-            self.index.members.push(IndexMember {
+            self.view_bytes = self.view_bytes.saturating_add(end.view_bytes);
+            self.index.push_member(&IndexMember {
                 start_frame_offset: member.start_frame_offset,
                 end_frame_offset,
                 start: member.start,
                 end,
-                entries: member.entries,
-            });
+            })?;
         }
         Ok(())
     }
@@ -264,59 +280,70 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Ends the archive. Returns its last bytes, the Index and End frames, and the index.
+    /// Ends the archive.
     ///
     /// # Errors
-    /// A member has not ended, or the index is above its limit.
-    pub fn finish(mut self) -> Result<(Vec<u8>, Index)> {
-        let index_frame_offset = self.archive_bytes();
-        self.index.totals.reach_bytes = self.checker.reach_needed_bytes();
-        if let Some(stated) = self.stated_totals {
-            let totals = &mut self.index.totals;
-            totals.matched_bytes = stated.matched_bytes;
-            totals.run_bytes = stated.fill_bytes;
-            totals.reach_bytes = stated.reach_needed_bytes;
-        }
-        let mut bytes = self
-            .index
-            .to_frame(self.archive_id, self.checker.frame_count())?;
-        let index_frame_bytes = bytes.len() as u64;
-        let payload = Payload::Index(Box::new(std::mem::take(&mut self.index)));
-        self.feed(&bytes, &payload)?;
-        let (end, frame) = self.end_frame((index_frame_offset, index_frame_bytes))?;
-        self.feed(&frame, &Payload::End(end))?;
-        bytes.extend_from_slice(&frame);
+    /// A member has not ended, or a value is above its limit.
+    pub fn finish(mut self) -> Result<FinishedArchive> {
+        let mut last_bytes = Vec::new();
+        let index = std::mem::take(&mut self.index);
+        let roots = index.finish(&mut |payload| {
+            let frame = self.index_frame(payload)?;
+            let span = (
+                self.archive_bytes() - frame.len() as u64,
+                frame.len() as u64,
+            );
+            last_bytes.extend(frame);
+            Ok::<_, FormatError>(span)
+        })?;
+        let (end, frame) = self.end_frame(&roots)?;
+        let (_, roots) = ArchiveEnd::parse(frame.get(FRAME_HEADER_BYTES..).unwrap_or_default())?;
+        self.feed(&frame, &Payload::End { end, roots })?;
         let tail = Tail {
             back_bytes: frame.len() as u64,
         };
+        last_bytes.extend(frame);
         self.checker.tail(&tail.to_bytes())?;
-        bytes.extend(tail.to_bytes());
-        match payload {
-            Payload::Index(index) => {
-                index.check(&end)?;
-                Ok((bytes, *index))
-            }
-            _ => Ok((bytes, Index::default())),
-        }
+        last_bytes.extend(tail.to_bytes());
+        Ok(FinishedArchive {
+            last_bytes,
+            end,
+            block_count: self.block_count,
+            view_bytes: self.view_bytes,
+        })
     }
 
-    /// Returns the End frame for an index at this location, and what it states.
-    fn end_frame(&self, index_span: (u64, u64)) -> Result<(ArchiveEnd, Vec<u8>)> {
+    /// Makes and checks the next frame, a node of the index.
+    fn index_frame(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
         let sequence = self.checker.frame_count();
+        let frame = complete_frame(FrameKind::Index, 0, payload, self.archive_id, sequence);
+        let node = Payload::parse(FrameKind::Index, payload, &Limits::default())?;
+        self.feed(&frame, &node)?;
+        Ok(frame)
+    }
+
+    /// Returns the End frame with these roots of the index, and what it states.
+    fn end_frame(&self, roots: &[u8]) -> Result<(ArchiveEnd, Vec<u8>)> {
+        let sequence = self.checker.frame_count();
+        let measured = ExtentTotals {
+            reach_needed_bytes: self.checker.reach_needed_bytes(),
+            ..self.totals
+        };
         // The frame's size depends on the archive's, which includes it.
         let mut frame_bytes = FRAME_HEADER_BYTES as u64;
         loop {
             let before_tail = self.archive_bytes().saturating_add(frame_bytes);
             let end = ArchiveEnd {
-                index_frame_offset: index_span.0,
-                index_frame_bytes: index_span.1,
-                frame_count: sequence.saturating_add(1),
                 content_bytes: self.checker.content_bytes(),
                 store_bytes: self.checker.store_bytes(),
+                frame_count: sequence.saturating_add(1),
+                member_count: self.checker.member_count(),
                 archive_bytes: before_tail.saturating_add(TAIL_BYTES as u64),
+                totals: self.stated_totals.unwrap_or(measured),
+                fallback_count: self.fallback_count,
                 root_hash: self.checker.root_hash(),
             };
-            let frame = end.to_frame(self.archive_id, sequence)?;
+            let frame = end.to_frame(roots, self.archive_id, sequence)?;
             if frame.len() as u64 == frame_bytes {
                 return Ok((end, frame));
             }

@@ -44,6 +44,18 @@ pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Resu
     }
 }
 
+/// Checks that a count is at most what another count allows.
+pub(crate) fn check_at_most(what: &'static str, value: u64, most: u64) -> Result<()> {
+    match value <= most {
+        true => Ok(()),
+        false => Err(FormatError::Mismatch {
+            what,
+            found: value,
+            expected: most,
+        }),
+    }
+}
+
 /// Checks that a text is not too long and has no zero byte, which no system accepts in a name.
 pub(crate) fn check_text(what: &'static str, text: &[u8], bytes_max: usize) -> Result<()> {
     check_limit(what, text.len() as u64, bytes_max as u64)?;

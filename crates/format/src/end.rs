@@ -2,46 +2,89 @@
 //! the End frame and with it the index.
 
 use crate::bytes::{ByteReader, put_varints};
-use crate::check::check_range;
+use crate::check::{check_at_most, check_equal, check_range};
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
-use crate::head::{head_of, head_only, take_extensions};
+use crate::head::{SplitPayload, head_of, take_extensions};
+use crate::index::{IndexList, IndexNode, NAMES_FROM, parse_roots};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::limits::Limits;
 
-/// The payload of an End frame.
+/// The head of an End frame. Its data are the roots of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveEnd {
-    /// The offset of the Index frame in the archive.
-    pub index_frame_offset: u64,
-    /// The size of the Index frame in bytes, header included.
-    pub index_frame_bytes: u64,
-    /// The number of frames of the archive, this one included.
-    pub frame_count: u64,
     /// The number of content bytes of all members.
     pub content_bytes: u64,
     /// The number of raw bytes of all blocks.
     pub store_bytes: u64,
+    /// The number of frames of the archive, this one included.
+    pub frame_count: u64,
+    /// The number of members.
+    pub member_count: u64,
     /// The number of bytes of the archive, from the magic to the end of the tail.
     pub archive_bytes: u64,
+    /// The sums over all extents.
+    pub totals: ExtentTotals,
+    /// The number of blocks that were not coded as planned.
+    pub fallback_count: u64,
     /// The root hash ([`RootHasher`](crate::root_hash::RootHasher)).
     pub root_hash: [u8; 32],
 }
 
+/// What depends on the extents of all epochs, with what repeats stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtentTotals {
+    /// The number of content bytes of all copies.
+    pub matched_bytes: u64,
+    /// The number of content bytes of all fills.
+    pub fill_bytes: u64,
+    /// The number of the archive's latest bytes that a decoder that cannot seek really needs: the
+    /// largest reach that an epoch needs.
+    pub reach_needed_bytes: u64,
+}
+
 impl ArchiveEnd {
-    /// Parses the payload of an End frame.
+    /// Parses the payload of an End frame: its head, and the roots of the index.
     ///
     /// # Errors
-    /// Offsets outside the archive; a generation that this version does not know.
-    pub fn parse(payload: &[u8]) -> Result<Self> {
-        let mut reader = head_only("end", payload)?;
+    /// Sums that contradict each other, or the roots; values out of their range.
+    pub fn parse(payload: &[u8]) -> Result<(Self, Vec<IndexNode>)> {
+        let split = SplitPayload::new(payload)?;
+        let end = Self::parse_head(&split)?;
+        let roots = parse_roots(split.data)?;
+        end.check_roots(&roots)?;
+        Ok((end, roots))
+    }
+
+    fn parse_head(split: &SplitPayload<'_>) -> Result<Self> {
+        let mut reader = split.fields("end");
+        let mut numbers = [0; 9];
+        for number in &mut numbers {
+            *number = reader.varint()?;
+        }
+        let [
+            content_bytes,
+            store_bytes,
+            frame_count,
+            member_count,
+            archive_bytes,
+            matched_bytes,
+            fill_bytes,
+            fallback_count,
+            reach_needed_bytes,
+        ] = numbers;
         let end = Self {
-            index_frame_offset: reader.varint()?,
-            index_frame_bytes: reader.varint()?,
-            frame_count: reader.varint()?,
-            content_bytes: reader.varint()?,
-            store_bytes: reader.varint()?,
-            archive_bytes: reader.varint()?,
+            content_bytes,
+            store_bytes,
+            frame_count,
+            member_count,
+            archive_bytes,
+            totals: ExtentTotals {
+                matched_bytes,
+                fill_bytes,
+                reach_needed_bytes,
+            },
+            fallback_count,
             root_hash: reader.array()?,
         };
         take_extensions(reader)?;
@@ -49,23 +92,27 @@ impl ArchiveEnd {
         Ok(end)
     }
 
-    /// Returns the complete frame.
+    /// Returns the complete frame with these roots of the index.
     ///
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
-    pub fn to_frame(&self, archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
+    pub fn to_frame(&self, roots: &[u8], archive_id: u32, sequence: u64) -> Result<Vec<u8>> {
         let numbers = [
-            self.index_frame_offset,
-            self.index_frame_bytes,
-            self.frame_count,
             self.content_bytes,
             self.store_bytes,
+            self.frame_count,
+            self.member_count,
             self.archive_bytes,
+            self.totals.matched_bytes,
+            self.totals.fill_bytes,
+            self.fallback_count,
+            self.totals.reach_needed_bytes,
         ];
         let mut fields = Vec::new();
         put_varints(&mut fields, &numbers);
         fields.extend(self.root_hash);
-        let payload = head_of(&fields);
+        let mut payload = head_of(&fields);
+        payload.extend_from_slice(roots);
         Self::parse(&payload)?;
         let kind = FrameKind::End;
         Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
@@ -77,23 +124,23 @@ impl ArchiveEnd {
     /// # Errors
     /// They do not (the file was truncated, or something was appended), or the archive's length is
     /// not the file's.
-    pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<Self> {
-        let end = Self::from_last_bytes(last_bytes)?;
-        if end.archive_bytes != file_bytes {
-            return Err(FormatError::Mismatch {
+    pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<(Self, Vec<IndexNode>)> {
+        let (end, roots) = Self::from_last_bytes(last_bytes)?;
+        match end.archive_bytes == file_bytes {
+            true => Ok((end, roots)),
+            false => Err(FormatError::Mismatch {
                 what: "archive length in bytes",
                 found: file_bytes,
                 expected: end.archive_bytes,
-            });
+            }),
         }
-        Ok(end)
     }
 
     /// Parses the last bytes of an archive, at least its End frame and its tail.
     ///
     /// # Errors
     /// They are not: the archive was truncated, or something was appended.
-    pub fn from_last_bytes(last_bytes: &[u8]) -> Result<Self> {
+    pub fn from_last_bytes(last_bytes: &[u8]) -> Result<(Self, Vec<IndexNode>)> {
         let (frames, tail) = last_bytes.split_at(last_bytes.len().saturating_sub(TAIL_BYTES));
         let frame_bytes = Tail::parse(tail)?.back_bytes;
         let frame_start = usize::try_from(frame_bytes).ok();
@@ -114,42 +161,82 @@ impl ArchiveEnd {
         }
         let payload = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(payload)?;
-        let end = Self::parse(payload)?;
-        if header.sequence.checked_add(1) != Some(end.frame_count) {
-            return Err(FormatError::Mismatch {
+        let (end, roots) = Self::parse(payload)?;
+        match header.sequence.checked_add(1) == Some(end.frame_count) {
+            true => Ok((end, roots)),
+            false => Err(FormatError::Mismatch {
                 what: "frame count",
                 found: end.frame_count,
                 expected: header.sequence.saturating_add(1),
-            });
+            }),
         }
-        Ok(end)
     }
 
     fn check(&self) -> Result<()> {
         check_range("content bytes", self.content_bytes, 0)?;
-        check_range("store bytes", self.store_bytes, 0)?;
         check_range("archive bytes", self.archive_bytes, 0)?;
-        if self.store_bytes > self.content_bytes {
-            return Err(FormatError::Value {
-                what: "store bytes",
-                value: self.store_bytes,
-                rule: "at most the content bytes",
-            });
-        }
-        let index_end = check_range(
-            "end of the index frame",
-            self.index_frame_offset,
-            self.index_frame_bytes,
+        let parts = [
+            self.store_bytes,
+            self.totals.matched_bytes,
+            self.totals.fill_bytes,
+        ];
+        let sum = parts.into_iter().fold(0, u64::saturating_add);
+        check_equal(
+            "fresh, matched and fill bytes together",
+            sum,
+            self.content_bytes,
         )?;
-        let needed_bytes = index_end.saturating_add((FRAME_HEADER_BYTES + TAIL_BYTES) as u64);
-        match needed_bytes <= self.archive_bytes {
+        let needed_bytes = (FRAME_HEADER_BYTES + TAIL_BYTES) as u64;
+        match self.archive_bytes >= needed_bytes {
             true => Ok(()),
             false => Err(FormatError::Truncated {
-                what: "archive with index and end frame",
+                what: "archive with an end frame",
                 needed_bytes,
                 available_bytes: self.archive_bytes,
             }),
         }
+    }
+
+    /// Compares the sums with those of the lists.
+    fn check_roots(&self, roots: &[IndexNode]) -> Result<()> {
+        let root = |list| roots.iter().find(|root| root.list == list);
+        let end_of = |list| root(list).map_or([0, 0], |root| root.end);
+        let rows_of = |list| root(list).map_or(0, |root| root.next_row);
+        let [store_bytes, _] = end_of(IndexList::Blocks);
+        let [content_bytes, fresh_bytes] = end_of(IndexList::Epochs);
+        let [member_content_bytes, _] = end_of(IndexList::Members);
+        let named = match self.member_count >= NAMES_FROM as u64 {
+            true => self.member_count,
+            false => 0,
+        };
+        let facts = [
+            ("store bytes of the index", store_bytes, self.store_bytes),
+            ("fresh bytes of the index", fresh_bytes, self.store_bytes),
+            (
+                "content bytes of the index",
+                content_bytes,
+                self.content_bytes,
+            ),
+            (
+                "content bytes of all members",
+                member_content_bytes,
+                self.content_bytes,
+            ),
+            (
+                "members of the index",
+                rows_of(IndexList::Members),
+                self.member_count,
+            ),
+            ("names of the index", rows_of(IndexList::Names), named),
+        ];
+        for (what, found, expected) in facts {
+            check_equal(what, found, expected)?;
+        }
+        check_at_most(
+            "blocks that were not coded as planned",
+            self.fallback_count,
+            rows_of(IndexList::Blocks),
+        )
     }
 }
 
@@ -206,12 +293,13 @@ mod tests {
 
     fn sample() -> ArchiveEnd {
         ArchiveEnd {
-            index_frame_offset: 100,
-            index_frame_bytes: 50,
+            content_bytes: 0,
+            store_bytes: 0,
             frame_count: 6,
-            content_bytes: 1000,
-            store_bytes: 900,
+            member_count: 0,
             archive_bytes: 200,
+            totals: ExtentTotals::default(),
+            fallback_count: 0,
             root_hash: [3; 32],
         }
     }
@@ -220,13 +308,13 @@ mod tests {
     fn parses_from_the_end_of_the_file() {
         let file = |sequence| {
             let mut file = vec![0; 30];
-            let frame = sample().to_frame(7, sequence).unwrap();
+            let frame = sample().to_frame(&[], 7, sequence).unwrap();
             file.extend_from_slice(&frame);
             let back_bytes = frame.len() as u64;
             file.extend(Tail { back_bytes }.to_bytes());
             file
         };
-        let read = |file: &[u8]| ArchiveEnd::from_end_of_file(file, 200);
+        let read = |file: &[u8]| ArchiveEnd::from_end_of_file(file, 200).map(|(end, _)| end);
         let good = file(5);
         assert_eq!(read(&good), Ok(sample()));
         assert_eq!(read(&good[30..]), Ok(sample()));
@@ -247,20 +335,24 @@ mod tests {
     }
 
     #[test]
-    fn rejects_impossible_values() {
+    fn rejects_sums_that_contradict_each_other_or_the_roots() {
         let changed = |change: fn(&mut ArchiveEnd)| {
             let mut end = sample();
             change(&mut end);
-            end.to_frame(7, 5).unwrap_err().class()
+            end.to_frame(&[], 7, 5).unwrap_err().class()
         };
         assert_eq!(
-            changed(|end| end.index_frame_offset = 111),
-            ErrorClass::Damaged
-        );
-        assert_eq!(
-            changed(|end| end.index_frame_offset = u64::MAX),
+            changed(|end| end.archive_bytes = u64::MAX),
             ErrorClass::Limit
         );
-        assert_eq!(changed(|end| end.store_bytes = 1001), ErrorClass::Damaged);
+        assert_eq!(changed(|end| end.archive_bytes = 39), ErrorClass::Damaged);
+        assert_eq!(changed(|end| end.content_bytes = 1), ErrorClass::Damaged);
+        assert_eq!(changed(|end| end.member_count = 1), ErrorClass::Damaged);
+        assert_eq!(changed(|end| end.fallback_count = 1), ErrorClass::Damaged);
+        let both = changed(|end| {
+            end.store_bytes = 1;
+            end.content_bytes = 1;
+        });
+        assert_eq!(both, ErrorClass::Damaged);
     }
 }

@@ -11,7 +11,7 @@ use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
-use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use crate::limits::{HEAD_BYTES_MAX, INDEX_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use memchr::memmem;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
@@ -248,7 +248,7 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
         FrameKind::Archive | FrameKind::MemberStart | FrameKind::MemberEnd => 0,
         FrameKind::Block => limits.block_raw_bytes_max,
         FrameKind::Extents | FrameKind::Entries => limits.packed_raw_bytes_max,
-        FrameKind::Index | FrameKind::End => limits.index_bytes_max,
+        FrameKind::Index | FrameKind::End => INDEX_BYTES_MAX,
         FrameKind::Whole => WHOLE_BYTES_MAX as u64,
         _ => return None,
     };

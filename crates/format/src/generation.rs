@@ -2,12 +2,12 @@
 //! writes generation 0 only, and rejects every other number as unsupported.
 //!
 //! A writer appends to an archive by writing, after its End frame, a Generation frame, the new
-//! frames, and an Index and an End frame of their own. No earlier byte changes, so the archive
+//! frames, and Index frames and an End frame of their own. No earlier byte changes, so the archive
 //! stays readable as it was:
 //!
 //! ```text
-//! magic … Index End | Generation … Index End | Generation … Index End
-//! generation 0        generation 1             generation 2
+//! magic … End | Generation … End | Generation … End
+//! generation 0  generation 1       generation 2
 //! ```
 //!
 //! The last End frame of the file belongs to the newest generation, whose index covers the whole
@@ -89,15 +89,17 @@ pub fn generations(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::end::ExtentTotals;
 
     fn generation(number: u64, start_offset: u64, archive_bytes: u64) -> Generation {
         let end = ArchiveEnd {
-            index_frame_offset: start_offset + 8,
-            index_frame_bytes: 50,
-            frame_count: 3,
             content_bytes: 0,
             store_bytes: 0,
+            frame_count: 3,
+            member_count: 0,
             archive_bytes,
+            totals: ExtentTotals::default(),
+            fallback_count: 0,
             root_hash: [0; 32],
         };
         Generation {

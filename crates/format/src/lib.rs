@@ -41,14 +41,13 @@
 //!     repeat_window: 0,
 //! };
 //! let (assembler, mut archive) = ArchiveAssembler::new(&header, 7)?;
-//! let (end, _index) = assembler.finish()?;
-//! archive.extend(end);
+//! archive.extend(assembler.finish()?.last_bytes);
 //! let mut kinds = vec![];
 //! walk_archive(&archive, &Limits::default(), |_, frame, _| {
 //!     kinds.push(frame.kind);
 //!     Ok(())
 //! })?;
-//! assert_eq!(kinds, [FrameKind::Archive, FrameKind::Index, FrameKind::End]);
+//! assert_eq!(kinds, [FrameKind::Archive, FrameKind::End]);
 //! # Ok::<(), FormatError>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -85,10 +84,10 @@ pub mod whole;
 pub mod property;
 
 pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
-pub use assemble::ArchiveAssembler;
+pub use assemble::{ArchiveAssembler, FinishedArchive};
 pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
-pub use end::{ArchiveEnd, Tail};
+pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, PackedEntries, entries_are_sorted, entry_batches,
     entry_bytes, pack_entries, unpack_entries,
@@ -104,7 +103,10 @@ pub use frame::{
 };
 pub use head::SplitPayload;
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};
-pub use index::{Index, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
+pub use index::{
+    Index, IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode,
+    IndexTree, NodeRows, NodeSource,
+};
 pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};

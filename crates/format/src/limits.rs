@@ -39,9 +39,12 @@ pub const PATTERN_BYTES_MAX: usize = 64;
 /// Bytes of a member's name: the longest path that common systems accept.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Members of an archive. A million small files belong into one tree member, where a name costs a
-/// few bytes.
-pub const MEMBERS_MAX: u64 = 1 << 20;
+/// Members of an archive: each has two frames. Small files are better in one tree member, where a
+/// name costs a few bytes.
+pub const MEMBERS_MAX: u64 = 1 << 31;
+
+/// Members that have started and not ended. A reader from front to back retains their starts.
+pub const OPEN_MEMBERS_MAX: usize = 1 << 20;
 
 /// Further digests of one member, besides BLAKE3.
 pub const DIGESTS_MAX: usize = 8;
@@ -63,9 +66,13 @@ pub const FIRST_PATH_BYTES_MAX: usize = 255;
 /// these, so without this limit a frame of one megabyte could unpack to four gigabytes.
 pub const ENTRY_BYTES_PER_FRAME_MAX: usize = 1 << 26;
 
-/// Bytes of the payload of the Index frame. At five bytes per block and blocks of 4 MiB, 256 MiB
-/// index 200 TiB of store.
-pub const INDEX_BYTES_MAX: u64 = 1 << 28;
+/// Bytes of the data of an Index frame, a node of the index; and of the End frame, its roots. A
+/// lookup reads a node for each depth.
+pub const INDEX_BYTES_MAX: u64 = 1 << 20;
+
+/// Nodes on the way from a node of the index to a row. Nodes of 16 KiB hold more than 500 rows of
+/// most lists, so eight levels are never needed.
+pub const INDEX_DEPTH_MAX: u8 = 8;
 
 /// Bytes of the frames that a reader from front to back must hold back together until the blocks
 /// of an epoch before them have come, headers included. The extents of 64 epochs of 16 MiB rarely
@@ -110,8 +117,6 @@ pub struct Limits {
     /// Extents in one frame. In memory each takes `size_of::<Extent>()` bytes (80 on 64-bit
     /// machines).
     pub extents_per_frame_max: u64,
-    /// Payload bytes of the Index frame. In memory the index takes at most about ten times as many.
-    pub index_bytes_max: u64,
     /// Members of the archive.
     pub members_max: u64,
     /// Bytes of the frames that are held back together.
@@ -124,7 +129,6 @@ impl Default for Limits {
             block_raw_bytes_max: BLOCK_RAW_BYTES_MAX,
             packed_raw_bytes_max: PACKED_RAW_BYTES_MAX,
             extents_per_frame_max: EXTENTS_PER_FRAME_MAX,
-            index_bytes_max: INDEX_BYTES_MAX,
             members_max: MEMBERS_MAX,
             held_bytes_max: HELD_BYTES_MAX,
         }
@@ -140,7 +144,6 @@ impl Limits {
             block_raw_bytes_max: self.block_raw_bytes_max.min(cap.block_raw_bytes_max),
             packed_raw_bytes_max: self.packed_raw_bytes_max.min(cap.packed_raw_bytes_max),
             extents_per_frame_max: self.extents_per_frame_max.min(cap.extents_per_frame_max),
-            index_bytes_max: self.index_bytes_max.min(cap.index_bytes_max),
             members_max: self.members_max.min(cap.members_max),
             held_bytes_max: self.held_bytes_max.min(cap.held_bytes_max),
         }

@@ -7,7 +7,7 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
-use crate::index::Index;
+use crate::index::IndexNode;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
@@ -42,10 +42,15 @@ pub enum Payload<'a> {
         /// Its coded section.
         data: &'a [u8],
     },
-    /// The locations of all frames.
-    Index(Box<Index>),
-    /// The location of the index.
-    End(ArchiveEnd),
+    /// A node of the index.
+    Index(IndexNode),
+    /// The sums.
+    End {
+        /// The head.
+        end: ArchiveEnd,
+        /// The roots of the index.
+        roots: Vec<IndexNode>,
+    },
     /// A frame that this version skips.
     Skipped,
 }
@@ -74,8 +79,11 @@ impl<'a> Payload<'a> {
                 let (header, data) = EntriesHeader::parse(payload, limits)?;
                 Self::Entries { header, data }
             }
-            FrameKind::Index => Self::Index(Box::new(Index::parse(payload, limits)?)),
-            FrameKind::End => Self::End(ArchiveEnd::parse(payload)?),
+            FrameKind::Index => IndexNode::parse(payload)?.map_or(Self::Skipped, Self::Index),
+            FrameKind::End => {
+                let (end, roots) = ArchiveEnd::parse(payload)?;
+                Self::End { end, roots }
+            }
             FrameKind::Whole => {
                 return Err(FormatError::Order {
                     kind,

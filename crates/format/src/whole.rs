@@ -10,10 +10,10 @@
 //! archive. A writer calls [`collapse`] on a finished archive. Expanding a collapsed archive gives
 //! the same bytes again.
 
-use crate::assemble::{ArchiveAssembler, ExtentTotals};
+use crate::assemble::ArchiveAssembler;
 use crate::bytes::{ByteReader, put_varint, put_varints};
 use crate::check::{check_equal, check_limit};
-use crate::end::Tail;
+use crate::end::{ExtentTotals, Tail};
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, UntrustedFrameHeader, check_magic, complete_frame};
 use crate::head::{SplitPayload, head_of, take_extensions};
@@ -100,8 +100,7 @@ pub fn expand_payload(archive_id: u32, payload: &[u8]) -> Result<Vec<u8>> {
         let (kind, payload) = take_frame(&mut reader)?;
         archive.extend(assembler.transfer(kind, &payload)?);
     }
-    let (last_bytes, _) = assembler.finish()?;
-    archive.extend(last_bytes);
+    archive.extend(assembler.finish()?.last_bytes);
     Ok(archive)
 }
 
@@ -148,7 +147,9 @@ fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
     let mut archive_id = 0;
     walk_archive(archive, &Limits::default(), |offset, header, payload| {
         archive_id = header.archive_id;
-        totals.add(payload);
+        if let Payload::End { end, .. } = payload {
+            totals = end.totals;
+        }
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let frame = archive.get(start..).unwrap_or_default();
         let mut reader = ByteReader::new("frame", frame);
@@ -173,17 +174,6 @@ fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
     );
     let payload = [head_of(&fields), data].concat();
     Ok(Some(whole_archive(archive_id, &payload)))
-}
-
-impl ExtentTotals {
-    /// Takes the totals over from the payload that states them.
-    fn add(&mut self, payload: &Payload<'_>) {
-        if let Payload::Index(index) = payload {
-            self.matched_bytes = index.totals.matched_bytes;
-            self.fill_bytes = index.totals.run_bytes;
-            self.reach_needed_bytes = index.totals.reach_bytes;
-        }
-    }
 }
 
 fn put_frame(out: &mut Vec<u8>, kind: FrameKind, payload: &[u8]) -> Result<()> {

@@ -100,16 +100,33 @@ const MEMBER_END: Fields = &[
     ("Content_Hash", Bytes(32)),
     ("Digest_Count", Varint),
 ];
-const INDEX: Fields = &[("Head_Bytes", Varint), ("Data", Rest)];
 const END: Fields = &[
     ("Head_Bytes", Varint),
-    ("Index_Frame_Offset", Varint),
-    ("Index_Frame_Bytes", Varint),
-    ("Frame_Count", Varint),
     ("Content_Bytes", Varint),
     ("Store_Bytes", Varint),
+    ("Frame_Count", Varint),
+    ("Member_Count", Varint),
     ("Archive_Bytes", Varint),
+    ("Matched_Bytes", Varint),
+    ("Fill_Bytes", Varint),
+    ("Fallback_Count", Varint),
+    ("Reach_Needed_Bytes", Varint),
     ("Root_Hash", Bytes(32)),
+    ("List", Varint),
+    ("Depth", Varint),
+    ("Row_Count", Varint),
+    ("Rows_Bytes", Varint),
+    ("Rows: blocks", Counted),
+    ("List", Varint),
+    ("Depth", Varint),
+    ("Row_Count", Varint),
+    ("Rows_Bytes", Varint),
+    ("Rows: epochs", Counted),
+    ("List", Varint),
+    ("Depth", Varint),
+    ("Row_Count", Varint),
+    ("Rows_Bytes", Varint),
+    ("Rows: members", Counted),
 ];
 const TAIL: Fields = &[("Back_Bytes", Bytes(6)), ("Tail_Magic", Bytes(2))];
 
@@ -154,7 +171,7 @@ fn example_archive() -> Vec<u8> {
     };
     bytes.extend(assembler.member_end(&end).unwrap());
     bytes.extend(block_frame(&mut assembler));
-    bytes.extend(assembler.finish().unwrap().0);
+    bytes.extend(assembler.finish().unwrap().last_bytes);
     bytes
 }
 
@@ -214,7 +231,6 @@ fn fields_of(kind: FrameKind) -> Fields {
         FrameKind::Block => BLOCK,
         FrameKind::Extents => EXTENTS,
         FrameKind::MemberEnd => MEMBER_END,
-        FrameKind::Index => INDEX,
         FrameKind::End => END,
         other => panic!("{other} is not in the example"),
     }
@@ -354,7 +370,9 @@ fn the_document_states_every_limit() {
             "ENTRY_BYTES_PER_FRAME_MAX",
             limits::ENTRY_BYTES_PER_FRAME_MAX as u64,
         ),
+        ("OPEN_MEMBERS_MAX", limits::OPEN_MEMBERS_MAX as u64),
         ("INDEX_BYTES_MAX", limits::INDEX_BYTES_MAX),
+        ("INDEX_DEPTH_MAX", u64::from(limits::INDEX_DEPTH_MAX)),
         ("ARCHIVES_MAX", limits::ARCHIVES_MAX as u64),
         ("FRAMES_MAX", limits::FRAMES_MAX),
         ("HEAD_BYTES_MAX", limits::HEAD_BYTES_MAX as u64),

@@ -242,9 +242,8 @@ impl Run<'_> {
 
     /// Writes the index and the end, and publishes.
     fn finish(&self, output: Output<'_>) -> Result<CompressSummary> {
-        let (archive_bytes, index) = output.publish()?;
-        let lengths = index.members.iter().map(|member| member.end.view_bytes);
-        let content_bytes = lengths.fold(0, u64::saturating_add);
+        let (archive_bytes, archive) = output.publish()?;
+        let (content_bytes, end) = (archive.view_bytes, &archive.end);
         self.watch.progress(&Progress {
             content_bytes_done: content_bytes,
             content_bytes_total: Some(content_bytes),
@@ -253,13 +252,13 @@ impl Run<'_> {
         Ok(CompressSummary {
             content_bytes,
             archive_bytes,
-            store_bytes: index.store_bytes(),
-            matched_bytes: index.totals.matched_bytes,
-            run_bytes: index.totals.run_bytes,
-            members: index.members.len(),
-            blocks: index.blocks.len(),
-            fallbacks: index.totals.fallback_count,
-            reach_bytes: index.totals.reach_bytes,
+            store_bytes: end.store_bytes,
+            matched_bytes: end.totals.matched_bytes,
+            run_bytes: end.totals.fill_bytes,
+            members: end.member_count as usize,
+            blocks: archive.block_count as usize,
+            fallbacks: end.fallback_count,
+            reach_bytes: end.totals.reach_needed_bytes,
             problems: 0,
         })
     }

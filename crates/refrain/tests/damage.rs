@@ -116,9 +116,9 @@ fn by_index(
     limit_bytes: u64,
 ) -> Result<(Vec<Published>, Vec<Vec<refrain::Entry>>)> {
     let archive = Archive::open(source(archive), &options())?;
-    let _ = archive.info().unwrap();
+    archive.info()?;
     let (mut members, mut entries) = (vec![], vec![]);
-    for (index, member) in archive.members().unwrap().iter().enumerate() {
+    for (index, member) in archive.members()?.iter().enumerate() {
         // A forged length: reads a part, and fails like a caller without room for all of it.
         let mut content = vec![0; member.content_bytes.min(limit_bytes) as usize];
         archive.read_at(index, 0, &mut content)?;

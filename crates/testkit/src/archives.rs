@@ -229,6 +229,9 @@ impl<'a> ArchiveWriter<'a> {
         };
         let (assembler, bytes) =
             ArchiveAssembler::new(&header, seed as u32).expect("valid settings");
+        // Deep indexes and flat ones.
+        let node_bytes = *rng.choose(&[1, 100, 10_000]);
+        let assembler = assembler.with_index_node_bytes(node_bytes);
         Self {
             spaces,
             rng,
@@ -266,8 +269,8 @@ impl<'a> ArchiveWriter<'a> {
             self.start(plan);
             self.end(plan);
         }
-        let (last, _) = self.assembler.finish().expect("a complete archive");
-        self.bytes.extend_from_slice(&last);
+        let finished = self.assembler.finish().expect("a complete archive");
+        self.bytes.extend_from_slice(&finished.last_bytes);
         self.bytes
     }
 

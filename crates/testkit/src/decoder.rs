@@ -1,10 +1,13 @@
 //! The reference implementation of a reader: decodes an uncoded archive in memory, one frame after
 //! the other.
 
+use std::sync::Arc;
+
 use refrain_format::content_hash;
 use refrain_format::{
-    ArchiveEnd, Coding, EntriesHasher, Entry, EpochSums, Extent, Index, Limits, MAGIC, MemberEnd,
-    Payload, StreamChecker, TAIL_BYTES, check_magic, read_frame, unpack_entries, unpack_extents,
+    ArchiveEnd, Coding, EntriesHasher, Entry, EpochSums, Extent, FormatError, Index, IndexNode,
+    IndexTree, Limits, MAGIC, MemberEnd, NodeSource, Payload, StreamChecker, TAIL_BYTES,
+    check_magic, read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -131,7 +134,7 @@ fn step(
                 .extend(unpack_entries(&batch_header, data)?);
         }
         Payload::MemberEnd(end) => state.ends.push(end),
-        Payload::Archive(_) | Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
+        Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
     }
     Ok(())
 }
@@ -198,24 +201,36 @@ pub fn decode_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, String> {
     read_by_index(archive).map_err(|error| error.to_string())
 }
 
+/// The nodes of the index of an archive in memory.
+struct NodesOf<'a>(&'a [u8]);
+
+impl NodeSource for NodesOf<'_> {
+    type Error = FormatError;
+
+    fn node(&self, (offset, bytes): (u64, u64), _: bool) -> Result<Arc<IndexNode>, FormatError> {
+        let (header, payload) = read_frame(self.0, offset as usize, &Limits::default())?;
+        match payload {
+            Payload::Index(node) if header.frame_bytes() == bytes => Ok(Arc::new(node)),
+            _ => Err(FormatError::Value {
+                what: "offset of a node of the index",
+                value: offset,
+                rule: "that of a node of this size",
+            }),
+        }
+    }
+}
+
 fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::error::Error>> {
     let limits = Limits::default();
     check_magic(archive)?;
     let (_, Payload::Archive(_)) = read_frame(archive, MAGIC.len(), &limits)? else {
         return Err("the first frame is not Archive".into());
     };
-    let end = ArchiveEnd::from_end_of_file(archive, archive.len() as u64)?;
+    let (end, roots) = ArchiveEnd::from_end_of_file(archive, archive.len() as u64)?;
     if end.content_bytes > CONTENT_BYTES_MAX {
         return Err("more content than the reference decoder supports".into());
     }
-    let (header, payload) = read_frame(archive, end.index_frame_offset as usize, &limits)?;
-    let Payload::Index(index) = payload else {
-        return Err("the frame at the index's offset is not Index".into());
-    };
-    if header.frame_bytes() != end.index_frame_bytes {
-        return Err("the index frame's length differs".into());
-    }
-    index.check(&end)?;
+    let index = Index::read(&IndexTree::new(roots, NodesOf(archive)))?;
     let mut state = DecodedState::default();
     for (id, row) in index.blocks.iter().enumerate() {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &limits)?;
@@ -226,7 +241,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
         else {
             return Err("the frame of a block is not Block".into());
         };
-        index.check_block(id, &header, &block)?;
+        row.check(id as u64, &header, &block)?;
         let data = &plain(&block.coding, data)?;
         block.check_raw(data)?;
         state.store.extend_from_slice(data);
@@ -240,7 +255,7 @@ fn read_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, Box<dyn std::erro
         else {
             return Err("the frame of an epoch is not Extents".into());
         };
-        index.check_epoch(id, &header, &epoch)?;
+        row.check(id as u64, &header, &epoch)?;
         let data = &plain(&epoch.coding, data)?;
         let extents = unpack_extents(&epoch, data, &limits)?;
         extents.iter().for_each(|extent| replay(extent, &mut state));
@@ -263,7 +278,8 @@ fn member_by_index(
         return Err("the hash of the content differs".into());
     }
     let mut entries = Vec::new();
-    for (batch, row) in member.entries.iter().enumerate() {
+    let rows = index.entries.iter();
+    for row in rows.filter(|row| row.member_id == id as u64) {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
         let Payload::Entries {
             header: batch_header,
@@ -272,7 +288,7 @@ fn member_by_index(
         else {
             return Err("the frame of a batch of entries is not Entries".into());
         };
-        index.check_entries(id, batch, &header, &batch_header)?;
+        row.check(&header, &batch_header)?;
         let data = &plain(&batch_header.coding, data)?;
         entries.extend(unpack_entries(&batch_header, data)?);
     }

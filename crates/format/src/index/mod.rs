@@ -1,13 +1,31 @@
-//! The Index frame: the locations of all frames, so that opening an archive takes two reads from
-//! its end, and any byte one more.
+//! The index: where all frames are, as trees of nodes, one for each list. The roots are in the End
+//! frame; the other nodes are Index frames before it. So opening an archive reads only its end, and
+//! a lookup one node for each depth.
 //!
-//! The index repeats what the frames state; [`StreamChecker`](crate::order::StreamChecker) compares
-//! the two for a reader that reads both.
+//! [`IndexBuilder`] makes the nodes, [`IndexTree`] finds rows in them.
 
-mod check;
-mod lookup;
+mod builder;
+mod coder;
+mod list;
+mod node;
+mod path_search;
+mod row_check;
 mod rows;
 mod table;
+mod tree;
 
-pub use rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexTotals};
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+#[cfg(test)]
+mod tests;
+
+pub use builder::{IndexBuilder, NAMES_FROM, NODE_TARGET_BYTES};
+pub use list::IndexList;
+pub use node::{IndexNode, NodeRows};
+pub use rows::{
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+};
 pub use table::Index;
+pub use tree::{IndexTree, NodeSource};
+
+pub(crate) use node::parse_roots;

@@ -1,13 +1,16 @@
 //! The rows of the index.
 
+use crate::check::check_equal;
 use crate::entries::EntriesHeader;
+use crate::error::Result;
 use crate::member::{MemberEnd, MemberStart};
+use refrain_protect::checksum64;
 use refrain_tree::compare_paths;
 
 /// The location of a frame in the archive: its offset and its length in bytes, header included.
-pub(super) type FrameSpan = (u64, u64);
+pub type FrameSpan = (u64, u64);
 
-/// The location of a block. Its id is its position in the list.
+/// The location of a block. Its id is the number of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBlock {
     /// The offset of the frame in the archive.
@@ -25,7 +28,7 @@ pub struct IndexBlock {
     pub filter_ids: [u8; 2],
 }
 
-/// The location of an epoch's Extents frame. The epoch's id is its position in the list.
+/// The location of an epoch's Extents frame. The epoch's id is the number of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEpoch {
     /// The offset of the frame in the archive.
@@ -45,6 +48,19 @@ pub struct IndexEpoch {
     pub extent_count: u64,
 }
 
+/// A complete member. Its id is the number of its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexMember {
+    /// The offset of its MemberStart frame in the archive.
+    pub start_frame_offset: u64,
+    /// The offset of its MemberEnd frame in the archive.
+    pub end_frame_offset: u64,
+    /// The payload of its MemberStart frame.
+    pub start: MemberStart,
+    /// The payload of its MemberEnd frame.
+    pub end: MemberEnd,
+}
+
 /// The location of a batch of entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntries {
@@ -52,10 +68,14 @@ pub struct IndexEntries {
     pub frame_offset: u64,
     /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
+    /// The id of the member to which the entries belong.
+    pub member_id: u64,
+    /// The number of entries of the member in earlier frames. It is not written: it is the sum
+    /// before it.
+    pub first_entry: u64,
     /// The number of entries in the frame.
     pub entry_count: u64,
-    /// The XXH3-64 of the packed section, as in the frame. No other hash of the archive covers
-    /// entries.
+    /// The XXH3-64 of the packed section, as in the frame.
     pub packed_checksum: u64,
     /// The path of the first entry that has one, or its first
     /// [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX) bytes if it is longer; empty
@@ -70,6 +90,8 @@ impl IndexEntries {
         Self {
             frame_offset,
             frame_bytes,
+            member_id: header.member_id,
+            first_entry: header.first_entry,
             entry_count: header.entry_count,
             packed_checksum: header.packed_checksum,
             first_path: header.first_path.clone(),
@@ -88,30 +110,103 @@ impl IndexEntries {
     }
 }
 
-/// A complete member. Its id is its position in the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexMember {
-    /// The offset of its MemberStart frame in the archive.
-    pub start_frame_offset: u64,
-    /// The offset of its MemberEnd frame in the archive.
-    pub end_frame_offset: u64,
-    /// The payload of its MemberStart frame.
-    pub start: MemberStart,
-    /// The payload of its MemberEnd frame.
-    pub end: MemberEnd,
-    /// Its Entries frames, in file order.
-    pub entries: Vec<IndexEntries>,
+/// A member by its name. Rows are sorted by the checksum, then by the id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexName {
+    /// The XXH3-64 of the name.
+    pub checksum: u64,
+    /// The id of the member.
+    pub member_id: u64,
 }
 
-/// Sums that describe the archive without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct IndexTotals {
-    /// The number of content bytes of all copies.
-    pub matched_bytes: u64,
-    /// The number of content bytes of all fills.
-    pub run_bytes: u64,
-    /// The number of blocks that were not coded as planned.
-    pub fallback_count: u64,
-    /// The number of the archive's latest bytes that a decoder that cannot seek really needs.
-    pub reach_bytes: u64,
+impl IndexName {
+    /// The row of a member with this name.
+    #[must_use]
+    pub fn new(name: &[u8], member_id: u64) -> Self {
+        Self {
+            checksum: checksum64(name),
+            member_id,
+        }
+    }
+}
+
+/// A node of the index, in a row of the node above it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildNode {
+    /// The offset of its frame in the archive.
+    pub frame_offset: u64,
+    /// The size of its frame in bytes, header included.
+    pub frame_bytes: u64,
+    /// The number of leaf rows of the list before it. It is not written: it is the sum before it.
+    pub first_row: u64,
+    /// The number of leaf rows under it, at least 1.
+    pub row_count: u64,
+    /// What its first leaf row begins with.
+    pub first: RowKey,
+    /// Where the leaf rows under it end in the spaces of the list (content, store), as far as the
+    /// list states it.
+    pub end: [u64; 2],
+}
+
+/// What the rows of a list are sorted by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowKey {
+    /// Blocks, epochs and members: where the row begins. Blocks: in the store, and 0. Epochs: in
+    /// the content, and in the store. Members: in the content, and 0.
+    Start([u64; 2]),
+    /// Frames of entries.
+    Entries {
+        /// The id of the member.
+        member_id: u64,
+        /// The number of entries of the member in earlier frames.
+        first_entry: u64,
+        /// The path of the first entry, as in [`IndexEntries::first_path`].
+        first_path: Vec<u8>,
+    },
+    /// Names: the checksum.
+    Name(u64),
+}
+
+impl RowKey {
+    /// The start in the spaces of the list, if that is what the rows are sorted by.
+    #[must_use]
+    pub fn start(&self) -> Option<[u64; 2]> {
+        match self {
+            Self::Start(start) => Some(*start),
+            Self::Entries { .. } | Self::Name(_) => None,
+        }
+    }
+
+    /// Compares the key in a row with that of the node that the row leads to.
+    pub(super) fn check(&self, found: &Self) -> Result<()> {
+        let what = "first row of a node of the index";
+        match (self, found) {
+            (Self::Start(expected), Self::Start(found)) => {
+                check_equal(what, found[0], expected[0])?;
+                check_equal(what, found[1], expected[1])
+            }
+            (
+                Self::Entries {
+                    member_id,
+                    first_entry,
+                    first_path,
+                },
+                Self::Entries {
+                    member_id: found_member,
+                    first_entry: found_entry,
+                    first_path: found_path,
+                },
+            ) => {
+                check_equal(what, *found_member, *member_id)?;
+                check_equal(what, *found_entry, *first_entry)?;
+                check_equal(what, checksum64(found_path), checksum64(first_path))
+            }
+            (Self::Name(expected), Self::Name(found)) => check_equal(what, *found, *expected),
+            _ => Err(crate::error::FormatError::Value {
+                what,
+                value: 0,
+                rule: "of the list of the node above it",
+            }),
+        }
+    }
 }

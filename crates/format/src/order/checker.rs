@@ -2,8 +2,8 @@
 
 use super::epoch_sums::EpochSums;
 use super::held_frames::HeldFrames;
+use super::index_check::IndexCheck;
 use super::reach::NeededReach;
-use super::row_checksum::RowChecksum;
 use std::collections::VecDeque;
 
 use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
@@ -14,9 +14,9 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
-use crate::index::{Index, IndexBlock, IndexEntries, IndexEpoch};
+use crate::index::{IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexNode, NAMES_FROM};
 use crate::layout::{FrameKind, MAGIC, TAIL_BYTES};
-use crate::limits::{FRAMES_MAX, Limits};
+use crate::limits::{FRAMES_MAX, Limits, OPEN_MEMBERS_MAX};
 use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;
 use crate::root_hash::{RootHasher, member_hash};
@@ -32,7 +32,6 @@ struct OpenMember {
     start_frame_offset: u64,
     start_checksum: u64,
     entry_count: u64,
-    entry_rows: RowChecksum,
 }
 
 /// Checks that the frames of an archive are in order and agree with one another.
@@ -64,11 +63,12 @@ pub struct StreamChecker {
     observed_epochs: u64,
     observed: EpochSums,
 
-    block_rows: RowChecksum,
-    epoch_rows: RowChecksum,
-    member_rows: RowChecksum,
+    index: IndexCheck,
+    /// Whether a frame of the index was fed, so that only others and End may follow.
+    index_begun: bool,
     root: RootHasher,
-    index_span: Option<(u64, u64)>,
+    /// The member of the last frame of entries.
+    last_entries_member: u64,
     /// The size of the End frame, after it was fed.
     end_frame_bytes: Option<u64>,
     complete: bool,
@@ -99,11 +99,10 @@ impl StreamChecker {
             reach: NeededReach::unmeasured(),
             observed_epochs: 0,
             observed: EpochSums::default(),
-            block_rows: RowChecksum::default(),
-            epoch_rows: RowChecksum::default(),
-            member_rows: RowChecksum::default(),
+            index: IndexCheck::default(),
+            index_begun: false,
             root: RootHasher::new(),
-            index_span: None,
+            last_entries_member: 0,
             end_frame_bytes: None,
             complete: false,
         }
@@ -154,6 +153,12 @@ impl StreamChecker {
     #[must_use]
     pub fn reach_needed_bytes(&self) -> u64 {
         self.reach.needed_bytes()
+    }
+
+    /// Returns the number of members that have ended.
+    #[must_use]
+    pub fn member_count(&self) -> u64 {
+        self.members_ended
     }
 
     /// Returns the root hash of the members that have ended.
@@ -230,8 +235,8 @@ impl StreamChecker {
             Payload::Extents { header: epoch, .. } => self.extents(header, epoch)?,
             Payload::MemberEnd(end) => self.member_end(header, end)?,
             Payload::Entries { header: batch, .. } => self.entries(header, batch)?,
-            Payload::Index(index) => self.index(header, index)?,
-            Payload::End(end) => self.end(end, frame_end)?,
+            Payload::Index(node) => self.index_node(header, node)?,
+            Payload::End { end, roots } => self.end(header, end, roots)?,
             Payload::Skipped => {}
         }
         self.held.feed(header, payload, ())?;
@@ -258,11 +263,9 @@ impl StreamChecker {
             (Payload::Archive(_), None) | (_, Some(_)) => {}
             (_, None) => return Err(order(kind, "the first frame must be Archive")),
         }
-        match (payload, self.index_span) {
-            (Payload::Skipped, _) | (Payload::End(_), Some(_)) => Ok(()),
-            (Payload::End(_), None) => Err(order(kind, "End must follow the index")),
-            (_, Some(_)) => Err(order(kind, "only End may follow the index")),
-            (_, None) => Ok(()),
+        match (payload, self.index_begun) {
+            (Payload::Skipped | Payload::Index(_) | Payload::End { .. }, _) | (_, false) => Ok(()),
+            (_, true) => Err(order(kind, "only End may follow the index")),
         }
     }
 
@@ -289,7 +292,7 @@ impl StreamChecker {
         let frame = self.offset..self.offset.saturating_add(header.frame_bytes());
         self.reach
             .block(block.store_start..block.store_end(), frame)?;
-        self.block_rows.add_block(&IndexBlock {
+        self.index.block(&IndexBlock {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
             store_start: block.store_start,
@@ -328,7 +331,7 @@ impl StreamChecker {
                 "content must belong to a member that has started",
             ));
         }
-        self.epoch_rows.add_epoch(&IndexEpoch {
+        self.index.epoch(&IndexEpoch {
             frame_offset: self.offset,
             frame_bytes: header.frame_bytes(),
             content_start: epoch.content_start,
@@ -386,6 +389,11 @@ impl StreamChecker {
                 self.last_member_end,
             )?,
         }
+        check_limit(
+            "members that have not ended",
+            self.open_members.len() as u64 + 1,
+            OPEN_MEMBERS_MAX as u64,
+        )?;
         if start.content_start < self.content_bytes {
             return Err(order(
                 header.kind,
@@ -399,7 +407,6 @@ impl StreamChecker {
             start_frame_offset: self.offset,
             start_checksum: header.payload_checksum,
             entry_count: 0,
-            entry_rows: RowChecksum::default(),
         });
         self.members_started += 1;
         Ok(())
@@ -425,13 +432,11 @@ impl StreamChecker {
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
         end.check_kind(member.start.kind.has_entries(), member.first_paths_ascend)?;
-        self.member_rows.add([
-            member.start_frame_offset,
-            member.start_checksum,
-            self.offset,
-            header.payload_checksum,
-            member.entry_rows.value(),
-        ]);
+        self.index.member(
+            [member.start_frame_offset, self.offset],
+            [member.start_checksum, header.payload_checksum],
+            IndexName::new(&member.start.name, end.member_id),
+        );
         self.root.push(&member_hash(&member.start, end));
         self.members_ended += 1;
         self.last_member_end = content_end;
@@ -456,14 +461,28 @@ impl StreamChecker {
             member.entry_count,
         )?;
         member.entry_count = member.entry_count.saturating_add(batch.entry_count);
-        member.entry_rows.add_entries(&row);
         member.first_paths_ascend &= row.follows(&mut member.first_path);
+        if batch.member_id < self.last_entries_member {
+            return Err(order(
+                header.kind,
+                "frames of entries must be in the order of their members",
+            ));
+        }
+        self.last_entries_member = batch.member_id;
+        self.index.entries(&row);
         Ok(())
     }
 
-    fn index(&mut self, header: &FrameHeader, index: &Index) -> Result<()> {
+    fn index_node(&mut self, header: &FrameHeader, node: &IndexNode) -> Result<()> {
+        self.check_all_has_come(header.kind)?;
+        self.index_begun = true;
+        self.index.node(node, (self.offset, header.frame_bytes()))
+    }
+
+    /// Checks that the index may begin.
+    fn check_all_has_come(&self, kind: FrameKind) -> Result<()> {
         if !self.open_members.is_empty() {
-            return Err(order(header.kind, "all members must end before the index"));
+            return Err(order(kind, "all members must end before the index"));
         }
         check_equal(
             "store bytes introduced by all epochs",
@@ -474,102 +493,13 @@ impl StreamChecker {
             "content bytes of all members",
             self.last_member_end,
             self.content_bytes,
-        )?;
-        self.check_index_rows(index)?;
-        self.check_index_totals(index)?;
-        self.index_span = Some((self.offset, header.frame_bytes()));
-        Ok(())
+        )
     }
 
-    fn check_index_rows(&self, index: &Index) -> Result<()> {
-        let mut blocks = RowChecksum::default();
-        index.blocks.iter().for_each(|row| blocks.add_block(row));
-        let mut epochs = RowChecksum::default();
-        index.epochs.iter().for_each(|row| epochs.add_epoch(row));
-        let mut members = RowChecksum::default();
-        for row in &index.members {
-            members.add_member(row)?;
-        }
-        let lists = [
-            (
-                "blocks",
-                index.blocks.len(),
-                self.block_count,
-                blocks,
-                self.block_rows,
-            ),
-            (
-                "epochs",
-                index.epochs.len(),
-                self.epoch_count,
-                epochs,
-                self.epoch_rows,
-            ),
-            (
-                "members",
-                index.members.len(),
-                self.members_ended,
-                members,
-                self.member_rows,
-            ),
-        ];
-        for (what, found, expected, found_rows, expected_rows) in lists {
-            check_equal(what, found as u64, expected)?;
-            if found_rows != expected_rows {
-                return Err(FormatError::Checksum {
-                    what: "rows of the index, compared with the frames before it:",
-                    found: found_rows.value(),
-                    expected: expected_rows.value(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_index_totals(&self, index: &Index) -> Result<()> {
-        let totals = &index.totals;
-        check_equal(
-            "fallbacks in the index",
-            totals.fallback_count,
-            self.fallback_count,
-        )?;
-        let sum = totals
-            .matched_bytes
-            .saturating_add(totals.run_bytes)
-            .saturating_add(self.store_bytes);
-        check_equal(
-            "fresh, matched and run bytes together",
-            sum,
-            self.content_bytes,
-        )?;
-        if let Some(archive) = &self.archive {
-            check_limit(
-                "reach in the index (by the archive's own promise)",
-                totals.reach_bytes,
-                archive.reach_bytes,
-            )?;
-        }
-        // Only a reader that observed every epoch knows these sums.
-        if self.observed_epochs == self.epoch_count {
-            check_equal(
-                "matched bytes in the index",
-                totals.matched_bytes,
-                self.observed.matched_bytes,
-            )?;
-            check_equal(
-                "run bytes in the index",
-                totals.run_bytes,
-                self.observed.run_bytes,
-            )?;
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, end: &ArchiveEnd, frame_end: u64) -> Result<()> {
-        let (index_offset, index_bytes) = self.index_span.unwrap_or_default();
+    fn end(&mut self, header: &FrameHeader, end: &ArchiveEnd, roots: &[IndexNode]) -> Result<()> {
+        self.check_all_has_come(header.kind)?;
+        let frame_end = self.offset.saturating_add(header.frame_bytes());
         let sums = [
-            ("index frame offset", end.index_frame_offset, index_offset),
-            ("index frame bytes", end.index_frame_bytes, index_bytes),
             (
                 "frame count",
                 end.frame_count,
@@ -577,15 +507,24 @@ impl StreamChecker {
             ),
             ("content bytes", end.content_bytes, self.content_bytes),
             ("store bytes", end.store_bytes, self.store_bytes),
+            ("members", end.member_count, self.members_ended),
             (
                 "archive bytes",
                 end.archive_bytes,
                 frame_end.saturating_add(TAIL_BYTES as u64),
             ),
+            (
+                "blocks that were not coded as planned",
+                end.fallback_count,
+                self.fallback_count,
+            ),
         ];
         for (what, found, expected) in sums {
             check_equal(what, found, expected)?;
         }
+        let lists_names = self.members_ended >= NAMES_FROM as u64;
+        self.index.roots(roots, self.offset, lists_names)?;
+        self.check_extent_totals(end)?;
         if end.root_hash != self.root.value() {
             return Err(FormatError::Checksum {
                 what: "root hash (its first 8 bytes)",
@@ -594,6 +533,27 @@ impl StreamChecker {
             });
         }
         self.end_frame_bytes = Some(frame_end.saturating_sub(self.offset));
+        Ok(())
+    }
+
+    fn check_extent_totals(&self, end: &ArchiveEnd) -> Result<()> {
+        let totals = &end.totals;
+        if let Some(archive) = &self.archive {
+            check_limit(
+                "needed reach (by the archive's own promise)",
+                totals.reach_needed_bytes,
+                archive.reach_bytes,
+            )?;
+        }
+        // Only a reader that observed every epoch knows these sums.
+        if self.observed_epochs == self.epoch_count {
+            check_equal(
+                "matched bytes",
+                totals.matched_bytes,
+                self.observed.matched_bytes,
+            )?;
+            check_equal("fill bytes", totals.fill_bytes, self.observed.run_bytes)?;
+        }
         Ok(())
     }
 }

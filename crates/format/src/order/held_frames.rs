@@ -67,7 +67,7 @@ impl<T> HeldFrames<T> {
             Payload::MemberStart(_) | Payload::MemberEnd(_) | Payload::Entries { .. } => {
                 self.hold(header, frame)
             }
-            Payload::Archive(_) | Payload::Index(_) | Payload::End(_) | Payload::Skipped => {
+            Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {
                 self.ready.push_back(frame);
                 Ok(())
             }

@@ -15,6 +15,7 @@
 mod checker;
 mod epoch_sums;
 mod held_frames;
+mod index_check;
 mod reach;
 mod row_checksum;
 

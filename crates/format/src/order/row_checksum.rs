@@ -1,26 +1,36 @@
-//! Running checksums over the rows of the index. They compare the frames read with the index
-//! without storing either.
+//! Running checksums over the rows of the index.
 
-use crate::error::Result;
-use crate::frame::payload_checksum;
-use crate::index::{IndexBlock, IndexEntries, IndexEpoch, IndexMember};
+use crate::index::{ChildNode, IndexBlock, IndexEntries, IndexEpoch, IndexName, RowKey};
 use refrain_protect::checksum64;
 
 /// A running checksum over rows of numbers: equal for equal rows in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct RowChecksum(u64);
+pub(super) struct RowChecksum {
+    value: u64,
+    count: u64,
+}
 
 impl RowChecksum {
     /// Returns the checksum of all rows so far.
     pub(super) fn value(self) -> u64 {
-        self.0
+        self.value
     }
 
-    pub(super) fn add<const N: usize>(&mut self, row: [u64; N]) {
-        let mut bytes = Vec::with_capacity(8 * (N + 1));
-        bytes.extend(self.0.to_le_bytes());
-        bytes.extend(row.into_iter().flat_map(u64::to_le_bytes));
-        self.0 = checksum64(&bytes);
+    /// Returns the number of rows so far.
+    pub(super) fn count(self) -> u64 {
+        self.count
+    }
+
+    fn add<const N: usize>(&mut self, row: [u64; N]) {
+        self.value = checksum_of(self.value, &row);
+        self.count += 1;
+    }
+
+    /// Adds a name. The checksum of names does not depend on their order.
+    pub(super) fn add_unordered(&mut self, name: IndexName) {
+        let row = checksum_of(name.checksum, &[name.member_id]);
+        self.value = self.value.wrapping_add(row);
+        self.count += 1;
     }
 
     pub(super) fn add_block(&mut self, row: &IndexBlock) {
@@ -48,24 +58,50 @@ impl RowChecksum {
         self.add([
             row.frame_offset,
             row.frame_bytes,
+            row.member_id,
             row.entry_count,
             row.packed_checksum,
             checksum64(&row.first_path),
         ]);
     }
 
-    pub(super) fn add_member(&mut self, row: &IndexMember) -> Result<()> {
-        let mut entries = Self::default();
-        for batch in &row.entries {
-            entries.add_entries(batch);
-        }
-        self.add([
-            row.start_frame_offset,
-            payload_checksum(&row.start.to_payload()?),
-            row.end_frame_offset,
-            payload_checksum(&row.end.to_payload()?),
-            entries.0,
-        ]);
-        Ok(())
+    /// Adds a member: where its two frames are, and the checksums of their payloads.
+    pub(super) fn add_member(&mut self, offsets: [u64; 2], checksums: [u64; 2]) {
+        let ([start, end], [start_checksum, end_checksum]) = (offsets, checksums);
+        self.add([start, start_checksum, end, end_checksum]);
     }
+
+    /// Adds a node as the row of the node above it.
+    pub(super) fn add_child(&mut self, row: &ChildNode) {
+        let key = match &row.first {
+            RowKey::Start([a, b]) => [*a, *b, 0],
+            RowKey::Entries {
+                member_id,
+                first_entry,
+                first_path,
+            } => [*member_id, *first_entry, checksum64(first_path)],
+            RowKey::Name(checksum) => [*checksum, 0, 0],
+        };
+        let [a, b, c] = key;
+        let [end_a, end_b] = row.end;
+        let (offset, bytes) = (row.frame_offset, row.frame_bytes);
+        self.add([
+            offset,
+            bytes,
+            row.first_row,
+            row.row_count,
+            a,
+            b,
+            c,
+            end_a,
+            end_b,
+        ]);
+    }
+}
+
+fn checksum_of(before: u64, row: &[u64]) -> u64 {
+    let mut bytes = Vec::with_capacity(8 * (row.len() + 1));
+    bytes.extend(before.to_le_bytes());
+    bytes.extend(row.iter().flat_map(|number| number.to_le_bytes()));
+    checksum64(&bytes)
 }

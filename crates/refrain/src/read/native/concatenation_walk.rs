@@ -45,7 +45,7 @@ pub(crate) fn walk_archives(
             members_before: totals.members as u64,
         };
         let mut walk_one = |reader, source: Option<Arc<dyn Source>>, found| {
-            let found = source.as_deref().zip(found);
+            let found = source.as_ref().zip(found);
             let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
             let totals = &mut totals;
             crew(threads, |crew| {

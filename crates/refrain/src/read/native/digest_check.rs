@@ -29,7 +29,7 @@ impl<'a> DigestCheck<'a> {
     /// `Io`. A damaged end or index is reported by the walk, at its offset.
     pub(crate) fn new(
         inner: &'a mut dyn ContentVisitor,
-        archive: Option<(&dyn Source, &FoundArchive)>,
+        archive: Option<(&Arc<dyn Source>, &FoundArchive)>,
         limits: &Limits,
     ) -> Result<Self> {
         let algorithms = match archive.map(|archive| stated_algorithms(archive, limits)) {
@@ -48,10 +48,11 @@ impl<'a> DigestCheck<'a> {
 
 /// The algorithms in the members' ends of the index.
 fn stated_algorithms(
-    (source, archive): (&dyn Source, &FoundArchive),
+    (source, archive): (&Arc<dyn Source>, &FoundArchive),
     limits: &Limits,
 ) -> Result<Vec<DigestAlgorithm>> {
-    let index = read_index(source, archive, limits)?;
+    // Every node is read once, so none is kept.
+    let index = read_index(source, archive, limits, 0)?;
     let mut algorithms = Vec::new();
     index.for_each_member(&mut |_, _, end| {
         for (algorithm, _) in stated(end) {

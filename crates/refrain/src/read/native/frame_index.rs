@@ -4,10 +4,12 @@
 use std::ops::Range;
 
 use refrain_format::{
-    Index, IndexBlock, IndexEntries, IndexEpoch, IndexTotals, MemberEnd, MemberKind, MemberStart,
+    Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexTree, MemberEnd,
+    MemberKind, MemberStart, NodeRows,
 };
 
 use crate::error::{Error, Result};
+use crate::read::native::index_nodes::IndexNodes;
 
 /// What reading the content of a member needs to know of it.
 #[derive(Debug, Clone, Copy)]
@@ -17,51 +19,80 @@ pub(crate) struct MemberOutline {
     pub content_start: u64,
     /// The length of its content in bytes.
     pub content_bytes: u64,
+    /// The id of the member, by which frames of entries name it.
+    pub member_id: u64,
+    pub entries_are_sorted: bool,
 }
 
-/// A complete member.
-#[derive(Debug, Clone)]
-pub(crate) struct MemberRow {
-    pub start: MemberStart,
-    pub end: MemberEnd,
+impl MemberOutline {
+    fn new(row: &IndexMember) -> MemberOutline {
+        MemberOutline {
+            kind: row.start.kind,
+            content_start: row.start.content_start,
+            content_bytes: row.end.content_bytes,
+            member_id: row.start.member_id,
+            entries_are_sorted: row.end.entries_are_sorted,
+        }
+    }
 }
 
 /// Finds the frames of an archive. Each lookup may fail, because it may have to read a part of the
 /// index first.
 pub(crate) struct FrameIndex {
-    rows: Index,
-    /// The block numbers, after a scan; otherwise a block number is its position in the index.
-    block_ids: Vec<u64>,
+    rows: Rows,
     /// Where the archive begins in the file. Rows state offsets in the archive, this interface
     /// states them in the file.
     archive_start: u64,
 }
 
+enum Rows {
+    /// The index of the archive: the roots, and nodes that were used last.
+    Tree(IndexTree<IndexNodes>),
+    /// What a scan has found.
+    Scanned {
+        rows: Index,
+        /// The number of each block.
+        block_ids: Vec<u64>,
+    },
+}
+
 impl FrameIndex {
-    /// An index that is in memory.
-    pub(crate) fn of_rows(rows: Index, block_ids: Vec<u64>, archive_start: u64) -> FrameIndex {
+    /// The index at the end of an archive that begins here.
+    pub(crate) fn of_tree(tree: IndexTree<IndexNodes>, archive_start: u64) -> FrameIndex {
         FrameIndex {
-            rows,
-            block_ids,
+            rows: Rows::Tree(tree),
             archive_start,
+        }
+    }
+
+    /// What a scan has found.
+    pub(crate) fn of_rows(rows: Index, block_ids: Vec<u64>) -> FrameIndex {
+        FrameIndex {
+            rows: Rows::Scanned { rows, block_ids },
+            archive_start: 0,
         }
     }
 
     /// The block that holds the byte at this offset in the store, and its number.
     pub(crate) fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>> {
-        let found = self.rows.block_at(offset_in_store).and_then(|number| {
-            let id = self.block_ids.get(number).copied();
-            let row = self.in_file(*self.rows.blocks.get(number)?);
-            Some((id.unwrap_or(number as u64), row))
-        });
-        Ok(found)
+        let found = match &self.rows {
+            Rows::Tree(tree) => tree.block_at(offset_in_store)?,
+            Rows::Scanned { rows, block_ids } => rows
+                .block_at(offset_in_store)
+                .and_then(|at| Some((*block_ids.get(at)?, *rows.blocks.get(at)?))),
+        };
+        Ok(found.map(|(number, row)| (number, self.in_file(row))))
     }
 
     /// The epoch that holds the byte at this offset in the content, and its number.
     pub(crate) fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>> {
-        let number = self.rows.epoch_at(offset_in_content);
-        let row = number.and_then(|number| Some((number as u64, *self.rows.epochs.get(number)?)));
-        Ok(row.map(|(number, mut row)| {
+        let found = match &self.rows {
+            Rows::Tree(tree) => tree.epoch_at(offset_in_content)?,
+            Rows::Scanned { rows, .. } => rows
+                .epoch_at(offset_in_content)
+                .and_then(|at| Some((at as u64, *rows.epochs.get(at)?))),
+        };
+        Ok(found.map(|(number, mut row)| {
             row.frame_offset += self.archive_start;
             (number, row)
         }))
@@ -77,8 +108,10 @@ impl FrameIndex {
         &self,
         each: &mut dyn FnMut(&IndexBlock) -> Result<()>,
     ) -> Result<()> {
-        let mut rows = self.rows.blocks.iter();
-        rows.try_for_each(|row| each(&self.in_file(*row)))
+        self.for_each_leaf(IndexList::Blocks, &mut |rows| match rows {
+            LeafRows::Blocks(rows) => rows.iter().try_for_each(|row| each(&self.in_file(*row))),
+            _ => Ok(()),
+        })
     }
 
     /// Calls `each` for every epoch, in the order of content, with offsets in the archive.
@@ -86,66 +119,10 @@ impl FrameIndex {
         &self,
         each: &mut dyn FnMut(&IndexEpoch) -> Result<()>,
     ) -> Result<()> {
-        self.rows.epochs.iter().try_for_each(each)
-    }
-
-    /// The number of members.
-    pub(crate) fn member_count(&self) -> usize {
-        self.rows.members.len()
-    }
-
-    /// The outline of member `number`.
-    pub(crate) fn outline(&self, number: usize) -> Result<Option<MemberOutline>> {
-        Ok(self.rows.members.get(number).map(|row| MemberOutline {
-            kind: row.start.kind,
-            content_start: row.start.content_start,
-            content_bytes: row.end.content_bytes,
-        }))
-    }
-
-    /// Member `number`.
-    pub(crate) fn member(&self, number: usize) -> Result<Option<MemberRow>> {
-        Ok(self.rows.members.get(number).map(|row| MemberRow {
-            start: row.start.clone(),
-            end: row.end.clone(),
-        }))
-    }
-
-    /// The first member with this name, byte for byte.
-    pub(crate) fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
-        let mut members = self.rows.members.iter();
-        Ok(members.position(|row| row.start.name == name))
-    }
-
-    /// Calls `each` for every member, in the archive's order.
-    pub(crate) fn for_each_member(
-        &self,
-        each: &mut dyn FnMut(usize, &MemberStart, &MemberEnd) -> Result<()>,
-    ) -> Result<()> {
-        let mut members = self.rows.members.iter().enumerate();
-        members.try_for_each(|(number, row)| each(number, &row.start, &row.end))
-    }
-
-    /// The number of Entries frames of member `number`.
-    pub(crate) fn entries_frames(&self, number: usize) -> Result<usize> {
-        let row = self.rows.members.get(number);
-        Ok(row.map_or(0, |row| row.entries.len()))
-    }
-
-    /// Which Entries frames of a member may hold the entry with this path.
-    pub(crate) fn frames_for_path(&self, number: usize, path: &[u8]) -> Result<Range<usize>> {
-        let row = self.rows.members.get(number);
-        Ok(row.map_or(0..0, |row| row.frames_for_path(path)))
-    }
-
-    /// An Entries frame of member `number`.
-    pub(crate) fn entries_frame(&self, number: usize, frame: usize) -> Result<IndexEntries> {
-        let row = self.rows.members.get(number);
-        let found = row.and_then(|row| row.entries.get(frame)).cloned();
-        let mut found =
-            found.ok_or_else(|| Error::damaged("the index has no such frame of entries"))?;
-        found.frame_offset += self.archive_start;
-        Ok(found)
+        self.for_each_leaf(IndexList::Epochs, &mut |rows| match rows {
+            LeafRows::Epochs(rows) => rows.iter().try_for_each(&mut *each),
+            _ => Ok(()),
+        })
     }
 
     /// Calls `each` for every Entries frame, in the archive's order, with offsets in the archive.
@@ -153,12 +130,131 @@ impl FrameIndex {
         &self,
         each: &mut dyn FnMut(&IndexEntries) -> Result<()>,
     ) -> Result<()> {
-        let mut rows = self.rows.members.iter().flat_map(|row| &row.entries);
-        rows.try_for_each(each)
+        self.for_each_leaf(IndexList::Entries, &mut |rows| match rows {
+            LeafRows::Entries(rows) => rows.iter().try_for_each(&mut *each),
+            _ => Ok(()),
+        })
     }
 
-    /// The sums over the archive.
-    pub(crate) fn totals(&self) -> IndexTotals {
-        self.rows.totals
+    /// Calls `each` for every member, in the archive's order.
+    pub(crate) fn for_each_member(
+        &self,
+        each: &mut dyn FnMut(usize, &MemberStart, &MemberEnd) -> Result<()>,
+    ) -> Result<()> {
+        let mut number = 0;
+        self.for_each_leaf(IndexList::Members, &mut |rows| {
+            let LeafRows::Members(rows) = rows else {
+                return Ok(());
+            };
+            rows.iter().try_for_each(|row| {
+                number += 1;
+                each(number - 1, &row.start, &row.end)
+            })
+        })
     }
+
+    fn for_each_leaf(
+        &self,
+        list: IndexList,
+        each: &mut dyn FnMut(LeafRows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.for_each_leaf(list, &mut |leaf| match &leaf.rows {
+                NodeRows::Blocks(rows) => each(LeafRows::Blocks(rows)),
+                NodeRows::Epochs(rows) => each(LeafRows::Epochs(rows)),
+                NodeRows::Members(rows) => each(LeafRows::Members(rows)),
+                NodeRows::Entries(rows) => each(LeafRows::Entries(rows)),
+                NodeRows::Names(_) | NodeRows::Children(_) => Ok(()),
+            }),
+            Rows::Scanned { rows, .. } => match list {
+                IndexList::Blocks => each(LeafRows::Blocks(&rows.blocks)),
+                IndexList::Epochs => each(LeafRows::Epochs(&rows.epochs)),
+                IndexList::Members => each(LeafRows::Members(&rows.members)),
+                IndexList::Entries => each(LeafRows::Entries(&rows.entries)),
+                IndexList::Names => Ok(()),
+            },
+        }
+    }
+
+    /// The number of members.
+    pub(crate) fn member_count(&self) -> usize {
+        match &self.rows {
+            // The index states no more members than frames, whose number has 32 bits.
+            Rows::Tree(tree) => tree.row_count(IndexList::Members) as usize,
+            Rows::Scanned { rows, .. } => rows.members.len(),
+        }
+    }
+
+    /// The outline of member `number`.
+    pub(crate) fn outline(&self, number: usize) -> Result<Option<MemberOutline>> {
+        Ok(match &self.rows {
+            Rows::Tree(tree) => tree.member(number as u64)?.as_ref().map(MemberOutline::new),
+            Rows::Scanned { rows, .. } => rows.members.get(number).map(MemberOutline::new),
+        })
+    }
+
+    /// Member `number`.
+    pub(crate) fn member(&self, number: usize) -> Result<Option<IndexMember>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.member(number as u64),
+            Rows::Scanned { rows, .. } => Ok(rows.members.get(number).cloned()),
+        }
+    }
+
+    /// The first member with this name, byte for byte.
+    pub(crate) fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        match &self.rows {
+            Rows::Tree(tree) => Ok(tree.member_named(name)?.map(|id| id as usize)),
+            Rows::Scanned { rows, .. } => {
+                let mut members = rows.members.iter();
+                Ok(members.position(|row| row.start.name == name))
+            }
+        }
+    }
+
+    /// The numbers of the Entries frames of a member.
+    pub(crate) fn entries_frames(&self, member: &MemberOutline) -> Result<Range<u64>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.entries_of_member(member.member_id),
+            Rows::Scanned { rows, .. } => Ok(rows.entries_of_member(member.member_id)),
+        }
+    }
+
+    /// The numbers of the Entries frames of a member that may hold the entry with this path. In an
+    /// unsorted member several entries may have the path; the last one counts, as in tar.
+    pub(crate) fn frames_for_path(
+        &self,
+        member: &MemberOutline,
+        path: &[u8],
+    ) -> Result<Range<u64>> {
+        if !member.entries_are_sorted {
+            return self.entries_frames(member);
+        }
+        match &self.rows {
+            Rows::Tree(tree) => tree.frames_for_path(member.member_id, path),
+            Rows::Scanned { rows, .. } => Ok(rows.frames_for_path(member.member_id, path)),
+        }
+    }
+
+    /// The Entries frame with this number.
+    pub(crate) fn entries_frame(&self, number: u64) -> Result<IndexEntries> {
+        let found = match &self.rows {
+            Rows::Tree(tree) => tree.entries(number)?,
+            Rows::Scanned { rows, .. } => usize::try_from(number)
+                .ok()
+                .and_then(|number| rows.entries.get(number).cloned()),
+        };
+        let mut found =
+            found.ok_or_else(|| Error::damaged("the index has no such frame of entries"))?;
+        found.frame_offset += self.archive_start;
+        Ok(found)
+    }
+}
+
+/// Some rows of a list.
+enum LeafRows<'a> {
+    Blocks(&'a [IndexBlock]),
+    Epochs(&'a [IndexEpoch]),
+    Members(&'a [IndexMember]),
+    Entries(&'a [IndexEntries]),
 }

@@ -3,18 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_format::limits::{HEAD_BYTES_MAX, INDEX_BYTES_MAX};
 use refrain_format::{
-    ARCHIVES_MAX, ArchiveEnd, FRAME_HEADER_BYTES, FrameKind, Index, Limits, MAGIC, TAIL_BYTES,
-    Tail, UntrustedFrameHeader, check_magic, whole, whole::WHOLE_ARCHIVE_BYTES_MAX,
+    ARCHIVES_MAX, ArchiveEnd, FRAME_HEADER_BYTES, FrameKind, IndexNode, IndexTree, Limits, MAGIC,
+    TAIL_BYTES, Tail, UntrustedFrameHeader, check_magic, whole, whole::WHOLE_ARCHIVE_BYTES_MAX,
 };
 use refrain_storage::{MemorySource, Source};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
-use crate::store::frames::read_frame_at;
+use crate::read::native::index_nodes::IndexNodes;
 
-/// The most bytes of an End frame that are read.
-const END_FRAME_BYTES_MAX: u64 = 1 << 20;
+/// The most bytes of an End frame.
+const END_FRAME_BYTES_MAX: u64 =
+    FRAME_HEADER_BYTES as u64 + HEAD_BYTES_MAX as u64 + 3 + INDEX_BYTES_MAX;
 
 /// One of the archives that stand one behind the other in a file.
 #[derive(Debug, Clone)]
@@ -143,7 +145,7 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
     }
     let archive_end = tail.map_err(Error::from);
     let archive_end = archive_end.and_then(|tail| read_end(source, offset, tail));
-    let archive_end = archive_end.map_err(|error| {
+    let (archive_end, _) = archive_end.map_err(|error| {
         let error = match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
             _ => error,
@@ -179,30 +181,28 @@ fn before_archive(error: Error, start: u64) -> Error {
     }
 }
 
-/// Reads the index of an archive and checks that it matches its end.
+/// The index of an archive. Only its roots are read, which are in the End frame.
 pub(crate) fn read_index(
-    source: &dyn Source,
+    source: &Arc<dyn Source>,
     archive: &FoundArchive,
     limits: &Limits,
+    memory_bytes: u64,
 ) -> Result<FrameIndex> {
-    let offset = archive.bytes.start + archive.end.index_frame_offset;
-    let frame = read_frame_at(
-        source,
-        offset,
-        FrameKind::Index,
-        Some(archive.end.index_frame_bytes),
-        limits,
-    )?;
-    let index = Index::parse(&frame.payload, limits)
-        .map_err(|error| Error::from(error).at_offset(offset))?;
-    index
-        .check(&archive.end)
-        .map_err(|error| Error::from(error).at_offset(offset))?;
-    Ok(FrameIndex::of_rows(index, Vec::new(), archive.bytes.start))
+    let (start, end) = (archive.bytes.start, archive.bytes.end);
+    let (offset, tail) = read_tail(&**source, end)?;
+    let roots = tail.map_err(Error::from);
+    let roots = roots.and_then(|tail| read_end(&**source, offset, tail));
+    let (_, roots) = roots.map_err(|error| error.at_offset(offset))?;
+    let nodes = IndexNodes::new(source.clone(), start, *limits, memory_bytes);
+    Ok(FrameIndex::of_tree(IndexTree::new(roots, nodes), start))
 }
 
 /// The End frame before this tail, which is at `tail_offset`.
-fn read_end(source: &dyn Source, tail_offset: u64, tail: Tail) -> Result<ArchiveEnd> {
+fn read_end(
+    source: &dyn Source,
+    tail_offset: u64,
+    tail: Tail,
+) -> Result<(ArchiveEnd, Vec<IndexNode>)> {
     let length = tail.back_bytes.min(END_FRAME_BYTES_MAX).min(tail_offset);
     let mut last = vec![0; length as usize + TAIL_BYTES];
     let count = source.read_at(tail_offset - length, &mut last)?;

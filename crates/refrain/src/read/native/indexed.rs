@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentsHeader, FrameKind, Limits, MAGIC,
+    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, Limits, MAGIC,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -172,7 +172,8 @@ impl IndexedArchive {
         )?;
         let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
-        let index = read_index(&*source, archive, &limits)?;
+        let memory_bytes = options.memory_bytes / shares.max(1) as u64;
+        let index = read_index(&source, archive, &limits, memory_bytes)?;
         Ok(Self::with_index(
             source,
             options,
@@ -210,15 +211,16 @@ impl IndexedArchive {
         }
         let archive_bytes = source.size_bytes()?;
         let end = ArchiveEnd {
-            index_frame_offset: 0,
-            index_frame_bytes: 0,
-            frame_count: 0,
             content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
             store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
+            frame_count: 0,
+            member_count: index.members.len() as u64,
             archive_bytes,
+            totals: ExtentTotals::default(),
+            fallback_count: 0,
             root_hash: [0; 32],
         };
-        let index = FrameIndex::of_rows(index, block_ids, 0);
+        let index = FrameIndex::of_rows(index, block_ids);
         let damaged = DamagedBlocks::new(damaged_blocks);
         let mut archive = Self::with_index(source, options, 1, (head, end), index, damaged);
         archive.skipped_bytes = skipped_bytes;
@@ -331,23 +333,7 @@ impl IndexedArchive {
         )?;
         let open = || {
             let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
-            let expected = (
-                row.content_start,
-                row.content_bytes,
-                row.store_start,
-                row.fresh_bytes,
-            );
-            if (
-                head.content_start,
-                head.content_bytes,
-                head.store_start,
-                head.fresh_bytes,
-            ) != expected
-            {
-                return Err(Error::damaged(
-                    "the epoch differs from its entry in the index",
-                ));
-            }
+            row.check_head(&head)?;
             Ok(self
                 .store
                 .workspaces()
@@ -415,7 +401,7 @@ impl OpenedArchive for IndexedArchive {
     /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> Result<ArchiveInfo> {
         let sums = RowSums::of(&self.index)?;
-        let totals = self.index.totals();
+        let totals = self.end.totals;
         Ok(ArchiveInfo {
             format_version: self.head.version,
             level: self.head.level,
@@ -427,14 +413,14 @@ impl OpenedArchive for IndexedArchive {
             extents_frame_bytes: sums.extents_frame_bytes,
             entries_frame_bytes: sums.entries_frame_bytes,
             matched_bytes: totals.matched_bytes.saturating_add(sums.derived_bytes),
-            run_bytes: totals.run_bytes,
-            reach_bytes: totals.reach_bytes,
+            run_bytes: totals.fill_bytes,
+            reach_bytes: totals.reach_needed_bytes,
             members: self.index.member_count(),
             archives: 1,
             // After a scan there is no End frame.
             root_hash: (self.end.frame_count > 0).then_some(self.end.root_hash),
             codecs: sums.codecs.finish(),
-            fallbacks: totals.fallback_count,
+            fallbacks: self.end.fallback_count,
             block_bytes_max: sums.block_bytes_max,
             lrzip: None,
         })

@@ -17,8 +17,9 @@ use crate::store::frames::read_frame_at;
 /// A member of an opened archive.
 pub(crate) struct MemberContent<A> {
     archive: A,
-    number: usize,
     outline: MemberOutline,
+    /// The numbers of its Entries frames.
+    frames: Range<u64>,
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
@@ -28,10 +29,14 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     /// `Usage` if there is no such member; those of the index.
     pub(super) fn of(archive: A, number: usize) -> Result<Option<MemberContent<A>>> {
         let outline = archive.outline(number)?;
-        Ok(outline.kind.has_entries().then_some(MemberContent {
+        if !outline.kind.has_entries() {
+            return Ok(None);
+        }
+        let frames = archive.index.entries_frames(&outline)?;
+        Ok(Some(MemberContent {
             archive,
-            number,
             outline,
+            frames,
         }))
     }
 }
@@ -48,15 +53,20 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     }
 
     fn entry_frames(&self) -> Result<usize> {
-        self.archive.index.entries_frames(self.number)
+        // Far fewer than frames, whose number has 32 bits.
+        Ok((self.frames.end - self.frames.start) as usize)
     }
 
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>> {
-        self.archive.index.frames_for_path(self.number, path)
+        let found = self.archive.index.frames_for_path(&self.outline, path)?;
+        let first = self.frames.start;
+        let in_member = |number: u64| number.saturating_sub(first) as usize;
+        Ok(in_member(found.start)..in_member(found.end))
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
-        let batch = self.archive.index.entries_frame(self.number, frame)?;
+        let number = self.frames.start.saturating_add(frame as u64);
+        let batch = self.archive.index.entries_frame(number)?;
         let (offset, limits) = (batch.frame_offset, &self.archive.limits);
         let frame = read_frame_at(
             &*self.archive.source,
@@ -67,12 +77,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         )?;
         let open = || {
             let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
-            if (head.entry_count, head.packed_checksum)
-                != (batch.entry_count, batch.packed_checksum)
-            {
-                let message = "the entries differ from their row of the index";
-                return Err(Error::damaged(message));
-            }
+            batch.check(&frame.header, &head)?;
             let raw = decode_section(
                 &mut Workspace::new(),
                 &head.coding,

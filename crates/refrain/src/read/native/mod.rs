@@ -6,6 +6,7 @@ pub(crate) mod concatenation_walk;
 pub(crate) mod digest_check;
 pub(crate) mod frame_check;
 pub(crate) mod frame_index;
+pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
 pub(crate) mod member_content;

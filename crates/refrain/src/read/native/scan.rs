@@ -4,7 +4,7 @@
 //! content. An index is rebuilt from the frames that remain, with gaps where frames are missing.
 //! Content in a gap cannot be read; all other content can.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use refrain_format::{
     ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Index, IndexBlock,
@@ -115,7 +115,7 @@ struct FoundFrames {
     epochs: Vec<IndexEpoch>,
     starts: Vec<(u64, MemberStart)>,
     ends: Vec<(u64, MemberEnd)>,
-    entries: Vec<(u64, IndexEntries)>,
+    entries: Vec<IndexEntries>,
 }
 
 impl FoundFrames {
@@ -145,12 +145,12 @@ impl FoundFrames {
                 fresh_bytes: head.fresh_bytes,
                 extent_count: head.extent_count,
             }),
-            Ok(Payload::Entries { header: head, .. }) => self.entries.push((
-                head.member_id,
-                IndexEntries::new(frame_offset, frame_bytes, &head),
-            )),
+            Ok(Payload::Entries { header: head, .. }) => {
+                self.entries
+                    .push(IndexEntries::new(frame_offset, frame_bytes, &head))
+            }
             // The index is rebuilt from the frames; a stored one adds nothing.
-            Ok(Payload::Index(_) | Payload::End(_) | Payload::Skipped) | Err(_) => {}
+            Ok(Payload::Index(_) | Payload::End { .. } | Payload::Skipped) | Err(_) => {}
         }
     }
 
@@ -161,12 +161,14 @@ impl FoundFrames {
         self.epochs.sort_by_key(|epoch| epoch.content_start);
         self.epochs.dedup_by_key(|epoch| epoch.content_start);
         let members = self.members();
+        self.entries
+            .sort_by_key(|row| (row.member_id, row.first_entry));
         let (blocks, block_ids) = self.blocks.into_iter().unzip();
         let index = Index {
             blocks,
             epochs: self.epochs,
             members,
-            ..Index::default()
+            entries: self.entries,
         };
         let head = self.head.unwrap_or_else(|| substitute_settings(&index));
         ScannedArchive {
@@ -224,29 +226,24 @@ impl FoundFrames {
             .epochs
             .last()
             .map_or(0, |last| last.content_start + last.content_bytes);
+        let mut ends: HashMap<u64, (u64, MemberEnd)> = HashMap::new();
+        for (offset, end) in std::mem::take(&mut self.ends) {
+            ends.entry(end.member_id).or_insert((offset, end));
+        }
         let starts = std::mem::take(&mut self.starts);
         let next_starts = starts.iter().skip(1).map(|(_, next)| next.content_start);
         let bounds: Vec<u64> = next_starts.chain([content_end]).collect();
-        starts
-            .into_iter()
-            .zip(bounds)
+        let members = starts.into_iter().zip(bounds);
+        members
             .map(|((start_frame_offset, start), bound)| {
-                let end = self
-                    .ends
-                    .iter()
-                    .find(|(_, end)| end.member_id == start.member_id);
-                let (end_frame_offset, end) = end.cloned().unwrap_or_else(|| {
+                let end = ends.remove(&start.member_id);
+                let (end_frame_offset, end) = end.unwrap_or_else(|| {
                     let content_bytes = bound.saturating_sub(start.content_start);
                     (0, unknown_end(start.member_id, content_bytes))
                 });
-                let entries = self
-                    .entries
-                    .iter()
-                    .filter(|(member, _)| *member == start.member_id);
                 IndexMember {
                     start_frame_offset,
                     end_frame_offset,
-                    entries: entries.map(|(_, row)| row.clone()).collect(),
                     start,
                     end,
                 }

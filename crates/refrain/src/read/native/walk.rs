@@ -416,7 +416,7 @@ impl Walk<'_, '_, '_> {
                 self.totals.entries += entries.len() as u64;
                 self.entries(&head, &entries, &frame)?;
             }
-            Payload::Index(_) | Payload::End(_) | Payload::Skipped => {}
+            Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
         }
         Ok(())
     }

@@ -410,7 +410,7 @@ impl<'a> Assembler<'a> {
 
     fn report(&self) {
         self.watch.progress(&Progress {
-            content_bytes_done: self.output.index().content_bytes()
+            content_bytes_done: self.output.content_bytes()
                 + self.counts.duplicate_bytes.load(Ordering::Relaxed),
             content_bytes_total: self.counts.content_bytes_total,
             archive_bytes: self.output.archive_bytes(),

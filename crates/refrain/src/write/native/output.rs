@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader,
-    FirstBlock, Index, MemberEnd, MemberStart, archive_id, whole,
+    FinishedArchive, FirstBlock, MemberEnd, MemberStart, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -63,8 +63,6 @@ pub(crate) struct Output<'a> {
     order: VecDeque<Ticket>,
     done: HashMap<Ticket, Frame>,
     next_ticket: u64,
-    /// The index before the archive begins.
-    empty: Index,
 }
 
 impl<'a> Output<'a> {
@@ -80,7 +78,6 @@ impl<'a> Output<'a> {
             order: VecDeque::new(),
             done: HashMap::new(),
             next_ticket: 0,
-            empty: Index::default(),
         }
     }
 
@@ -89,9 +86,9 @@ impl<'a> Output<'a> {
         (self.archive.as_ref()).map_or(0, ArchiveAssembler::archive_bytes)
     }
 
-    /// The index so far.
-    pub(crate) fn index(&self) -> &Index {
-        (self.archive.as_ref()).map_or(&self.empty, ArchiveAssembler::index)
+    /// The number of content bytes that the extents so far cover.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        (self.archive.as_ref()).map_or(0, ArchiveAssembler::content_bytes)
     }
 
     /// Reserves the next position.
@@ -210,8 +207,8 @@ impl<'a> Output<'a> {
         Ok(Written::Other)
     }
 
-    /// Writes the index and the end, and publishes the archive. Returns its length and its index.
-    pub(crate) fn publish(mut self) -> Result<(u64, Index)> {
+    /// Writes the index and the end, and publishes the archive. Returns its length and its sums.
+    pub(crate) fn publish(mut self) -> Result<(u64, FinishedArchive)> {
         if self.archive.is_none() {
             self.begin(None)?;
         }
@@ -219,11 +216,12 @@ impl<'a> Output<'a> {
         let Some(archive) = self.archive else {
             return Err(Error::new(ErrorKind::Internal, "no archive has begun"));
         };
-        let (bytes, index) = archive.finish()?;
+        let finished = archive.finish()?;
         self.bytes
-            .write(&bytes)
+            .write(&finished.last_bytes)
             .map_err(|error| error.at_offset(offset))?;
         let smaller = self.bytes.publish(whole::collapse)?;
-        Ok((smaller.unwrap_or(offset + bytes.len() as u64), index))
+        let ordinary = finished.end.archive_bytes;
+        Ok((smaller.unwrap_or(ordinary), finished))
     }
 }

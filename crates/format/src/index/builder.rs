@@ -1,0 +1,219 @@
+//! Builds the index of an archive while its frames are written.
+
+use super::coder::RowCoder;
+use super::list::IndexList;
+use super::node::{EncodedNode, IndexNode};
+use super::rows::{
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName,
+};
+use crate::error::Result;
+
+/// The number of members above which the index lists names.
+pub const NAMES_FROM: usize = 257;
+
+/// The most bytes of rows in a node, unless a single row has more. A node is read and parsed at
+/// once, so larger ones make a lookup slower; smaller ones make the index deeper.
+pub const NODE_TARGET_BYTES: usize = 1 << 14;
+
+/// The least rows of a node above the leaves, however long they are: with fewer, the index of an
+/// archive with long paths would have more levels than readers accept.
+const CHILDREN_MIN: u64 = 16;
+
+/// Collects the rows of the index. Memory: the rows as they are written, some 8 bytes for each
+/// block and each epoch.
+#[derive(Debug, Clone)]
+pub struct IndexBuilder {
+    node_bytes: usize,
+    blocks: LevelBuilder,
+    epochs: LevelBuilder,
+    members: LevelBuilder,
+    entries: LevelBuilder,
+    names: Vec<IndexName>,
+}
+
+impl Default for IndexBuilder {
+    fn default() -> Self {
+        Self::with_node_bytes(NODE_TARGET_BYTES)
+    }
+}
+
+impl IndexBuilder {
+    /// An index whose nodes have at most this many bytes of rows.
+    #[must_use]
+    pub fn with_node_bytes(node_bytes: usize) -> Self {
+        let leaves = |list| LevelBuilder::new(list, 0, node_bytes);
+        Self {
+            node_bytes,
+            blocks: leaves(IndexList::Blocks),
+            epochs: leaves(IndexList::Epochs),
+            members: leaves(IndexList::Members),
+            entries: leaves(IndexList::Entries),
+            names: Vec::new(),
+        }
+    }
+
+    /// Appends a block. Its start in the store follows from the blocks before it.
+    ///
+    /// # Errors
+    /// It is before the block before, or a value is out of its range.
+    pub fn push_block(&mut self, row: &IndexBlock) -> Result<()> {
+        self.blocks.push(|coder, out| coder.put_block(out, row))
+    }
+
+    /// Appends an epoch. Its starts follow from the epochs before it.
+    ///
+    /// # Errors
+    /// As [`push_block`](Self::push_block).
+    pub fn push_epoch(&mut self, row: &IndexEpoch) -> Result<()> {
+        self.epochs.push(|coder, out| coder.put_epoch(out, row))
+    }
+
+    /// Appends a member.
+    ///
+    /// # Errors
+    /// It does not follow the member before.
+    pub fn push_member(&mut self, row: &IndexMember) -> Result<()> {
+        self.members.push(|coder, out| coder.put_member(out, row))?;
+        let name = IndexName::new(&row.start.name, row.start.member_id);
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// Appends a frame of entries.
+    ///
+    /// # Errors
+    /// It does not follow the frame of entries before.
+    pub fn push_entries(&mut self, row: &IndexEntries) -> Result<()> {
+        self.entries.push(|coder, out| coder.put_entries(out, row))
+    }
+
+    /// Ends the index. Calls `write` with the payload of each Index frame, in file order; it returns
+    /// where it has put the frame. Returns the data of the End frame: the roots.
+    ///
+    /// # Errors
+    /// Those of `write`; an index that is too deep.
+    pub fn finish<E: From<crate::error::FormatError>>(
+        mut self,
+        write: &mut dyn FnMut(&[u8]) -> std::result::Result<FrameSpan, E>,
+    ) -> std::result::Result<Vec<u8>, E> {
+        let mut roots = Vec::new();
+        let node_bytes = self.node_bytes;
+        for leaves in [self.blocks, self.epochs, self.members, self.entries] {
+            finish_list(leaves, node_bytes, &mut roots, write)?;
+        }
+        if self.names.len() >= NAMES_FROM {
+            self.names.sort_unstable();
+            let mut leaves = LevelBuilder::new(IndexList::Names, 0, node_bytes);
+            for row in std::mem::take(&mut self.names) {
+                leaves.push(|coder, out| coder.put_name(out, &row))?;
+            }
+            finish_list(leaves, node_bytes, &mut roots, write)?;
+        }
+        Ok(roots)
+    }
+}
+
+/// Writes the nodes of a list, level by level, and appends its root.
+fn finish_list<E: From<crate::error::FormatError>>(
+    leaves: LevelBuilder,
+    node_bytes: usize,
+    roots: &mut Vec<u8>,
+    write: &mut dyn FnMut(&[u8]) -> std::result::Result<FrameSpan, E>,
+) -> std::result::Result<(), E> {
+    let list = leaves.open.list;
+    let mut level = leaves;
+    loop {
+        let mut nodes = level.finish();
+        if nodes.len() <= 1 {
+            if let Some(root) = nodes.pop() {
+                root.put_root(roots);
+            }
+            return Ok(());
+        }
+        let depth = nodes.first().map_or(0, |node| node.depth) + 1;
+        let mut above = LevelBuilder::new(list, depth, node_bytes);
+        for node in nodes {
+            let payload = node.payload();
+            let span = write(&payload)?;
+            above.push_child(list, &payload, span)?;
+        }
+        level = above;
+    }
+}
+
+/// The nodes of one depth of a list.
+#[derive(Debug, Clone)]
+struct LevelBuilder {
+    node_bytes: usize,
+    closed: Vec<EncodedNode>,
+    open: EncodedNode,
+    coder: RowCoder,
+}
+
+impl LevelBuilder {
+    fn new(list: IndexList, depth: u8, node_bytes: usize) -> Self {
+        let coder = RowCoder::new(0, [0, 0]);
+        Self {
+            node_bytes,
+            closed: Vec::new(),
+            open: empty_node(list, depth, &coder),
+            coder,
+        }
+    }
+
+    /// Appends the row that `put` writes, to a new node if it does not fit the open one.
+    fn push(&mut self, put: impl Fn(&mut RowCoder, &mut Vec<u8>) -> Result<()>) -> Result<()> {
+        let before = self.open.rows.len();
+        let mut coder = self.coder;
+        put(&mut coder, &mut self.open.rows)?;
+        let rows_min = if self.open.depth == 0 {
+            1
+        } else {
+            CHILDREN_MIN
+        };
+        if self.open.rows.len() > self.node_bytes && self.open.row_count >= rows_min {
+            self.open.rows.truncate(before);
+            self.open.rows.shrink_to_fit();
+            coder = self.coder.restarted();
+            let (list, depth) = (self.open.list, self.open.depth);
+            // Rows of nodes of entries count members from 0, whatever is before.
+            if depth > 0 && list == IndexList::Entries {
+                coder.start = [0, 0];
+            }
+            let next = empty_node(list, depth, &coder);
+            self.closed.push(std::mem::replace(&mut self.open, next));
+            put(&mut coder, &mut self.open.rows)?;
+        }
+        self.coder = coder;
+        self.open.row_count += 1;
+        Ok(())
+    }
+
+    /// Appends the row of a node that was written.
+    fn push_child(&mut self, list: IndexList, payload: &[u8], span: FrameSpan) -> Result<()> {
+        let node = IndexNode::parse(payload)?;
+        let Some(child) = node.and_then(|node| node.as_child(span)) else {
+            return Ok(());
+        };
+        let child: &ChildNode = &child;
+        self.push(|coder, out| coder.put_child(list, out, child))
+    }
+
+    fn finish(mut self) -> Vec<EncodedNode> {
+        if self.open.row_count > 0 {
+            self.closed.push(self.open);
+        }
+        self.closed
+    }
+}
+
+fn empty_node(list: IndexList, depth: u8, coder: &RowCoder) -> EncodedNode {
+    EncodedNode {
+        list,
+        depth,
+        row_count: 0,
+        first_row: coder.next_row,
+        start: coder.start,
+        rows: Vec::new(),
+    }
+}

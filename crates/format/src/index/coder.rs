@@ -1,0 +1,392 @@
+//! Codes rows. What a row does not state follows from the rows before it in its node and from the
+//! head of the node.
+
+use super::list::IndexList;
+use super::rows::{
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+};
+use crate::bytes::{ByteReader, add_difference, difference, put_varint, put_varints};
+use crate::check::{check_equal, check_limit, check_positive, check_range, check_text};
+use crate::error::{FormatError, Result};
+use crate::head::SplitPayload;
+use crate::layout::FRAME_HEADER_BYTES;
+use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, MEMBERS_MAX};
+use crate::member::{MemberEnd, MemberStart};
+
+/// The state between two rows: how far the rows so far reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowCoder {
+    /// The number of leaf rows of the list so far.
+    pub next_row: u64,
+    /// Where the next row begins. Blocks: in the store, and 0. Epochs: in the content, and in the
+    /// store. Members: in the content, and 0. Entries: the member of the row before, and its
+    /// entries so far. Names: zeros.
+    pub start: [u64; 2],
+    /// The end of the frame of the row before in this node.
+    span_end: u64,
+    /// The raw bytes of the block before in this node.
+    raw_bytes: u64,
+    /// Where the MemberStart frame of the row before in this node is.
+    member_offset: u64,
+    /// The name before in this node.
+    name: Option<IndexName>,
+}
+
+impl RowCoder {
+    /// The state at the beginning of a node.
+    pub(super) fn new(first_row: u64, start: [u64; 2]) -> Self {
+        Self {
+            next_row: first_row,
+            start,
+            span_end: 0,
+            raw_bytes: 0,
+            member_offset: 0,
+            name: None,
+        }
+    }
+
+    /// The state at the beginning of a node that continues here.
+    pub(super) fn restarted(&self) -> Self {
+        Self::new(self.next_row, self.start)
+    }
+
+    pub(super) fn take_block(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexBlock> {
+        let (frame_offset, frame_bytes) = self.take_span(reader)?;
+        let row = IndexBlock {
+            frame_offset,
+            frame_bytes,
+            store_start: self.start[0],
+            raw_bytes: add_difference(self.raw_bytes, reader.varint()?),
+            codec: reader.varint_u16("codec")?,
+            filter_ids: reader.varint_u16("filters")?.to_le_bytes(),
+        };
+        self.step_block(&row)?;
+        Ok(row)
+    }
+
+    pub(super) fn put_block(&mut self, out: &mut Vec<u8>, row: &IndexBlock) -> Result<()> {
+        self.put_span(out, (row.frame_offset, row.frame_bytes))?;
+        let filters = u16::from_le_bytes(row.filter_ids);
+        put_varint(out, difference(row.raw_bytes, self.raw_bytes));
+        put_varints(out, &[u64::from(row.codec), u64::from(filters)]);
+        self.step_block(row)
+    }
+
+    fn step_block(&mut self, row: &IndexBlock) -> Result<()> {
+        check_in_range("raw bytes of a block", row.raw_bytes, BLOCK_RAW_BYTES_MAX)?;
+        self.raw_bytes = row.raw_bytes;
+        self.start[0] = check_range("end of the store", self.start[0], row.raw_bytes)?;
+        self.next_row += 1;
+        Ok(())
+    }
+
+    pub(super) fn take_epoch(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexEpoch> {
+        let (frame_offset, frame_bytes) = self.take_span(reader)?;
+        let row = IndexEpoch {
+            frame_offset,
+            frame_bytes,
+            content_start: self.start[0],
+            content_bytes: reader.varint()?,
+            store_start: self.start[1],
+            fresh_bytes: reader.varint()?,
+            extent_count: reader.varint()?,
+        };
+        self.step_epoch(&row)?;
+        Ok(row)
+    }
+
+    pub(super) fn put_epoch(&mut self, out: &mut Vec<u8>, row: &IndexEpoch) -> Result<()> {
+        self.put_span(out, (row.frame_offset, row.frame_bytes))?;
+        put_varints(out, &[row.content_bytes, row.fresh_bytes, row.extent_count]);
+        self.step_epoch(row)
+    }
+
+    fn step_epoch(&mut self, row: &IndexEpoch) -> Result<()> {
+        check_in_range("epoch bytes", row.content_bytes, EPOCH_BYTES_MAX)?;
+        self.start = [
+            check_range("end of content", self.start[0], row.content_bytes)?,
+            check_range("end of the store", self.start[1], row.fresh_bytes)?,
+        ];
+        self.next_row += 1;
+        Ok(())
+    }
+
+    pub(super) fn take_member(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexMember> {
+        let start_frame_offset = add_difference(self.member_offset, reader.varint()?);
+        let end_frame_offset = add_difference(start_frame_offset, reader.varint()?);
+        let row = IndexMember {
+            start_frame_offset,
+            end_frame_offset,
+            start: MemberStart::parse(take_head(reader)?)?,
+            end: MemberEnd::parse(take_head(reader)?)?,
+        };
+        self.step_member(&row)?;
+        Ok(row)
+    }
+
+    pub(super) fn put_member(&mut self, out: &mut Vec<u8>, row: &IndexMember) -> Result<()> {
+        let (start, end) = (row.start_frame_offset, row.end_frame_offset);
+        let offsets = [
+            difference(start, self.member_offset),
+            difference(end, start),
+        ];
+        put_varints(out, &offsets);
+        out.extend(row.start.to_payload()?);
+        out.extend(row.end.to_payload()?);
+        self.step_member(row)
+    }
+
+    fn step_member(&mut self, row: &IndexMember) -> Result<()> {
+        let facts = [
+            ("member id", row.start.member_id, self.next_row),
+            ("member id", row.end.member_id, self.next_row),
+            ("start of a member", row.start.content_start, self.start[0]),
+            (
+                "hash of entries (1: present)",
+                u64::from(row.end.entries_hash.is_some()),
+                u64::from(row.start.kind.has_entries()),
+            ),
+        ];
+        for (what, found, expected) in facts {
+            check_equal(what, found, expected)?;
+        }
+        for offset in [row.start_frame_offset, row.end_frame_offset] {
+            check_range("frame offset", offset, FRAME_HEADER_BYTES as u64)?;
+        }
+        self.member_offset = row.start_frame_offset;
+        self.start[0] = check_range("end of a member", self.start[0], row.end.content_bytes)?;
+        self.next_row += 1;
+        Ok(())
+    }
+
+    pub(super) fn take_entries(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexEntries> {
+        let (frame_offset, frame_bytes) = self.take_span(reader)?;
+        let [member_id, first_entry] = self.after_members(reader.varint()?)?;
+        let row = IndexEntries {
+            frame_offset,
+            frame_bytes,
+            member_id,
+            first_entry,
+            entry_count: reader.varint()?,
+            packed_checksum: reader.u64()?,
+            first_path: take_first_path(reader)?,
+        };
+        self.step_entries(&row)?;
+        Ok(row)
+    }
+
+    pub(super) fn put_entries(&mut self, out: &mut Vec<u8>, row: &IndexEntries) -> Result<()> {
+        self.put_span(out, (row.frame_offset, row.frame_bytes))?;
+        let members = members_after(row.member_id, self.start[0])?;
+        let [_, first_entry] = self.after_members(members)?;
+        check_equal("first entry of a frame", row.first_entry, first_entry)?;
+        put_varints(out, &[members, row.entry_count]);
+        out.extend(row.packed_checksum.to_le_bytes());
+        put_first_path(out, &row.first_path)?;
+        self.step_entries(row)
+    }
+
+    fn step_entries(&mut self, row: &IndexEntries) -> Result<()> {
+        check_positive("entries", row.entry_count)?;
+        let end = check_range("entries of a member", row.first_entry, row.entry_count)?;
+        self.start = [row.member_id, end];
+        self.next_row += 1;
+        Ok(())
+    }
+
+    /// The member that is `members` after that of the row before, and its entries so far.
+    fn after_members(&self, members: u64) -> Result<[u64; 2]> {
+        let member_id = self.start[0].saturating_add(members);
+        check_limit("member id", member_id, MEMBERS_MAX)?;
+        let first_entry = if members == 0 { self.start[1] } else { 0 };
+        Ok([member_id, first_entry])
+    }
+
+    pub(super) fn take_name(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexName> {
+        let row = IndexName {
+            checksum: reader.u64()?,
+            member_id: reader.varint()?,
+        };
+        self.step_name(row)?;
+        Ok(row)
+    }
+
+    pub(super) fn put_name(&mut self, out: &mut Vec<u8>, row: &IndexName) -> Result<()> {
+        out.extend(row.checksum.to_le_bytes());
+        put_varint(out, row.member_id);
+        self.step_name(*row)
+    }
+
+    fn step_name(&mut self, row: IndexName) -> Result<()> {
+        check_limit("member id", row.member_id, MEMBERS_MAX)?;
+        if self.name.is_some_and(|before| before >= row) {
+            return Err(FormatError::Value {
+                what: "checksum of a name in the index",
+                value: row.checksum,
+                rule: "above the one before it (or the member id is)",
+            });
+        }
+        self.name = Some(row);
+        self.next_row += 1;
+        Ok(())
+    }
+
+    pub(super) fn take_child(
+        &mut self,
+        list: IndexList,
+        reader: &mut ByteReader<'_>,
+    ) -> Result<ChildNode> {
+        let (frame_offset, frame_bytes) = self.take_span(reader)?;
+        let row_count = reader.varint()?;
+        let mut end = self.start;
+        let mut first = RowKey::Start(self.start);
+        match list {
+            IndexList::Blocks | IndexList::Members => {
+                end[0] = end[0].saturating_add(reader.varint()?);
+            }
+            IndexList::Epochs => {
+                end[0] = end[0].saturating_add(reader.varint()?);
+                end[1] = end[1].saturating_add(reader.varint()?);
+            }
+            IndexList::Entries => {
+                end = [0, 0];
+                first = RowKey::Entries {
+                    member_id: self.after_members(reader.varint()?)?[0],
+                    first_entry: reader.varint()?,
+                    first_path: take_first_path(reader)?,
+                };
+            }
+            IndexList::Names => {
+                end = [0, 0];
+                first = RowKey::Name(reader.u64()?);
+            }
+        }
+        let child = ChildNode {
+            frame_offset,
+            frame_bytes,
+            first_row: self.next_row,
+            row_count,
+            first,
+            end,
+        };
+        self.step_child(&child)?;
+        Ok(child)
+    }
+
+    pub(super) fn put_child(
+        &mut self,
+        list: IndexList,
+        out: &mut Vec<u8>,
+        child: &ChildNode,
+    ) -> Result<()> {
+        self.put_span(out, (child.frame_offset, child.frame_bytes))?;
+        put_varint(out, child.row_count);
+        match &child.first {
+            RowKey::Start(start) => {
+                put_varint(out, child.end[0].saturating_sub(start[0]));
+                if list == IndexList::Epochs {
+                    put_varint(out, child.end[1].saturating_sub(start[1]));
+                }
+            }
+            RowKey::Entries {
+                member_id,
+                first_entry,
+                first_path,
+            } => {
+                put_varints(
+                    out,
+                    &[members_after(*member_id, self.start[0])?, *first_entry],
+                );
+                put_first_path(out, first_path)?;
+            }
+            RowKey::Name(checksum) => out.extend(checksum.to_le_bytes()),
+        }
+        self.step_child(child)
+    }
+
+    fn step_child(&mut self, child: &ChildNode) -> Result<()> {
+        check_positive("rows under a node of the index", child.row_count)?;
+        self.next_row = check_range(
+            "rows of a list of the index",
+            self.next_row,
+            child.row_count,
+        )?;
+        self.start = match &child.first {
+            RowKey::Start(_) => [
+                check_range("end of a list of the index", child.end[0], 0)?,
+                check_range("end of a list of the index", child.end[1], 0)?,
+            ],
+            RowKey::Entries { member_id, .. } => [*member_id, 0],
+            RowKey::Name(_) => [0, 0],
+        };
+        Ok(())
+    }
+
+    fn take_span(&mut self, reader: &mut ByteReader<'_>) -> Result<FrameSpan> {
+        let gap = reader.varint()?;
+        let offset = check_range("frame offset", self.span_end, gap)?;
+        let bytes = reader.varint()?;
+        self.step_span((offset, bytes))?;
+        Ok((offset, bytes))
+    }
+
+    /// Codes a location as the gap from the one before: the frames of a list are in file order,
+    /// mostly close together.
+    fn put_span(&mut self, out: &mut Vec<u8>, (offset, bytes): FrameSpan) -> Result<()> {
+        let gap = offset
+            .checked_sub(self.span_end)
+            .ok_or(FormatError::Value {
+                what: "frame offset in the index",
+                value: offset,
+                rule: "after the end of the previous frame",
+            })?;
+        put_varints(out, &[gap, bytes]);
+        self.step_span((offset, bytes))
+    }
+
+    fn step_span(&mut self, (offset, bytes): FrameSpan) -> Result<()> {
+        if bytes < FRAME_HEADER_BYTES as u64 {
+            return Err(FormatError::Value {
+                what: "frame bytes in the index",
+                value: bytes,
+                rule: "at least a frame header",
+            });
+        }
+        self.span_end = check_range("end of a frame", offset, bytes)?;
+        Ok(())
+    }
+}
+
+/// The distance of a member from the one of the row before.
+fn members_after(member_id: u64, before: u64) -> Result<u64> {
+    member_id.checked_sub(before).ok_or(FormatError::Value {
+        what: "member id of a frame of entries",
+        value: member_id,
+        rule: "at least that of the frame of entries before",
+    })
+}
+
+/// Takes the head of a payload, with its size.
+fn take_head<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8]> {
+    let head_bytes = SplitPayload::new(reader.rest())?.head.len();
+    reader.take(head_bytes)
+}
+
+fn take_first_path(reader: &mut ByteReader<'_>) -> Result<Vec<u8>> {
+    let length = usize::from(reader.u8()?);
+    let path = reader.take(length)?;
+    check_text("first path", path, FIRST_PATH_BYTES_MAX)?;
+    Ok(path.to_vec())
+}
+
+fn put_first_path(out: &mut Vec<u8>, path: &[u8]) -> Result<()> {
+    check_text("first path", path, FIRST_PATH_BYTES_MAX)?;
+    out.push(path.len() as u8);
+    out.extend_from_slice(path);
+    Ok(())
+}
+
+fn check_in_range(what: &'static str, value: u64, limit: u64) -> Result<()> {
+    check_positive(what, value)?;
+    check_limit(what, value, limit)
+}

@@ -1,0 +1,339 @@
+//! Finds rows in an index of which only the roots are in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::list::IndexList;
+use super::node::{IndexNode, NodeRows};
+use super::path_search::{frames_before, last_row_for_path};
+use super::rows::{
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+};
+use crate::error::FormatError;
+
+/// Reads the nodes of an index.
+pub trait NodeSource {
+    /// Why a node cannot be read.
+    type Error: From<FormatError>;
+
+    /// Returns the node at this location. `is_lookup`: the node is likely to be asked for again;
+    /// otherwise all nodes are being read in order.
+    ///
+    /// # Errors
+    /// The frame cannot be read, or is not a node of the index.
+    fn node(&self, span: FrameSpan, is_lookup: bool) -> Result<Arc<IndexNode>, Self::Error>;
+}
+
+/// An index. A lookup reads at most one node for each depth of a list (at most
+/// [`INDEX_DEPTH_MAX`](crate::limits::INDEX_DEPTH_MAX)), and each node is compared with the row that
+/// led to it, so no bytes make it run in circles.
+#[derive(Debug)]
+pub struct IndexTree<S> {
+    roots: [Option<Arc<IndexNode>>; 5],
+    source: S,
+}
+
+impl<S: NodeSource> IndexTree<S> {
+    /// An index with these roots, which are those of the End frame.
+    #[must_use]
+    pub fn new(roots: Vec<IndexNode>, source: S) -> Self {
+        let mut tree = Self {
+            roots: Default::default(),
+            source,
+        };
+        for root in roots {
+            if let Some(slot) = tree.roots.get_mut(root.list.position()) {
+                *slot = Some(Arc::new(root));
+            }
+        }
+        tree
+    }
+
+    /// The source of the nodes.
+    #[cfg(test)]
+    pub(super) fn into_source(self) -> S {
+        self.source
+    }
+
+    /// The same roots with the nodes of another index.
+    #[cfg(test)]
+    pub(super) fn with_source_of(self, other: Self) -> Self {
+        Self {
+            source: other.source,
+            ..self
+        }
+    }
+
+    /// The number of rows of a list.
+    #[must_use]
+    pub fn row_count(&self, list: IndexList) -> u64 {
+        self.root(list).map_or(0, |root| root.next_row)
+    }
+
+    /// How far the rows of a list reach in its spaces; see [`IndexNode::start`].
+    #[must_use]
+    pub fn end_of(&self, list: IndexList) -> [u64; 2] {
+        self.root(list).map_or([0, 0], |root| root.end)
+    }
+
+    /// The block that holds the byte at this offset in the store, and its id.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>, S::Error> {
+        let Some(leaf) = self.leaf_at_start(IndexList::Blocks, offset_in_store)? else {
+            return Ok(None);
+        };
+        let NodeRows::Blocks(rows) = &leaf.rows else {
+            return Ok(None);
+        };
+        let after = rows.partition_point(|row| row.store_start <= offset_in_store);
+        let found = after
+            .checked_sub(1)
+            .and_then(|at| Some((at, rows.get(at)?)));
+        let found = found.filter(|(_, row)| offset_in_store - row.store_start < row.raw_bytes);
+        Ok(found.map(|(at, row)| (leaf.first_row + at as u64, *row)))
+    }
+
+    /// The epoch that holds the byte at this offset in the content space, and its id.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>, S::Error> {
+        let Some(leaf) = self.leaf_at_start(IndexList::Epochs, offset_in_content)? else {
+            return Ok(None);
+        };
+        let NodeRows::Epochs(rows) = &leaf.rows else {
+            return Ok(None);
+        };
+        let after = rows.partition_point(|row| row.content_start <= offset_in_content);
+        let found = after
+            .checked_sub(1)
+            .and_then(|at| Some((at, rows.get(at)?)));
+        let found =
+            found.filter(|(_, row)| offset_in_content - row.content_start < row.content_bytes);
+        Ok(found.map(|(at, row)| (leaf.first_row + at as u64, *row)))
+    }
+
+    /// A member by its id.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn member(&self, id: u64) -> Result<Option<IndexMember>, S::Error> {
+        self.with_row(IndexList::Members, id, |rows, at| match rows {
+            NodeRows::Members(rows) => rows.get(at).cloned(),
+            _ => None,
+        })
+    }
+
+    /// The id of the first member with this name, byte for byte.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn member_named(&self, name: &[u8]) -> Result<Option<u64>, S::Error> {
+        if self.row_count(IndexList::Names) == 0 {
+            return self.member_named_by_reading_all(name);
+        }
+        let checksum = IndexName::new(name, 0).checksum;
+        let mut number = self.first_name_from(checksum)?;
+        while let Some(row) = self.name(number)?.filter(|row| row.checksum == checksum) {
+            let member = self.member(row.member_id)?;
+            if member.is_some_and(|member| member.start.name == name) {
+                return Ok(Some(row.member_id));
+            }
+            number += 1;
+        }
+        Ok(None)
+    }
+
+    fn member_named_by_reading_all(&self, name: &[u8]) -> Result<Option<u64>, S::Error> {
+        let mut found = None;
+        self.for_each_leaf(IndexList::Members, &mut |leaf| {
+            if let (NodeRows::Members(rows), None) = (&leaf.rows, found) {
+                let at = rows.iter().position(|row| row.start.name == name);
+                found = at.map(|at| leaf.first_row + at as u64);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The number of the first name whose checksum is not below this one.
+    fn first_name_from(&self, checksum: u64) -> Result<u64, S::Error> {
+        let leaf = self.leaf(IndexList::Names, |rows| {
+            let is_before = |row: &ChildNode| match row.first {
+                RowKey::Name(first) => first < checksum,
+                RowKey::Start(_) | RowKey::Entries { .. } => false,
+            };
+            // Rows with this checksum may begin in the node before the first that begins with it.
+            rows.partition_point(is_before).saturating_sub(1)
+        })?;
+        Ok(leaf.map_or(0, |leaf| match &leaf.rows {
+            NodeRows::Names(rows) => {
+                let at = rows.partition_point(|row| row.checksum < checksum);
+                leaf.first_row + at as u64
+            }
+            _ => leaf.next_row,
+        }))
+    }
+
+    fn name(&self, number: u64) -> Result<Option<IndexName>, S::Error> {
+        self.with_row(IndexList::Names, number, |rows, at| match rows {
+            NodeRows::Names(rows) => rows.get(at).copied(),
+            _ => None,
+        })
+    }
+
+    /// A row of the list of frames of entries.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn entries(&self, number: u64) -> Result<Option<IndexEntries>, S::Error> {
+        self.with_row(IndexList::Entries, number, |rows, at| match rows {
+            NodeRows::Entries(rows) => rows.get(at).cloned(),
+            _ => None,
+        })
+    }
+
+    /// The numbers of the frames of entries of a member.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn entries_of_member(&self, id: u64) -> Result<Range<u64>, S::Error> {
+        let start = self.first_entries_from(id)?;
+        Ok(start..self.first_entries_from(id.saturating_add(1))?.max(start))
+    }
+
+    /// The number of the first frame of entries whose member is not below this one.
+    fn first_entries_from(&self, id: u64) -> Result<u64, S::Error> {
+        let leaf = self.leaf(IndexList::Entries, |rows| {
+            let is_before = |row: &ChildNode| match &row.first {
+                RowKey::Entries { member_id, .. } => *member_id < id,
+                RowKey::Start(_) | RowKey::Name(_) => false,
+            };
+            rows.partition_point(is_before).saturating_sub(1)
+        })?;
+        Ok(leaf.map_or(0, |leaf| match &leaf.rows {
+            NodeRows::Entries(rows) => {
+                let at = rows.partition_point(|row| row.member_id < id);
+                leaf.first_row + at as u64
+            }
+            _ => leaf.next_row,
+        }))
+    }
+
+    /// Which of the frames of entries of a member whose entries are sorted may hold the entry with
+    /// this path: at most one, unless paths are very long.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn frames_for_path(&self, id: u64, path: &[u8]) -> Result<Range<u64>, S::Error> {
+        let last = match self.root(IndexList::Entries) {
+            Some(root) => last_row_for_path(self, root, id, path)?,
+            None => None,
+        };
+        let Some(last) = last else {
+            return Ok(0..0);
+        };
+        let first = self.first_entries_from(id)?;
+        let start = frames_before(first..last + 1, path, &mut |number| self.entries(number))?;
+        Ok(start..last + 1)
+    }
+
+    /// Calls `each` for every leaf of a list, in order.
+    ///
+    /// # Errors
+    /// Those of reading nodes, and of `each`.
+    pub fn for_each_leaf(
+        &self,
+        list: IndexList,
+        each: &mut dyn FnMut(&IndexNode) -> Result<(), S::Error>,
+    ) -> Result<(), S::Error> {
+        match self.root(list) {
+            Some(root) => self.for_each_leaf_under(root, each),
+            None => Ok(()),
+        }
+    }
+
+    fn for_each_leaf_under(
+        &self,
+        node: &IndexNode,
+        each: &mut dyn FnMut(&IndexNode) -> Result<(), S::Error>,
+    ) -> Result<(), S::Error> {
+        let NodeRows::Children(rows) = &node.rows else {
+            return each(node);
+        };
+        for row in rows {
+            let child = self.child(node, row, false)?;
+            self.for_each_leaf_under(&child, each)?;
+        }
+        Ok(())
+    }
+
+    fn root(&self, list: IndexList) -> Option<&Arc<IndexNode>> {
+        self.roots.get(list.position())?.as_ref()
+    }
+
+    /// The node that a row of `parent` leads to.
+    pub(super) fn child(
+        &self,
+        parent: &IndexNode,
+        row: &ChildNode,
+        is_lookup: bool,
+    ) -> Result<Arc<IndexNode>, S::Error> {
+        let span = (row.frame_offset, row.frame_bytes);
+        let node = self.source.node(span, is_lookup)?;
+        node.check_child(parent.list, parent.depth, row)?;
+        Ok(node)
+    }
+
+    /// The leaf to which `choose` leads by the position of the next node.
+    fn leaf(
+        &self,
+        list: IndexList,
+        choose: impl Fn(&[ChildNode]) -> usize,
+    ) -> Result<Option<Arc<IndexNode>>, S::Error> {
+        let Some(mut node) = self.root(list).cloned() else {
+            return Ok(None);
+        };
+        while let NodeRows::Children(rows) = &node.rows {
+            let Some(row) = rows.get(choose(rows)) else {
+                return Ok(None);
+            };
+            node = self.child(&node, row, true)?;
+        }
+        Ok(Some(node))
+    }
+
+    /// The leaf whose rows may hold this address of the first space of the list.
+    fn leaf_at_start(
+        &self,
+        list: IndexList,
+        address: u64,
+    ) -> Result<Option<Arc<IndexNode>>, S::Error> {
+        self.leaf(list, |rows| {
+            let begins_before = |row: &ChildNode| match row.first {
+                RowKey::Start(start) => start[0] <= address,
+                RowKey::Entries { .. } | RowKey::Name(_) => false,
+            };
+            rows.partition_point(begins_before).saturating_sub(1)
+        })
+    }
+
+    /// What `take` makes of the row with this number: of the rows of its leaf, and its position.
+    fn with_row<T>(
+        &self,
+        list: IndexList,
+        number: u64,
+        take: impl Fn(&NodeRows, usize) -> Option<T>,
+    ) -> Result<Option<T>, S::Error> {
+        let leaf = self.leaf(list, |rows| {
+            let begins_before = |row: &ChildNode| row.first_row <= number;
+            rows.partition_point(begins_before).saturating_sub(1)
+        })?;
+        Ok(leaf.and_then(|leaf| {
+            let at = number.checked_sub(leaf.first_row)?;
+            take(&leaf.rows, usize::try_from(at).ok()?)
+        }))
+    }
+}

@@ -1,0 +1,206 @@
+//! Compares the index with the frames before it, without retaining either.
+
+use super::row_checksum::RowChecksum;
+use crate::check::{check_equal, check_range};
+use crate::error::{FormatError, Result};
+use crate::index::{
+    IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexName, IndexNode, NodeRows,
+};
+use crate::layout::FrameKind;
+use crate::limits::INDEX_DEPTH_MAX;
+
+/// Compares all lists of an index with the frames of its archive: memory of some kilobytes for any
+/// number of rows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct IndexCheck {
+    lists: [ListCheck; 5],
+}
+
+impl IndexCheck {
+    pub(super) fn block(&mut self, row: &IndexBlock) {
+        self.leaf_of(IndexList::Blocks).expected.add_block(row);
+    }
+
+    pub(super) fn epoch(&mut self, row: &IndexEpoch) {
+        self.leaf_of(IndexList::Epochs).expected.add_epoch(row);
+    }
+
+    pub(super) fn entries(&mut self, row: &IndexEntries) {
+        self.leaf_of(IndexList::Entries).expected.add_entries(row);
+    }
+
+    /// A member, with the checksums of the payloads of its two frames.
+    pub(super) fn member(&mut self, offsets: [u64; 2], checksums: [u64; 2], name: IndexName) {
+        let leaf = self.leaf_of(IndexList::Members);
+        leaf.expected.add_member(offsets, checksums);
+        self.leaf_of(IndexList::Names).expected.add_unordered(name);
+    }
+
+    fn leaf_of(&mut self, list: IndexList) -> &mut Level {
+        let [blocks, epochs, members, entries, names] = &mut self.lists;
+        let list = match list {
+            IndexList::Blocks => blocks,
+            IndexList::Epochs => epochs,
+            IndexList::Members => members,
+            IndexList::Entries => entries,
+            IndexList::Names => names,
+        };
+        let [leaf, ..] = &mut list.levels;
+        leaf
+    }
+
+    /// Takes the node in the Index frame at this location.
+    pub(super) fn node(&mut self, node: &IndexNode, span: (u64, u64)) -> Result<()> {
+        if node.depth >= INDEX_DEPTH_MAX {
+            return Err(FormatError::Order {
+                kind: FrameKind::Index,
+                rule: "a node of the largest depth is a root, in the End frame",
+            });
+        }
+        let Some(list) = self.lists.get_mut(node.list.position()) else {
+            return Ok(());
+        };
+        list.take_node(node, span.0)?;
+        let above = usize::from(node.depth) + 1;
+        if let (Some(level), Some(child)) = (list.levels.get_mut(above), node.as_child(span)) {
+            level.expected.add_child(&child);
+        }
+        Ok(())
+    }
+
+    /// Takes the roots in the End frame, which begins at this offset. `lists_names`: whether there
+    /// are so many members that their names are listed.
+    pub(super) fn roots(
+        &mut self,
+        roots: &[IndexNode],
+        end_offset: u64,
+        lists_names: bool,
+    ) -> Result<()> {
+        if !lists_names {
+            self.leaf_of(IndexList::Names).expected = RowChecksum::default();
+        }
+        for root in roots {
+            if let Some(list) = self.lists.get_mut(root.list.position()) {
+                list.take_node(root, end_offset)?;
+            }
+        }
+        for (list, check) in IndexList::ALL.into_iter().zip(&self.lists) {
+            check.finish(list)?;
+        }
+        Ok(())
+    }
+}
+
+/// The levels of a list.
+#[derive(Debug, Clone, Default)]
+struct ListCheck {
+    levels: [Level; INDEX_DEPTH_MAX as usize + 1],
+}
+
+/// The nodes of one depth of a list.
+#[derive(Debug, Clone, Copy, Default)]
+struct Level {
+    /// The rows that the nodes should have.
+    expected: RowChecksum,
+    /// The rows that they have.
+    found: RowChecksum,
+    /// The number of leaf rows up to the end of the last node.
+    next_row: u64,
+    /// How far they reach; see [`IndexNode::start`].
+    end: [u64; 2],
+    /// The last name.
+    name: Option<IndexName>,
+}
+
+impl ListCheck {
+    fn take_node(&mut self, node: &IndexNode, node_offset: u64) -> Result<()> {
+        let Some(level) = self.levels.get_mut(usize::from(node.depth)) else {
+            return Ok(());
+        };
+        check_equal(
+            "first row of a node of the index",
+            node.first_row,
+            level.next_row,
+        )?;
+        for (found, expected) in node.start.into_iter().zip(level.end) {
+            check_equal("start of a node of the index", found, expected)?;
+        }
+        level.add_rows(&node.rows, node_offset)?;
+        level.next_row = node.next_row;
+        let has_no_end = match node.list {
+            IndexList::Names => true,
+            IndexList::Entries => node.depth > 0,
+            IndexList::Blocks | IndexList::Epochs | IndexList::Members => false,
+        };
+        level.end = if has_no_end { [0, 0] } else { node.end };
+        Ok(())
+    }
+
+    fn finish(&self, list: IndexList) -> Result<()> {
+        for level in &self.levels {
+            check_equal(list.name(), level.found.count(), level.expected.count())?;
+            if level.found != level.expected {
+                return Err(FormatError::Checksum {
+                    what: "rows of the index, compared with the frames before it:",
+                    found: level.found.value(),
+                    expected: level.expected.value(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Level {
+    fn add_rows(&mut self, rows: &NodeRows, node_offset: u64) -> Result<()> {
+        match rows {
+            NodeRows::Blocks(rows) => rows.iter().for_each(|row| self.found.add_block(row)),
+            NodeRows::Epochs(rows) => rows.iter().for_each(|row| self.found.add_epoch(row)),
+            NodeRows::Members(rows) => {
+                rows.iter().try_for_each(|row| self.add_member(row))?;
+            }
+            NodeRows::Entries(rows) => rows.iter().for_each(|row| self.found.add_entries(row)),
+            NodeRows::Names(rows) => {
+                rows.iter().try_for_each(|row| self.add_name(*row))?;
+            }
+            NodeRows::Children(rows) => {
+                for row in rows {
+                    let end = check_range("end of a frame", row.frame_offset, row.frame_bytes)?;
+                    if end > node_offset {
+                        return Err(FormatError::Value {
+                            what: "end of a node of the index",
+                            value: end,
+                            rule: "before the node whose row leads to it",
+                        });
+                    }
+                    self.found.add_child(row);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_member(&mut self, row: &IndexMember) -> Result<()> {
+        let checksum = crate::frame::payload_checksum;
+        let checksums = [
+            checksum(&row.start.to_payload()?),
+            checksum(&row.end.to_payload()?),
+        ];
+        let offsets = [row.start_frame_offset, row.end_frame_offset];
+        self.found.add_member(offsets, checksums);
+        Ok(())
+    }
+
+    fn add_name(&mut self, row: IndexName) -> Result<()> {
+        if self.name.is_some_and(|before| before >= row) {
+            return Err(FormatError::Value {
+                what: "checksum of a name in the index",
+                value: row.checksum,
+                rule: "above the one before it (or the member id is)",
+            });
+        }
+        self.name = Some(row);
+        self.found.add_unordered(row);
+        Ok(())
+    }
+}
