@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod giant;
 mod predict;
 mod runtime;
 mod sim;
@@ -24,6 +25,8 @@ struct Arguments {
 enum Verb {
     /// Compare the pool, timers and queues with rayon, tokio, crossbeam and others
     Runtime(runtime::Arguments),
+    /// Generate an archive of millions of entries and terabytes, with a sparse store
+    Giant(giant::Arguments),
     /// Simulate a workload under a scheduling policy
     Sim(sim::Arguments),
     /// Measure the scheduling costs of this machine and print them as a line for sim
@@ -35,6 +38,7 @@ enum Verb {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::Runtime(arguments) => runtime::run(&arguments),
+        Verb::Giant(arguments) => giant::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Calibrate(arguments) => predict::calibrate(&arguments),
         Verb::Predict(arguments) => predict::run(&arguments),

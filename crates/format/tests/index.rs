@@ -9,6 +9,11 @@ use refrain_format::{
 };
 use refrain_testkit::sample_archive;
 
+/// The number of sample archives.
+fn seeds() -> u64 {
+    refrain_testkit::scaled(200).into()
+}
+
 /// The frames of an archive: offset, header, payload.
 fn frames(archive: &[u8]) -> Vec<(usize, FrameHeader, Vec<u8>)> {
     let mut frames = Vec::new();
@@ -42,7 +47,7 @@ fn head_bytes(payload: &[u8]) -> usize {
 #[test]
 fn every_changed_byte_of_an_index_is_found() {
     let (mut nodes, mut changes) = (0, 0);
-    for seed in 0..refrain_testkit::scaled(200).into() {
+    for seed in 0..seeds() {
         let archive = sample_archive(seed).bytes;
         let mut rng = Rng::new(seed);
         for (offset, header, payload) in frames(&archive) {
@@ -67,7 +72,7 @@ fn every_changed_byte_of_an_index_is_found() {
         }
     }
     assert!(
-        nodes > 500 && changes > 2000,
+        nodes > 2 * seeds() && changes > 10 * seeds(),
         "{nodes} nodes, {changes} changes"
     );
 }
@@ -75,7 +80,7 @@ fn every_changed_byte_of_an_index_is_found() {
 #[test]
 fn nodes_of_an_index_stand_in_the_order_of_their_rows() {
     let mut swapped = 0;
-    for seed in 0..refrain_testkit::scaled(200).into() {
+    for seed in 0..seeds() {
         let archive = sample_archive(seed).bytes;
         let frames = frames(&archive);
         for pair in frames.windows(2) {
@@ -96,7 +101,7 @@ fn nodes_of_an_index_stand_in_the_order_of_their_rows() {
             swapped += 1;
         }
     }
-    assert!(swapped > 80, "{swapped}");
+    assert!(swapped > seeds() / 5, "{swapped}");
 }
 
 #[test]

@@ -27,7 +27,10 @@ pub(super) struct NeededReach {
     promised_bytes: Option<u64>,
     /// (store start, frame offset) of the blocks within reach.
     blocks: VecDeque<(u64, u64)>,
+    /// In file order, so those that are complete come first, and those that were observed.
     epochs: VecDeque<PendingEpoch>,
+    /// How many of them were observed.
+    observed_count: usize,
     store_bytes: u64,
     needed_bytes: u64,
 }
@@ -39,6 +42,7 @@ impl NeededReach {
             promised_bytes: None,
             blocks: VecDeque::new(),
             epochs: VecDeque::new(),
+            observed_count: 0,
             store_bytes: 0,
             needed_bytes: 0,
         }
@@ -61,7 +65,9 @@ impl NeededReach {
     /// Forgets the epochs that are complete. Whoever observes epochs has done so.
     pub(super) fn forget_complete(&mut self) {
         let is_complete = |epoch: &mut PendingEpoch| epoch.completed_at.is_some();
-        while self.epochs.pop_front_if(is_complete).is_some() {}
+        while self.epochs.pop_front_if(is_complete).is_some() {
+            self.observed_count = self.observed_count.saturating_sub(1);
+        }
     }
 
     /// A block of the store range `store` was fed, whose frame is at `frame` in the archive.
@@ -77,8 +83,11 @@ impl NeededReach {
         }
         let store_bytes = self.store_bytes;
         let mut lowest = Vec::new();
-        for epoch in &mut self.epochs {
-            if epoch.completed_at.is_none() && epoch.header.store_end() <= store_bytes {
+        // Epochs are completed in their order: only those up to the first incomplete one are looked
+        // at, for there may be very many.
+        let epochs = self.epochs.iter_mut();
+        for epoch in epochs.take_while(|epoch| epoch.header.store_end() <= store_bytes) {
+            if epoch.completed_at.is_none() {
                 epoch.completed_at = Some(frame.end);
                 lowest.extend(epoch.lowest.flatten());
             }
@@ -103,10 +112,10 @@ impl NeededReach {
     /// The sums of the first epoch that was not observed are known. Returns its header; `None` if
     /// there is no such epoch.
     pub(super) fn observe(&mut self, sums: &EpochSums) -> Result<Option<ExtentsHeader>> {
-        let mut epochs = self.epochs.iter_mut();
-        let Some(epoch) = epochs.find(|epoch| epoch.lowest.is_none()) else {
+        let Some(epoch) = self.epochs.get_mut(self.observed_count) else {
             return Ok(None);
         };
+        self.observed_count += 1;
         let header = epoch.header;
         let first_fresh = (header.fresh_bytes > 0).then_some(header.store_start);
         let used = [sums.lowest_source, first_fresh].into_iter().flatten();
