@@ -102,7 +102,7 @@ pub trait Codec: Sync {
     /// Checks untrusted parameters against the stated raw length, before any memory is allocated.
     ///
     /// # Errors
-    /// `Description`.
+    /// `Description`, `Limit`.
     fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
         let _ = raw_length_bytes;
         params.to_array().map(|[]: [u8; 0]| ())

@@ -105,12 +105,13 @@ impl UntrustedBlockDescription<'_> {
     /// length.
     ///
     /// # Errors
-    /// `UnsupportedCodec`, `UnsupportedFilter`, `RawLength`, `Description`. An unknown fallback
+    /// `UnsupportedCodec`, `UnsupportedNamedCodec`, `UnsupportedFilter`, `RawLength`,
+    /// `Description`, `Limit`. An unknown fallback
     /// number is not an error, since decoding does not depend on it: the result has none.
     pub fn check(&self, raw_length_bytes: u64) -> Result<BlockDescription> {
         check_raw_length(raw_length_bytes)?;
         let id = CodecId(self.codec);
-        let codec = registry::by_id(id)?;
+        let codec = registry::of_block(id, self.params)?;
         let params = Params::new(self.params).ok_or_else(|| wrong_length(self.params.len()))?;
         codec.check_params(&params, raw_length_bytes)?;
         Ok(BlockDescription {
@@ -169,6 +170,22 @@ mod tests {
             ..plain()
         };
         assert_eq!(unknown.check(1), Err(Error::UnsupportedCodec(CodecId(16))));
+        let uuid: [u8; 17] = std::array::from_fn(|i| i as u8 * 15 + 1);
+        let named = UntrustedBlockDescription {
+            codec: 255,
+            params: &uuid,
+            ..unknown
+        };
+        let error = named.check(1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "this build does not support the codec with UUID 01101f2e-3d4c-5b6a-7988-97a6b5c4d3e2"
+        );
+        let short = UntrustedBlockDescription {
+            params: &uuid[..15],
+            ..named
+        };
+        assert_eq!(short.check(1), Err(wrong_length(15)));
         for params in [&[1_u8][..], &[0; 17]] {
             let forged = UntrustedBlockDescription { params, ..plain() };
             assert!(matches!(forged.check(1), Err(Error::Description { .. })));

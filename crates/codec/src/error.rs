@@ -13,6 +13,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// This build does not support the codec.
     UnsupportedCodec(CodecId),
+    /// A codec that is known by a UUID only (`CodecId::NAMED`), and not by this build.
+    UnsupportedNamedCodec([u8; 16]),
     /// This build does not support the filter.
     UnsupportedFilter(u8),
     /// A setting is out of the range that the codec accepts.
@@ -41,6 +43,17 @@ pub enum Error {
         field: &'static str,
         /// The value.
         value: u64,
+    },
+    /// The block needs more than readers have to provide: a window, a dictionary, a model.
+    Limit {
+        /// The codec.
+        codec: CodecId,
+        /// What is too large.
+        what: &'static str,
+        /// Its stated size, in bytes.
+        stated_bytes: u64,
+        /// The largest size that readers accept for the block, in bytes.
+        limit_bytes: u64,
     },
     /// The compressed bytes are not valid for the codec.
     Damaged {
@@ -78,6 +91,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnsupportedCodec(id) => write!(f, "this build does not support codec {id}"),
+            Self::UnsupportedNamedCodec(uuid) => {
+                f.write_str("this build does not support the codec with UUID ")?;
+                write_uuid(uuid, f)
+            }
             Self::UnsupportedFilter(id) => write!(f, "this build does not support filter {id}"),
             Self::Setting {
                 codec,
@@ -99,6 +116,15 @@ impl fmt::Display for Error {
             Self::Description { field, value } => {
                 write!(f, "invalid block description: {field} is {value}")
             }
+            Self::Limit {
+                codec,
+                what,
+                stated_bytes,
+                limit_bytes,
+            } => write!(
+                f,
+                "{codec}: {what} of {stated_bytes} bytes; the limit for this block is {limit_bytes}"
+            ),
             Self::Damaged { codec, cause } => write!(f, "{codec}: damaged data: {cause}"),
             Self::Length {
                 codec,
@@ -118,3 +144,14 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Writes a UUID as RFC 9562 does: 8-4-4-4-12 hexadecimal digits.
+fn write_uuid(uuid: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (at, byte) in uuid.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            f.write_str("-")?;
+        }
+        write!(f, "{byte:02x}")?;
+    }
+    Ok(())
+}

@@ -1,8 +1,8 @@
 //! Numbers of codecs, as archives store them.
 
-/// The number of a codec. 0 to 15 are assigned by the files of the codecs, each of which defines
-/// its own constant; `registry.rs` lists the codecs in this order. 16 to 255 are reserved for more
-/// codecs of this project, 256 to 0x7FFF are unassigned, and 0x8000 and above are for plugins.
+/// The number of a codec. The first ones are assigned by the files of the codecs, each of which
+/// defines its own constant; `registry.rs` lists the codecs in this order. Up to 127 they are for
+/// codecs of this project; 255 stands for codecs that a UUID names; others are unassigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodecId(pub u16);
 
@@ -12,13 +12,9 @@ impl CodecId {
     /// ZPAQ, only in archives of lrzip.
     pub const ZPAQ: Self = Self(0x7F02);
     /// The first number reserved for more codecs of this project.
-    pub const FIRST_RESERVED: Self = Self(16);
-    /// The first number of codecs that only plugins implement.
-    pub const FIRST_PLUGIN: Self = Self(0x8000);
-
-    /// Whether only a plugin can implement the codec.
-    #[must_use]
-    pub fn is_plugin(self) -> bool {
-        self >= Self::FIRST_PLUGIN
-    }
+    pub const FIRST_RESERVED: Self = Self(9);
+    /// The first number beyond those of this project.
+    pub const FIRST_UNASSIGNED: Self = Self(128);
+    /// A codec that the first 16 bytes of the parameters name, a UUID.
+    pub const NAMED: Self = Self(255);
 }

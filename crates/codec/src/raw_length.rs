@@ -17,3 +17,13 @@ pub(crate) fn check_raw_length(raw_length_bytes: u64) -> Result<usize> {
     }
     usize::try_from(raw_length_bytes).map_err(|_| error)
 }
+
+/// The largest window or dictionary that every reader accepts for a block, in bytes: enough for
+/// encoders that do not know the length of the block, and little beside the memory for blocks.
+pub(crate) fn window_limit_bytes(raw_length_bytes: u64) -> u64 {
+    let length = raw_length_bytes.min(MAX_RAW_LENGTH_BYTES);
+    length.next_power_of_two().max(WINDOW_BYTES_MIN)
+}
+
+/// A window or dictionary of this size is accepted whatever the length of the block.
+const WINDOW_BYTES_MIN: u64 = 8 << 20;

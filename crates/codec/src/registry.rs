@@ -14,6 +14,7 @@ use crate::codecs::ppmd::Ppmd;
 use crate::codecs::zstd::Zstd;
 use crate::error::{Error, Result};
 use crate::id::CodecId;
+use crate::params::wrong_length;
 
 /// All codecs of this build. The index is the number.
 static CODECS: &[&dyn Codec] = &[
@@ -34,6 +35,21 @@ pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
         .get(usize::from(id.0))
         .copied()
         .ok_or(Error::UnsupportedCodec(id))
+}
+
+/// Returns the codec of a block with these parameters, whatever their length.
+///
+/// # Errors
+/// `UnsupportedCodec`; for `CodecId::NAMED` `UnsupportedNamedCodec`, or `Description` if the
+/// parameters hold no UUID.
+pub(crate) fn of_block(id: CodecId, params: &[u8]) -> Result<&'static dyn Codec> {
+    if id != CodecId::NAMED {
+        return by_id(id);
+    }
+    Err(match params.first_chunk() {
+        Some(uuid) => Error::UnsupportedNamedCodec(*uuid),
+        None => wrong_length(params.len()),
+    })
 }
 
 /// Returns the codec with this name (as in `CodecDescription::name`).
@@ -62,6 +78,7 @@ impl CodecId {
         match self {
             Self::LZO => Some("lzo"),
             Self::ZPAQ => Some("zpaq"),
+            Self::NAMED => Some("named"),
             _ => by_id(self).ok().map(|codec| codec.describe().name),
         }
     }
@@ -99,7 +116,6 @@ mod tests {
         }
         assert!(!supported(CodecId(CODECS.len() as u16)));
         assert!(!supported(CodecId(0x8001)));
-        assert!(CodecId(0x8001).is_plugin());
         assert_eq!(CodecId(0x8001).to_string(), "#32769");
         assert_eq!(CodecId::PPMD.to_string(), "ppmd");
     }

@@ -183,9 +183,11 @@ impl From<refrain_codec::Error> for Error {
     fn from(error: refrain_codec::Error) -> Error {
         use refrain_codec::Error as Codec;
         let kind = match error {
-            Codec::UnsupportedCodec(_) | Codec::UnsupportedFilter(_) => ErrorKind::Unsupported,
+            Codec::UnsupportedCodec(_)
+            | Codec::UnsupportedNamedCodec(_)
+            | Codec::UnsupportedFilter(_) => ErrorKind::Unsupported,
             Codec::Setting { .. } => ErrorKind::Usage,
-            Codec::OutOfMemory { .. } => ErrorKind::Limit,
+            Codec::OutOfMemory { .. } | Codec::Limit { .. } => ErrorKind::Limit,
             _ => ErrorKind::Damaged,
         };
         Error::new(kind, error)

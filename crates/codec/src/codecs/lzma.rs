@@ -10,7 +10,7 @@ use crate::codec::{
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
-use crate::raw_length::MAX_RAW_LENGTH_BYTES;
+use crate::raw_length::{MAX_RAW_LENGTH_BYTES, window_limit_bytes};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
@@ -162,6 +162,8 @@ struct Dictionary {
 impl Dictionary {
     /// The largest code used; its size is that of `DICTIONARY_LOG_MAX`.
     const CODE_MAX: u8 = (DICTIONARY_LOG_MAX - DICTIONARY_LOG_MIN) as u8 * 2;
+    /// The largest code of the xz format.
+    const CODE_STATED_MAX: u8 = 40;
 
     fn from_code(code: u8) -> Self {
         let bytes = (2 | u64::from(code & 1)) << (u32::from(code / 2) + DICTIONARY_LOG_MIN - 1);
@@ -176,16 +178,32 @@ impl Dictionary {
             .unwrap_or(Self::from_code(Self::CODE_MAX))
     }
 
-    /// The stated one, if it is not larger than the block needs.
+    /// The stated one, if it is within the limit; but none larger than the block can need, since
+    /// distances reach no further than the raw bytes.
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
         let [code] = params.to_array()?;
-        if code > Self::holding(raw_length_bytes).code {
+        if code > Self::CODE_STATED_MAX {
             return Err(Error::Description {
                 field: "lzma dictionary code",
                 value: u64::from(code),
             });
         }
-        Ok(Self::from_code(code))
+        let limit_bytes = window_limit_bytes(raw_length_bytes);
+        let stated = Self::from_code(code);
+        if stated.bytes > limit_bytes {
+            return Err(Error::Limit {
+                codec: CodecId::LZMA,
+                what: "dictionary",
+                stated_bytes: stated.bytes,
+                limit_bytes,
+            });
+        }
+        let needed = Self::holding(raw_length_bytes);
+        Ok(if stated.bytes < needed.bytes {
+            stated
+        } else {
+            needed
+        })
     }
 }
 
@@ -394,8 +412,26 @@ mod tests {
         let huge = Params::from_array([Dictionary::CODE_MAX]);
         assert!(matches!(
             Lzma.check_params(&huge, 5000),
+            Err(Error::Limit { .. })
+        ));
+        assert!(matches!(
+            Lzma.check_params(&Params::from_array([41]), 5000),
             Err(Error::Description { .. })
         ));
+        // 8 MiB are accepted for every block, but not allocated.
+        let usual = Params::from_array([22]);
+        assert!(Lzma.check_params(&usual, 5000).is_ok());
+        assert!(Lzma.decode_memory_bytes(5000, &usual) < 1 << 20);
+        assert!(Lzma.check_params(&Params::from_array([23]), 5000).is_err());
+        // The next power of two above the block.
+        assert!(
+            Lzma.check_params(&Params::from_array([24]), (8 << 20) + 1)
+                .is_ok()
+        );
+        assert!(
+            Lzma.check_params(&Params::from_array([25]), (8 << 20) + 1)
+                .is_err()
+        );
         assert!(
             Lzma.decode(&mut Workspace::new(), &huge, &[0], &mut [0; 9])
                 .is_err()

@@ -7,7 +7,10 @@
 
 use std::io::{Read, Write};
 
-use ppmd_rust::{PPMD7_MAX_ORDER, PPMD7_MIN_ORDER, Ppmd7Decoder, Ppmd7Encoder};
+use ppmd_rust::{
+    PPMD7_MAX_MEM_SIZE, PPMD7_MAX_ORDER, PPMD7_MIN_MEM_SIZE, PPMD7_MIN_ORDER, Ppmd7Decoder,
+    Ppmd7Encoder,
+};
 
 use crate::codec::{
     Codec, CodecDescription, OnIncompressible, check_setting, checked_level, clamped_level, reserve,
@@ -199,10 +202,20 @@ impl Model {
             });
         }
         let memory_bytes = u32::from_le_bytes([a, b, c, d]);
-        if !(MEMORY_MIN_BYTES..=useful_memory_bytes(raw_length_bytes)).contains(&memory_bytes) {
+        if !(PPMD7_MIN_MEM_SIZE..=PPMD7_MAX_MEM_SIZE).contains(&memory_bytes) {
             return Err(Error::Description {
                 field: "ppmd model memory",
                 value: u64::from(memory_bytes),
+            });
+        }
+        // A tiny block cannot make a reader clear a large model.
+        let limit_bytes = useful_memory_bytes(raw_length_bytes);
+        if memory_bytes > limit_bytes {
+            return Err(Error::Limit {
+                codec: CodecId::PPMD,
+                what: "model memory",
+                stated_bytes: u64::from(memory_bytes),
+                limit_bytes: u64::from(limit_bytes),
             });
         }
         Ok(Self {
@@ -284,7 +297,13 @@ mod tests {
 
     #[test]
     fn returns_an_error_for_forged_model_memory() {
-        for (order, memory) in [(1, 1 << 20), (65, 1 << 20), (6, 0), (6, u32::MAX)] {
+        for (order, memory) in [
+            (1, 1 << 20),
+            (65, 1 << 20),
+            (6, 0),
+            (6, 2047),
+            (6, u32::MAX),
+        ] {
             let forged = Model {
                 order,
                 memory_bytes: memory,
@@ -294,6 +313,18 @@ mod tests {
                 Err(Error::Description { .. })
             ));
         }
+        let limit = |memory_bytes, raw_length_bytes| {
+            let model = Model {
+                order: 64,
+                memory_bytes,
+            };
+            let checked = Ppmd.check_params(&model.to_params(), raw_length_bytes);
+            matches!(checked, Err(Error::Limit { .. }))
+        };
+        assert!(limit((1 << 16) + 1, 100) && !limit(1 << 16, 100));
+        assert!(limit(240_001, 10_000) && !limit(240_000, 10_000));
+        assert!(limit((256 << 20) + 1, 1 << 30) && !limit(256 << 20, 1 << 30));
+        assert!(!limit(2048, 1 << 30));
         // A tiny block cannot make a reader allocate a large model.
         let large = Model {
             order: 6,

@@ -12,6 +12,9 @@ pub fn decode(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Dama
     if reduced < 1 || reduced > length {
         return Err(Damage("reduced length"));
     }
+    if reduced == length && escape != 0 {
+        return Err(Damage("escape byte"));
+    }
     let distance = (reduced.next_power_of_two() / 64).max(65536);
     let count = reduced.div_ceil(distance);
     if data.len() < 4 * count {

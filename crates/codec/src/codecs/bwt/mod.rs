@@ -304,6 +304,12 @@ impl Header {
                 value: u64::from(reduced_bytes),
             });
         }
+        if u64::from(reduced_bytes) == raw_length_bytes && escape != 0 {
+            return Err(Error::Description {
+                field: "bwt escape byte of a block without repeats",
+                value: u64::from(escape),
+            });
+        }
         Ok(Self {
             escape,
             reduced_bytes,

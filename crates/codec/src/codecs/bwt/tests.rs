@@ -28,6 +28,19 @@ fn returns_an_error_for_forged_parameters_and_rows() {
         let result = Bwt.check_params(&forged.to_params(), 100_000);
         assert!(matches!(result, Err(Error::Description { .. })));
     }
+    for (escape, reduced_bytes, is_valid) in [
+        (1, 100_000, false),
+        (0, 100_000, true),
+        (1, 99_999, true),
+        (0, 99_999, true),
+    ] {
+        let header = Header {
+            escape,
+            reduced_bytes,
+        };
+        let result = Bwt.check_params(&header.to_params(), 100_000);
+        assert_eq!(result.is_ok(), is_valid, "{escape}, {reduced_bytes}");
+    }
     let mut decoded = vec![0; raw.len()];
     for row in [0, 100_001, u32::MAX] {
         let mut forged = out.clone();

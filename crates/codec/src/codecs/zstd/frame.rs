@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::id::CodecId;
 
 use super::{WINDOW_LOG_MIN, ceil_log2};
+use crate::raw_length::window_limit_bytes;
 
 /// The bytes of the frame header that `configure` selects: descriptor and window.
 const HEADER_BYTES: usize = 2;
@@ -12,9 +13,9 @@ const DESCRIPTOR: u8 = 0;
 /// The bytes of a block header: last-block bit, two bits of type, 21 bits of size.
 const BLOCK_HEADER_BYTES: usize = 3;
 
-/// Checks that `data` is one frame as written by `encode` (RFC 8878, 3.1.1): plain header, window
-/// no larger than the block can need, and blocks that end where the data ends. zstd itself would
-/// accept several frames, and any window when it decodes a whole block.
+/// Checks that `data` is one frame (RFC 8878, 3.1.1) of the form that archives use: plain header, a
+/// window within the limit, and blocks that end where the data ends. zstd itself would accept
+/// several frames, and any window when it decodes a whole block.
 pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let refuse = |cause| Error::Damaged {
         codec: CodecId::ZSTD,
@@ -26,8 +27,14 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     if descriptor != DESCRIPTOR {
         return Err(refuse("frame descriptor with flags"));
     }
-    if window_bytes(window) > 1 << ceil_log2(raw_length_bytes) {
-        return Err(refuse("window larger than the block"));
+    let limit_bytes = window_limit_bytes(raw_length_bytes);
+    if window_bytes(window) > limit_bytes {
+        return Err(Error::Limit {
+            codec: CodecId::ZSTD,
+            what: "window",
+            stated_bytes: window_bytes(window),
+            limit_bytes,
+        });
     }
     loop {
         let (&[a, b, c], rest) = blocks
@@ -46,6 +53,23 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
         true => Ok(()),
         false => Err(refuse("bytes after the end")),
     }
+}
+
+/// The largest block of a frame: a smaller window would limit it.
+const FRAME_BLOCK_LOG: u32 = 17;
+
+/// The header for decoding a prefix, whose window the decoder allocates: no larger than the raw
+/// bytes need, whatever the frame states. Distances reach no further than the raw bytes.
+pub(super) fn bounded_header(raw_length_bytes: u64, data: &[u8]) -> Option<[u8; HEADER_BYTES]> {
+    let &[_, window] = data.first_chunk()?;
+    let log = bounded_window_log(raw_length_bytes);
+    let smaller = ((log - WINDOW_LOG_MIN) << 3) as u8;
+    Some([DESCRIPTOR, window.min(smaller)])
+}
+
+/// log2 of the largest window in a header by [`bounded_header`].
+pub(super) fn bounded_window_log(raw_length_bytes: u64) -> u32 {
+    ceil_log2(raw_length_bytes).max(FRAME_BLOCK_LOG)
 }
 
 /// The window stated by the byte of a frame header (RFC 8878, 3.1.1.1.2): five bits of exponent,

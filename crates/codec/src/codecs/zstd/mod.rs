@@ -27,7 +27,7 @@ mod frame;
 mod tables;
 
 use finder::Finder;
-use frame::check_frame;
+use frame::{bounded_header, bounded_window_log, check_frame};
 use tables::table_bytes;
 
 /// The smallest window that zstd supports, log2 of bytes.
@@ -120,13 +120,18 @@ fn decode_stream(
     context
         .reset(ResetDirective::SessionOnly)
         .map_err(damaged)?;
-    // The limit of `check_frame`; the default of zstd is 2^27.
+    // The limit of `bounded_header`; the default of zstd is 2^27.
+    let window_log_max = bounded_window_log(raw_length_bytes);
     context
-        .set_parameter(DParameter::WindowLogMax(ceil_log2(raw_length_bytes)))
+        .set_parameter(DParameter::WindowLogMax(window_log_max))
         .map_err(damaged)?;
     let wanted_bytes = out.len();
-    let mut input = InBuffer::around(data);
     let mut output = OutBuffer::around(out);
+    let header = bounded_header(raw_length_bytes, data).unwrap_or_default();
+    context
+        .decompress_stream(&mut output, &mut InBuffer::around(&header))
+        .map_err(damaged)?;
+    let mut input = InBuffer::around(data.get(header.len()..).unwrap_or_default());
     while output.pos() < wanted_bytes {
         let before = (input.pos(), output.pos());
         let hint = context
@@ -242,7 +247,7 @@ impl Codec for Zstd {
     fn decode_memory_bytes(&self, raw_length_bytes: u64, _params: &Params) -> u64 {
         // A prefix is decoded through a window of zstd, a whole block directly into its
         // destination.
-        (1 << ceil_log2(raw_length_bytes)) + FIXED_DECODER_BYTES
+        (1 << bounded_window_log(raw_length_bytes)) + FIXED_DECODER_BYTES
     }
 
     fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
@@ -434,6 +439,7 @@ mod tests {
             .unwrap();
         let (plain, twice) = (data.clone(), [&data[..], &data[..]].concat());
         data[1] = 20 << 3; // A window of 2^30.
+        let limit = |result: Result<()>| matches!(result, Err(Error::Limit { .. }));
         assert!(check_frame(&plain, 5000).is_ok());
         assert!(check_frame(&twice, 5000).is_err());
         let result = Zstd.decode_prefix(
@@ -443,6 +449,41 @@ mod tests {
             5000,
             &mut [0; 100],
         );
-        assert!(matches!(result, Err(Error::Damaged { .. })), "{result:?}");
+        assert!(limit(result));
+        assert!(limit(check_frame(&data, 1 << 29)));
+        assert!(check_frame(&data, (1 << 29) + 1).is_ok());
+    }
+
+    #[test]
+    fn windows_of_other_encoders_decode_whole_and_in_part() {
+        let raw = [
+            crate::test_data::text(150_000, 1),
+            crate::test_data::random_bytes(150_000, 2),
+        ]
+        .concat();
+        let mut data = Vec::new();
+        Zstd.encode(&mut Workspace::new(), &raw, &Settings::default(), &mut data)
+            .unwrap();
+        for window in [data[1], data[1] + 1, 12 << 3, 13 << 3] {
+            data[1] = window;
+            let mut workspace = Workspace::new();
+            let mut whole = vec![0; raw.len()];
+            Zstd.decode(&mut workspace, &Params::EMPTY, &data, &mut whole)
+                .unwrap();
+            assert_eq!(whole, raw, "window {window}");
+            let length = raw.len() as u64;
+            for prefix in [100, 200_000, raw.len()] {
+                let mut part = vec![0; prefix];
+                Zstd.decode_prefix(&mut workspace, &Params::EMPTY, &data, length, &mut part)
+                    .unwrap();
+                assert_eq!(part, raw[..prefix], "window {window}");
+            }
+            let held = workspace.state::<ZstdState>().decoder().unwrap().sizeof() as u64;
+            let estimate = Zstd.decode_memory_bytes(length, &Params::EMPTY);
+            assert!(held <= estimate, "{held} bytes, estimated {estimate}");
+        }
+        data[1] = (13 << 3) + 1;
+        let result = Zstd.decode(&mut Workspace::new(), &Params::EMPTY, &data, &mut [0; 9]);
+        assert!(matches!(result, Err(Error::Limit { .. })), "{result:?}");
     }
 }
