@@ -101,22 +101,26 @@ pub struct UntrustedBlockDescription<'a> {
 }
 
 impl UntrustedBlockDescription<'_> {
-    /// Checks every field against the codecs and filters of this build and against the stated raw
-    /// length.
+    /// Checks every field, in the order in which archives store them, against the codecs and filters
+    /// of this build and against the stated raw length.
     ///
     /// # Errors
     /// `UnsupportedCodec`, `UnsupportedNamedCodec`, `UnsupportedFilter`, `RawLength`,
-    /// `Description`, `Limit`. An unknown fallback
-    /// number is not an error, since decoding does not depend on it: the result has none.
+    /// `Description`, `Limit`. An unknown fallback number is not an error, since decoding does not
+    /// depend on it: the result has none.
     pub fn check(&self, raw_length_bytes: u64) -> Result<BlockDescription> {
         check_raw_length(raw_length_bytes)?;
         let id = CodecId(self.codec);
+        if id != CodecId::NAMED {
+            registry::by_id(id)?;
+        }
+        let filters = self.check_filters()?;
         let codec = registry::of_block(id, self.params)?;
         let params = Params::new(self.params).ok_or_else(|| wrong_length(self.params.len()))?;
         codec.check_params(&params, raw_length_bytes)?;
         Ok(BlockDescription {
             codec: id,
-            filters: self.check_filters()?,
+            filters,
             params,
             fallback: FallbackReason::from_number(self.fallback),
         })
@@ -200,6 +204,12 @@ mod tests {
             ..plain()
         };
         assert_eq!(foreign.check(1), Err(Error::UnsupportedFilter(9)));
+        // The filters are before the parameters.
+        let both = UntrustedBlockDescription {
+            params: &[1],
+            ..foreign
+        };
+        assert_eq!(both.check(1), Err(Error::UnsupportedFilter(9)));
         let future = UntrustedBlockDescription {
             fallback: 200,
             ..plain()

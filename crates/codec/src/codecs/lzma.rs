@@ -483,4 +483,46 @@ mod tests {
         let result = Lzma.encode(&mut Workspace::new(), &raw, &wrong, &mut Vec::new());
         assert!(matches!(result, Err(Error::Setting { .. })), "{result:?}");
     }
+
+    /// Raw LZMA2 by a preset of liblzma, whose dictionary does not depend on the block.
+    fn by_preset(raw: &[u8], preset: u32) -> Vec<u8> {
+        let options = LzmaOptions::new_preset(preset).unwrap();
+        let mut filters = Filters::new();
+        filters.lzma2(&options);
+        let mut data = Vec::with_capacity(bound_bytes(raw.len()));
+        run_encoder(Stream::new_raw_encoder(&filters).unwrap(), raw, &mut data).unwrap();
+        data
+    }
+
+    #[test]
+    fn streams_of_ordinary_encoders_decode_whole_and_in_part() {
+        let raw = [
+            crate::test_data::text(50_000, 1),
+            crate::test_data::random_bytes(50_000, 2),
+            crate::test_data::text(50_000, 1),
+        ]
+        .concat();
+        // Dictionaries of 256 KiB, 4 MiB and 8 MiB.
+        for (preset, code) in [(0, 12), (3, 20), (6, 22)] {
+            let data = by_preset(&raw, preset);
+            let params = Params::from_array([code]);
+            let mut whole = vec![0; raw.len()];
+            Lzma.decode(&mut Workspace::new(), &params, &data, &mut whole)
+                .unwrap();
+            assert!(whole == raw, "preset {preset}");
+            for prefix in [100, 120_000] {
+                let mut part = vec![0; prefix];
+                let length = raw.len() as u64;
+                Lzma.decode_prefix(&mut Workspace::new(), &params, &data, length, &mut part)
+                    .unwrap();
+                assert!(part == raw[..prefix], "preset {preset}, {prefix}");
+            }
+        }
+        // 16 MiB.
+        let params = Params::from_array([24]);
+        let data = by_preset(&raw, 7);
+        let mut out = vec![0; raw.len()];
+        let result = Lzma.decode(&mut Workspace::new(), &params, &data, &mut out);
+        assert!(matches!(result, Err(Error::Limit { .. })), "{result:?}");
+    }
 }

@@ -15,7 +15,7 @@ const BLOCK_HEADER_BYTES: usize = 3;
 
 /// Checks that `data` is one frame (RFC 8878, 3.1.1) of the form that archives use: plain header, a
 /// window within the limit, and blocks that end where the data ends. zstd itself would accept
-/// several frames, and any window when it decodes a whole block.
+/// several frames, and any window and long runs when it decodes a whole block.
 pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     let refuse = |cause| Error::Damaged {
         codec: CodecId::ZSTD,
@@ -36,6 +36,7 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
             limit_bytes,
         });
     }
+    let block_bytes_max = window_bytes(window).min(1 << FRAME_BLOCK_LOG);
     loop {
         let (&[a, b, c], rest) = blocks
             .split_first_chunk::<BLOCK_HEADER_BYTES>()
@@ -43,6 +44,9 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
         let header = u32::from_le_bytes([a, b, c, 0]);
         let is_last = header & 1 == 1;
         let is_run = header >> 1 & 3 == 1;
+        if u64::from(header >> 3) > block_bytes_max {
+            return Err(refuse("block larger than the window or 128 KiB"));
+        }
         let size = if is_run { 1 } else { (header >> 3) as usize };
         blocks = rest.get(size..).ok_or(refuse("truncated"))?;
         if is_last {

@@ -454,36 +454,92 @@ mod tests {
         assert!(check_frame(&data, (1 << 29) + 1).is_ok());
     }
 
+    /// A frame by the streaming interface of zstd, as encoders write that do not know the length of
+    /// the block: the window is that of the level.
+    fn streamed(raw: &[u8], level: i32) -> Vec<u8> {
+        let mut context = CCtx::create();
+        let parameters = [
+            CParameter::Format(FrameFormat::Magicless),
+            CParameter::ContentSizeFlag(false),
+            CParameter::CompressionLevel(level),
+        ];
+        for parameter in parameters {
+            context.set_parameter(parameter).unwrap();
+        }
+        let mut data = vec![0; zstd_safe::compress_bound(raw.len())];
+        let mut output = OutBuffer::around(&mut data[..]);
+        for piece in raw.chunks(100_000) {
+            let mut input = InBuffer::around(piece);
+            while input.pos() < piece.len() {
+                context.compress_stream(&mut output, &mut input).unwrap();
+            }
+        }
+        assert_eq!(context.end_stream(&mut output), Ok(0));
+        let length = output.pos();
+        data.truncate(length);
+        data
+    }
+
     #[test]
-    fn windows_of_other_encoders_decode_whole_and_in_part() {
+    fn frames_of_ordinary_encoders_decode_whole_and_in_part() {
         let raw = [
             crate::test_data::text(150_000, 1),
             crate::test_data::random_bytes(150_000, 2),
+            crate::test_data::text(150_000, 1),
         ]
         .concat();
-        let mut data = Vec::new();
-        Zstd.encode(&mut Workspace::new(), &raw, &Settings::default(), &mut data)
-            .unwrap();
-        for window in [data[1], data[1] + 1, 12 << 3, 13 << 3] {
-            data[1] = window;
+        let own = |level: i32| {
+            let mut data = Vec::new();
+            let settings = Settings::level(level);
+            Zstd.encode(&mut Workspace::new(), &raw, &settings, &mut data)
+                .unwrap();
+            data
+        };
+        // Windows up to 8 MiB, the last one larger than the block by far.
+        let frames = [
+            own(3),
+            streamed(&raw, 1),
+            streamed(&raw, 3),
+            streamed(&raw, 19),
+        ];
+        assert_eq!(frames[3][..2], [0, 13 << 3]);
+        for data in frames {
             let mut workspace = Workspace::new();
             let mut whole = vec![0; raw.len()];
             Zstd.decode(&mut workspace, &Params::EMPTY, &data, &mut whole)
                 .unwrap();
-            assert_eq!(whole, raw, "window {window}");
+            assert!(whole == raw, "window {}", data[1]);
             let length = raw.len() as u64;
-            for prefix in [100, 200_000, raw.len()] {
+            for prefix in [100, 350_000, raw.len()] {
                 let mut part = vec![0; prefix];
                 Zstd.decode_prefix(&mut workspace, &Params::EMPTY, &data, length, &mut part)
                     .unwrap();
-                assert_eq!(part, raw[..prefix], "window {window}");
+                assert!(part == raw[..prefix], "window {}, {prefix}", data[1]);
             }
             let held = workspace.state::<ZstdState>().decoder().unwrap().sizeof() as u64;
             let estimate = Zstd.decode_memory_bytes(length, &Params::EMPTY);
             assert!(held <= estimate, "{held} bytes, estimated {estimate}");
         }
-        data[1] = (13 << 3) + 1;
-        let result = Zstd.decode(&mut Workspace::new(), &Params::EMPTY, &data, &mut [0; 9]);
+        // The windows of these levels are for long streams.
+        let data = streamed(&raw, 22);
+        let mut out = vec![0; raw.len()];
+        let result = Zstd.decode(&mut Workspace::new(), &Params::EMPTY, &data, &mut out);
         assert!(matches!(result, Err(Error::Limit { .. })), "{result:?}");
+    }
+
+    #[test]
+    fn windows_are_limited_to_a_little_more_than_the_block() {
+        let is_limit = |window: u8, raw_length_bytes| {
+            let data = [0, window, 1, 0, 0]; // An empty last block.
+            match check_frame(&data, raw_length_bytes) {
+                Ok(()) => false,
+                Err(Error::Limit { .. }) => true,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(!is_limit(13 << 3, 1) && is_limit((13 << 3) + 1, 1));
+        let above = (8 << 20) + 1;
+        assert!(!is_limit(14 << 3, above) && is_limit((14 << 3) + 1, above));
+        assert!(!is_limit(20 << 3, 1 << 30) && is_limit((20 << 3) + 1, 1 << 30));
     }
 }
