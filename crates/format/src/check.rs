@@ -13,6 +13,18 @@ pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<
     Ok(())
 }
 
+/// Checks that `value` is at most the `setting` of the archive's own Archive frame.
+pub(crate) fn check_own_limit(what: &'static str, value: u64, setting: u64) -> Result<()> {
+    match value > setting {
+        true => Err(FormatError::OverSetting {
+            what,
+            value,
+            setting,
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Returns `start + length` if it is inside the address space.
 pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result<u64> {
     let end = start.saturating_add(length);

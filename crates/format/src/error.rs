@@ -69,6 +69,15 @@ pub enum FormatError {
         /// The value expected from earlier frames.
         expected: u64,
     },
+    /// A value exceeds what the Archive frame states as the archive's largest.
+    OverSetting {
+        /// The name of the value, with its unit.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The largest value by the Archive frame.
+        setting: u64,
+    },
     /// There are unexpected bytes at the end.
     Trailing {
         /// What they follow.
@@ -105,11 +114,11 @@ pub enum FormatError {
         /// The unknown bits.
         unknown_bits: u8,
     },
-    /// A reserved field is in use.
+    /// A field has a value that is reserved for later versions.
     Reserved {
         /// The field.
         what: &'static str,
-        /// Its value; this version knows only 0.
+        /// Its value, or its unknown bits.
         value: u64,
     },
     /// A value exceeds its limit.
@@ -135,6 +144,7 @@ impl FormatError {
             | Self::Varint { .. }
             | Self::Value { .. }
             | Self::Mismatch { .. }
+            | Self::OverSetting { .. }
             | Self::Trailing { .. }
             | Self::Order { .. } => ErrorClass::Damaged,
             Self::Version { .. }
@@ -192,6 +202,14 @@ impl std::fmt::Display for FormatError {
                 found,
                 expected,
             } => write!(out, "{what} is {found}, expected {expected}"),
+            Self::OverSetting {
+                what,
+                value,
+                setting,
+            } => write!(
+                out,
+                "{what} is {value}, above the archive's own setting of {setting}"
+            ),
             Self::Trailing { what, extra_bytes } => {
                 write!(out, "{extra_bytes} unexpected bytes after {what}")
             }
@@ -212,10 +230,9 @@ impl std::fmt::Display for FormatError {
                 out,
                 "a frame has flags that this version does not know (bits {unknown_bits:#x})"
             ),
-            Self::Reserved { what, value } => write!(
-                out,
-                "reserved field {what} is {value}, but this version knows only 0"
-            ),
+            Self::Reserved { what, value } => {
+                write!(out, "{what} {value} is not supported by this version")
+            }
             Self::OverLimit { what, value, limit } => {
                 write!(out, "{what} is {value}, above the limit of {limit}")
             }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
 use crate::block::BlockHeader;
-use crate::check::{check_equal, check_limit};
+use crate::check::{check_equal, check_limit, check_own_limit};
 use crate::end::{ArchiveEnd, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
@@ -277,8 +277,8 @@ impl StreamChecker {
             self.store_bytes,
         )?;
         if let Some(archive) = &self.archive {
-            check_limit(
-                "raw bytes of a block (by the archive's own settings)",
+            check_own_limit(
+                "raw bytes of a block",
                 block.raw_bytes,
                 archive.block_bytes_max,
             )?;
@@ -319,11 +319,7 @@ impl StreamChecker {
             self.introduced_bytes,
         )?;
         if let Some(archive) = &self.archive {
-            check_limit(
-                "epoch bytes (by the archive's own settings)",
-                epoch.content_bytes,
-                archive.epoch_bytes,
-            )?;
+            check_own_limit("epoch bytes", epoch.content_bytes, archive.epoch_bytes)?;
         }
         if self.open_members.is_empty() {
             return Err(order(
@@ -539,8 +535,8 @@ impl StreamChecker {
     fn check_extent_totals(&self, end: &ArchiveEnd) -> Result<()> {
         let totals = &end.totals;
         if let Some(archive) = &self.archive {
-            check_limit(
-                "needed reach (by the archive's own promise)",
+            check_own_limit(
+                "needed reach in bytes",
                 totals.reach_needed_bytes,
                 archive.reach_bytes,
             )?;

@@ -3,6 +3,8 @@
 use super::*;
 use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::coding::Coding;
+use crate::end::ExtentTotals;
+use crate::error::ErrorClass;
 use crate::frame::complete_frame;
 use crate::layout::FRAME_HEADER_BYTES;
 use crate::member::MemberKind;
@@ -182,20 +184,45 @@ fn extents_come_before_their_blocks() {
     feeder.start(0, 0).unwrap();
     feeder.epoch(50, 50, None).unwrap();
     feeder.epoch(60, 60, None).unwrap();
-    assert!(
-        feeder.clone_of().block(101).is_err(),
-        "above the archive's own setting"
-    );
-    assert!(
-        feeder.clone_of().epoch(1001, 1, Some(0)).is_err(),
-        "above the archive's own setting"
-    );
     // A member may end while blocks are missing, and a block may end inside an epoch.
     feeder.end(0, 110).unwrap();
     feeder.block(70).unwrap();
     assert!(rule_of(feeder.clone_of().block(41)).contains("before it"));
     feeder.block(40).unwrap();
     assert!(rule_of(feeder.block(1)).contains("before it"));
+}
+
+#[test]
+fn what_exceeds_the_archives_own_settings_is_damaged() {
+    let class = |result: Result<()>| result.unwrap_err().class();
+    let mut feeder = Feeder::new(500);
+    let feed = |feeder: &Feeder, reach_needed_bytes| {
+        let end = ArchiveEnd {
+            content_bytes: 0,
+            store_bytes: 0,
+            frame_count: 2,
+            member_count: 0,
+            archive_bytes: 8 + 2 * (FRAME_HEADER_BYTES as u64 + 60) + TAIL_BYTES as u64,
+            totals: ExtentTotals {
+                reach_needed_bytes,
+                ..ExtentTotals::default()
+            },
+            fallback_count: 0,
+            root_hash: feeder.0.root_hash(),
+        };
+        let roots = Vec::new();
+        feeder
+            .clone_of()
+            .feed(FrameKind::End, &Payload::End { end, roots })
+    };
+    feed(&feeder, 500).unwrap();
+    assert_eq!(class(feed(&feeder, 501)), ErrorClass::Damaged);
+    feeder.start(0, 0).unwrap();
+    let far = feeder.clone_of().epoch(1001, 1, Some(0));
+    assert_eq!(class(far), ErrorClass::Damaged);
+    feeder.epoch(1000, 1000, None).unwrap();
+    assert_eq!(class(feeder.clone_of().block(101)), ErrorClass::Damaged);
+    feeder.block(100).unwrap();
 }
 
 #[test]
