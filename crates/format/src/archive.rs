@@ -53,9 +53,7 @@ impl ArchiveHeader {
     /// An unsupported version or feature; settings that are impossible or above the limits.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut reader = head_only("archive header", payload)?;
-        let major = reader.varint_u16("major version")?;
-        let minor = reader.varint_u16("minor version")?;
-        let version = (major, minor);
+        let version = (take_version(&mut reader)?, take_version(&mut reader)?);
         let required_features = reader.varint()?;
         // Version and features are checked first: a later version may use the rest differently.
         check_version(version)?;
@@ -63,7 +61,7 @@ impl ArchiveHeader {
         let header = Self {
             version,
             required_features,
-            level: take_level(&mut reader)?,
+            level: reader.varint_as("level")?,
             block_bytes_max: reader.varint()?,
             epoch_bytes: reader.varint()?,
             repeat_window: reader.varint()?,
@@ -138,10 +136,9 @@ impl ArchiveHeader {
     }
 }
 
-fn take_level(reader: &mut ByteReader<'_>) -> Result<u8> {
-    let level = reader.varint()?;
-    check_limit("level", level, u64::from(u8::MAX))?;
-    Ok(level as u8)
+/// A version number; those above 65,535, all of them unknown, count as that.
+fn take_version(reader: &mut ByteReader<'_>) -> Result<u16> {
+    Ok(u16::try_from(reader.varint()?).unwrap_or(u16::MAX))
 }
 
 fn check_version((major, minor): (u16, u16)) -> Result<()> {
@@ -161,6 +158,7 @@ fn check_features(required_features: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorClass;
     use crate::frame::{FrameHeader, UntrustedFrameHeader};
     use crate::layout::FRAME_HEADER_BYTES;
     use crate::limits::Limits;
@@ -216,6 +214,25 @@ mod tests {
             changed(|header| header.epoch_bytes = 0),
             FormatError::Value { .. }
         ));
+    }
+
+    /// Parses the head of an archive with these first fields.
+    fn parse_fields(fields: &[u64]) -> Result<ArchiveHeader> {
+        let mut bytes = Vec::new();
+        put_varints(&mut bytes, fields);
+        ArchiveHeader::parse(&head_of(&bytes))
+    }
+
+    #[test]
+    fn huge_versions_are_later_ones() {
+        let class = |fields: &[u64]| parse_fields(fields).map_err(|error| error.class());
+        let settings = [0, 3, 1, 1, 0, 0, 1, 0];
+        let major = class(&[&[u64::MAX, 0], &settings[..]].concat());
+        assert_eq!(major, Err(ErrorClass::Unsupported));
+        let minor = class(&[&[1, u64::MAX], &settings[..]].concat());
+        assert!(minor.is_ok());
+        let level = class(&[1, 0, 0, 256, 1, 1, 0, 0, 1, 0]);
+        assert_eq!(level, Err(ErrorClass::Damaged));
     }
 
     #[test]

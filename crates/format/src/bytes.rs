@@ -73,23 +73,18 @@ impl<'a> ByteReader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A variable-length number of at most 32 bits; `what` names it in errors.
-    pub(crate) fn varint_u32(&mut self, what: &'static str) -> Result<u32> {
+    /// A variable-length number of a field with 8, 16 or 32 bits; `what` names it in errors. Larger
+    /// numbers are damage.
+    pub(crate) fn varint_as<T: TryFrom<u64>>(&mut self, what: &'static str) -> Result<T> {
         let value = self.varint()?;
-        u32::try_from(value).map_err(|_| FormatError::OverLimit {
+        T::try_from(value).map_err(|_| FormatError::Value {
             what,
             value,
-            limit: u64::from(u32::MAX),
-        })
-    }
-
-    /// A variable-length number of at most 16 bits; `what` names it in errors.
-    pub(crate) fn varint_u16(&mut self, what: &'static str) -> Result<u16> {
-        let value = self.varint()?;
-        u16::try_from(value).map_err(|_| FormatError::OverLimit {
-            what,
-            value,
-            limit: u64::from(u16::MAX),
+            rule: match size_of::<T>() {
+                1 => "at most 255",
+                2 => "at most 65,535",
+                _ => "below 2^32",
+            },
         })
     }
 
@@ -239,6 +234,19 @@ mod tests {
         let mut huge = Vec::new();
         put_varint(&mut huge, u64::MAX);
         assert!(ByteReader::new("test", &huge).count(2).is_err());
+    }
+
+    #[test]
+    fn numbers_too_large_for_their_field_are_damaged() {
+        let bytes = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x80, 0x80, 0x80, 0x80, 0x10];
+        let mut reader = ByteReader::new("test", &bytes);
+        assert_eq!(reader.clone().varint_as("x"), Ok(u32::MAX));
+        let class = |error: FormatError| error.class();
+        let narrow = reader.clone().varint_as::<u16>("x").map_err(class);
+        assert_eq!(narrow, Err(crate::error::ErrorClass::Damaged));
+        reader.take(5).unwrap();
+        let wide = reader.varint_as::<u32>("x").map_err(class);
+        assert_eq!(wide, Err(crate::error::ErrorClass::Damaged));
     }
 
     proptest! {

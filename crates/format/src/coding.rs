@@ -161,7 +161,7 @@ impl Coding {
     }
 
     pub(crate) fn parse(reader: &mut ByteReader<'_>) -> Result<Self> {
-        let codec = reader.varint_u16("codec")?;
+        let codec = reader.varint_as("codec")?;
         let flags = reader.varint()?;
         let known = FILTER_COUNT_BITS | HAS_PARAMS | FALLBACK_BITS << FALLBACK_SHIFT | IS_MASKED;
         if flags & !known != 0 {
@@ -171,6 +171,12 @@ impl Coding {
             });
         }
         let filter_count = flags & FILTER_COUNT_BITS;
+        if filter_count > FILTERS_MAX as u64 {
+            return Err(FormatError::Reserved {
+                what: "number of filters",
+                value: filter_count,
+            });
+        }
         let mut filters = Vec::with_capacity(FILTERS_MAX);
         for _ in 0..filter_count {
             filters.push((reader.u8()?, reader.u8()?));
@@ -279,7 +285,12 @@ mod tests {
         assert!(Coding::new(3, &[], &[0; 65], 0).is_err());
         assert!(Coding::new(CODEC_NAMED, &[], &[0; 15], 0).is_err());
         let class = |bytes: &[u8]| parse(bytes).unwrap_err().class();
-        assert_eq!(class(&[2, 3, 1, 0, 1, 0, 1, 0]), ErrorClass::Limit);
+        assert_eq!(
+            class(&[2, 3, 1, 0, 1, 0, 1, 0]),
+            ErrorClass::Unsupported,
+            "three filters"
+        );
+        assert_eq!(class(&[0x80, 0x80, 4, 0]), ErrorClass::Damaged, "codec");
         assert_eq!(class(&[2, 1, 0, 0]), ErrorClass::Damaged);
         assert_eq!(class(&[2, 4, 0]), ErrorClass::Damaged);
         assert_eq!(class(&[2, 0x80, 1, 0]), ErrorClass::Damaged);

@@ -116,7 +116,7 @@ impl MemberStart {
             extensions: Vec::new(),
         };
         if is_present(HAS_MODE) {
-            start.mode = Some(reader.varint_u32("mode")?);
+            start.mode = Some(reader.varint_as("mode")?);
         }
         if is_present(HAS_MODIFIED) {
             start.modified = Some(take_time(&mut reader)?);
@@ -409,14 +409,10 @@ fn take_digests(reader: &mut ByteReader<'_>) -> Result<Vec<Digest>> {
     check_limit("digests", count, DIGESTS_MAX as u64)?;
     let mut digests = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        let id = reader.varint()?;
-        check_limit("digest id", id, u64::from(u8::MAX))?;
+        let id = reader.varint_as("digest id")?;
         let length = reader.count(1)?;
         let bytes = reader.take(length)?.to_vec();
-        digests.push(Digest {
-            id: id as u8,
-            bytes,
-        });
+        digests.push(Digest { id, bytes });
     }
     Ok(digests)
 }
@@ -424,7 +420,7 @@ fn take_digests(reader: &mut ByteReader<'_>) -> Result<Vec<Digest>> {
 fn take_time(reader: &mut ByteReader<'_>) -> Result<Timestamp> {
     Ok(Timestamp {
         seconds: unzigzag(reader.varint()?),
-        nanoseconds: reader.varint_u32("nanoseconds of a time")?,
+        nanoseconds: reader.varint_as("nanoseconds of a time")?,
     })
 }
 
@@ -514,6 +510,29 @@ mod tests {
         payload[3] = 1;
         payload[4] |= 8;
         assert_eq!(class(&payload), ErrorClass::Unsupported);
+    }
+
+    #[test]
+    fn numbers_that_no_field_holds_are_damaged() {
+        let payload = start().to_payload().unwrap();
+        let class = |payload: &[u8]| MemberStart::parse(payload).unwrap_err().class();
+        // The mode is two bytes, the nanoseconds the last five: 2^32 or more take their place.
+        let mode_at = payload.len() - 8;
+        let mut large_mode = payload.clone();
+        large_mode.splice(mode_at..mode_at + 2, [0x80, 0x80, 0x80, 0x80, 0x10]);
+        large_mode[0] += 3;
+        assert_eq!(class(&large_mode), ErrorClass::Damaged);
+        let mut large_time = payload;
+        *large_time.last_mut().unwrap() = 0x10;
+        assert_eq!(class(&large_time), ErrorClass::Damaged);
+        // The id of the last digest, before its length, its bytes and the extension.
+        let mut payload = end().to_payload().unwrap();
+        let id_at = payload.len() - 8;
+        assert_eq!(payload[id_at], 99);
+        payload.splice(id_at..=id_at, [0x80, 2]);
+        payload[0] += 1;
+        let class = MemberEnd::parse(&payload).unwrap_err().class();
+        assert_eq!(class, ErrorClass::Damaged);
     }
 
     #[test]

@@ -378,7 +378,6 @@ fn the_document_states_every_limit() {
         ("HEAD_BYTES_MAX", limits::HEAD_BYTES_MAX as u64),
         ("HELD_BYTES_MAX", limits::HELD_BYTES_MAX),
         ("WHOLE_BYTES_MAX", limits::WHOLE_BYTES_MAX as u64),
-        ("FILTERS_MAX", limits::FILTERS_MAX as u64),
         ("PARAMS_BYTES_MAX", limits::PARAMS_BYTES_MAX as u64),
     ];
     for (name, value) in rows {

@@ -136,9 +136,9 @@ impl Classes {
     }
 
     fn take_definition(&mut self, columns: &mut ColumnReaders<'_>) -> Result<u32> {
-        let kind = columns.u32(Column::ClassFields, "entry kind")?;
+        let kind = columns.varint(Column::ClassFields)?;
         let class = Class {
-            kind: entry_kind_id(entry_kind_from_id(u64::from(kind))?),
+            kind: entry_kind_id(entry_kind_from_id(kind)?),
             mode: columns.u32(Column::ClassFields, "entry mode")?,
             owner: columns.u32(Column::ClassFields, "owner of an entry")?,
             attributes: columns.u32(Column::ClassFields, "attributes of an entry")?,

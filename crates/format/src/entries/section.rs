@@ -140,12 +140,7 @@ impl<'a> ColumnReaders<'a> {
 
     /// A number below 2^32.
     pub(super) fn u32(&mut self, column: Column, what: &'static str) -> Result<u32> {
-        let value = self.varint(column)?;
-        u32::try_from(value).map_err(|_| FormatError::OverLimit {
-            what,
-            value,
-            limit: u64::from(u32::MAX),
-        })
+        self.column(column)?.varint_as(what)
     }
 
     /// A length and as many bytes.

@@ -354,11 +354,47 @@ fn columns_of_later_versions_are_skipped_or_unsupported() {
     assert_eq!(class(with_column(1)), Err(ErrorClass::Damaged));
 }
 
+/// Changes bytes of a section and returns the class of the error.
+fn class_after_change(entry: &Entry, bytes: &[u8], changed: &[u8]) -> ErrorClass {
+    let packed = round_trip(std::slice::from_ref(entry));
+    let mut raw = packed.raw.clone();
+    let at = raw.windows(bytes.len()).position(|here| here == bytes);
+    let at = at.expect("the section has these bytes");
+    raw[at..at + bytes.len()].copy_from_slice(changed);
+    let read = unpack(1, &packed.first_path, &raw);
+    read.unwrap_err().class()
+}
+
+#[test]
+fn unknown_kinds_are_unsupported_and_too_large_numbers_damaged() {
+    let mut large = entry(b"a/b");
+    large.mode = u32::MAX;
+    large.modified = Timestamp {
+        seconds: 1 << 40,
+        nanoseconds: 999_999_999,
+    };
+    // Kind and mode; the mode becomes 2^33 - 1.
+    let class_fields = [1, 0xff, 0xff, 0xff, 0xff, 0x0f];
+    let kind = class_after_change(&large, &class_fields, &[10, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+    assert_eq!(kind, ErrorClass::Unsupported);
+    let kind = class_after_change(&large, &class_fields, &[0xff, 0xff, 0xff, 0xff, 0x7f, 0x0f]);
+    assert_eq!(kind, ErrorClass::Unsupported);
+    let mode = class_after_change(&large, &class_fields, &[1, 0xff, 0xff, 0xff, 0xff, 0x1f]);
+    assert_eq!(mode, ErrorClass::Damaged);
+    let nanoseconds = [0xff, 0x93, 0xeb, 0xdc, 0x03];
+    let time = class_after_change(&large, &nanoseconds, &[0xff, 0x93, 0xeb, 0xdc, 0x13]);
+    assert_eq!(time, ErrorClass::Damaged);
+}
+
 #[test]
 fn forged_counts_are_rejected_before_memory_is_allocated() {
     let packed = round_trip(&[entry(b"a/b")]);
     assert!(unpack(u64::MAX, b"a/b", &packed.raw).is_err());
-    assert!(unpack(2, b"a/b", &packed.raw).is_err());
+    let class = |result: Result<Vec<Entry>>| result.map_err(|error| error.class());
+    let one_more = class(unpack(2, b"a/b", &packed.raw));
+    assert_eq!(one_more, Err(ErrorClass::Damaged));
+    let too_many = class(unpack(ENTRIES_PER_FRAME_MAX + 1, b"a/b", &packed.raw));
+    assert_eq!(too_many, Err(ErrorClass::Limit));
     assert!(unpack(0, b"", &packed.raw).is_err());
     assert!(unpack(1, b"", &[]).is_err());
     assert!(unpack(1, b"", &[0xff; 9]).is_err());

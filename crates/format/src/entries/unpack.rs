@@ -41,9 +41,16 @@ pub(crate) fn unpack_section(
     mut each: impl FnMut(Option<usize>),
 ) -> Result<Vec<Entry>> {
     let mut columns = ColumnReaders::split(raw)?;
+    check_limit("entries", entry_count, ENTRIES_PER_FRAME_MAX)?;
     // Each entry has at least one byte in this column.
     let most = columns.column(Column::Shapes)?.remaining() as u64;
-    check_limit("entries", entry_count, ENTRIES_PER_FRAME_MAX.min(most))?;
+    if entry_count > most {
+        return Err(FormatError::Value {
+            what: "entries",
+            value: entry_count,
+            rule: "at most the bytes of their shapes",
+        });
+    }
     let mut unpacker = Unpacker {
         model: Model::with_capacity(entry_count as usize),
         classes: Classes::default(),

@@ -10,10 +10,12 @@
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
 use crate::bytes::{ByteReader, add_difference, difference, put_varint};
-use crate::check::{check_equal, check_limit, check_positive, check_range};
+use crate::check::{check_equal, check_limit, check_positive};
 use crate::columns;
 use crate::error::{FormatError, Result};
-use crate::limits::{EPOCH_BYTES_MAX, EXTENTS_PER_FRAME_MAX, Limits, PACKED_RAW_BYTES_MAX};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, EPOCH_BYTES_MAX, EXTENTS_PER_FRAME_MAX, Limits, PACKED_RAW_BYTES_MAX,
+};
 use refrain_protect::checksum64;
 
 const KIND_FRESH: u8 = 0;
@@ -66,13 +68,13 @@ impl Pointers {
     fn step(&mut self, extent: &Extent) -> Result<()> {
         let length = extent.length();
         check_positive("extent length in bytes", length)?;
-        self.content_bytes = check_range("epoch bytes", self.content_bytes, length)?;
+        self.content_bytes = sum("epoch bytes", self.content_bytes, length)?;
         self.expected_source = self.expected_source.wrapping_add(length);
         self.expected_repeat = self.expected_repeat.wrapping_add(length);
         match extent {
             Extent::Fresh { .. } => {
                 self.fresh_bytes += length;
-                self.introduced_end = check_range("end of the store", self.introduced_end, length)?;
+                self.introduced_end = sum("end of the store", self.introduced_end, length)?;
             }
             Extent::Fill { .. } => {}
             Extent::Copy {
@@ -92,7 +94,7 @@ impl Pointers {
     /// Checks that a repeat refers only to content of earlier epochs. Returns the end of its
     /// source.
     fn check_repeat(&self, offset_in_content: u64, length: u64) -> Result<u64> {
-        let end = check_range("end of a repeat's source", offset_in_content, length)?;
+        let end = offset_in_content.saturating_add(length);
         match end <= self.content_start {
             true => Ok(end),
             false => Err(FormatError::Value {
@@ -106,7 +108,7 @@ impl Pointers {
     /// Checks that a copy refers only to store bytes that earlier extents have introduced. Returns
     /// the end of its source.
     fn check_source(&self, offset_in_store: u64, length: u64) -> Result<u64> {
-        let end = check_range("end of a copy's source", offset_in_store, length)?;
+        let end = offset_in_store.saturating_add(length);
         match end <= self.introduced_end {
             true => Ok(end),
             false => Err(FormatError::Value {
@@ -115,6 +117,19 @@ impl Pointers {
                 rule: "in the part of the store that earlier extents have introduced",
             }),
         }
+    }
+}
+
+/// Returns `start + length`. The header of no epoch states a sum outside the address space.
+fn sum(what: &'static str, start: u64, length: u64) -> Result<u64> {
+    let end = start.saturating_add(length);
+    match end <= ADDRESS_BYTES_MAX {
+        true => Ok(end),
+        false => Err(FormatError::Value {
+            what,
+            value: end,
+            rule: "at most 2^61",
+        }),
     }
 }
 
@@ -329,10 +344,9 @@ impl<'a> ExtentReader<'a> {
                 pattern: self.read_pattern()?,
             },
             kind => {
-                return Err(FormatError::Value {
+                return Err(FormatError::Reserved {
                     what: "extent kind",
                     value: u64::from(kind),
-                    rule: "0 to 3",
                 });
             }
         };
@@ -395,6 +409,7 @@ impl Iterator for ExtentReader<'_> {
 mod tests {
     use super::*;
     use crate::coding::Coding;
+    use crate::error::ErrorClass;
     use crate::property::{extents_from_seed, extents_round_trip};
 
     const CONTENT_START: u64 = 1 << 50;
@@ -492,6 +507,50 @@ mod tests {
         let packed = pack_extents(CONTENT_START, 1, &beyond).unwrap();
         let forged = header_for(0, &packed);
         assert!(unpack_extents(&forged, &packed.raw, &Limits::default()).is_err());
+    }
+
+    /// The class of the error for the changed section of an epoch.
+    fn class_after_change(extents: &[Extent], change: impl Fn(&mut Vec<u8>)) -> ErrorClass {
+        let packed = pack_extents(CONTENT_START, 0, extents).unwrap();
+        let mut raw = packed.raw.clone();
+        change(&mut raw);
+        let mut header = header_for(0, &packed);
+        header.packed_raw_bytes = raw.len() as u64;
+        header.packed_checksum = checksum64(&raw);
+        let read = unpack_extents(&header, &raw, &Limits::default());
+        read.unwrap_err().class()
+    }
+
+    #[test]
+    fn unknown_kinds_are_unsupported() {
+        let class = class_after_change(&sample(), |raw| raw[8] = 4);
+        assert_eq!(class, ErrorClass::Unsupported);
+    }
+
+    #[test]
+    fn sources_and_lengths_beyond_the_address_space_are_damaged() {
+        let copy = [
+            Extent::Fresh { length: 10 },
+            Extent::Copy {
+                length: 5,
+                offset_in_store: 5,
+            },
+        ];
+        // The difference, -5, becomes -12: the source begins two bytes before the store.
+        let class = class_after_change(&copy, |raw| *raw.last_mut().unwrap() = 23);
+        assert_eq!(class, ErrorClass::Damaged);
+        let repeat = [Extent::Repeat {
+            length: 2,
+            offset_in_content: u64::MAX - 1,
+        }];
+        let error = pack_extents(CONTENT_START, 0, &repeat).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Damaged);
+        // The length of the only extent becomes 2^62.
+        let class = class_after_change(&[Extent::Fresh { length: 1 }], |raw| {
+            raw.pop();
+            raw.extend([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40]);
+        });
+        assert_eq!(class, ErrorClass::Damaged);
     }
 
     #[test]

@@ -57,8 +57,8 @@ impl RowCoder {
             frame_bytes,
             store_start: self.start[0],
             raw_bytes: add_difference(self.raw_bytes, reader.varint()?),
-            codec: reader.varint_u16("codec")?,
-            filter_ids: reader.varint_u16("filters")?.to_le_bytes(),
+            codec: reader.varint_as("codec")?,
+            filter_ids: reader.varint_as::<u16>("filters")?.to_le_bytes(),
         };
         self.step_block(&row)?;
         Ok(row)

@@ -114,7 +114,7 @@ impl StatedMap {
 /// Resolves `range`, by the stated maps that `map_of` returns for an offset in the content.
 ///
 /// # Errors
-/// `Damaged` for repeats that are too deep, `Limit` if there are more than `extents_max` extents;
+/// `Limit` for repeats that are too deep, or if there are more than `extents_max` extents;
 /// those of `map_of`.
 pub(crate) fn resolve_range(
     range: Range<u64>,
@@ -169,7 +169,7 @@ fn too_many(extents_max: u64) -> Error {
 }
 
 fn too_deep() -> Error {
-    Error::damaged("a repeat repeats more repeats than the format permits")
+    Error::limit("a repeat repeats more repeats than the format permits")
 }
 
 /// A resolved map that later epochs may refer to.
@@ -202,8 +202,8 @@ impl RepeatHistory {
     /// An epoch may have up to `extents_max` extents.
     ///
     /// # Errors
-    /// `Damaged` for a repeat that is too deep or reaches beyond the window; `Limit` if there are
-    /// too many extents, or if the maps retained take more than `memory_max` bytes.
+    /// `Damaged` for a repeat that reaches beyond the window; `Limit` for one that is too deep, if
+    /// there are too many extents, or if the maps retained take more than `memory_max` bytes.
     pub(crate) fn resolve(
         &mut self,
         stated: StatedMap,
@@ -454,9 +454,16 @@ mod tests {
                 let (content_start, store_start) = (epochs.content_bytes, epochs.store_bytes);
                 let (stated, mut sums) = epochs.stated(&extents);
                 let resolved = history.resolve(stated, &mut sums, 1 << 20, 1 << 20);
-                let Ok(expected) = epochs.push(&extents, window) else {
-                    assert_eq!(resolved.map(|_| ()).unwrap_err().kind, ErrorKind::Damaged);
-                    return Ok(());
+                let expected = match epochs.push(&extents, window) {
+                    Ok(expected) => expected,
+                    Err(message) => {
+                        let kind = match message.contains("too deep") {
+                            true => ErrorKind::Limit,
+                            false => ErrorKind::Damaged,
+                        };
+                        assert_eq!(resolved.map(|_| ()).unwrap_err().kind, kind);
+                        return Ok(());
+                    }
                 };
                 let resolved = resolved.unwrap();
                 assert_eq!(sums, EpochSums::of(&expected));
@@ -501,9 +508,9 @@ mod tests {
         };
         resolve(&epochs, range(deepest)).unwrap();
         let error = add(&mut epochs, repeat(10, deepest)).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Damaged);
+        assert_eq!(error.kind, ErrorKind::Limit);
         let error = resolve(&epochs, range(deepest + 10)).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Damaged);
+        assert_eq!(error.kind, ErrorKind::Limit);
     }
 
     #[test]
