@@ -13,9 +13,7 @@ use crate::options::CompressOptions;
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
 use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
-use crate::write::native::assemble::{
-    Assembler, NativeEncoding, ProgressCounts, WAITING_BYTES_IN_REACH_MAX,
-};
+use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::repeats::{repeat_window, repeats_bytes};
@@ -25,9 +23,10 @@ use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
 };
-use crate::write::pipeline::reach::{ReachFloors, ReachLimits};
+use crate::write::pipeline::reach::{
+    ReachFloors, ReachLimits, epoch_bytes_within, reach_bytes_min,
+};
 use crate::write::pipeline::run::{pipeline_context, run, store_history};
-use crate::write::pipeline::segments::EPOCH_BYTES;
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +86,10 @@ pub fn compress(
         decodes_slowly: is_slow_to_decode(tuning.plan.codec),
     };
     let history = HistoryPolicy::decide(inputs);
-    let reach_bytes = reach(options, &tuning, inputs, history)?;
+    let Reach {
+        reach_bytes,
+        epoch_bytes,
+    } = reach(options, &tuning, inputs, history)?;
     let frames_bytes = match history.retains_frames() {
         true => reach_bytes,
         false => 0,
@@ -95,7 +97,10 @@ pub fn compress(
     let retained_bytes = prepared.tree_bytes() + frames_bytes + repeats_bytes(tuning.memory_bytes);
     let run = Run {
         tuning,
-        budget: Budget::new(&tuning, options.threads, retained_bytes, history)?,
+        budget: Budget {
+            epoch_bytes,
+            ..Budget::new(&tuning, options.threads, retained_bytes, history)?
+        },
         reach_bytes,
         digests: &options.digests,
         watch,
@@ -105,7 +110,15 @@ pub fn compress(
     })
 }
 
-/// The number of the archive's latest bytes that a decoder which cannot seek has to retain.
+/// How far extents may refer.
+struct Reach {
+    /// The number of the archive's latest bytes that a decoder which cannot seek has to retain.
+    reach_bytes: u64,
+    /// The content bytes with which an epoch is full, so that its own bytes are within that.
+    epoch_bytes: u64,
+}
+
+/// Decides how far extents may refer.
 ///
 /// What this side can read again, from its sources or its own output, it may refer to at any
 /// distance. From a stream to a sink that cannot be read back both sides keep to the memory they
@@ -116,7 +129,7 @@ fn reach(
     tuning: &Tuning,
     inputs: HistoryInputs,
     history: HistoryPolicy,
-) -> Result<u64> {
+) -> Result<Reach> {
     let is_limited = !inputs.sink_reads_back && inputs.members != MemberSources::Seekable;
     let default = match is_limited {
         true => tuning.memory_bytes / 4,
@@ -132,15 +145,20 @@ fn reach(
             mebibytes(reach_max)
         )));
     }
-    let reach_min = tuning.rules.block_bytes * 4;
-    if reach < reach_min {
-        return Err(Error::limit(format!(
+    let block_bytes = tuning.rules.block_bytes;
+    let reach_min = (block_bytes * 4).max(reach_bytes_min(block_bytes));
+    let epoch_bytes = epoch_bytes_within(reach, block_bytes).filter(|_| reach >= reach_min);
+    let epoch_bytes = epoch_bytes.ok_or_else(|| {
+        Error::limit(format!(
             "a reach of {} is too small: with these blocks it must be at least {}",
             mebibytes(reach),
             mebibytes(reach_min)
-        )));
-    }
-    Ok(reach)
+        ))
+    })?;
+    Ok(Reach {
+        reach_bytes: reach,
+        epoch_bytes,
+    })
 }
 
 struct Run<'a> {
@@ -184,10 +202,9 @@ impl Run<'_> {
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
             stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
-            margin_bytes: self.reach_margin(),
             copies_bytes: (history.makes_copies()).then_some(self.budget.copies_bytes),
         };
-        let reach = ReachFloors::new(limits, block_bytes);
+        let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
         let members = members.into_iter();
         let members = members.map(|plan| MemberWriter::new(plan, self.digests));
         let output = Output::new(sink, &self.header());
@@ -219,20 +236,13 @@ impl Run<'_> {
         Ok(summary)
     }
 
-    /// The most bytes that come between the references of an epoch and the frame that completes it:
-    /// its fresh bytes and the rest of a block, the frames that wait for that block, and as much
-    /// as one more epoch adds to them.
-    fn reach_margin(&self) -> u64 {
-        EPOCH_BYTES + WAITING_BYTES_IN_REACH_MAX + self.tuning.rules.block_bytes + (1 << 20)
-    }
-
     fn header(&self) -> ArchiveHeader {
         ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
             level: self.tuning.level,
             segment_bytes: SEGMENT_BYTES as u64,
-            epoch_bytes: EPOCH_BYTES + SEGMENT_BYTES as u64,
+            epoch_bytes: self.budget.epoch_bytes + SEGMENT_BYTES as u64,
             block_bytes_max: self.tuning.rules.block_bytes,
             memory_budget_bytes: self.tuning.memory_bytes,
             reach_bytes: self.reach_bytes,

@@ -126,7 +126,8 @@ pub struct CompressOptions {
     pub memory_bytes: Option<u64>,
     /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all
     /// of them, or a quarter of the memory from a stream to a stream (a member that cannot be read
-    /// again, a sink that cannot be read back). More than half of the memory is an error there.
+    /// again, a sink that cannot be read back). More than half of the memory is an error there, and
+    /// less than four blocks or some 3 MiB is one everywhere.
     pub reach_bytes: Option<u64>,
     /// Further digests of each member's content to be stored in addition to BLAKE3. They are
     /// computed on one thread.

@@ -235,3 +235,79 @@ fn blocks_close_early_when_too_much_would_wait_for_them() {
         assert_eq!(member.content, number.to_le_bytes());
     }
 }
+
+/// Incompressible members of an odd size, with short repeats of what is at every distance up to
+/// `distance_max`, so that epochs use the oldest bytes that they may.
+fn members_with_repeats(bytes: usize, distance_max: usize) -> Vec<Vec<u8>> {
+    const MEMBER_BYTES: usize = MIB - 1;
+    const PIECE_BYTES: usize = 1 << 10;
+    const STEP_BYTES: usize = 256 << 10;
+    let mut content = data::random(bytes, 7);
+    for end in (MEMBER_BYTES..=bytes).step_by(MEMBER_BYTES) {
+        let distances = (1..=distance_max / STEP_BYTES).map(|number| number * STEP_BYTES);
+        for (number, distance) in distances.filter(|&distance| distance < end / 2).enumerate() {
+            let to = end - (number + 1) * (PIECE_BYTES + 100);
+            content.copy_within(to - distance..to - distance + PIECE_BYTES, to);
+        }
+    }
+    content.chunks(MEMBER_BYTES).map(<[u8]>::to_vec).collect()
+}
+
+/// Compresses the contents from pipes into a pipe; every epoch keeps to the reach, or it fails.
+fn piped(contents: &[Vec<u8>], options: &CompressOptions) -> (Vec<u8>, refrain::CompressSummary) {
+    let members = contents.iter().map(|content| pipe("m", content));
+    piped_archive_of(members.collect(), options)
+}
+
+#[test]
+fn the_smallest_reach_holds_for_incompressible_content() {
+    // Four blocks of 4 or 16 MiB are less than an epoch or two with everything between.
+    for (level, reach_mib, content_mib) in [(1, 16, 40), (3, 16, 40), (6, 64, 90)] {
+        let reach_bytes = (reach_mib * MIB) as u64;
+        let options = |threads| CompressOptions {
+            reach_bytes: Some(reach_bytes),
+            ..common::options(level, threads)
+        };
+        let one = [data::random(content_mib * MIB, 1)];
+        let (archive, _) = piped(&one, &options(2));
+        let read = extracted_from_pipe(&archive, &reading_with(3 * reach_bytes)).unwrap();
+        assert!(read[0].content == one[0], "level {level}");
+
+        let contents = members_with_repeats(content_mib * MIB, reach_mib * MIB);
+        let (archive, summary) = piped(&contents, &options(2));
+        assert!(summary.reach_bytes <= reach_bytes, "level {level}");
+        assert!(summary.matched_bytes > 0, "level {level}: {summary:?}");
+        let read = extracted_from_pipe(&archive, &reading_with(3 * reach_bytes)).unwrap();
+        let expected = read.iter().map(|member| &member.content);
+        assert!(expected.eq(&contents), "level {level}");
+        let (again, _) = piped(&contents, &options(7));
+        assert!(again == archive, "level {level}: threads change the bytes");
+    }
+}
+
+#[test]
+fn epochs_that_begin_anywhere_in_a_block_keep_to_the_default_reach() {
+    for first_bytes in [64 << 10, 128 << 10, MIB] {
+        let mut contents = members_with_repeats(64 * MIB, 40 * MIB);
+        contents[0].truncate(first_bytes);
+        let (_, summary) = piped(&contents, &options(2, None));
+        assert!(summary.reach_bytes <= refrain::MEMORY_BYTES_MIN / 4);
+    }
+}
+
+#[test]
+fn small_blocks_need_a_reach_of_some_mebibytes() {
+    let options = |reach_bytes| CompressOptions {
+        block_bytes: Some(64 << 10),
+        ..options(2, Some(reach_bytes))
+    };
+    let contents = members_with_repeats(8 * MIB, 4 * MIB);
+    let mut sink = refrain::storage::NullSink::new();
+    let result = refrain::compress(vec![], &mut sink, &options(MIB as u64), &refrain::Unwatched);
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Limit);
+    assert!(error.to_string().ends_with("at least 3.2 MiB"), "{error}");
+    let reach_bytes = 32 * MIB as u64 / 10;
+    let (_, summary) = piped(&contents, &options(reach_bytes));
+    assert!(summary.reach_bytes <= reach_bytes && summary.matched_bytes > 0);
+}

@@ -150,10 +150,10 @@ impl Run<'_> {
         let store = store_history(&self.budget, sources, reader)?;
         let limits = ReachLimits {
             stated_bytes: retained_reach_bytes(history, self.tuning.tuning.memory_bytes),
-            margin_bytes: 0,
             copies_bytes: None,
         };
-        let reach = ReachFloors::new(limits, self.tuning.cut.block_bytes);
+        let block_bytes = self.tuning.cut.block_bytes;
+        let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
         let context = pipeline_context(self.tuning.tuning, &self.budget);
         let assembler = LrzipAssembler::new(
             sink,

@@ -484,7 +484,7 @@ impl Assembly for LrzipAssembler<'_> {
         self.block.store_start
     }
 
-    fn floor_for(&mut self, epoch: u64) -> Option<u64> {
+    fn floor_for(&mut self, epoch: u64, _content_bytes: u64) -> Option<u64> {
         let memory_bytes = self.cut.records_memory_bytes;
         let of_chunk = match &mut self.chunk {
             Some(chunk) => chunk.store_start.max(chunk.records.shrink_to(memory_bytes)),
@@ -492,7 +492,7 @@ impl Assembly for LrzipAssembler<'_> {
         };
         match &mut self.history {
             None => Some(of_chunk),
-            Some(history) => (history.reach.floor_for(epoch)).map(|floor| of_chunk.max(floor)),
+            Some(history) => (history.reach.floor_for(epoch, 0)).map(|floor| of_chunk.max(floor)),
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
-use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
+use crate::write::pipeline::segments::EpochData;
 
 /// The most epochs that wait for a block to be complete. A reader that cannot seek outputs nothing
 /// of them until then.
@@ -38,10 +38,6 @@ const EPOCHS_WAITING_MAX: usize = 64;
 /// The most bytes of the frames that wait for a block to be complete, before the frames of one more
 /// epoch come: half of what the format permits.
 const WAITING_BYTES_MAX: u64 = HELD_BYTES_MAX / 2;
-
-/// The same if the reach of the archive is limited: these frames are between a block and the epoch
-/// that needs it.
-pub(crate) const WAITING_BYTES_IN_REACH_MAX: u64 = EPOCH_BYTES / 8;
 
 /// An upper bound of the size of an Extents frame without its section.
 const EXTENTS_HEADS_BYTES_MAX: u64 = 4096;
@@ -210,6 +206,8 @@ pub(crate) struct Assembler<'a> {
     unwritten: HashMap<u64, UnwrittenBlock>,
     /// Bytes of content committed so far.
     content_committed: u64,
+    /// Bytes of the store that committed epochs have introduced.
+    store_committed: u64,
     /// Bytes of content read so far, where the next member may begin.
     content_read: u64,
     /// The last member with content.
@@ -228,10 +226,7 @@ impl<'a> Assembler<'a> {
         counts: ProgressCounts,
         watch: &'a dyn Watch,
     ) -> Assembler<'a> {
-        let waiting_bytes_max = match reach.is_stated() {
-            true => WAITING_BYTES_IN_REACH_MAX,
-            false => WAITING_BYTES_MAX,
-        };
+        let waiting_bytes_max = reach.waiting_frames_max().unwrap_or(WAITING_BYTES_MAX);
         Assembler {
             output,
             members,
@@ -254,6 +249,7 @@ impl<'a> Assembler<'a> {
             waiting_bytes_max,
             unwritten: HashMap::new(),
             content_committed: 0,
+            store_committed: 0,
             content_read: 0,
             last_member: 0,
         }
@@ -442,6 +438,7 @@ impl Assembly for Assembler<'_> {
             return Ok(());
         }
         self.content_committed += committed.content_bytes;
+        self.store_committed = committed.store_start + committed.fresh_bytes;
         self.has_repeats = [committed.has_repeats, self.has_repeats[0]];
         self.near_repeats = committed.has_near_repeats;
         let extents = EpochExtents {
@@ -529,7 +526,9 @@ impl Assembly for Assembler<'_> {
         self.open_block.store_start
     }
 
-    fn floor_for(&mut self, epoch: u64) -> Option<u64> {
-        self.reach.floor_for(epoch)
+    fn floor_for(&mut self, epoch: u64, content_bytes: u64) -> Option<u64> {
+        let open_bytes = self.store_committed - self.open_block.store_start;
+        let bytes_to_completion = self.reach.bytes_to_completion(open_bytes + content_bytes);
+        self.reach.floor_for(epoch, bytes_to_completion)
     }
 }

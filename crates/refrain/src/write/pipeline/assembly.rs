@@ -109,6 +109,7 @@ pub(crate) trait Assembly {
     fn blocks_in_flight(&self) -> usize;
     /// The store offset of the block that is being filled.
     fn block_start(&self) -> u64;
-    /// The store offset below which `epoch` must not refer; `None` until it is known.
-    fn floor_for(&mut self, epoch: u64) -> Option<u64>;
+    /// The store offset below which `epoch`, the next one, must not refer; `None` until it is
+    /// known. The epoch has so much content.
+    fn floor_for(&mut self, epoch: u64, content_bytes: u64) -> Option<u64>;
 }

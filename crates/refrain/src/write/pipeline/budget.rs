@@ -48,6 +48,8 @@ pub(crate) struct Budget {
     pub history: HistoryPolicy,
     /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
     pub copies_bytes: u64,
+    /// Content bytes with which an epoch is full. Changes the archive's bytes.
+    pub epoch_bytes: u64,
     /// Content bytes that may be read and not yet matched, one epoch at least.
     pub read_ahead_bytes: u64,
     /// Blocks that may be filled and not yet written, before reading pauses.
@@ -167,6 +169,7 @@ impl Budget {
             known_bytes_max: known_bytes as usize,
             cache_bytes: left,
             copies_bytes,
+            epoch_bytes: EPOCH_BYTES,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
             blocks_in_flight: blocks as usize,
             encoders: encoders as usize,

@@ -165,7 +165,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     /// Reserves the place of the next segment: its epoch and its slot there.
     fn reserve_slot(&mut self, plan: &SegmentPlan) -> (u64, usize) {
-        if self.open.back().is_none_or(OpenEpoch::is_full) {
+        let epoch_bytes = self.budget.epoch_bytes;
+        if (self.open.back()).is_none_or(|open| open.is_full(epoch_bytes)) {
             self.open.push_back(OpenEpoch::default());
         }
         let epoch = self.first_open + self.open.len() as u64 - 1;
@@ -286,11 +287,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     /// Moves complete epochs to the list of those that wait to be matched.
     fn close_epochs(&mut self) {
-        while self
-            .open
-            .front()
-            .is_some_and(|open| open.is_complete() && (self.intake_done || open.is_full()))
-        {
+        let epoch_bytes = self.budget.epoch_bytes;
+        while self.open.front().is_some_and(|open| {
+            open.is_complete() && (self.intake_done || open.is_full(epoch_bytes))
+        }) {
             let Some(open) = self.open.pop_front() else {
                 return;
             };
@@ -344,8 +344,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         {
             return Ok(());
         }
-        let id = self.waiting.front().map_or(0, |epoch| epoch.id);
-        let Some(reach_floor) = self.assembly.floor_for(id) else {
+        let Some(next) = self.waiting.front() else {
+            return Ok(());
+        };
+        let (id, content_bytes) = (next.id, next.data.length_bytes());
+        let Some(reach_floor) = self.assembly.floor_for(id, content_bytes) else {
             return Ok(());
         };
         let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {

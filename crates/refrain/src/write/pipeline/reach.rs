@@ -5,7 +5,8 @@
 //! bytes of the archive when the frame arrives that completes the extent's epoch. The sizes of
 //! blocks are known only when they are encoded, and when that is depends on the threads. Therefore
 //! the blocks of the last few epochs count with their largest possible size, and the sizes of older
-//! blocks are waited for.
+//! blocks are waited for. An epoch always needs the reach for its own bytes, so epochs are smaller
+//! where the reach is small.
 //!
 //! The same computation keeps compressed copies of blocks within their memory, where those copies
 //! are the history.
@@ -13,6 +14,7 @@
 use std::collections::VecDeque;
 
 use refrain_format::block_frame_overhead_max;
+use refrain_protect::SEGMENT_BYTES;
 
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
@@ -21,8 +23,47 @@ const LAG_EPOCHS_MIN: u64 = 4;
 
 /// The number of epochs whose blocks count with their largest possible size, for blocks of
 /// `block_bytes`: two blocks can be filled before the first has to be encoded.
-fn lag_epochs(block_bytes: u64) -> u64 {
-    (1 + 2 * block_bytes.div_ceil(EPOCH_BYTES)).max(LAG_EPOCHS_MIN)
+fn lag_epochs(block_bytes: u64, epoch_bytes: u64) -> u64 {
+    (1 + 2 * block_bytes.div_ceil(epoch_bytes)).max(LAG_EPOCHS_MIN)
+}
+
+/// The content bytes with which an epoch is full, so that every epoch keeps to a reach of
+/// `reach_bytes` even if it has only fresh bytes, in blocks of `block_bytes`. `None` if none does.
+pub(crate) fn epoch_bytes_within(reach_bytes: u64, block_bytes: u64) -> Option<u64> {
+    let segment = SEGMENT_BYTES as u64;
+    let epochs = (1..=EPOCH_BYTES / segment).rev();
+    epochs
+        .map(|segments| segments * segment)
+        .find(|&epoch| reach_of_epoch(epoch, block_bytes) <= reach_bytes)
+}
+
+/// The smallest reach that the smallest epochs keep to.
+pub(crate) fn reach_bytes_min(block_bytes: u64) -> u64 {
+    reach_of_epoch(SEGMENT_BYTES as u64, block_bytes)
+}
+
+/// The reach that an epoch without references may need: its first byte may be the last one of a
+/// block, and its last byte the first one of another. Its last segment may be one too many.
+fn reach_of_epoch(epoch_bytes: u64, block_bytes: u64) -> u64 {
+    let fresh_max = epoch_bytes + SEGMENT_BYTES as u64;
+    blocks_bytes_max(block_bytes + fresh_max, block_bytes) + other_frames_max(epoch_bytes)
+}
+
+/// The most bytes of frames that wait for a block to be complete, before the frames of one more
+/// epoch come, where the reach is limited: they are between a block and the epoch that needs it.
+fn waiting_frames_max(epoch_bytes: u64) -> u64 {
+    epoch_bytes / 8
+}
+
+/// The most bytes of frames other than blocks between a block that an epoch uses and the frame that
+/// completes the epoch: the frames that wait, and as much as one more epoch adds to them.
+fn other_frames_max(epoch_bytes: u64) -> u64 {
+    waiting_frames_max(epoch_bytes) + (1 << 20)
+}
+
+/// The most bytes of the blocks that hold so many raw bytes, from the beginning of a block on.
+fn blocks_bytes_max(raw_bytes: u64, block_bytes: u64) -> u64 {
+    raw_bytes.div_ceil(block_bytes) * frame_bytes_max(block_bytes)
 }
 
 struct TrackedBlock {
@@ -44,36 +85,35 @@ fn frame_bytes_max(raw_bytes: u64) -> u64 {
 pub(crate) struct ReachFloors {
     stated: ReachTracker,
     copies: ReachTracker,
+    block_bytes: u64,
+    epoch_bytes: u64,
 }
 
 /// How far back extents may refer, in bytes; `None` for any distance.
 pub(crate) struct ReachLimits {
     /// In the archive.
     pub stated_bytes: Option<u64>,
-    /// What can come between the references of an epoch and the frame that completes it, in bytes
-    /// of the archive.
-    pub margin_bytes: u64,
     /// In the compressed copies, which must not take more memory than there is for them.
     pub copies_bytes: Option<u64>,
 }
 
 impl ReachFloors {
-    /// For blocks of at most `block_bytes`.
-    pub(crate) fn new(limits: ReachLimits, block_bytes: u64) -> ReachFloors {
-        let ReachLimits {
-            stated_bytes,
-            margin_bytes,
-            copies_bytes,
-        } = limits;
+    /// For blocks of at most `block_bytes` and epochs that are full with `epoch_bytes`.
+    pub(crate) fn new(limits: ReachLimits, block_bytes: u64, epoch_bytes: u64) -> ReachFloors {
+        let lag_epochs = lag_epochs(block_bytes, epoch_bytes);
         ReachFloors {
-            stated: ReachTracker::new(stated_bytes, margin_bytes, block_bytes),
-            copies: ReachTracker::new(copies_bytes, 0, block_bytes),
+            stated: ReachTracker::new(limits.stated_bytes, lag_epochs),
+            copies: ReachTracker::new(limits.copies_bytes, lag_epochs),
+            block_bytes,
+            epoch_bytes,
         }
     }
 
-    /// Whether the archive states a reach.
-    pub(crate) fn is_stated(&self) -> bool {
-        self.stated.reach_bytes.is_some()
+    /// The most bytes of frames that may wait for a block to be complete, if the archive states a
+    /// reach.
+    pub(crate) fn waiting_frames_max(&self) -> Option<u64> {
+        let is_stated = self.stated.reach_bytes.is_some();
+        is_stated.then(|| waiting_frames_max(self.epoch_bytes))
     }
 
     /// A block of so many raw bytes was filled while `epoch` was committed.
@@ -98,13 +138,20 @@ impl ReachFloors {
         self.copies.encoded(block, copy_bytes);
     }
 
+    /// The most bytes of the archive from the block that is being filled to the frame that
+    /// completes the next epoch; `open_bytes` are those that are in the block and that the epoch
+    /// has.
+    pub(crate) fn bytes_to_completion(&self, open_bytes: u64) -> u64 {
+        blocks_bytes_max(open_bytes, self.block_bytes) + other_frames_max(self.epoch_bytes)
+    }
+
     /// The store offset below which `epoch` must not refer; `None` until every block that it
-    /// depends on was encoded.
-    pub(crate) fn floor_for(&mut self, epoch: u64) -> Option<u64> {
+    /// depends on was encoded. The epoch is complete so many bytes behind the last filled block.
+    pub(crate) fn floor_for(&mut self, epoch: u64, bytes_to_completion: u64) -> Option<u64> {
         let is_ready = self.stated.is_ready_for(epoch) && self.copies.is_ready_for(epoch);
         is_ready.then(|| {
-            let floor = self.stated.floor_for(epoch);
-            floor.max(self.copies.floor_for(epoch))
+            let floor = self.stated.floor_for(epoch, bytes_to_completion);
+            floor.max(self.copies.floor_for(epoch, 0))
         })
     }
 }
@@ -113,9 +160,6 @@ impl ReachFloors {
 struct ReachTracker {
     /// `None`: unlimited, and nothing is tracked.
     reach_bytes: Option<u64>,
-    /// The number of bytes that can come between the blocks that an epoch refers to and the frame
-    /// that completes it.
-    margin_bytes: u64,
     lag_epochs: u64,
     blocks: VecDeque<TrackedBlock>,
     first_block: u64,
@@ -123,12 +167,10 @@ struct ReachTracker {
 }
 
 impl ReachTracker {
-    /// For blocks of at most `block_bytes`.
-    fn new(reach_bytes: Option<u64>, margin_bytes: u64, block_bytes: u64) -> ReachTracker {
+    fn new(reach_bytes: Option<u64>, lag_epochs: u64) -> ReachTracker {
         ReachTracker {
             reach_bytes,
-            margin_bytes,
-            lag_epochs: lag_epochs(block_bytes),
+            lag_epochs,
             blocks: VecDeque::new(),
             first_block: 0,
             floor: 0,
@@ -175,11 +217,11 @@ impl ReachTracker {
     }
 
     /// The store offset below which everything is out of reach for `epoch`. It never decreases.
-    fn floor_for(&mut self, epoch: u64) -> u64 {
+    fn floor_for(&mut self, epoch: u64, bytes_to_completion: u64) -> u64 {
         let Some(reach_bytes) = self.reach_bytes else {
             return 0;
         };
-        let mut distance = self.margin_bytes;
+        let mut distance = bytes_to_completion;
         let mut first_within = self.blocks.len();
         for (index, block) in self.blocks.iter().enumerate().rev() {
             let is_old = block.epoch + self.lag_epochs <= epoch;
@@ -209,7 +251,7 @@ mod tests {
     fn the_floor_does_not_depend_on_when_blocks_are_encoded() {
         const BLOCK: u64 = 4 << 20;
         let floor = |encode_late: bool| {
-            let mut reach = ReachTracker::new(Some(32 << 20), 1 << 20, BLOCK);
+            let mut reach = ReachTracker::new(Some(32 << 20), LAG_EPOCHS_MIN);
             let mut floors = vec![];
             for epoch in 0..40 {
                 reach.filled(epoch, epoch * BLOCK, BLOCK);
@@ -222,7 +264,7 @@ mod tests {
                     reach.encoded(block, BLOCK / 4);
                 }
                 assert!(reach.is_ready_for(epoch));
-                floors.push(reach.floor_for(epoch));
+                floors.push(reach.floor_for(epoch, 1 << 20));
             }
             floors
         };
@@ -234,8 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn epochs_are_as_large_as_the_reach_permits() {
+        const MIB: u64 = 1 << 20;
+        let within = |reach, block| epoch_bytes_within(reach * MIB, block * MIB);
+        assert_eq!(within(1 << 40, 4), Some(EPOCH_BYTES));
+        assert_eq!(within(32, 4), Some(EPOCH_BYTES));
+        // Three blocks of 4 MiB, the last MiB of the first of them to the first of the last one.
+        assert_eq!(within(16, 4), Some(7 * MIB));
+        assert_eq!(within(64, 16), Some(EPOCH_BYTES));
+        for block_bytes in [64 << 10, MIB, 4 * MIB, 64 * MIB] {
+            let least = reach_bytes_min(block_bytes);
+            assert_eq!(epoch_bytes_within(least, block_bytes), Some(MIB));
+            assert_eq!(epoch_bytes_within(least - 1, block_bytes), None);
+        }
+    }
+
+    #[test]
     fn waits_for_the_sizes_of_old_blocks() {
-        let mut reach = ReachTracker::new(Some(1 << 30), 0, 100);
+        let mut reach = ReachTracker::new(Some(1 << 30), LAG_EPOCHS_MIN);
         reach.filled(0, 0, 100);
         assert!(reach.is_ready_for(LAG_EPOCHS_MIN - 1));
         assert!(!reach.is_ready_for(LAG_EPOCHS_MIN));
@@ -245,9 +303,9 @@ mod tests {
 
     #[test]
     fn unlimited_reach_tracks_nothing() {
-        let mut reach = ReachTracker::new(None, 0, 100);
+        let mut reach = ReachTracker::new(None, LAG_EPOCHS_MIN);
         reach.filled(0, 0, 100);
         assert!(reach.is_ready_for(100));
-        assert_eq!(reach.floor_for(100), 0);
+        assert_eq!(reach.floor_for(100, 0), 0);
     }
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
 use refrain_protect::SegmentHash;
 
-/// An epoch is full when it holds this much content, in bytes.
+/// An epoch is full when it holds this much content, in bytes, or less if the archive's reach is
+/// small.
 ///
 /// Up to three times as much is in memory when an epoch is committed: its segments, its fresh
 /// pages, and the content that is read ahead. A larger epoch would not fit a small budget, and a
@@ -64,9 +65,9 @@ impl OpenEpoch {
         }
     }
 
-    /// Whether no further segment belongs to this epoch.
-    pub(crate) fn is_full(&self) -> bool {
-        self.planned_bytes >= EPOCH_BYTES || self.slots.len() >= EPOCH_SEGMENTS_MAX
+    /// Whether no further segment belongs to this epoch, which is full with so much content.
+    pub(crate) fn is_full(&self, epoch_bytes: u64) -> bool {
+        self.planned_bytes >= epoch_bytes || self.slots.len() >= EPOCH_SEGMENTS_MAX
     }
 
     /// Whether every planned segment was read.
@@ -220,11 +221,12 @@ mod tests {
     fn an_epoch_is_complete_when_every_slot_is_filled() {
         let mut open = OpenEpoch::default();
         let (a, b) = (open.plan(3), open.plan(10));
+        assert!(open.is_full(13) && !open.is_full(14));
         open.put(b, segment(0, 3, b""));
         assert!(!open.is_complete());
         open.shrink(10);
         open.put(a, segment(0, 0, b"abc"));
-        assert!(open.is_complete() && !open.is_full());
+        assert!(open.is_complete() && !open.is_full(14));
         assert_eq!(open.planned_bytes(), 3);
         assert_eq!(open.into_segments().count(), 1);
     }
