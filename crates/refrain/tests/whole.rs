@@ -7,6 +7,9 @@ mod common;
 
 use common::*;
 use refrain::{Archive, ErrorKind, MemberInput, ReadOptions, Timestamp};
+use refrain_format::{
+    FrameKind, Limits, MAGIC, SplitPayload, TAIL_BYTES, UntrustedFrameHeader, complete_frame, whole,
+};
 use refrain_testkit::data;
 
 /// A file with everything that a file of a name of 12 bytes has.
@@ -79,6 +82,33 @@ fn whole_archives_are_read_by_a_scan() {
         let mut content = vec![0; expected.content.len() + 1];
         let count = scanned.read_at(0, 0, &mut content).unwrap();
         assert!(content[..count] == expected.content);
+    }
+}
+
+#[test]
+fn a_wrong_reach_in_the_head_is_found_from_front_to_back() {
+    let content = data::source_code(5000, 1);
+    let (archive, _) = archive_of(vec![small_file(&content)], &options(3, 2));
+    let payload = &archive[whole::WHOLE_START_BYTES..archive.len() - TAIL_BYTES];
+    let mut changed = payload.to_vec();
+    // The reach is the last field of the head.
+    let head_bytes = SplitPayload::new(payload).unwrap().head.len();
+    changed[head_bytes - 1] += 1;
+    let id = UntrustedFrameHeader::parse(&archive[MAGIC.len()..]).unwrap();
+    let id = id.check(&Limits::default(), None).unwrap().archive_id;
+    let forged = |payload: &[u8]| {
+        let frame = complete_frame(FrameKind::Whole, 0, payload, id, 0);
+        [&MAGIC[..], &frame, &archive[archive.len() - TAIL_BYTES..]].concat()
+    };
+    assert!(forged(payload) == archive);
+    let changed = forged(&changed);
+    for read in [
+        extracted(&changed, &read_options(1)),
+        extracted_from_pipe(&changed, &read_options(1)),
+    ] {
+        let error = read.map(|read| read.len()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Damaged, "{error}");
+        assert!(error.to_string().contains("needed reach"), "{error}");
     }
 }
 

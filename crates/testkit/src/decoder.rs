@@ -40,7 +40,7 @@ struct DecodedState {
 pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String> {
     let limits = Limits::default();
     check_magic(archive).map_err(|error| error.to_string())?;
-    let mut checker = StreamChecker::new(&limits);
+    let mut checker = StreamChecker::measuring_reach(&limits);
     let mut state = DecodedState::default();
     while checker.offset() < archive.len() as u64 {
         step(archive, &limits, &mut checker, &mut state)

@@ -549,6 +549,13 @@ impl StreamChecker {
                 self.observed.matched_bytes,
             )?;
             check_equal("fill bytes", totals.fill_bytes, self.observed.run_bytes)?;
+            if self.reach.is_measured() {
+                check_equal(
+                    "needed reach in bytes",
+                    totals.reach_needed_bytes,
+                    self.reach.needed_bytes(),
+                )?;
+            }
         }
         Ok(())
     }

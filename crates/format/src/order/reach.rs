@@ -53,6 +53,11 @@ impl NeededReach {
         self.promised_bytes = Some(promised_bytes);
     }
 
+    /// Whether anything is measured.
+    pub(super) fn is_measured(&self) -> bool {
+        self.promised_bytes.is_some()
+    }
+
     pub(super) fn needed_bytes(&self) -> u64 {
         self.needed_bytes
     }

@@ -215,8 +215,13 @@ fn what_exceeds_the_archives_own_settings_is_damaged() {
             .clone_of()
             .feed(FrameKind::End, &Payload::End { end, roots })
     };
-    feed(&feeder, 500).unwrap();
-    assert_eq!(class(feed(&feeder, 501)), ErrorClass::Damaged);
+    feed(&feeder, 0).unwrap();
+    // Nothing needs a reach.
+    let wrong = feed(&feeder, 500).unwrap_err();
+    assert!(matches!(wrong, FormatError::Mismatch { .. }), "{wrong}");
+    let above = feed(&feeder, 501).unwrap_err();
+    assert!(matches!(above, FormatError::OverSetting { .. }), "{above}");
+    assert_eq!(above.class(), ErrorClass::Damaged);
     feeder.start(0, 0).unwrap();
     let far = feeder.clone_of().epoch(1001, 1, Some(0));
     assert_eq!(class(far), ErrorClass::Damaged);

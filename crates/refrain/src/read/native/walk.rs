@@ -159,7 +159,8 @@ pub(super) fn walk<'env>(
         options,
         visitor,
         watch,
-        checker: StreamChecker::new(&options.limits),
+        // The walk retains more for each block than measuring the reach does.
+        checker: StreamChecker::measuring_reach(&options.limits),
         held: HeldFrames::new(&options.limits),
         workspace: Workspace::new(),
         repeats: RepeatHistory::default(),
