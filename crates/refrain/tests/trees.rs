@@ -20,8 +20,8 @@ use refrain::directory::{
 };
 use refrain::storage::{MemorySink, Sink};
 use refrain::{
-    Archive, Content, DirectoryContent, EntryKind, Member, MemberInput, MemberKind, MemberStart,
-    Result, Target, Targets, TreeTarget, Unwatched, Watch,
+    Archive, Content, DirectoryContent, EntryKind, ErrorKind, Member, MemberInput, MemberKind,
+    MemberStart, Result, Target, Targets, TreeTarget, Unwatched, Watch,
 };
 use refrain_testkit::{Rng, data};
 
@@ -273,6 +273,37 @@ fn what_cannot_be_read_is_named_and_the_rest_is_stored() {
     let opened = open(&output.published().unwrap());
     assert!(opened.find_entry(0, b"b").unwrap().is_some());
     assert!(opened.find_entry(0, b"a").unwrap().is_none());
+}
+
+#[test]
+fn the_name_before_the_paths_of_a_directory_is_put_into_normal_form() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "file", b"content");
+    let named = |name: &str| {
+        let content = Content::directory(DirectoryContent {
+            name: name.into(),
+            ..DirectoryContent::all(root.path())
+        });
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        let members = vec![member("tree", content)];
+        refrain::compress(members, &mut sink, &options(1, 1), &Unwatched)?;
+        let archive = output.published().unwrap();
+        refrain::verify(source(&archive), &read_options(1), &Unwatched)?;
+        let entries = open(&archive).entries(0)?;
+        let paths = entries.into_iter().map(|entry| entry.path);
+        Ok::<_, refrain::Error>(paths.map(|path| String::from_utf8(path).unwrap()))
+    };
+    for (name, paths) in [
+        ("", [".", "file"]),
+        (".", [".", "file"]),
+        ("./a//b/./", ["a/b", "a/b/file"]),
+    ] {
+        assert!(named(name).unwrap().eq(paths), "{name}");
+    }
+    for name in ["..", "a/../b", "/a"] {
+        assert_eq!(named(name).err().unwrap().kind, ErrorKind::Usage, "{name}");
+    }
 }
 
 /// A tar stream of a tree, made by the view of a directory member.

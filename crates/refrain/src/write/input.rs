@@ -2,7 +2,7 @@
 //! read.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -14,7 +14,7 @@ use refrain_tree::tar::looks_like_tar;
 use refrain_tree::{FileRoot, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, Walker};
 
 use crate::digests::hashers;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
@@ -63,7 +63,7 @@ impl Content {
 pub struct DirectoryContent {
     /// The directory.
     pub path: PathBuf,
-    /// A relative path, with which the path of every entry begins; may be empty.
+    /// A relative path without `..`, with which the path of every entry begins; may be empty.
     pub name: PathBuf,
     /// What is stored of it.
     pub walk: WalkOptions,
@@ -78,6 +78,26 @@ impl DirectoryContent {
             path: path.into(),
             ..DirectoryContent::default()
         }
+    }
+
+    /// The name in the normal form of paths in a tree.
+    ///
+    /// # Errors
+    /// `Usage` if it is absolute or has a component `..`.
+    fn normal_name(&self) -> Result<PathBuf> {
+        let mut name = PathBuf::new();
+        for component in self.name.components() {
+            match component {
+                Component::Normal(component) => name.push(component),
+                Component::CurDir => {}
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    let message = "the name before the paths of a directory must be relative, \
+                                   without '..'";
+                    return Err(Error::new(ErrorKind::Usage, message));
+                }
+            }
+        }
+        Ok(name)
     }
 
     fn walker(&self) -> io::Result<Walker> {
@@ -264,7 +284,10 @@ impl PreparedMembers {
                 let reader = TreeReader::open_named(&directory.path, &directory.name);
                 self.add_directory_as_tar(reader, label)?;
             }
-            Content::Directory(directory) => {
+            Content::Directory(mut directory) => {
+                directory.name = directory
+                    .normal_name()
+                    .map_err(|error| error.in_file(&label))?;
                 start.kind = FormatKind::Tree;
                 let list = EntryList::new(start.member_id, ViewKind::Canonical);
                 entries = Some(list.shared());

@@ -75,11 +75,15 @@ impl Names {
         false
     }
 
+    /// Sorts the names. One that was listed twice, because the directory changed meanwhile, is kept
+    /// once.
     fn sort(&mut self) {
         let bytes = &self.bytes;
         // Two names differ at the NUL of one of them at the latest.
         let rest = |start: usize| bytes.get(start..).unwrap_or_default();
         self.starts.sort_unstable_by(|a, b| rest(*a).cmp(rest(*b)));
+        let name = |start: usize| rest(start).split(|byte| *byte == 0).next();
+        self.starts.dedup_by(|a, b| name(*a) == name(*b));
     }
 
     /// Lists an open directory, without `.` and `..`. After an error the names so far are returned
@@ -149,9 +153,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_by_bytes_and_found() {
+    fn names_are_sorted_by_bytes_once_each_and_found() {
         let mut names = Names::default();
-        for name in ["b", "a-", "a", "ab", "\u{1}", "é"] {
+        for name in ["b", "a-", "a", "ab", "\u{1}", "é", "a", "b"] {
             names.push(name.as_bytes());
         }
         names.sort();

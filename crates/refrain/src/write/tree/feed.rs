@@ -5,7 +5,7 @@
 //! content that is there already. New contents are appended to the member's content, in which
 //! sibling versions of a file lie side by side ([`content_order`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -97,6 +97,8 @@ pub(crate) struct DirectoryFeed {
     spare: Arc<Lock<Vec<Vec<u8>>>>,
     content: ContentWriter,
     list: EntryList,
+    /// The paths of the entries that could not be read: each is among the problems, too.
+    lost: BTreeSet<Vec<u8>>,
     problems: Problems,
 }
 
@@ -138,6 +140,7 @@ impl DirectoryFeed {
             spare: Arc::default(),
             content,
             list,
+            lost: BTreeSet::new(),
             problems,
         }
     }
@@ -379,7 +382,7 @@ impl DirectoryFeed {
     fn pack_job(&mut self) -> Option<FeedStep> {
         let open = self.window.take()?;
         drop(open.reading);
-        let (entries, problems) = open.window.finish();
+        let (entries, problems) = open.window.finish(&mut self.lost);
         self.report(problems);
         let pack: PackJob = self.list.add(entries);
         let packed = move |_: &PipelineContext| JobResult::Packed(pack.run());

@@ -40,9 +40,10 @@ impl Window {
         self.changed.push((index, entry));
     }
 
-    /// The entries with their offsets, without those that could not be read. Further names of files
-    /// that could not be read are left out, too, and reported.
-    pub(crate) fn finish(self) -> (Vec<Entry>, Vec<Problem>) {
+    /// The entries with their offsets, without those that could not be read, whose paths are added
+    /// to `lost`. Further names of files that are lost, in this window or an earlier one, are left
+    /// out, too, and reported.
+    pub(crate) fn finish(self, lost: &mut BTreeSet<Vec<u8>>) -> (Vec<Entry>, Vec<Problem>) {
         let mut entries = Arc::unwrap_or_clone(self.entries);
         let mut is_gone = vec![false; entries.len()];
         for (index, entry) in self.changed {
@@ -57,10 +58,8 @@ impl Window {
                 _ => offset,
             };
         }
-        let lost: BTreeSet<Vec<u8>> = (entries.iter().zip(&is_gone))
-            .filter(|(_, is_gone)| **is_gone)
-            .map(|(entry, _)| entry.path.clone())
-            .collect();
+        let gone = (entries.iter().zip(&is_gone)).filter(|(_, is_gone)| **is_gone);
+        lost.extend(gone.map(|(entry, _)| entry.path.clone()));
         let mut problems = vec![];
         let mut gone = is_gone.into_iter();
         entries.retain(|entry| {
@@ -91,22 +90,27 @@ mod tests {
             size_bytes,
             ..Entry::default()
         };
-        let link = Entry {
+        let link = |path| Entry {
             kind: EntryKind::Hardlink,
             link_target: Some(b"b".to_vec()),
-            ..file("d", 0)
+            ..file(path, 0)
         };
-        let mut window = Window::new(vec![file("a", 5), file("b", 7), file("c", 0), link]);
+        let mut window = Window::new(vec![file("a", 5), file("b", 7), file("c", 0), link("d")]);
         window.place(0, 100);
         window.place(2, 50);
         window.replace(0, Some(Box::new(file("a", 6))));
         window.replace(1, None);
-        let (entries, problems) = window.finish();
+        let mut lost = BTreeSet::new();
+        let (entries, problems) = window.finish(&mut lost);
         assert!(problems.len() == 1 && problems[0].path == b"d");
         let found: Vec<_> = entries
             .iter()
             .map(|entry| (&entry.path[..], entry.content_range()))
             .collect();
         assert_eq!(found, [(&b"a"[..], 100..106), (b"c", 0..0)]);
+        let later = Window::new(vec![file("e", 0), link("f")]);
+        let (entries, problems) = later.finish(&mut lost);
+        assert!(entries.len() == 1 && entries[0].path == b"e");
+        assert!(problems.len() == 1 && problems[0].path == b"f");
     }
 }
