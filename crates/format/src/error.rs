@@ -78,6 +78,13 @@ pub enum FormatError {
         /// The largest value by the Archive frame.
         setting: u64,
     },
+    /// An entry contradicts the others, or what its member's end says of all.
+    EntryList {
+        /// The number of the entry in its member, from 0.
+        entry: u64,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
     /// There are unexpected bytes at the end.
     Trailing {
         /// What they follow.
@@ -145,6 +152,7 @@ impl FormatError {
             | Self::Value { .. }
             | Self::Mismatch { .. }
             | Self::OverSetting { .. }
+            | Self::EntryList { .. }
             | Self::Trailing { .. }
             | Self::Order { .. } => ErrorClass::Damaged,
             Self::Version { .. }
@@ -210,6 +218,9 @@ impl std::fmt::Display for FormatError {
                 out,
                 "{what} is {value}, above the archive's own setting of {setting}"
             ),
+            Self::EntryList { entry, rule } => {
+                write!(out, "entry {entry} of its member breaks a rule: {rule}")
+            }
             Self::Trailing { what, extra_bytes } => {
                 write!(out, "{extra_bytes} unexpected bytes after {what}")
             }

@@ -14,6 +14,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
+use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, read_view, write_view};
 
@@ -144,9 +145,9 @@ impl Archive {
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
-    /// that a directory is seen as. Does not publish the sink. Returns whether all content was
-    /// compared with its hash: that of a tar member is; the content of others is left to the
-    /// caller.
+    /// that a directory is seen as. Does not publish the sink. Entries are compared with their hash.
+    /// Returns whether all content was compared with its hash: that of a tar member is; the content
+    /// of others is left to the caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
@@ -203,7 +204,8 @@ impl Archive {
     }
 
     /// Calls `each` for every entry of a directory or tar member, in the order of the list: by path
-    /// in a directory, as in the stream in a tar. One frame of the list is in memory at a time.
+    /// in a directory, as in the stream in a tar. One frame of the list is in memory at a time. At
+    /// the end the hash of all entries is compared.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of `each`.
@@ -215,12 +217,17 @@ impl Archive {
         let Some(tree) = self.opened.content(member)? else {
             return Ok(());
         };
+        let mut read = ReadEntries::new();
         for frame in 0..tree.entry_frames()? {
             let entries = tree.entries_of(frame)?;
+            read.add(&entries);
             let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
             named.try_for_each(&mut *each)?;
         }
-        Ok(())
+        read.compare(&*tree).map_err(|error| {
+            let found = self.member(member).map(|found| found.name);
+            error.in_file(String::from_utf8_lossy(&found.unwrap_or_default()))
+        })
     }
 
     /// The entry with this path, byte for byte; the last one, if a tar has several. Reads one frame
@@ -264,8 +271,9 @@ impl Archive {
     /// finished nor dropped: [`TreeRestore::finish`] does the rest. Problems of single entries are
     /// recorded there.
     ///
-    /// If everything is restored, the content is compared with its BLAKE3 hash, unless the
-    /// directory has too many entries for the memory. Returns whether it was.
+    /// The entries are compared with their hash. If everything is restored, the content is compared
+    /// with its BLAKE3 hash, too, unless the directory has too many entries for the memory. Returns
+    /// whether it was.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.

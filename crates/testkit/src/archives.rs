@@ -1,13 +1,13 @@
 //! Random valid archives, built frame by frame and uncoded, so that no codec is needed to decode
 //! them.
 
+use crate::entry_lists::{entries_hash, tar_entries, tree_entries, view_bytes};
 use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
-use refrain_format::property::entries_from_seed;
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHasher, EntriesHeader,
-    Entry, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd,
-    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
+    Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
+    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
     pack_extents,
 };
 use refrain_format::{checksum64, content_hash};
@@ -28,7 +28,7 @@ pub struct SampleMember {
     pub name: Vec<u8>,
     /// Its content.
     pub content: Vec<u8>,
-    /// Its entries, if it is a tree.
+    /// Its entries, if it is a tree or a tar stream.
     pub entries: Vec<Entry>,
 }
 
@@ -85,8 +85,8 @@ impl ContentAndStore {
     }
 }
 
-/// Returns a valid archive: up to four members (some empty, some trees) in up to four epochs, with
-/// copies, fills and skippable frames.
+/// Returns a valid archive: up to four members (some empty, some trees or tar streams) in up to
+/// four epochs, with copies, fills and skippable frames.
 #[must_use]
 pub fn sample_archive(seed: u64) -> SampleArchive {
     let mut rng = Rng::new(seed);
@@ -172,10 +172,18 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
     cuts.sort_unstable();
     (0..count)
         .map(|id| {
-            let kind = *rng.choose(&[MemberKind::File, MemberKind::Stream, MemberKind::Tree]);
-            let entry_count = match kind {
-                MemberKind::Tree => rng.length(0, 9),
-                _ => 0,
+            let kind = *rng.choose(&[
+                MemberKind::File,
+                MemberKind::Stream,
+                MemberKind::Tree,
+                MemberKind::Tar,
+            ]);
+            let (seed, count) = (rng.any(), rng.length(0, 9));
+            let content_bytes = (cuts[id + 1] - cuts[id]) as u64;
+            let entries = match kind {
+                MemberKind::Tree => tree_entries(seed, count, content_bytes),
+                MemberKind::Tar => tar_entries(seed, count, content_bytes),
+                MemberKind::File | MemberKind::Stream => Vec::new(),
             };
             MemberPlan {
                 start: MemberStart {
@@ -188,15 +196,18 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
                         seconds: rng.below(1 << 33) as i64,
                         nanoseconds: rng.below(1_000_000_000) as u32,
                     }),
-                    content_bytes_hint: rng.once_in(2).then_some((cuts[id + 1] - cuts[id]) as u64),
+                    content_bytes_hint: rng.once_in(2).then_some(content_bytes),
                     extensions: Vec::new(),
                 },
                 content_end: cuts[id + 1],
-                entries: entries_from_seed(rng.any(), entry_count),
+                entries,
             }
         })
         .collect()
 }
+
+/// The entries of a frame.
+const FRAME_ENTRIES: usize = 4;
 
 /// The promised window of repeats: more extents than a sample has.
 const REPEAT_WINDOW: u64 = 10_000;
@@ -357,7 +368,7 @@ impl<'a> ArchiveWriter<'a> {
 
     fn entries(&mut self, plan: &MemberPlan) {
         let mut first_entry = 0;
-        for batch in plan.entries.chunks(4) {
+        for batch in plan.entries.chunks(FRAME_ENTRIES) {
             let packed = pack_entries(batch).expect("valid entries");
             let member_id = plan.start.member_id;
             let header = EntriesHeader::new(member_id, first_entry, &packed, Coding::none());
@@ -382,16 +393,16 @@ impl<'a> ArchiveWriter<'a> {
             }],
             false => Vec::new(),
         };
+        let kind = plan.start.kind;
         let end = MemberEnd {
             member_id: plan.start.member_id,
             content_bytes: content.len() as u64,
-            view_bytes: content.len() as u64,
+            view_bytes: match kind.has_entries() {
+                true => view_bytes(kind, plan.entries.chunks(FRAME_ENTRIES)),
+                false => content.len() as u64,
+            },
             entry_count: plan.entries.len() as u64,
-            entries_hash: plan.start.kind.has_entries().then(|| {
-                let mut hasher = EntriesHasher::new();
-                hasher.update(&plan.entries);
-                hasher.value()
-            }),
+            entries_hash: kind.has_entries().then(|| entries_hash(&plan.entries)),
             blake3: content_hash(content),
             entries_are_sorted: entries_are_sorted(&plan.entries),
             digests,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use refrain_format::content_hash;
 use refrain_format::{
-    ArchiveEnd, Coding, EntriesHasher, Entry, EpochSums, Extent, FormatError, Index, IndexNode,
-    IndexTree, Limits, MAGIC, MemberEnd, NodeSource, Payload, StreamChecker, TAIL_BYTES,
-    check_magic, read_frame, unpack_entries, unpack_extents,
+    ArchiveEnd, Coding, EntriesHasher, Entry, EntryListChecker, EpochSums, Extent, FormatError,
+    Index, IndexNode, IndexTree, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, NodeSource,
+    Payload, StreamChecker, TAIL_BYTES, check_magic, read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -24,8 +24,9 @@ struct DecodedState {
     store: Vec<u8>,
     content: Vec<u8>,
     introduced_bytes: usize,
-    starts: Vec<(Vec<u8>, u64)>,
+    starts: Vec<MemberStart>,
     entries: Vec<Vec<Entry>>,
+    lists: Vec<EntryListChecker>,
     /// Extents and ends, which need blocks that come later. They are replayed at the very end.
     extents: Vec<Extent>,
     ends: Vec<MemberEnd>,
@@ -65,16 +66,17 @@ fn finish(mut state: DecodedState) -> Result<Vec<DecodedMember>, String> {
 
 fn member(end: &MemberEnd, state: &mut DecodedState) -> Result<(), String> {
     let id = end.member_id as usize;
-    let (name, content_start) = state.starts[id].clone();
-    let from = content_start as usize;
+    let start = state.starts[id].clone();
+    let from = start.content_start as usize;
     let content = state.content[from..from + end.content_bytes as usize].to_vec();
     if content_hash(&content) != end.blake3 {
         return Err("the hash of the content differs".into());
     }
     let entries = std::mem::take(&mut state.entries[id]);
-    check_entries_hash(&entries, end.entries_hash)?;
+    let list = std::mem::replace(&mut state.lists[id], list_checker(start.kind));
+    check_entries(&entries, list, end).map_err(|error| error.to_string())?;
     state.members.push(DecodedMember {
-        name,
+        name: start.name,
         content,
         entries,
     });
@@ -122,16 +124,19 @@ fn step(
             state.extents.extend(extents);
         }
         Payload::MemberStart(start) => {
-            state.starts.push((start.name, start.content_start));
             state.entries.push(Vec::new());
+            state.lists.push(list_checker(start.kind));
+            state.starts.push(start);
         }
         Payload::Entries {
             header: batch_header,
             data,
         } => {
             let data = &plain(&batch_header.coding, data)?;
-            state.entries[batch_header.member_id as usize]
-                .extend(unpack_entries(&batch_header, data)?);
+            let batch = unpack_entries(&batch_header, data)?;
+            let id = batch_header.member_id as usize;
+            state.lists[id].feed(&batch)?;
+            state.entries[id].extend(batch);
         }
         Payload::MemberEnd(end) => state.ends.push(end),
         Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
@@ -139,13 +144,27 @@ fn step(
     Ok(())
 }
 
-fn check_entries_hash(entries: &[Entry], stated: Option<[u8; 32]>) -> Result<(), String> {
+fn list_checker(kind: MemberKind) -> EntryListChecker {
+    EntryListChecker::new(kind, usize::MAX)
+}
+
+/// Compares all entries of a member, which were fed to `list`, with its end.
+fn check_entries(
+    entries: &[Entry],
+    list: EntryListChecker,
+    end: &MemberEnd,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let Some(stated) = end.entries_hash else {
+        return Ok(());
+    };
     let mut hasher = EntriesHasher::new();
     hasher.update(entries);
-    match stated.is_none_or(|stated| stated == hasher.value()) {
-        true => Ok(()),
-        false => Err("the hash of the entries differs".to_owned()),
+    if stated != hasher.value() {
+        return Err("the hash of the entries differs".into());
     }
+    let mut targets = list.finish(end)?;
+    targets.look_up(entries);
+    Ok(targets.finish()?)
 }
 
 /// The data of a frame without its mask.
@@ -278,6 +297,7 @@ fn member_by_index(
         return Err("the hash of the content differs".into());
     }
     let mut entries = Vec::new();
+    let mut list = list_checker(member.start.kind);
     let rows = index.entries.iter();
     for row in rows.filter(|row| row.member_id == id as u64) {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
@@ -290,9 +310,11 @@ fn member_by_index(
         };
         row.check(&header, &batch_header)?;
         let data = &plain(&batch_header.coding, data)?;
-        entries.extend(unpack_entries(&batch_header, data)?);
+        let unpacked = unpack_entries(&batch_header, data)?;
+        list.feed(&unpacked)?;
+        entries.extend(unpacked);
     }
-    check_entries_hash(&entries, member.end.entries_hash)?;
+    check_entries(&entries, list, &member.end)?;
     Ok(DecodedMember {
         name: member.start.name.clone(),
         content,

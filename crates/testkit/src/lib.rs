@@ -21,6 +21,8 @@ pub mod archives;
 pub mod data;
 #[cfg(feature = "archives")]
 pub mod decoder;
+#[cfg(feature = "archives")]
+pub mod entry_lists;
 pub mod lrzip;
 #[cfg(feature = "archives")]
 pub mod mutations;
@@ -33,6 +35,8 @@ pub mod scale;
 pub use archives::{SampleArchive, SampleMember, sample_archive};
 #[cfg(feature = "archives")]
 pub use decoder::{DecodedMember, decode_by_index, decode_sequentially};
+#[cfg(feature = "archives")]
+pub use entry_lists::{EntryListMember, sample_list};
 #[cfg(feature = "archives")]
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,

@@ -54,7 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cli", &["refrain", "server"]),
     ("capi", &["refrain"]),
     ("python", &["refrain"]),
-    ("testkit", &["format"]),
+    ("testkit", &["format", "tree"]),
     (
         "bench",
         &["refrain", "pool", "policy", "timer", "simulator"],

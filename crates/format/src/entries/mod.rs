@@ -6,6 +6,7 @@ mod classes;
 mod entry;
 mod finder;
 mod header;
+mod list_check;
 mod model;
 mod pack;
 mod section;
@@ -19,6 +20,7 @@ pub use batch::{ENTRIES_PER_BATCH, entry_batches};
 pub(crate) use entry::entry_kind_id;
 pub use entry::{entries_are_sorted, entry_bytes};
 pub use header::EntriesHeader;
+pub use list_check::{EntryListChecker, LinkTargets};
 #[cfg(any(test, feature = "property"))]
 pub(crate) use pack::pack_with_references;
 pub use pack::{PackedEntries, pack_entries};

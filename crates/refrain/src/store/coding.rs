@@ -1,8 +1,8 @@
 //! Translation between the two forms of a section's coding, the codec's and the archive's, and the
-//! decoding of a section.
+//! decoding of sections.
 
 use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
-use refrain_format::Coding;
+use refrain_format::{Coding, EntriesHeader, Entry, unpack_entries};
 
 use crate::error::Result;
 
@@ -55,4 +55,14 @@ pub(crate) fn decode_section(
         &mut raw,
     )?;
     Ok(raw)
+}
+
+/// Decodes and unpacks the entries of a frame with this head and data.
+pub(crate) fn decode_entries(
+    workspace: &mut Workspace,
+    head: &EntriesHeader,
+    data: &[u8],
+) -> Result<Vec<Entry>> {
+    let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
+    Ok(unpack_entries(head, &raw)?)
 }

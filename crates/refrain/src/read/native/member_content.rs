@@ -3,7 +3,8 @@
 use std::ops::{Deref, Range};
 
 use refrain_codec::Workspace;
-use refrain_format::{EntriesHeader, FrameKind, MemberKind, unpack_entries};
+use refrain_format::{EntriesHeader, FrameKind, MemberKind};
+use refrain_protect::HASH_BYTES;
 use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
@@ -11,12 +12,13 @@ use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
-use crate::store::coding::decode_section;
+use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
 
 /// A member of an opened archive.
 pub(crate) struct MemberContent<A> {
     archive: A,
+    number: usize,
     outline: MemberOutline,
     /// The numbers of its Entries frames.
     frames: Range<u64>,
@@ -35,6 +37,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         let frames = archive.index.entries_frames(&outline)?;
         Ok(Some(MemberContent {
             archive,
+            number,
             outline,
             frames,
         }))
@@ -55,6 +58,11 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     fn entry_frames(&self) -> Result<usize> {
         // Far fewer than frames, whose number has 32 bits.
         Ok((self.frames.end - self.frames.start) as usize)
+    }
+
+    fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+        let member = self.archive.index.member(self.number)?;
+        Ok(member.and_then(|row| Some((row.end.entry_count, row.end.entries_hash?))))
     }
 
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>> {
@@ -78,13 +86,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         let open = || {
             let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
             batch.check(&frame.header, &head)?;
-            let raw = decode_section(
-                &mut Workspace::new(),
-                &head.coding,
-                head.packed_raw_bytes,
-                data,
-            )?;
-            let entries = unpack_entries(&head, &raw)?;
+            let entries = decode_entries(&mut Workspace::new(), &head, data)?;
             check_inside(&entries, self.content_bytes())?;
             Ok(entries)
         };

@@ -10,6 +10,7 @@ pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
 pub(crate) mod member_content;
+mod member_entries;
 pub(crate) mod repeats;
 pub(crate) mod salvage;
 pub(crate) mod scan;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, EntriesHasher, EntriesHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart,
-    Payload, REACH_UNLIMITED, StreamChecker, unpack_entries,
+    BlockHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
+    StreamChecker,
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane};
@@ -22,13 +22,14 @@ use refrain_storage::Source;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, is_cancelled};
-use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
+use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
+use crate::read::native::member_entries::MemberEntries;
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
 use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
-use crate::store::coding::decode_section;
+use crate::store::coding::decode_entries;
 use crate::store::frames::{CheckedFrame, FrameReader};
 
 /// The result of a job.
@@ -53,10 +54,22 @@ struct PendingMember {
     start: MemberStart,
     hasher: ContentHasher,
     is_started: bool,
-    entries: Vec<EntriesPayload>,
-    entries_hasher: EntriesHasher,
-    /// The end of the data of all entries in the member's content.
-    data_end: u64,
+    /// `None` for kinds of members that have none.
+    entries: Option<Box<MemberEntries>>,
+}
+
+impl PendingMember {
+    /// Its memory, in bytes.
+    fn memory_bytes(&self) -> u64 {
+        let entries = self.entries.as_ref();
+        let own = size_of::<PendingMember>() + self.start.name.len();
+        own as u64 + entries.map_or(0, |entries| entries.memory_bytes())
+    }
+
+    /// The name, for errors.
+    fn label(&self) -> String {
+        String::from_utf8_lossy(&self.start.name).into_owned()
+    }
 }
 
 /// A content range to decode: one segment of a member, or a part of it.
@@ -407,38 +420,28 @@ impl Walk<'_, '_, '_> {
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {
-                let raw = decode_section(
-                    &mut self.workspace,
-                    &head.coding,
-                    head.packed_raw_bytes,
-                    data,
-                )?;
-                let entries: Vec<Entry> = unpack_entries(&head, &raw)?;
-                self.totals.entries += entries.len() as u64;
-                self.entries(&head, &entries, &frame)?;
+                let entries = decode_entries(&mut self.workspace, &head, data)?;
+                self.entries(head.member_id, &entries, &frame)?;
             }
             Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
         }
         Ok(())
     }
 
-    /// Retains entries until their member is complete.
-    fn entries(
-        &mut self,
-        head: &EntriesHeader,
-        entries: &[Entry],
-        frame: &CheckedFrame,
-    ) -> Result<()> {
-        let data_end = entries.iter().map(|entry| entry.content_range().end).max();
-        self.starts_bytes += frame.payload.len() as u64;
-        self.check_pending("entries", self.starts_bytes)?;
-        let mut open = self.open.iter_mut();
-        if let Some(member) = open.find(|member| member.start.member_id == head.member_id) {
-            member.entries.push(frame.payload.clone());
-            member.entries_hasher.update(entries);
-            member.data_end = member.data_end.max(data_end.unwrap_or(0));
+    /// Checks entries, and retains them until their member is complete.
+    fn entries(&mut self, member_id: u64, entries: &[Entry], frame: &CheckedFrame) -> Result<()> {
+        self.totals.entries += entries.len() as u64;
+        let first_id = self.open.front().map_or(0, |first| first.start.member_id);
+        let at = usize::try_from(member_id.saturating_sub(first_id)).unwrap_or(usize::MAX);
+        if let Some(member) = self.open.get_mut(at) {
+            let (before, label) = (member.memory_bytes(), member.label());
+            if let Some(list) = &mut member.entries {
+                list.add(&frame.payload, entries)
+                    .map_err(|error| error.in_file(label))?;
+            }
+            self.starts_bytes = self.starts_bytes + member.memory_bytes() - before;
         }
-        Ok(())
+        self.check_pending("entries", self.starts_bytes)
     }
 
     fn member_start(&mut self, start: MemberStart) -> Result<()> {
@@ -447,18 +450,16 @@ impl Walk<'_, '_, '_> {
             (Some(total), Some(hint)) => total.checked_add(hint),
             _ => None,
         };
-        self.starts_bytes += (start.name.len() + size_of::<PendingMember>()) as u64;
-        self.check_pending("members", self.starts_bytes)?;
         self.begun.push_back(start.content_start);
-        self.open.push_back(PendingMember {
+        let member = PendingMember {
+            entries: MemberEntries::of(start.kind, self.options.memory_bytes),
             start,
             hasher: ContentHasher::new(),
             is_started: false,
-            entries: Vec::new(),
-            entries_hasher: EntriesHasher::new(),
-            data_end: 0,
-        });
-        Ok(())
+        };
+        self.starts_bytes += member.memory_bytes();
+        self.open.push_back(member);
+        self.check_pending("members", self.starts_bytes)
     }
 
     /// Refuses an archive that needs too much memory before its content can be delivered.
@@ -688,42 +689,31 @@ impl Walk<'_, '_, '_> {
         let Some(member) = self.open.pop_front() else {
             return Err(Error::damaged("a member ends that has not begun"));
         };
+        self.starts_bytes -= member.memory_bytes();
+        let label = member.label();
         let PendingMember {
             start,
             hasher,
             entries,
-            entries_hasher,
-            data_end,
             ..
         } = member;
-        let entries_bytes: usize = entries.iter().map(|payload| payload.len()).sum();
-        self.starts_bytes -= (start.name.len() + size_of::<PendingMember>() + entries_bytes) as u64;
-        let name = String::from_utf8_lossy(&start.name).into_owned();
         if hasher.content_bytes() != end.content_bytes {
             let message = format!(
                 "the content has {} bytes, the archive states {}",
                 hasher.content_bytes(),
                 end.content_bytes
             );
-            return Err(Error::damaged(message).in_file(name));
+            return Err(Error::damaged(message).in_file(label));
         }
         if hasher.value() != end.blake3 {
-            return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(name));
+            return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(label));
         }
-        let entries_hash = entries_hasher.value();
-        if end
-            .entries_hash
-            .is_some_and(|stated| stated != entries_hash)
-        {
-            return Err(Error::damaged("the entries do not match their hash").in_file(name));
-        }
-        if data_end > end.content_bytes {
-            let message = format!(
-                "an entry's data ends at {data_end}, the content at {}",
-                end.content_bytes
-            );
-            return Err(Error::damaged(message).in_file(name));
-        }
+        let entries = match entries {
+            None => Vec::new(),
+            Some(entries) => entries
+                .finish(end, &mut self.workspace, &self.options.limits)
+                .map_err(|error| error.in_file(label))?,
+        };
         self.totals.members += 1;
         self.visitor.end(&start, end, entries)
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use refrain_protect::HASH_BYTES;
 use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
@@ -20,6 +21,10 @@ pub(crate) trait TreeContent: Sync {
 
     /// The entries of a frame. Their content is inside the member's.
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>>;
+
+    /// The number of all entries and their hash, as the member's end states them; `None` if they
+    /// need not be compared, or the end is lost.
+    fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>>;
 
     /// The frames that may hold the entry with this path. If several entries have it, the last one
     /// counts.

@@ -1,8 +1,12 @@
-//! The hash of content that is read in pieces, some of them more than once.
+//! The hashes of what is read of a member: of its content, which is read in pieces, some of them
+//! more than once, and of its entries.
 
+use refrain_format::EntriesHasher;
 use refrain_protect::{ContentHash, HASH_BYTES};
+use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
+use crate::read::tree::content::TreeContent;
 
 /// The hash of the content so far, as long as it is read without a gap.
 pub(crate) struct ReadHash {
@@ -38,6 +42,38 @@ impl ReadHash {
         match self.hash.value() == *expected {
             true => Ok(true),
             false => Err(Error::damaged("the content does not match its BLAKE3 hash")),
+        }
+    }
+}
+
+/// The hash of the entries so far.
+#[derive(Default)]
+pub(crate) struct ReadEntries {
+    hasher: EntriesHasher,
+    count: u64,
+}
+
+impl ReadEntries {
+    pub(crate) fn new() -> ReadEntries {
+        ReadEntries::default()
+    }
+
+    /// Adds the entries of the next frame.
+    pub(crate) fn add(&mut self, entries: &[Entry]) {
+        self.hasher.update(entries);
+        self.count += entries.len() as u64;
+    }
+
+    /// Compares the hash, if all entries were added: a scan may have found fewer.
+    ///
+    /// # Errors
+    /// `Damaged` if the hash differs; those of the index.
+    pub(crate) fn compare(&self, content: &dyn TreeContent) -> Result<()> {
+        match content.stated_entries()? {
+            Some((count, hash)) if count == self.count && hash != self.hasher.value() => {
+                Err(Error::damaged("the entries do not match their hash"))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::read::store_reader::Depth;
 use crate::read::tree::chosen::{Chosen, files_of_links};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
-use crate::read::tree::read_hash::ReadHash;
+use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 
 /// The content that one job reads, and the bytes and files that it writes, at most, unless a single
 /// file has more.
@@ -50,13 +50,14 @@ struct Written {
 }
 
 /// Restores the entries of a tree. The target is not finished. Returns whether all content was read
-/// and compared with its hash.
+/// and compared with its hash. The entries, all of which are read, are always compared with theirs.
 ///
 /// # Errors
 /// Those of reading. Problems of single entries are recorded by the target.
 pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
     let window = (plan.memory_bytes / 8 / ENTRY_BYTES).max(1024) as usize;
     let mut hash = ReadHash::new();
+    let mut read_entries = ReadEntries::new();
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames()?;
     let mut chosen = Chosen::new(plan.selection, plan.content);
@@ -65,13 +66,17 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
         while files.len() < window
             && let Some(frame) = frames.next()
         {
-            for entry in plan.content.entries_of(frame)? {
+            let entries = plan.content.entries_of(frame)?;
+            read_entries.add(&entries);
+            for entry in entries {
                 chosen.choose(entry, |entry| files.extend(create(plan.target, entry)));
             }
         }
         files.sort_by_key(|entry| entry.content_offset);
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
+    // A full disk may have ended it before all of them were read.
+    read_entries.compare(plan.content)?;
     if plan.selection.is_some() && !plan.target.has_ended() {
         let files = files_of_links(plan.content, plan.target)?;
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
-use refrain_format::{EntriesHeader, Limits, MemberEnd, MemberKind, MemberStart, unpack_entries};
+use refrain_format::{EntriesHeader, Limits, MemberEnd, MemberKind, MemberStart};
+use refrain_protect::HASH_BYTES;
 use refrain_storage::{Sink, Source, read_full};
 use refrain_tree::Entry;
 
@@ -14,7 +15,7 @@ use crate::options::ReadOptions;
 use crate::read::content_visitor::EntriesPayload;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
-use crate::store::coding::decode_section;
+use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
 
 /// A complete tree whose content was spilled.
@@ -66,6 +67,11 @@ impl TreeContent for SpilledContent {
         Ok(self.entries.len())
     }
 
+    /// The walk, which delivered the entries, has compared them.
+    fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+        Ok(None)
+    }
+
     fn frames_for_path(&self, _path: &[u8]) -> Result<Range<usize>> {
         Ok(0..self.entries.len())
     }
@@ -75,9 +81,7 @@ impl TreeContent for SpilledContent {
             return Ok(vec![]);
         };
         let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
-        let mut workspace = Workspace::new();
-        let raw = decode_section(&mut workspace, &head.coding, head.packed_raw_bytes, data)?;
-        let entries = unpack_entries(&head, &raw)?;
+        let entries = decode_entries(&mut Workspace::new(), &head, data)?;
         check_inside(&entries, self.content_bytes)?;
         Ok(entries)
     }

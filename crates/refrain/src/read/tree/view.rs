@@ -11,7 +11,7 @@ use crate::progress::{Progress, Watch};
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
-use crate::read::tree::read_hash::ReadHash;
+use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 
 /// The view bytes that one job produces.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -39,6 +39,7 @@ pub(crate) struct ViewPlanner<'a> {
     view: TarView,
     next_frame: usize,
     is_ended: bool,
+    read_entries: ReadEntries,
     /// Entries' parts that are not in a chunk yet.
     parts: std::collections::VecDeque<Part>,
     parts_bytes: u64,
@@ -54,6 +55,7 @@ impl<'a> ViewPlanner<'a> {
             },
             next_frame: 0,
             is_ended: false,
+            read_entries: ReadEntries::new(),
             parts: Default::default(),
             parts_bytes: 0,
         }
@@ -83,7 +85,9 @@ impl<'a> ViewPlanner<'a> {
             return Ok(());
         }
         self.view.restart();
-        for entry in self.content.entries_of(self.next_frame)? {
+        let entries = self.content.entries_of(self.next_frame)?;
+        self.read_entries.add(&entries);
+        for entry in entries {
             let item = self
                 .view
                 .entry(&entry)
@@ -227,6 +231,7 @@ pub(crate) fn write_view(
             output.total_bytes
         )));
     }
+    planner.read_entries.compare(content)?;
     hash.compare(content.content_bytes(), output.blake3)
 }
 

@@ -1,0 +1,356 @@
+//! Checks the entries of a member as a list: what their order promises, what one entry says of
+//! another, and what the member's end says of all. docs/format.md, section 4.4, has the rules.
+
+use std::collections::BTreeMap;
+
+use refrain_protect::checksum64;
+use refrain_tree::tar::TarView;
+use refrain_tree::{Entry, EntryKind, compare_paths};
+
+use crate::check::check_equal;
+use crate::error::{FormatError, Result};
+use crate::member::{MemberEnd, MemberKind};
+
+/// The path that names the root of a tree whose paths have no prefix.
+const ROOT_PATH: &[u8] = b".";
+
+/// The memory of a link target, in bytes: an estimate.
+const TARGET_BYTES: usize = 32;
+
+/// Checks the entries of one member, which are fed frame by frame in their order.
+///
+/// The paths of a tree ascend strictly and have the normal form, only directories have entries
+/// below them, a hard link leads to an entry before it that is neither a directory nor a hard link,
+/// and nothing is there that only tar streams have. A tar stream may have any paths and links. Of
+/// both, the member's end states whether the paths ascend, the length of the tar stream, and the
+/// length of the content, in which all data is.
+///
+/// Memory: one path, and about 32 bytes for each path to which hard links of later frames lead.
+/// While a frame is fed, that of the tar header of an entry.
+#[derive(Debug)]
+pub struct EntryListChecker {
+    is_tree: bool,
+    entry_count: u64,
+    /// Path and kind of the latest entry that has a path.
+    latest: Option<(Vec<u8>, EntryKind)>,
+    /// The first entry whose path is not above the one before it.
+    first_unsorted: Option<u64>,
+    /// The largest end of the data of an entry in the content, and the number of the entry.
+    data_end: (u64, u64),
+    view_bytes: u64,
+    targets: LinkTargets,
+    targets_max: usize,
+}
+
+impl EntryListChecker {
+    /// Checks the entries of a member of this kind. If hard links lead to more than `targets_max`
+    /// entries of other frames, the rest of these links is not checked.
+    #[must_use]
+    pub fn new(kind: MemberKind, targets_max: usize) -> Self {
+        let is_tree = kind == MemberKind::Tree;
+        Self {
+            is_tree,
+            entry_count: 0,
+            latest: None,
+            first_unsorted: None,
+            data_end: (0, 0),
+            view_bytes: tar_view(is_tree).end().view_bytes(),
+            targets: LinkTargets::default(),
+            targets_max,
+        }
+    }
+
+    /// Checks the entries of the next frame, all of them, as [`unpack_entries`] returns them.
+    ///
+    /// # Errors
+    /// [`FormatError::EntryList`], with the number of the entry.
+    ///
+    /// [`unpack_entries`]: super::unpack_entries
+    pub fn feed(&mut self, entries: &[Entry]) -> Result<()> {
+        let latest = self.latest.take();
+        let mut before = latest.as_ref().map(|(path, kind)| (path.as_slice(), *kind));
+        let mut view = tar_view(self.is_tree);
+        let (mut number, mut has_links) = (self.entry_count, false);
+        for entry in entries {
+            if entry.kind != EntryKind::Raw {
+                self.check_path(number, entry, before)?;
+                before = Some((&entry.path, entry.kind));
+            }
+            if self.is_tree {
+                check_tree_entry(number, entry)?;
+                has_links |= entry.kind == EntryKind::Hardlink;
+            }
+            let item = view.entry(entry);
+            let item = item.map_err(|_| broken(number, "its recipe gives a tar header"))?;
+            self.view_bytes = self.view_bytes.saturating_add(item.view_bytes());
+            self.data_end = self.data_end.max((entry.content_range().end, number));
+            number = number.saturating_add(1);
+        }
+        if has_links {
+            self.add_targets(entries);
+        }
+        self.latest = before.map(|(path, kind)| (path.to_vec(), kind));
+        self.entry_count = number;
+        Ok(())
+    }
+
+    /// Compares the entries with the end of their member. Returns the targets of hard links that
+    /// are still to be found: in the frames before, all of which are to be looked up.
+    ///
+    /// # Errors
+    /// [`FormatError::EntryList`], with the number of the entry; [`FormatError::Mismatch`].
+    pub fn finish(self, end: &MemberEnd) -> Result<LinkTargets> {
+        check_equal("entries of a member", self.entry_count, end.entry_count)?;
+        if let (true, Some(entry)) = (end.entries_are_sorted, self.first_unsorted) {
+            return Err(broken(entry, "the paths of sorted entries ascend strictly"));
+        }
+        let are_sorted = self.entry_count > 0 && self.first_unsorted.is_none();
+        check_equal(
+            "mark of sorted entries",
+            u64::from(end.entries_are_sorted),
+            u64::from(are_sorted),
+        )?;
+        let (data_end, entry) = self.data_end;
+        if data_end > end.content_bytes {
+            return Err(broken(
+                entry,
+                "its data is inside the content of the member",
+            ));
+        }
+        check_equal(
+            "bytes of a member as a tar stream",
+            end.view_bytes,
+            self.view_bytes,
+        )?;
+        Ok(self.targets)
+    }
+
+    /// The memory that this takes between two frames, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let path = self.latest.as_ref().map_or(0, |(path, _)| path.len());
+        path.saturating_add(TARGET_BYTES.saturating_mul(self.targets.missing.len()))
+    }
+
+    /// Compares a path with the one before it.
+    fn check_path(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        before: Option<(&[u8], EntryKind)>,
+    ) -> Result<()> {
+        let Some((path, kind)) = before else {
+            return Ok(());
+        };
+        let order = compare_paths(path, &entry.path);
+        if order.is_ge() {
+            if self.is_tree {
+                return Err(broken(
+                    number,
+                    match order.is_eq() {
+                        true => "a path occurs once in a tree",
+                        false => "the paths of a tree ascend strictly",
+                    },
+                ));
+            }
+            self.first_unsorted.get_or_insert(number);
+        }
+        // What is below a path follows it in the order.
+        if self.is_tree && kind != EntryKind::Directory && is_below(&entry.path, path) {
+            return Err(broken(number, "only a directory has entries below it"));
+        }
+        Ok(())
+    }
+
+    /// Adds the targets of the hard links of a frame, without those that are found in it.
+    fn add_targets(&mut self, entries: &[Entry]) {
+        for (number, entry) in (self.entry_count..).zip(entries) {
+            let target = entry.link_target.as_ref();
+            if let Some(target) = target.filter(|_| entry.kind == EntryKind::Hardlink)
+                && self.targets.missing.len() < self.targets_max
+            {
+                let hash = checksum64(target);
+                self.targets.missing.entry(hash).or_insert(number);
+            }
+        }
+        self.targets.look_up(entries);
+    }
+}
+
+/// Targets of hard links that no entry has as its path yet.
+#[derive(Debug, Default)]
+pub struct LinkTargets {
+    /// The number of the first link, by the checksum of the path to which it leads.
+    missing: BTreeMap<u64, u64>,
+}
+
+impl LinkTargets {
+    /// Whether all have been found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Removes what is found among the entries of a frame.
+    pub fn look_up(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if self.missing.is_empty() {
+                return;
+            }
+            if may_be_target(entry.kind) {
+                self.missing.remove(&checksum64(&entry.path));
+            }
+        }
+    }
+
+    /// All frames have been looked up.
+    ///
+    /// # Errors
+    /// [`FormatError::EntryList`], with the number of the first link that leads nowhere.
+    pub fn finish(self) -> Result<()> {
+        match self.missing.into_values().min() {
+            None => Ok(()),
+            Some(link) => Err(broken(link, LINK_RULE)),
+        }
+    }
+}
+
+const LINK_RULE: &str =
+    "a hard link of a tree leads to an entry before it, neither a directory nor a hard link";
+
+fn may_be_target(kind: EntryKind) -> bool {
+    !matches!(
+        kind,
+        EntryKind::Directory | EntryKind::Hardlink | EntryKind::Raw
+    )
+}
+
+/// Checks what an entry of a tree says of itself, and that its link leads back.
+fn check_tree_entry(number: u64, entry: &Entry) -> Result<()> {
+    if entry.kind == EntryKind::Raw || !entry.header_recipe.is_empty() {
+        let rule = "only tar streams have raw bytes and header recipes";
+        return Err(broken(number, rule));
+    }
+    if !is_normal(&entry.path) {
+        let rule = "no component of a path in a tree is empty, `.` or `..`";
+        return Err(broken(number, rule));
+    }
+    let target = entry.link_target.as_ref();
+    let leads_on = target.is_some_and(|target| compare_paths(target, &entry.path).is_ge());
+    match entry.kind == EntryKind::Hardlink && leads_on {
+        true => Err(broken(number, LINK_RULE)),
+        false => Ok(()),
+    }
+}
+
+fn is_normal(path: &[u8]) -> bool {
+    let mut components = path.split(|byte| *byte == b'/');
+    path == ROOT_PATH || components.all(|component| !matches!(component, b"" | b"." | b".."))
+}
+
+/// Whether a path of a tree is below another one.
+fn is_below(path: &[u8], above: &[u8]) -> bool {
+    let rest = path.strip_prefix(above);
+    above == ROOT_PATH || rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// The view of a member's entries: each frame is independent of those before it.
+fn tar_view(is_tree: bool) -> TarView {
+    match is_tree {
+        true => TarView::canonical(),
+        false => TarView::recorded(),
+    }
+}
+
+fn broken(entry: u64, rule: &'static str) -> FormatError {
+    FormatError::EntryList { entry, rule }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: EntryKind, path: &str, target: &str) -> Entry {
+        Entry {
+            path: path.into(),
+            kind,
+            link_target: (!target.is_empty()).then(|| target.into()),
+            ..Entry::default()
+        }
+    }
+
+    fn file(path: &str) -> Entry {
+        entry(EntryKind::File, path, "")
+    }
+
+    fn link(path: &str, target: &str) -> Entry {
+        entry(EntryKind::Hardlink, path, target)
+    }
+
+    /// The end that agrees with these entries.
+    fn end_of(checker: &EntryListChecker) -> MemberEnd {
+        MemberEnd {
+            member_id: 0,
+            content_bytes: 0,
+            view_bytes: checker.view_bytes,
+            entry_count: checker.entry_count,
+            entries_hash: Some([0; 32]),
+            blake3: [0; 32],
+            entries_are_sorted: checker.entry_count > 0,
+            digests: Vec::new(),
+            extensions: Vec::new(),
+        }
+    }
+
+    /// Feeds the frames and looks the rest of the targets up in all of them. Returns how many were
+    /// left for that, and the result.
+    fn check(frames: &[Vec<Entry>], targets_max: usize) -> (usize, Result<()>) {
+        let mut checker = EntryListChecker::new(MemberKind::Tree, targets_max);
+        for frame in frames {
+            checker.feed(frame).unwrap();
+            assert!(checker.memory_bytes() <= TARGET_BYTES * targets_max + 10);
+        }
+        let end = end_of(&checker);
+        let mut targets = checker.finish(&end).unwrap();
+        let left = targets.missing.len();
+        frames.iter().for_each(|frame| targets.look_up(frame));
+        (left, targets.finish())
+    }
+
+    #[test]
+    fn only_targets_in_other_frames_are_left_and_not_more_than_allowed() {
+        let first = vec![file("a"), file("b"), link("c", "a")];
+        let second = vec![file("d"), link("e", "d"), link("f", "b"), link("g", "a")];
+        let frames = [first.clone(), second, vec![link("h", "a")]];
+        assert_eq!(check(&frames, 100), (2, Ok(())));
+        assert_eq!(check(&frames, 1), (1, Ok(())));
+        assert_eq!(check(&frames, 0), (0, Ok(())));
+        let lost = vec![link("d", "b"), link("e", "0"), link("f", "1")];
+        let frames = [first, lost];
+        assert_eq!(check(&frames, 100), (3, Err(broken(4, LINK_RULE))));
+        assert_eq!(check(&frames, 1), (1, Ok(())));
+    }
+
+    #[test]
+    fn the_number_of_entries_is_compared() {
+        let mut checker = EntryListChecker::new(MemberKind::Tree, 0);
+        checker.feed(&[file("a"), file("b")]).unwrap();
+        let end = MemberEnd {
+            entry_count: 3,
+            ..end_of(&checker)
+        };
+        let error = checker.finish(&end).unwrap_err();
+        assert!(matches!(error, FormatError::Mismatch { found: 2, .. }));
+    }
+
+    #[test]
+    fn an_error_names_the_entry_in_its_member() {
+        let mut checker = EntryListChecker::new(MemberKind::Tree, 0);
+        checker.feed(&[file("a"), file("b")]).unwrap();
+        let error = checker.feed(&[file("c"), file("c/d")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "entry 3 of its member breaks a rule: only a directory has entries below it"
+        );
+    }
+}
