@@ -5,13 +5,15 @@
 use crate::bytes::ByteReader;
 use crate::coding::Coding;
 use crate::entries::{
-    EntriesHeader, pack_entries, pack_with_references, unpack_entries, unpack_section,
+    EntriesHeader, EntryListChecker, entries_are_sorted, pack_entries, pack_with_references,
+    unpack_entries, unpack_section,
 };
 use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::property::parse_any_node;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
 use crate::limits::Limits;
+use crate::member::{MemberEnd, MemberKind};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
 use crate::whole::{WHOLE_START_BYTES, collapse, expand, expand_payload};
@@ -304,6 +306,7 @@ pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
         return;
     };
     assert_eq!(entries.len() as u64, entry_count);
+    check_any_list(&entries);
     if !has_unknown_columns(raw) {
         assert_eq!(pack_with_references(&entries, &references).unwrap(), raw);
     }
@@ -311,6 +314,32 @@ pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
         let packed = pack_entries(&entries).unwrap();
         let header = EntriesHeader::new(0, 0, &packed, Coding::none());
         assert_eq!(unpack_entries(&header, &packed.raw).unwrap(), entries);
+    }
+}
+
+/// Any entries as the list of a member, in two frames, break a rule or agree with an end that states
+/// what they are.
+fn check_any_list(entries: &[Entry]) {
+    for kind in [MemberKind::Tree, MemberKind::Tar] {
+        let mut checker = EntryListChecker::new(kind, entries.len());
+        let (first, second) = entries.split_at(entries.len() / 2);
+        if checker.feed(first).is_err() || checker.feed(second).is_err() {
+            continue;
+        }
+        let end = MemberEnd {
+            member_id: 0,
+            content_bytes: u64::MAX,
+            view_bytes: checker.view_bytes(),
+            entries_are_sorted: entries_are_sorted(entries),
+            entry_count: entries.len() as u64,
+            entries_hash: Some([0; 32]),
+            blake3: [0; 32],
+            digests: Vec::new(),
+            extensions: Vec::new(),
+        };
+        let mut targets = checker.finish(&end).unwrap();
+        targets.look_up(first);
+        let _ = targets.finish();
     }
 }
 

@@ -125,6 +125,12 @@ impl EntryListChecker {
         Ok(self.targets)
     }
 
+    /// The length of the tar stream that the entries so far give, its end included, in bytes.
+    #[must_use]
+    pub fn view_bytes(&self) -> u64 {
+        self.view_bytes
+    }
+
     /// The memory that this takes between two frames, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -292,7 +298,7 @@ mod tests {
         MemberEnd {
             member_id: 0,
             content_bytes: 0,
-            view_bytes: checker.view_bytes,
+            view_bytes: checker.view_bytes(),
             entry_count: checker.entry_count,
             entries_hash: Some([0; 32]),
             blake3: [0; 32],
