@@ -253,8 +253,9 @@ pub struct MemberEnd {
     pub entries_hash: Option<[u8; 32]>,
     /// BLAKE3 of the content.
     pub blake3: [u8; 32],
-    /// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`] (entries
-    /// without a path do not count), so that one is found by binary search.
+    /// Whether there are entries and their paths ascend strictly by
+    /// [`refrain_tree::compare_paths`] (entries without a path do not count), so that one is found
+    /// by binary search.
     pub entries_are_sorted: bool,
     /// Further digests by ascending id.
     pub digests: Vec<Digest>,
