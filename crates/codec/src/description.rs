@@ -101,8 +101,8 @@ pub struct UntrustedBlockDescription<'a> {
 }
 
 impl UntrustedBlockDescription<'_> {
-    /// Checks every field, in the order in which archives store them, against the codecs and filters
-    /// of this build and against the stated raw length.
+    /// Checks every field, in the order in which archives store them, against the codecs and
+    /// filters of this build and against the stated raw length.
     ///
     /// # Errors
     /// `UnsupportedCodec`, `UnsupportedNamedCodec`, `UnsupportedFilter`, `RawLength`,

@@ -317,8 +317,8 @@ pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
     }
 }
 
-/// Any entries as the list of a member, in two frames, break a rule or agree with an end that states
-/// what they are.
+/// Any entries as the list of a member, in two frames, break a rule or agree with an end that
+/// states what they are.
 fn check_any_list(entries: &[Entry]) {
     for kind in [MemberKind::Tree, MemberKind::Tar] {
         let mut checker = EntryListChecker::new(kind, entries.len());

@@ -145,9 +145,9 @@ impl Archive {
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
-    /// that a directory is seen as. Does not publish the sink. Entries are compared with their hash.
-    /// Returns whether all content was compared with its hash: that of a tar member is; the content
-    /// of others is left to the caller.
+    /// that a directory is seen as. Does not publish the sink. Entries are compared with their
+    /// hash. Returns whether all content was compared with its hash: that of a tar member is; the
+    /// content of others is left to the caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.

@@ -47,14 +47,8 @@ impl Rows {
     }
 }
 
-/// The text for people; `is_detailed` adds internal counts.
-pub fn archive_text(
-    path: &Path,
-    info: &ArchiveInfo,
-    members: &[Member],
-    blocks: &[BlockInfo],
-    is_detailed: bool,
-) -> String {
+/// The text for people, without members and blocks; `is_detailed` adds internal counts.
+pub fn archive_text(path: &Path, info: &ArchiveInfo, has_md5: bool, is_detailed: bool) -> String {
     let mut rows = Rows::default();
     rows.add("original", exact(info.content_bytes));
     rows.add("compressed", exact(info.archive_bytes));
@@ -69,19 +63,13 @@ pub fn archive_text(
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
     rows.add("random access", random_access_text(info));
-    rows.add("integrity", integrity_text(info, members));
+    rows.add("integrity", integrity_text(info, has_md5));
     if let Some(root_hash) = &info.root_hash {
         rows.add("root hash", hex(root_hash));
     }
     rows.add("format", format_text(info));
     if is_detailed {
         add_details(&mut rows, info);
-    }
-    for member in members {
-        add_member(&mut rows, path, member);
-    }
-    for block in blocks {
-        let _ = writeln!(rows.text, "  {}", block_line(block));
     }
     format!("{}\n{}", printable(&label(path)), rows.text)
 }
@@ -128,17 +116,18 @@ fn random_access_text(info: &ArchiveInfo) -> String {
     }
 }
 
-fn integrity_text(info: &ArchiveInfo, members: &[Member]) -> String {
+fn integrity_text(info: &ArchiveInfo, has_md5: bool) -> String {
     let hashes = match &info.lrzip {
         None => format!("BLAKE3 of each member, {FRAME_CHECKSUM} of each frame"),
-        Some(_) if has_md5(members) => "MD5 of the content".to_string(),
+        Some(_) if has_md5 => "MD5 of the content".to_string(),
         Some(_) => "CRC-32 of each chunk".to_string(),
     };
     format!("{hashes}; not checked here, `refrain test` does")
 }
 
-fn has_md5(members: &[Member]) -> bool {
-    let mut digests = members.iter().flat_map(|member| &member.digests);
+/// Whether the content of a member has an MD5 digest.
+pub fn has_md5(member: &Member) -> bool {
+    let mut digests = member.digests.iter();
     digests.any(|(algorithm, _)| *algorithm == DigestAlgorithm::Md5)
 }
 
@@ -196,7 +185,9 @@ fn codec_text(codec: &CodecUse) -> String {
     )
 }
 
-fn add_member(rows: &mut Rows, path: &Path, member: &Member) {
+/// The lines of a member.
+pub fn member_text(path: &Path, member: &Member) -> String {
+    let mut rows = Rows::default();
     let name = escaped(&names::of_member(path, &member.name));
     let kind = kind_name(member.kind);
     rows.add(
@@ -209,6 +200,12 @@ fn add_member(rows: &mut Rows, path: &Path, member: &Member) {
     for (algorithm, value) in &member.digests {
         rows.add("", format!("{} {value}", algorithm.name()));
     }
+    rows.text
+}
+
+/// The line of a block.
+pub fn block_text(block: &BlockInfo) -> String {
+    format!("  {}\n", block_line(block))
 }
 
 /// Everything, for scripts.
@@ -235,7 +232,7 @@ pub fn archive_json(path: &Path, info: &ArchiveInfo, members: &[Member]) -> Valu
         "block_bytes_max": info.block_bytes_max,
         "fallbacks": info.fallbacks,
         "root_hash": info.root_hash.map(|hash| hex(&hash)),
-        "integrity": integrity_text(info, members),
+        "integrity": integrity_text(info, members.iter().any(has_md5)),
         "integrity_checked": false,
         "codecs": info.codecs.iter().map(codec_json).collect::<Value>(),
         "members": members.iter().map(member_json).collect::<Value>(),

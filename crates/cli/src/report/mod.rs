@@ -21,7 +21,9 @@ mod run;
 mod size_estimate;
 mod summary;
 
-pub use archive::{archive_json, archive_text, table_head, table_line};
+pub use archive::{
+    archive_json, archive_text, block_text, has_md5, member_text, table_head, table_line,
+};
 pub use block::block_json;
 pub use listing::{ListFormat, Listing, Row};
 pub use problems::{FileProblem, problems_text};

@@ -1,15 +1,17 @@
 //! `refrain info`: what an archive consists of.
 
-use refrain::ReadOptions;
+use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
 
+use super::entries::for_each_member;
 use super::input::open_archive;
 use crate::args::InfoArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{
-    DataTo, Outcome, Report, archive_json, archive_text, block_json, print, table_head, table_line,
+    DataTo, Outcome, Report, archive_json, archive_text, block_json, block_text, has_md5,
+    member_text, print, table_head, table_line,
 };
 use crate::session::Session;
 
@@ -36,28 +38,72 @@ fn info(
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
     let engine_failure = |error| Failure::engine(&input.label, error);
     let info = archive.info().map_err(engine_failure)?;
-    let members = archive.members().map_err(engine_failure)?;
-    let blocks = match report.verbosity() {
-        0 | 1 => Vec::new(),
-        _ => archive.blocks().map_err(engine_failure)?,
-    };
-    meter.erase();
+    let has_blocks = report.verbosity() > 1;
     if report.writes_text() {
-        let text = match args.table {
-            true => table_line(&input.label, &info),
-            false => archive_text(
-                &input.path,
-                &info,
-                &members,
-                &blocks,
-                report.verbosity() > 0,
-            ),
-        };
-        print(&text)?;
+        meter.erase();
+        if args.table {
+            print(&table_line(&input.label, &info))?;
+        } else {
+            print_text(&archive, input, &info, report.verbosity() > 0)?;
+            if has_blocks {
+                print_blocks(&archive, &input.label)?;
+            }
+        }
+        return Ok(Outcome::complete(String::new(), Value::Null));
     }
+    let members = archive.members().map_err(engine_failure)?;
     let mut json = archive_json(&input.path, &info, &members);
-    if !blocks.is_empty() {
+    if has_blocks {
+        let blocks = archive.blocks().map_err(engine_failure)?;
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
     }
+    meter.erase();
     Ok(Outcome::complete(String::new(), json))
+}
+
+/// Text is printed in pieces of about this many bytes: there may be millions of members.
+const PRINT_BYTES: usize = 1 << 16;
+
+fn print_text(
+    archive: &Archive,
+    input: &SeekableInput,
+    info: &ArchiveInfo,
+    is_detailed: bool,
+) -> Result<()> {
+    let label = &input.label;
+    // Only lrzip's archives have it as their own, of their only member.
+    let has_md5 = match info.lrzip {
+        None => false,
+        Some(_) => {
+            let member = archive.member(0);
+            has_md5(&member.map_err(|error| Failure::engine(label, error))?)
+        }
+    };
+    let mut text = archive_text(&input.path, info, has_md5, is_detailed);
+    for_each_member(archive, label, |_, member| {
+        text.push_str(&member_text(&input.path, member));
+        print_full(&mut text)
+    })?;
+    print(&text)
+}
+
+fn print_blocks(archive: &Archive, label: &str) -> Result<()> {
+    let blocks = archive
+        .blocks()
+        .map_err(|error| Failure::engine(label, error))?;
+    let mut text = String::new();
+    for block in &blocks {
+        text.push_str(&block_text(block));
+        print_full(&mut text)?;
+    }
+    print(&text)
+}
+
+/// Prints and empties a text that has the size of a piece.
+fn print_full(text: &mut String) -> Result<()> {
+    if text.len() >= PRINT_BYTES {
+        print(text)?;
+        text.clear();
+    }
+    Ok(())
 }

@@ -87,8 +87,8 @@ impl IndexBuilder {
         self.entries.push(|coder, out| coder.put_entries(out, row))
     }
 
-    /// Ends the index. Calls `write` with the payload of each Index frame, in file order; it returns
-    /// where it has put the frame. Returns the data of the End frame: the roots.
+    /// Ends the index. Calls `write` with the payload of each Index frame, in file order; it
+    /// returns where it has put the frame. Returns the data of the End frame: the roots.
     ///
     /// # Errors
     /// Those of `write`; an index that is too deep.

@@ -23,9 +23,9 @@ pub struct IndexNode {
     pub depth: u8,
     /// The number of leaf rows of the list before this node.
     pub first_row: u64,
-    /// How far the rows before it reach. Blocks: in the store, and 0. Epochs: in the content, and in
-    /// the store. Members: in the content, and 0. Leaves of entries: the member of the row before,
-    /// and its entries so far. Else zeros.
+    /// How far the rows before it reach. Blocks: in the store, and 0. Epochs: in the content, and
+    /// in the store. Members: in the content, and 0. Leaves of entries: the member of the row
+    /// before, and its entries so far. Else zeros.
     pub start: [u64; 2],
     /// The rows.
     pub rows: NodeRows,

@@ -25,8 +25,8 @@ pub trait NodeSource {
 }
 
 /// An index. A lookup reads at most one node for each depth of a list (at most
-/// [`INDEX_DEPTH_MAX`](crate::limits::INDEX_DEPTH_MAX)), and each node is compared with the row that
-/// led to it, so no bytes make it run in circles.
+/// [`INDEX_DEPTH_MAX`](crate::limits::INDEX_DEPTH_MAX)), and each node is compared with the row
+/// that led to it, so no bytes make it run in circles.
 #[derive(Debug)]
 pub struct IndexTree<S> {
     roots: [Option<Arc<IndexNode>>; 5],
