@@ -8,5 +8,9 @@ use refrain_format::index::property::{parse_any_node, tree_answers_as_its_table}
 fuzz_target!(|input: (&[u8], u64, u8, u16)| {
     let (payload, seed, rows_max, node_bytes) = input;
     parse_any_node(payload);
-    tree_answers_as_its_table(seed, u64::from(rows_max), usize::from(node_bytes % 3000) + 1);
+    tree_answers_as_its_table(
+        seed,
+        u64::from(rows_max),
+        usize::from(node_bytes % 3000) + 1,
+    );
 });

@@ -6,13 +6,10 @@
 
 mod common;
 
+use common::one_block::archive_of_block;
 use common::*;
 use refrain::{Archive, ErrorKind};
-use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EpochSums, Extent, ExtentsHeader,
-    FORMAT_MAJOR, FORMAT_MINOR, MemberEnd, MemberKind, MemberStart, REACH_UNLIMITED, checksum64,
-    chunked_checksum64, content_hash, pack_extents,
-};
+use refrain_format::Coding;
 
 /// The content: one byte, repeated, so that a frame of zstd can be written by hand.
 static RAW: [u8; 100_000] = [b'a'; 100_000];
@@ -27,81 +24,7 @@ fn zstd_frame(window: u8) -> Vec<u8> {
 
 /// An archive of one member, `RAW`, in one block with this coding and data.
 fn archive_with(coding: Coding, data: &[u8]) -> Vec<u8> {
-    let bytes = RAW.len() as u64;
-    let settings = ArchiveHeader {
-        version: (FORMAT_MAJOR, FORMAT_MINOR),
-        required_features: 0,
-        level: 1,
-        segment_bytes: bytes,
-        epoch_bytes: bytes,
-        block_bytes_max: bytes,
-        memory_budget_bytes: bytes,
-        reach_bytes: REACH_UNLIMITED,
-        repeat_window: 0,
-    };
-    let (mut assembler, mut archive) = ArchiveAssembler::new(&settings, 7).unwrap();
-    archive.extend(assembler.member_start(&start()).unwrap());
-    let packed = pack_extents(0, 0, &[Extent::Fresh { length: bytes }]).unwrap();
-    let epoch = ExtentsHeader {
-        epoch_id: 0,
-        content_start: 0,
-        content_bytes: bytes,
-        store_start: 0,
-        fresh_bytes: bytes,
-        extent_count: 1,
-        packed_raw_bytes: packed.raw.len() as u64,
-        packed_checksum: packed.checksum,
-        coding: Coding::none(),
-    };
-    let mut builder = ExtentsHeader::builder(Vec::new());
-    builder.payload().extend(&packed.raw);
-    let mut frame = epoch.finish(builder).unwrap();
-    let sums = EpochSums::default();
-    assembler.extents(&epoch, &sums, &mut frame).unwrap();
-    archive.extend(frame);
-    archive.extend(assembler.member_end(&end()).unwrap());
-    let block = BlockHeader {
-        block_id: 0,
-        store_start: 0,
-        raw_bytes: bytes,
-        raw_checksum: Some(chunked_checksum64(&RAW)),
-        coding,
-    };
-    let pieces: Vec<u64> = RAW.chunks(1 << 16).map(checksum64).collect();
-    let mut builder = BlockHeader::builder(Vec::new(), bytes);
-    builder.payload().extend(data);
-    let mut frame = block.finish(builder, &pieces).unwrap();
-    assembler.block(&block, &mut frame, 0).unwrap();
-    archive.extend(frame);
-    archive.extend(assembler.finish().unwrap().last_bytes);
-    archive
-}
-
-fn start() -> MemberStart {
-    MemberStart {
-        member_id: 0,
-        content_start: 0,
-        kind: MemberKind::File,
-        name: b"member".to_vec(),
-        mode: None,
-        modified: None,
-        content_bytes_hint: None,
-        extensions: Vec::new(),
-    }
-}
-
-fn end() -> MemberEnd {
-    MemberEnd {
-        member_id: 0,
-        content_bytes: RAW.len() as u64,
-        view_bytes: RAW.len() as u64,
-        entry_count: 0,
-        entries_hash: None,
-        blake3: content_hash(&RAW),
-        entries_are_sorted: false,
-        digests: Vec::new(),
-        extensions: Vec::new(),
-    }
+    archive_of_block(&RAW, coding, data)
 }
 
 /// The error of every way of reading, which must be of this kind, and that of a part.

@@ -9,14 +9,15 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::one_block::archive_of_block;
 use common::*;
 use refrain::Timestamp;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Error, ErrorKind, Member,
     MemberInput, MemberKind, Purpose, Result, Unwatched,
 };
-use refrain_format::content_hash;
-use refrain_testkit::{data, mutations};
+use refrain_format::{Coding, FrameKind, content_hash, walk_archive};
+use refrain_testkit::{data, mutations, sample_archive};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden")
@@ -97,7 +98,11 @@ fn recipes() -> Vec<Recipe> {
     // Filters are tried on blocks of 64 KiB and more.
     let ramp = |at: u32| ((at * at / 512) as u16).to_le_bytes();
     let samples: Vec<u8> = (0..40_000).flat_map(ramp).collect();
-    for (name, bytes) in [("x86", data::executable(70_000, 7)), ("delta", samples)] {
+    for (name, bytes) in [
+        ("x86", data::executable(70_000, 7)),
+        ("arm64", arm64_code()),
+        ("delta", samples),
+    ] {
         let lzma = CompressOptions {
             codec: "lzma".parse().ok(),
             ..options(1, 1)
@@ -125,6 +130,12 @@ fn recipes() -> Vec<Recipe> {
     ];
     recipes.push(Recipe::new("members", members, options(3, 2)));
     recipes.push(Recipe::new("nothing", vec![], options(3, 1)));
+    // Too many rows for the End frame: the lists of members and of names have Index frames.
+    let many = (0..600_u32).map(|number| {
+        let name = format!("one of very many members, number {number}");
+        file(&name, &number.to_le_bytes())
+    });
+    recipes.push(Recipe::new("index-frames", many.collect(), options(3, 1)));
     // Two epochs and several blocks, which take few bytes.
     let mut long = data::periodic(9 * MIB, 3_000, 5);
     long.extend(data::zeros(28 * MIB));
@@ -169,6 +180,92 @@ fn joined() -> Vec<(String, Vec<u8>)> {
         ("concatenated".into(), [first, second].concat()),
         ("embedded".into(), outer),
     ]
+}
+
+/// Instructions of arm64, among them calls of a few functions, in little endian.
+fn arm64_code() -> Vec<u8> {
+    let mut rng = refrain_testkit::Rng::new(11);
+    let instruction = |at: u32| match at % 4 {
+        0 => 0x9400_0000 | (1000 * rng.below(4) as u32).wrapping_sub(at) & 0x03ff_ffff,
+        1 => 0x9000_0000 | (rng.below(32) as u32),
+        _ => 0xf940_0000 | (rng.below(16) as u32) << 10,
+    };
+    (0..20_000)
+        .map(instruction)
+        .flat_map(u32::to_le_bytes)
+        .collect()
+}
+
+/// What the filter arm64 makes of these bytes: its calls and page addresses, as section 5.3 of
+/// docs/format.md has it.
+fn filtered_by_arm64(bytes: &[u8]) -> Vec<u8> {
+    let instruction = |(index, word): (usize, &[u8])| {
+        let (at, word) = (index as u32, u32::from_le_bytes(word.try_into().unwrap()));
+        let word = match word {
+            call if call >> 26 == 0b10_0101 => {
+                call & 0xfc00_0000 | call.wrapping_add(at) & 0x03ff_ffff
+            }
+            page if page & 0x9f00_0000 == 0x9000_0000 => {
+                let offset = page >> 29 & 3 | (page >> 5 & 0x7_ffff) << 2;
+                let is_small = (offset.wrapping_add(1 << 17) & 0x1f_ffff) < 1 << 18;
+                let sum = offset.wrapping_add(at / 1024) & 0x3_ffff;
+                let extended = if sum >> 17 == 1 { sum | 0x1c_0000 } else { sum };
+                match is_small {
+                    true => page & 0x9f00_001f | (extended & 3) << 29 | (extended >> 2) << 5,
+                    false => page,
+                }
+            }
+            other => other,
+        };
+        word.to_le_bytes()
+    };
+    bytes
+        .chunks_exact(4)
+        .enumerate()
+        .flat_map(instruction)
+        .collect()
+}
+
+/// What the filter delta with this distance makes of these bytes.
+fn filtered_by_delta(bytes: &[u8], distance: usize) -> Vec<u8> {
+    let before = |at: usize| at.checked_sub(distance).map_or(0, |at| bytes[at]);
+    let difference = |(at, byte): (usize, &u8)| byte.wrapping_sub(before(at));
+    bytes.iter().enumerate().map(difference).collect()
+}
+
+/// Archives of frames and codings that the engine does not write: two filters in a row, skippable
+/// frames, members that are open at the same time, blocks that end anywhere, an index of many small
+/// nodes.
+fn assembled() -> Vec<(String, Vec<u8>)> {
+    let code = arm64_code();
+    let filters = [(2, 0), (3, 4)];
+    let filtered = filtered_by_delta(&filtered_by_arm64(&code), 4);
+    let coding = Coding::new(0, &filters, &[], 0).unwrap();
+    let mut archives = vec![(
+        "two-filters".into(),
+        archive_of_block(&code, coding, &filtered),
+    )];
+    let samples = (0..).map(|seed| sample_archive(seed).bytes);
+    let rich = samples.filter(|archive| has_skippable_and_index_frames(archive));
+    for (number, archive) in rich.take(3).enumerate() {
+        archives.push((format!("frames-{number}"), archive));
+    }
+    archives
+}
+
+fn has_skippable_and_index_frames(archive: &[u8]) -> bool {
+    let (mut skippable, mut index) = (0, 0);
+    walk_archive(
+        archive,
+        &refrain_format::Limits::default(),
+        |_, frame, _| {
+            skippable += usize::from(frame.skippable);
+            index += usize::from(frame.kind == FrameKind::Index);
+            Ok(())
+        },
+    )
+    .unwrap();
+    skippable > 1 && index > 5
 }
 
 /// Not among the recipes, because the tar stream records the owners of the files, which differ
@@ -277,7 +374,7 @@ fn reads_every_golden_archive() {
         }
     }
     assert!(count >= 20, "{count} archives");
-    for filter in ["x86", "delta"] {
+    for filter in ["x86", "arm64", "delta"] {
         let filtered = fs::read(own().join(format!("filter-{filter}.rfn"))).unwrap();
         let opened = Archive::open(source(&filtered), &read_options(1)).unwrap();
         assert_eq!(opened.info().unwrap().codecs[0].filters, filter);
@@ -287,7 +384,7 @@ fn reads_every_golden_archive() {
 #[test]
 fn writes_the_same_bytes_as_the_golden_archives() {
     let recipes = recipes().into_iter().map(Recipe::bytes);
-    let archives: Vec<_> = recipes.chain(joined()).collect();
+    let archives: Vec<_> = recipes.chain(joined()).chain(assembled()).collect();
     let own_files = files_of(&own(), "rfn").len();
     assert_eq!(own_files, archives.len() + 1, "recipes and the tree");
     for (name, bytes) in archives {
@@ -376,7 +473,7 @@ fn make_golden() {
         }
     };
     let archives = recipes().into_iter().map(Recipe::bytes);
-    let archives = archives.chain(joined()).chain([tree()]);
+    let archives = archives.chain(joined()).chain(assembled()).chain([tree()]);
     for (name, bytes) in archives {
         write(
             own().join(format!("{name}.members")),

@@ -14,6 +14,7 @@ use refrain::{
 };
 
 pub mod heap;
+pub mod one_block;
 
 pub const MIB: usize = 1 << 20;
 
