@@ -75,6 +75,7 @@ pub mod lrzip;
 pub mod member;
 pub mod order;
 pub mod payload;
+pub mod payload_hasher;
 pub mod root_hash;
 pub mod sealed;
 pub mod walk;
@@ -112,6 +113,7 @@ pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use payload::{Payload, read_frame};
+pub use payload_hasher::PayloadHasher;
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};
 pub use refrain_tree::{Entry, EntryKind, Timestamp, compare_paths};

@@ -15,6 +15,9 @@ use refrain::{
     Archive, CompressOptions, Content, DigestAlgorithm, DirectoryContent, ErrorKind, MemberKind,
     Unwatched,
 };
+use refrain_format::{
+    FLAG_SKIPPABLE, FrameKind, Limits, TAIL_BYTES, Tail, UntrustedFrameHeader, complete_frame,
+};
 use refrain_testkit::{Rng, data};
 
 /// Three archives with two, no and one member, and their members.
@@ -235,4 +238,72 @@ fn the_number_of_archives_is_limited() {
     assert_eq!(opened.err().unwrap().kind, ErrorKind::Limit);
     let checked = refrain::verify(more, &read_options(1), &Unwatched);
     assert_eq!(checked.unwrap_err().kind, ErrorKind::Limit);
+}
+
+/// An appendix of an archive: skippable frames behind its tail, and another tail that leads to its
+/// last frame. `sequence` is that of the first of them.
+fn appendix(archive: &[u8], payloads: &[&[u8]], sequence: u64) -> Vec<u8> {
+    let back_bytes = Tail::parse(&archive[archive.len() - TAIL_BYTES..]).unwrap();
+    let last = archive.len() - TAIL_BYTES - back_bytes.back_bytes as usize;
+    let header = UntrustedFrameHeader::parse(&archive[last..]).unwrap();
+    let header = header.check(&Limits::default(), None).unwrap();
+    let mut bytes = Vec::new();
+    for (number, payload) in payloads.iter().enumerate() {
+        let sequence = header.sequence + sequence + number as u64;
+        bytes.extend(complete_frame(
+            FrameKind::Recovery,
+            FLAG_SKIPPABLE,
+            payload,
+            header.archive_id,
+            sequence,
+        ));
+    }
+    let back_bytes = (archive.len() + bytes.len() - last) as u64;
+    bytes.extend(Tail { back_bytes }.to_bytes());
+    bytes
+}
+
+#[test]
+fn skippable_frames_may_follow_an_archive() {
+    let (archives, members) = three();
+    let large = [&[2, 0, 0][..], &data::random(3_000_000, 3)].concat();
+    let frames = [&[2, 0, 0][..], &large, &[2, 0, 0, 9]];
+    let mut all = Vec::new();
+    for archive in &archives {
+        all.extend_from_slice(archive);
+        all.extend(appendix(archive, &frames, 1));
+    }
+    assert_reads(&all, &members, "archives with appendices");
+    let scanned = Archive::open_by_scan(source(&all), &read_options(1)).unwrap();
+    assert!(scanned.member_count() > 0);
+    // A Whole archive, and one behind the other without members.
+    let one = &archives[2];
+    let with_appendix = [one.clone(), appendix(one, &frames[..1], 1)].concat();
+    assert_reads(
+        &with_appendix,
+        &members[2..],
+        "one archive with an appendix",
+    );
+}
+
+#[test]
+fn damaged_appendices_are_damage() {
+    let (archives, _) = three();
+    let one = &archives[0];
+    let frame: &[&[u8]] = &[&[2, 0, 0, 5]];
+    let good = appendix(one, frame, 1);
+    let bad_sequence = appendix(one, frame, 2);
+    let mut bad_payload = good.clone();
+    bad_payload[35] ^= 1;
+    let mut of_another = appendix(&archives[2], frame, 1);
+    let tail = of_another.len() - TAIL_BYTES;
+    of_another[tail..].copy_from_slice(&good[good.len() - TAIL_BYTES..]);
+    let cut = good[..good.len() - TAIL_BYTES].to_vec();
+    for appended in [bad_sequence, bad_payload, of_another, cut] {
+        let file = [one.clone(), appended].concat();
+        for by_pipe in [false, true] {
+            let (_, error) = until_error(&file, by_pipe);
+            assert_eq!(error.kind, ErrorKind::Damaged, "{error}");
+        }
+    }
 }

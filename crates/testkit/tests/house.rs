@@ -57,7 +57,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("testkit", &["format", "tree"]),
     (
         "bench",
-        &["refrain", "pool", "policy", "timer", "simulator"],
+        &[
+            "refrain",
+            "codec",
+            "format",
+            "pool",
+            "policy",
+            "timer",
+            "simulator",
+        ],
     ),
 ];
 

@@ -273,7 +273,7 @@ fn check_node(node: &IndexNode) {
     other.row_count += 1;
     assert!(node.check_child(node.list, node.depth + 1, &other).is_err());
     if let NodeRows::Children(rows) = &node.rows {
-        let ends = rows.iter().map(|row| row.first_row + row.row_count);
-        assert_eq!(ends.last(), Some(node.next_row));
+        let mut ends = rows.iter().map(|row| row.first_row + row.row_count);
+        assert_eq!(ends.next_back(), Some(node.next_row));
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, Tail,
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, PayloadHasher, TAIL_BYTES, Tail,
     UntrustedFrameHeader, check_magic, whole,
 };
 use refrain_pool::stages::stage;
@@ -65,6 +65,8 @@ pub(crate) struct FrameReader {
     /// Where the archive begins whose frames are read.
     archive_start: u64,
     next: Next,
+    /// The last frame of the archive, after it was read.
+    last: LastFrame,
     /// The header of the next frame, if it was read ahead.
     header: Option<Vec<u8>>,
 }
@@ -82,6 +84,14 @@ enum Next {
     Nothing,
 }
 
+/// What the frames of an appendix agree with: the End or Whole frame of their archive.
+#[derive(Clone, Copy, Default)]
+struct LastFrame {
+    offset: u64,
+    archive_id: u32,
+    sequence: u64,
+}
+
 impl FrameReader {
     /// Starts reading; checks the magic bytes.
     pub(crate) fn open(feed: ArchiveFeed, limits: Limits) -> Result<FrameReader> {
@@ -96,6 +106,7 @@ impl FrameReader {
             size_bytes,
             archive_start: 0,
             next: Next::Frame,
+            last: LastFrame::default(),
             header: None,
         };
         let mut magic = [0; MAGIC.len()];
@@ -108,6 +119,11 @@ impl FrameReader {
     /// Where the archive begins whose frames are read, in the file.
     pub(crate) fn archive_start(&self) -> u64 {
         self.archive_start
+    }
+
+    /// The number of bytes of the input that were read or skipped.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Goes on with the next archive, after the last frame of one. Returns whether there is one.
@@ -145,11 +161,20 @@ impl FrameReader {
         let bytes_left = self.size_bytes.map(|size| size.saturating_sub(after));
         let header = UntrustedFrameHeader::parse(&header)?.check(&self.limits, bytes_left)?;
         self.offset = after;
+        if matches!(header.kind, FrameKind::End | FrameKind::Whole) {
+            self.last = LastFrame {
+                offset,
+                archive_id: header.archive_id,
+                sequence: header.sequence,
+            };
+        }
         if header.kind == FrameKind::End {
             self.next = Next::AfterArchive;
         }
-        let payload = self.payload(&header)?;
-        header.check_payload(&payload)?;
+        let payload = match header.skippable {
+            true => self.skip_payload(&header).map(|()| Vec::new())?,
+            false => self.payload(&header)?,
+        };
         let tail = match header.kind {
             FrameKind::End => Some(self.tail()?),
             _ => None,
@@ -204,30 +229,87 @@ impl FrameReader {
     }
 
     /// Reads as far as it takes to know what follows the last frame of an archive: another archive,
-    /// or nothing.
+    /// or nothing. An appendix, skippable frames and a tail, belongs to the archive before it.
     fn after_archive(&mut self) -> Result<Next> {
-        let mut magic = [0; MAGIC.len()];
-        let count = self.fill(&mut magic)?;
-        if count == 0 {
-            return Ok(Next::Nothing);
+        let mut is_in_appendix = false;
+        loop {
+            let offset = self.offset;
+            let mut header = [0; FRAME_HEADER_BYTES];
+            let count = self.fill(&mut header[..MAGIC.len()])?;
+            let start = &header[..count];
+            let tail = Tail {
+                back_bytes: offset - self.last.offset,
+            };
+            match is_in_appendix {
+                true if start == tail.to_bytes() => {
+                    self.offset += TAIL_BYTES as u64;
+                    is_in_appendix = false;
+                    continue;
+                }
+                false if start.is_empty() => return Ok(Next::Nothing),
+                false if start == MAGIC => {
+                    self.offset += MAGIC.len() as u64;
+                    return Ok(Next::Archive);
+                }
+                true | false => {}
+            }
+            if count == MAGIC.len() {
+                self.offset += MAGIC.len() as u64;
+                self.fill(&mut header[MAGIC.len()..])?;
+            }
+            self.offset = offset + FRAME_HEADER_BYTES as u64;
+            let appended = self.appended_frame(header, is_in_appendix);
+            appended.map_err(|error| error.at_offset(offset))?;
+            is_in_appendix = true;
         }
-        if magic == MAGIC {
-            self.offset += MAGIC.len() as u64;
-            return Ok(Next::Archive);
-        }
-        let mut header = [0; FRAME_HEADER_BYTES];
-        header[..MAGIC.len()].copy_from_slice(&magic);
-        let offset = self.offset;
-        if count == MAGIC.len() {
-            self.offset += MAGIC.len() as u64;
-            self.fill(&mut header[MAGIC.len()..])?;
-        }
-        if UntrustedFrameHeader::parse(&header).is_ok_and(|header| header.is_generation()) {
+    }
+
+    /// Skips a frame of an appendix, whose header was read.
+    fn appended_frame(
+        &mut self,
+        header: [u8; FRAME_HEADER_BYTES],
+        is_in_appendix: bool,
+    ) -> Result<()> {
+        let untrusted = UntrustedFrameHeader::parse(&header)?;
+        if untrusted.is_generation() {
             let message = "a generation follows the archive: a later version reads it";
-            return Err(Error::new(ErrorKind::Unsupported, message).at_offset(offset));
+            return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let message = "data that belongs to no archive follows the archive";
-        Err(Error::damaged(message).at_offset(offset))
+        let bytes_left = self.size_bytes.map(|size| size.saturating_sub(self.offset));
+        let sequence = self.last.sequence + 1;
+        let header = untrusted.check(&self.limits, bytes_left).ok();
+        let header = header.filter(|header| {
+            header.skippable
+                && (header.archive_id, header.sequence) == (self.last.archive_id, sequence)
+        });
+        let Some(header) = header else {
+            return Err(Error::damaged(match is_in_appendix {
+                true => "what follows the archive has no end: its tail is missing",
+                false => "data that belongs to no archive follows the archive",
+            }));
+        };
+        self.last.sequence = sequence;
+        self.skip_payload(&header)
+    }
+
+    /// Reads the payload of a frame that is skipped, which may be larger than memory, and compares
+    /// its checksum.
+    fn skip_payload(&mut self, header: &FrameHeader) -> Result<()> {
+        let mut buffer = vec![0; header.payload_bytes.min(READ_STEP_BYTES) as usize];
+        let mut hasher = PayloadHasher::new(header.payload_bytes);
+        let mut left = header.payload_bytes;
+        while left > 0 {
+            let step = left.min(READ_STEP_BYTES) as usize;
+            let count = self.fill(&mut buffer[..step])?;
+            self.offset += count as u64;
+            if count < step {
+                let read_bytes = header.payload_bytes - left + count as u64;
+                return Err(ends_inside(read_bytes, header));
+            }
+            hasher.update(&buffer[..count]);
+            left -= step as u64;
+        }
+        Ok(header.check_payload_checksum(hasher.value())?)
     }
 
     /// Reads the bytes after the End frame.
@@ -254,15 +336,11 @@ impl FrameReader {
             let count = self.fill(&mut payload[start..])?;
             self.offset += count as u64;
             if count < step {
-                let message = format!(
-                    "the archive ends inside a frame: it has {} of {} payload bytes",
-                    start + count,
-                    header.payload_bytes
-                );
-                return Err(Error::damaged(message));
+                return Err(ends_inside((start + count) as u64, header));
             }
             left -= step as u64;
         }
+        header.check_payload(&payload)?;
         Ok(payload)
     }
 
@@ -274,6 +352,13 @@ impl FrameReader {
             ArchiveFeed::Stream(stream) => read_full(&mut **stream, buffer)?,
         })
     }
+}
+
+fn ends_inside(read_bytes: u64, header: &FrameHeader) -> Error {
+    Error::damaged(format!(
+        "the archive ends inside a frame: it has {read_bytes} of {} payload bytes",
+        header.payload_bytes
+    ))
 }
 
 /// Reads the frame at `offset`, which must have this kind and, unless it is `None`, this size.
@@ -309,10 +394,16 @@ pub(crate) fn read_any_frame_at(
         let bytes_left = source.size_bytes()?.saturating_sub(after);
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
-        // At most what is left of the file: the header was checked against that.
-        let mut payload = vec![0; header.payload_bytes as usize];
-        let count = source.read_at(after, &mut payload)?;
-        header.check_payload(&payload[..count])?;
+        let payload = match header.skippable {
+            true => check_skipped_payload(source, after, &header).map(|()| Vec::new())?,
+            false => {
+                // At most what is left of the file: the header was checked against that.
+                let mut payload = vec![0; header.payload_bytes as usize];
+                let count = source.read_at(after, &mut payload)?;
+                header.check_payload(&payload[..count])?;
+                payload
+            }
+        };
         Ok(CheckedFrame {
             offset,
             header,
@@ -321,4 +412,21 @@ pub(crate) fn read_any_frame_at(
         })
     };
     read().map_err(|error: Error| error.at_offset(offset))
+}
+
+/// Compares the checksum of a payload that may be larger than memory.
+fn check_skipped_payload(source: &dyn Source, start: u64, header: &FrameHeader) -> Result<()> {
+    let mut buffer = vec![0; header.payload_bytes.min(READ_STEP_BYTES) as usize];
+    let mut hasher = PayloadHasher::new(header.payload_bytes);
+    let mut at = 0;
+    while at < header.payload_bytes {
+        let step = (header.payload_bytes - at).min(READ_STEP_BYTES) as usize;
+        let count = source.read_at(start + at, &mut buffer[..step])?;
+        if count == 0 {
+            return Err(ends_inside(at, header));
+        }
+        hasher.update(&buffer[..count]);
+        at += count as u64;
+    }
+    Ok(header.check_payload_checksum(hasher.value())?)
 }

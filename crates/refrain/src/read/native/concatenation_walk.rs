@@ -68,6 +68,8 @@ pub(crate) fn walk_archives(
             reader = walk_one(reader, source.clone(), archive)?;
         }
         if !reader.begin_next_archive() {
+            // With appendices, which no archive counts.
+            totals.archive_bytes = reader.offset();
             return Ok(totals);
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use refrain_format::limits::{HEAD_BYTES_MAX, INDEX_BYTES_MAX};
 use refrain_format::{
-    ARCHIVES_MAX, ArchiveEnd, FRAME_HEADER_BYTES, FrameKind, IndexNode, IndexTree, Limits, MAGIC,
-    TAIL_BYTES, Tail, UntrustedFrameHeader, check_magic, whole, whole::WHOLE_ARCHIVE_BYTES_MAX,
+    ARCHIVES_MAX, ArchiveEnd, FRAME_HEADER_BYTES, FrameHeader, FrameKind, IndexNode, IndexTree,
+    Limits, MAGIC, TAIL_BYTES, Tail, UntrustedFrameHeader, check_magic, whole,
+    whole::WHOLE_ARCHIVE_BYTES_MAX,
 };
 use refrain_storage::{MemorySource, Source};
 
@@ -60,7 +61,7 @@ fn expanded(source: &dyn Source, bytes: Range<u64>) -> Result<(Arc<dyn Source>, 
 /// # Errors
 /// `Damaged`, `Unsupported`, `Limit`; `Io`.
 pub(crate) fn expanded_at_start(source: &dyn Source) -> Result<Option<Arc<dyn Source>>> {
-    let feed_bytes = source.size_bytes()?;
+    let feed_bytes = without_appendix(source, source.size_bytes()?)?;
     let (tail_offset, tail) = read_tail(source, feed_bytes)?;
     let start = match tail {
         Ok(tail) => whole_start_before(source, tail_offset, tail)?,
@@ -88,12 +89,9 @@ fn whole_start_before(source: &dyn Source, tail_offset: u64, tail: Tail) -> Resu
     else {
         return Ok(None);
     };
-    let mut header = [0; FRAME_HEADER_BYTES];
-    let count = source.read_at(start + MAGIC.len() as u64, &mut header)?;
-    let header = UntrustedFrameHeader::parse(&header[..count]);
-    let header = header.and_then(|header| header.check(&Limits::default(), None));
+    let header = header_at(source, start + MAGIC.len() as u64)?;
     Ok(header
-        .is_ok_and(|header| header.kind == FrameKind::Whole)
+        .is_some_and(|header| header.kind == FrameKind::Whole)
         .then_some(start))
 }
 
@@ -130,8 +128,44 @@ pub(crate) fn too_many_archives() -> Error {
     ))
 }
 
-/// The archive whose last byte is before `end`.
+/// The end of the tail behind the last frame of the archive that ends at `end`: an appendix,
+/// skippable frames and another tail, may stand behind it. Its frames are not read.
+fn without_appendix(source: &dyn Source, end: u64) -> Result<u64> {
+    let (tail_offset, Ok(tail)) = read_tail(source, end)? else {
+        return Ok(end);
+    };
+    let Some(start) = tail_offset.checked_sub(tail.back_bytes) else {
+        return Ok(end);
+    };
+    let Some(last) = header_at(source, start)? else {
+        return Ok(end);
+    };
+    let own_tail_offset = start.saturating_add(last.frame_bytes());
+    let appendix = own_tail_offset.saturating_add(TAIL_BYTES as u64);
+    if appendix >= tail_offset {
+        return Ok(end);
+    }
+    let (_, own_tail) = read_tail(source, appendix)?;
+    let back_bytes = last.frame_bytes();
+    let first = header_at(source, appendix)?;
+    let is_appended = own_tail == Ok(Tail { back_bytes })
+        && first.is_some_and(|frame| frame.skippable && frame.archive_id == last.archive_id);
+    Ok(if is_appended { appendix } else { end })
+}
+
+/// The header of the frame at `offset`, if there is one.
+fn header_at(source: &dyn Source, offset: u64) -> Result<Option<FrameHeader>> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(offset, &mut header)?;
+    let header = UntrustedFrameHeader::parse(&header[..count]);
+    Ok(header
+        .and_then(|header| header.check(&Limits::default(), None))
+        .ok())
+}
+
+/// The archive whose last byte is before `end`, or an appendix of it.
 fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
+    let end = without_appendix(source, end)?;
     let (offset, tail) = read_tail(source, end)?;
     if let Ok(tail) = tail
         && let Some(start) = whole_start_before(source, offset, tail)?
