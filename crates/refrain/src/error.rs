@@ -6,6 +6,9 @@
 use std::fmt;
 use std::io;
 
+use refrain_format::limits::{
+    BLOCK_RAW_BYTES_MAX, EXTENTS_PER_FRAME_MAX, HELD_BYTES_MAX, PACKED_RAW_BYTES_MAX,
+};
 use refrain_format::{ErrorClass, FormatError};
 
 /// Bytes of memory in the unit of messages: `128 MiB`, `0.5 MiB`.
@@ -168,8 +171,29 @@ impl From<io::Error> for Error {
     }
 }
 
+/// Values whose limits follow from the memory of the reader, and the limits of the format.
+const LIMITED_BY_MEMORY: [(&str, u64); 5] = [
+    ("raw bytes of a block", BLOCK_RAW_BYTES_MAX),
+    ("extents", EXTENTS_PER_FRAME_MAX),
+    ("packed extents bytes", PACKED_RAW_BYTES_MAX),
+    ("packed entries bytes", PACKED_RAW_BYTES_MAX),
+    ("bytes of frames that wait for blocks", HELD_BYTES_MAX),
+];
+
+/// Whether a reader with more memory would accept the value.
+fn needs_memory(error: &FormatError) -> bool {
+    let FormatError::OverLimit { what, value, .. } = error else {
+        return false;
+    };
+    let mut limits = LIMITED_BY_MEMORY.iter();
+    limits.any(|(name, of_format)| name == what && value <= of_format)
+}
+
 impl From<FormatError> for Error {
     fn from(error: FormatError) -> Error {
+        if needs_memory(&error) {
+            return Error::limit(format!("{error}: raise the memory limit"));
+        }
         let kind = match error.class() {
             ErrorClass::Damaged => ErrorKind::Damaged,
             ErrorClass::Unsupported => ErrorKind::Unsupported,
@@ -216,6 +240,30 @@ mod tests {
         assert_eq!(mebibytes(1 << 19), "0.5 MiB");
         assert_eq!(mebibytes((5 << 20) + 1), "5.1 MiB");
         assert_eq!(mebibytes((500 << 20) + 1), "501 MiB");
+    }
+
+    #[test]
+    fn limits_that_follow_from_the_memory_say_so() {
+        let text = |what, value| {
+            let error = Error::from(FormatError::OverLimit {
+                what,
+                value,
+                limit: 1000,
+            });
+            assert_eq!(error.kind, ErrorKind::Limit);
+            error.to_string()
+        };
+        let message = text("extents", EXTENTS_PER_FRAME_MAX);
+        assert!(
+            message.ends_with("limit of 1000: raise the memory limit"),
+            "{message}"
+        );
+        for other in [
+            text("extents", EXTENTS_PER_FRAME_MAX + 1),
+            text("members", 2000),
+        ] {
+            assert!(other.ends_with("above the limit of 1000"), "{other}");
+        }
     }
 
     #[test]
