@@ -156,20 +156,21 @@ impl BlockCache {
         self.has_slow_blocks |= is_slow;
     }
 
-    /// Returns the cell of a block, which holds or will hold at least `wanted` bytes.
-    pub(crate) fn get(&mut self, block: u64, wanted: u64) -> DecodedCell {
+    /// Returns the cell of a block, which holds at least `needed` bytes, and how many: whoever finds
+    /// it empty has to decode so many. A new cell holds `wanted`, which is not less than `needed`.
+    pub(crate) fn get(&mut self, block: u64, needed: u64, wanted: u64) -> (DecodedCell, u64) {
         self.clock += 1;
         let now = self.clock;
         if let Some(open) = self.blocks.get_mut(&block)
-            && open.bytes >= wanted
+            && open.bytes >= needed
         {
             if open.is_being_compressed {
-                return open.cell.clone();
+                return (open.cell.clone(), open.bytes);
             }
             self.by_use.remove(&open.used);
             self.by_use.insert(now, block);
             open.used = now;
-            return open.cell.clone();
+            return (open.cell.clone(), open.bytes);
         }
         self.remove(block);
         let cell = DecodedCell::default();
@@ -183,7 +184,7 @@ impl BlockCache {
         self.blocks.insert(block, open);
         self.by_use.insert(now, block);
         self.bytes += wanted;
-        cell
+        (cell, wanted)
     }
 
     /// Marks a block that was decoded completely by a slow codec.
@@ -271,7 +272,7 @@ mod tests {
     };
 
     fn open(cache: &mut BlockCache, block: u64, bytes: usize) -> Vec<(u64, Arc<Vec<u8>>)> {
-        let cell = cache.get(block, bytes as u64);
+        let (cell, _) = cache.get(block, bytes as u64, bytes as u64);
         let made = cell.get_or_try_init(|| Ok::<_, ()>(Arc::new(vec![block as u8; bytes])));
         assert!(made.is_ok());
         cache.mark_slow(block);
@@ -292,13 +293,29 @@ mod tests {
         assert!(open(&mut cache, 1, 100).is_empty());
         assert!(open(&mut cache, 2, 100).is_empty());
         assert!(open(&mut cache, 3, 100).is_empty());
-        cache.get(1, 100);
+        cache.get(1, 100, 100);
         let evicted = open(&mut cache, 4, 100);
         assert_eq!(evicted.len(), 1);
         assert_eq!((evicted[0].0, &evicted[0].1[..]), (2, &[2; 100][..]));
         assert!(cache.holds(2), "until it is compressed");
         cache.put_compressed(2, None);
         assert!(cache.holds(1) && !cache.holds(2));
+    }
+
+    #[test]
+    fn a_beginning_that_was_decoded_serves_shorter_and_slightly_longer_reads() {
+        let mut cache = BlockCache::new(300, CODECS);
+        let (first, bytes) = cache.get(1, 80, 90);
+        assert_eq!(bytes, 90);
+        for needed in [10, 80, 90] {
+            let (again, bytes) = cache.get(1, needed, needed + 5);
+            // Whoever decodes it has to decode what the first one needs.
+            assert_eq!(bytes, 90);
+            assert!(Arc::ptr_eq(&first, &again));
+        }
+        let (longer, bytes) = cache.get(1, 91, 100);
+        assert_eq!(bytes, 100);
+        assert!(!Arc::ptr_eq(&first, &longer));
     }
 
     #[test]

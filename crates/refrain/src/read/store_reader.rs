@@ -235,19 +235,21 @@ impl StoreReader {
         self.resources.workspaces.with(read).is_some()
     }
 
-    /// Returns at least the first `wanted` bytes of a block, from the cache or decoded.
+    /// Returns at least the first `needed` bytes of a block, from the cache or decoded.
     pub(crate) fn open(
         &self,
         location: &BlockLocation,
-        wanted: u64,
+        needed: u64,
         depth: Depth,
     ) -> Result<Arc<Vec<u8>>> {
-        let wanted = match depth {
-            Depth::Whole => location.raw_bytes,
+        let (needed, wanted) = match depth {
+            Depth::Whole => (location.raw_bytes, location.raw_bytes),
             // The next read often follows a little later in the block.
-            Depth::Prefix => (wanted + wanted / 8).min(location.raw_bytes),
+            Depth::Prefix => (needed, (needed + needed / 8).min(location.raw_bytes)),
         };
-        let cell = self.resources.cache.lock().get(location.block, wanted);
+        let mut cache = self.resources.cache.lock();
+        let (cell, wanted) = cache.get(location.block, needed, wanted);
+        drop(cache);
         let decoded = cell.get_or_try_init(|| {
             let _stage = stage("decode", wanted);
             let bytes = Arc::new(self.decode(location, wanted)?);
