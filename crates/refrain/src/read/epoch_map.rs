@@ -16,8 +16,11 @@ pub(crate) enum Origin {
 /// The extents of one epoch in a searchable form.
 pub(crate) struct EpochMap {
     pub(super) content: Range<u64>,
-    /// The start of each extent, relative to the epoch.
+    /// The low 32 bits of the start of each extent, relative to the epoch.
     pub(super) starts: Vec<u32>,
+    /// For each 4 GiB of the epoch but the last: how many extents start before their end. Empty but
+    /// for epochs of that length, so an extent takes 12 bytes.
+    pub(super) rounds: Vec<usize>,
     /// The store offset of each extent, or the index of its pattern with the highest bit set.
     pub(super) origins: Vec<u64>,
     pub(super) patterns: Vec<Pattern>,
@@ -32,15 +35,20 @@ impl EpochMap {
         EpochMap {
             content: content_start..content_start,
             starts: Vec::new(),
+            rounds: Vec::new(),
             origins: Vec::new(),
             patterns: Vec::new(),
         }
     }
 
-    /// Appends an extent. The content must remain below 4 GiB.
+    /// Appends an extent.
     pub(super) fn append(&mut self, origin: u64, length: u64) {
-        self.starts
-            .push((self.content.end - self.content.start) as u32);
+        let start = self.content.end - self.content.start;
+        let round = (start >> u32::BITS) as usize;
+        if self.rounds.len() < round {
+            self.rounds.resize(round, self.starts.len());
+        }
+        self.starts.push(start as u32);
         self.origins.push(origin);
         self.content.end += length;
     }
@@ -62,7 +70,9 @@ impl EpochMap {
 
     /// The memory of the map, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.starts.len() * 12 + self.patterns.len() * size_of::<Pattern>()
+        self.starts.len() * 12
+            + self.rounds.len() * size_of::<usize>()
+            + self.patterns.len() * size_of::<Pattern>()
     }
 
     /// The pattern of an [`Origin::Fill`].
@@ -72,10 +82,20 @@ impl EpochMap {
 
     /// The number of the extent that holds the content at `at`, which is inside the epoch.
     pub(super) fn extent_at(&self, at: u64) -> usize {
-        let offset = (at - self.content.start) as u32;
-        self.starts
-            .partition_point(|&start| start <= offset)
-            .saturating_sub(1)
+        let offset = at - self.content.start;
+        let round = (offset >> u32::BITS) as usize;
+        let end_of = |round: usize| self.rounds.get(round).copied().unwrap_or(self.starts.len());
+        let first = round.checked_sub(1).map_or(0, end_of);
+        let starts = self.starts.get(first..end_of(round)).unwrap_or_default();
+        let before = starts.partition_point(|&start| start <= offset as u32);
+        (first + before).saturating_sub(1)
+    }
+
+    /// The start of an extent in the content; `None` if there are fewer.
+    pub(super) fn start_of(&self, extent: usize) -> Option<u64> {
+        let low = u64::from(*self.starts.get(extent)?);
+        let round = self.rounds.partition_point(|&before| before <= extent) as u64;
+        Some(self.content.start + (round << u32::BITS | low))
     }
 
     /// The origins of `range`, which is inside the epoch, with their lengths.
@@ -86,13 +106,9 @@ impl EpochMap {
             if at >= range.end {
                 return None;
             }
-            let start = self.content.start + u64::from(*self.starts.get(extent)?);
-            let next = self.starts.get(extent + 1);
-            let end = next
-                .map_or(self.content.end, |&next| {
-                    self.content.start + u64::from(next)
-                })
-                .min(range.end);
+            let start = self.start_of(extent)?;
+            let next = self.start_of(extent + 1);
+            let end = next.unwrap_or(self.content.end).min(range.end);
             let inside = at - start;
             let origin = match self.origins[extent] {
                 pattern if pattern & IS_PATTERN != 0 => Origin::Fill {
@@ -106,5 +122,47 @@ impl EpochMap {
             at = end;
             Some((origin, length))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_of_any_length_are_found() {
+        const ROUND: u64 = 1 << 32;
+        let lengths = [
+            1,
+            ROUND - 1,
+            ROUND,
+            5,
+            3 * ROUND + 7,
+            1,
+            ROUND - 13,
+            ROUND << 18,
+            2,
+        ];
+        let mut map = EpochMap::empty(1000);
+        let mut expected = vec![];
+        for (number, length) in lengths.into_iter().enumerate() {
+            expected.push((
+                map.content.end,
+                Origin::Store(number as u64 * (ROUND << 20)),
+                length,
+            ));
+            map.append(number as u64 * (ROUND << 20), length);
+        }
+        let all: Vec<_> = map.origins(map.content()).collect();
+        let stated = expected.iter().map(|&(_, origin, length)| (origin, length));
+        assert_eq!(all, stated.collect::<Vec<_>>());
+        for (number, &(start, origin, length)) in expected.iter().enumerate() {
+            assert_eq!(map.start_of(number), Some(start));
+            assert_eq!(map.extent_at(start), number);
+            assert_eq!(map.extent_at(start + length - 1), number);
+            let first: Vec<_> = map.origins(start..start + 1).collect();
+            assert_eq!(first, [(origin, 1)]);
+        }
+        assert_eq!(map.start_of(lengths.len()), None);
     }
 }

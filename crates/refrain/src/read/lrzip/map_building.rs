@@ -5,7 +5,7 @@ use refrain_format::Pattern;
 use crate::read::epoch_map::{EpochMap, IS_PATTERN};
 
 impl EpochMap {
-    /// Appends a store range. The content must remain below 4 GiB.
+    /// Appends a store range.
     pub(crate) fn push_store(&mut self, offset_in_store: u64, length: u64) {
         let follows = self.last().is_some_and(|(origin, before)| {
             origin & IS_PATTERN == 0 && origin.saturating_add(before) == offset_in_store
@@ -44,16 +44,14 @@ impl EpochMap {
 
     /// The origin and the length of the last extent.
     fn last(&self) -> Option<(u64, u64)> {
-        let (start, origin) = self.starts.last().zip(self.origins.last())?;
-        Some((
-            *origin,
-            self.content.end - self.content.start - u64::from(*start),
-        ))
+        let start = self.start_of(self.starts.len().checked_sub(1)?)?;
+        Some((*self.origins.last()?, self.content.end - start))
     }
 
     /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.starts.shrink_to_fit();
+        self.rounds.shrink_to_fit();
         self.origins.shrink_to_fit();
         self.patterns.shrink_to_fit();
     }

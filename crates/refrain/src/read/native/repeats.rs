@@ -45,12 +45,6 @@ impl StatedMap {
         data: &[u8],
     ) -> Result<(StatedMap, EpochSums)> {
         let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
-        if head.content_bytes > u64::from(u32::MAX) {
-            return Err(Error::limit(format!(
-                "an epoch of {} bytes",
-                head.content_bytes
-            )));
-        }
         let mut map = EpochMap::empty(head.content_start);
         let mut sums = EpochSums::default();
         let (mut fresh, mut has_repeats) = (head.store_start, false);
@@ -165,7 +159,9 @@ impl Resolver<'_> {
 }
 
 fn too_many(extents_max: u64) -> Error {
-    Error::limit(format!("an epoch of more than {extents_max} extents"))
+    Error::limit(format!(
+        "an epoch of more than {extents_max} extents needs more memory: raise the memory limit"
+    ))
 }
 
 fn too_deep() -> Error {
