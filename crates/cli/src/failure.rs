@@ -169,8 +169,7 @@ fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> b
     error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// The engine's message: the file is named once, and a memory limit comes with the option that
-/// raises it.
+/// The engine's message: the file is named once, and a limit comes with the options that raise it.
 fn engine_text(error: &refrain::Error) -> String {
     let mut text = error.to_string();
     if let Some(file) = &error.location.file {
@@ -179,11 +178,27 @@ fn engine_text(error: &refrain::Error) -> String {
             text.replace_range(..file.len() + 2, "");
         }
     }
-    if error.kind == ErrorKind::Limit && text.contains("memory") {
-        text.push_str(" (option --memory)");
+    if error.kind == ErrorKind::Limit {
+        let options = LIMIT_OPTIONS
+            .iter()
+            .filter(|(limit, _)| text.contains(limit))
+            .map(|(_, option)| *option);
+        let options: Vec<_> = options.collect();
+        match options.as_slice() {
+            [] => {}
+            [option] => text.push_str(&format!(" (option {option})")),
+            several => text.push_str(&format!(" (options {})", several.join(", "))),
+        }
     }
     text
 }
+
+/// The options that raise a limit, by the words for it in messages of the engine.
+const LIMIT_OPTIONS: &[(&str, &str)] = &[
+    ("memory", "--memory"),
+    ("content limit", "--content-max"),
+    ("work limit", "--work-max"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -212,6 +227,12 @@ mod tests {
         let error = refrain::Error::new(ErrorKind::Limit, "x: 2 MiB of memory needed");
         let text = Failure::engine("x", error).to_string();
         assert_eq!(text, "x: 2 MiB of memory needed (option --memory)");
+        let error = refrain::Error::new(ErrorKind::Limit, "the work limit: raise the memory limit");
+        let text = Failure::engine("x", error).to_string();
+        assert!(text.ends_with(" (options --memory, --work-max)"), "{text}");
+        let error = refrain::Error::new(ErrorKind::Limit, "the content limit is 7");
+        let text = Failure::engine("x", error).to_string();
+        assert!(text.ends_with(" (option --content-max)"), "{text}");
     }
 
     #[test]

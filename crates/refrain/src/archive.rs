@@ -11,6 +11,7 @@ use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
+use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
@@ -34,6 +35,7 @@ pub struct Archive {
     opened: Box<dyn OpenedArchive>,
     threads: usize,
     memory_bytes: u64,
+    content_limit: ContentLimit,
 }
 
 impl Archive {
@@ -44,16 +46,32 @@ impl Archive {
     /// other; `Unsupported` for a later version; `Limit` if its index takes more memory than
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let content_limit = ContentLimit::new(options, source.size_bytes()?);
         let opened = (reader_of(&*source)?.open)(source, options)?;
-        Ok(Archive::new(opened, options))
+        Ok(Archive::new(opened, options, content_limit))
     }
 
-    fn new(opened: Box<dyn OpenedArchive>, options: &ReadOptions) -> Archive {
+    fn new(
+        opened: Box<dyn OpenedArchive>,
+        options: &ReadOptions,
+        content_limit: ContentLimit,
+    ) -> Archive {
         Archive {
             opened,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
+            content_limit,
         }
+    }
+
+    /// Checks that the options' limit of content allows to read so many bytes, for a caller that
+    /// reads much by [`Archive::read_at`] or [`Archive::read_entry_at`], which deliver no more than
+    /// is asked for and do not count it.
+    ///
+    /// # Errors
+    /// `Limit`.
+    pub fn check_content_limit(&self, content_bytes: u64) -> Result<()> {
+        self.content_limit.check(content_bytes)
     }
 
     /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
@@ -69,8 +87,9 @@ impl Archive {
     /// # Errors
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let content_limit = ContentLimit::new(options, source.size_bytes()?);
         let opened = Box::new(IndexedArchive::open_by_scan(source, options)?);
-        Ok(Archive::new(opened, options))
+        Ok(Archive::new(opened, options, content_limit))
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
@@ -157,6 +176,18 @@ impl Archive {
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<bool> {
+        let meter = ContentMeter::new(self.content_limit.clone());
+        self.write_counted(member, sink, &meter, watch)
+    }
+
+    /// [`Archive::write_member`], which counts what it writes.
+    pub(crate) fn write_counted(
+        &self,
+        member: usize,
+        sink: &mut dyn Sink,
+        meter: &ContentMeter,
+        watch: &dyn Watch,
+    ) -> Result<bool> {
         let stated = self.member(member)?;
         let total_bytes = stated.content_bytes;
         if let Some(tree) = self.opened.content(member)? {
@@ -165,9 +196,11 @@ impl Archive {
                 threads: self.threads,
                 total_bytes,
                 blake3: &stated.blake3,
+                meter,
             };
             return write_view(&*tree, output, watch);
         }
+        meter.add(total_bytes)?;
         let mut buffer = vec![0; READ_BYTES];
         let mut offset = 0;
         while offset < total_bytes {
@@ -284,6 +317,18 @@ impl Archive {
         selection: Option<&Selection>,
         watch: &dyn Watch,
     ) -> Result<bool> {
+        let meter = ContentMeter::new(self.content_limit.clone());
+        self.restore_counted(member, (target, selection), &meter, watch)
+    }
+
+    /// [`Archive::restore_tree`], which counts what it writes.
+    pub(crate) fn restore_counted(
+        &self,
+        member: usize,
+        (target, selection): (&TreeRestore, Option<&Selection>),
+        meter: &ContentMeter,
+        watch: &dyn Watch,
+    ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
         let Some(tree) = self.opened.content(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
@@ -295,6 +340,7 @@ impl Archive {
             threads: self.threads,
             memory_bytes: self.memory_bytes,
             blake3: Some(blake3),
+            meter,
         };
         restore_entries(&plan, watch)
     }

@@ -12,6 +12,7 @@ use refrain_storage::Source;
 use crate::error::Result;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
+use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::native;
 use crate::read::opened_archive::OpenedArchive;
@@ -30,8 +31,13 @@ pub enum Dialect {
 
 type OpenArchive = fn(Arc<dyn Source>, &ReadOptions) -> Result<Box<dyn OpenedArchive>>;
 
-type WalkArchive =
-    fn(ArchiveFeed, &ReadOptions, &mut dyn ContentVisitor, &dyn Watch) -> Result<WalkTotals>;
+type WalkArchive = fn(
+    ArchiveFeed,
+    &ReadOptions,
+    &ContentLimit,
+    &mut dyn ContentVisitor,
+    &dyn Watch,
+) -> Result<WalkTotals>;
 
 /// How archives of one dialect are recognized and read.
 pub(crate) struct DialectReader {
@@ -40,7 +46,7 @@ pub(crate) struct DialectReader {
     is_prefix: fn(&[u8]) -> bool,
     /// Opens an archive for random access.
     pub open: OpenArchive,
-    /// Reads an archive from front to back.
+    /// Reads an archive from front to back, no more content than the limit allows.
     pub walk: WalkArchive,
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
@@ -15,7 +16,8 @@ use crate::dialect::{Dialect, reader_of_feed};
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::progress::{Unwatched, Watch};
+use crate::progress::Watch;
+use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::frame_check::check_frames;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
@@ -120,8 +122,7 @@ pub fn extract(
             Ok(_) | Err(_) => {}
         }
     }
-    let feed = ArchiveFeed::Source(source);
-    run(feed, &mut Extraction::new(targets, options), options, watch)
+    extract_feed(ArchiveFeed::Source(source), targets, options, watch)
 }
 
 /// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's
@@ -135,8 +136,26 @@ pub fn extract_stream(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let feed = ArchiveFeed::Stream(stream);
-    run(feed, &mut Extraction::new(targets, options), options, watch)
+    extract_feed(ArchiveFeed::Stream(stream), targets, options, watch)
+}
+
+/// Extracts an archive from front to back.
+fn extract_feed(
+    feed: ArchiveFeed,
+    targets: &mut dyn Targets,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let (feed, limit) = limited(feed, options)?;
+    let mut extraction = Extraction {
+        targets,
+        options,
+        watch,
+        of_trees: ContentMeter::new(limit.clone()),
+        target: Target::Nowhere,
+        spill: None,
+    };
+    run((feed, limit), &mut extraction, options, watch)
 }
 
 /// Checks every frame, every block and every content hash of an archive without writing anything.
@@ -148,12 +167,8 @@ pub fn verify(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    run(
-        ArchiveFeed::Source(source),
-        &mut Verification,
-        options,
-        watch,
-    )
+    let feed = limited(ArchiveFeed::Source(source), options)?;
+    run(feed, &mut Verification, options, watch)
 }
 
 /// Like [`verify`], for an archive from a non-seekable stream.
@@ -165,22 +180,33 @@ pub fn verify_stream(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    run(
-        ArchiveFeed::Stream(stream),
-        &mut Verification,
-        options,
-        watch,
-    )
+    let feed = limited(ArchiveFeed::Stream(stream), options)?;
+    run(feed, &mut Verification, options, watch)
 }
 
+/// An archive and the limit of its content.
+fn limited(feed: ArchiveFeed, options: &ReadOptions) -> Result<(ArchiveFeed, ContentLimit)> {
+    Ok(match feed {
+        ArchiveFeed::Source(source) => {
+            let limit = ContentLimit::new(options, source.size_bytes()?);
+            (ArchiveFeed::Source(source), limit)
+        }
+        ArchiveFeed::Stream(stream) => {
+            let (stream, limit) = ContentLimit::of_stream(stream, options);
+            (ArchiveFeed::Stream(stream), limit)
+        }
+    })
+}
+
+/// Reads an archive from front to back.
 fn run(
-    feed: ArchiveFeed,
+    (feed, limit): (ArchiveFeed, ContentLimit),
     visitor: &mut dyn ContentVisitor,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
     let (reader, feed) = reader_of_feed(feed)?;
-    Ok((reader.walk)(feed, options, visitor, watch)?.into())
+    Ok((reader.walk)(feed, options, &limit, visitor, watch)?.into())
 }
 
 impl From<WalkTotals> for ExtractSummary {
@@ -240,6 +266,7 @@ fn extract_members(
 ) -> Result<ExtractSummary> {
     let mut entries = 0;
     let limits = limits_for(options.memory_bytes);
+    let meter = ContentMeter::new(ContentLimit::new(options, source.size_bytes()?));
     let mut is_verified = false;
     let mut is_checked = false;
     let mut content_bytes = 0_u64;
@@ -248,7 +275,7 @@ fn extract_members(
         content_bytes = content_bytes.saturating_add(member.content_bytes);
         let mut target = targets.open(&start_of(&member, number))?;
         entries += member.entries;
-        let is_compared = extract_member(archive, (number, &member), &mut target, watch)
+        let is_compared = extract_member(archive, (number, &member), &mut target, &meter, watch)
             .map_err(|error| in_member(error, &member))?;
         if !is_compared && !is_verified {
             // The view of a directory has not the order of its content.
@@ -275,22 +302,24 @@ fn extract_member(
     archive: &Archive,
     (number, member): (usize, &Member),
     target: &mut Target,
+    meter: &ContentMeter,
     watch: &dyn Watch,
 ) -> Result<bool> {
     Ok(match target {
         Target::Tree(tree) => {
             let selection = tree.selection.as_ref();
-            let is_compared = archive.restore_tree(number, &tree.restore, selection, watch)?;
+            let target = (&tree.restore, selection);
+            let is_compared = archive.restore_counted(number, target, meter, watch)?;
             is_compared || selection.is_some()
         }
         Target::Sink(sink) => {
             let mut checked = CheckedSink::new(member, Some(sink.as_mut()));
-            let is_compared = archive.write_member(number, &mut checked, watch)?;
+            let is_compared = archive.write_counted(number, &mut checked, meter, watch)?;
             checked.check()? || is_compared
         }
         Target::Nowhere => {
             let mut checked = CheckedSink::new(member, None);
-            let is_compared = archive.write_member(number, &mut checked, watch)?;
+            let is_compared = archive.write_counted(number, &mut checked, meter, watch)?;
             checked.check()? || is_compared
         }
         Target::Skipped => true,
@@ -395,22 +424,16 @@ impl Sink for CheckedSink<'_> {
 /// An extraction from front to back.
 struct Extraction<'a> {
     targets: &'a mut dyn Targets,
-    options: ReadOptions,
+    options: &'a ReadOptions,
+    watch: &'a dyn Watch,
+    /// Counts what is delivered of directories, in addition to the content that is spilled first.
+    of_trees: ContentMeter,
     target: Target,
     /// Holds the content of a directory until its entries are known.
     spill: Option<Box<dyn Sink>>,
 }
 
-impl<'a> Extraction<'a> {
-    fn new(targets: &'a mut dyn Targets, options: &ReadOptions) -> Extraction<'a> {
-        Extraction {
-            targets,
-            options: options.clone(),
-            target: Target::Nowhere,
-            spill: None,
-        }
-    }
-
+impl Extraction<'_> {
     /// The sink of the content, if it is written.
     fn sink(&mut self) -> Option<&mut dyn Sink> {
         match (&mut self.spill, &mut self.target) {
@@ -428,7 +451,9 @@ impl<'a> Extraction<'a> {
         end: &MemberEnd,
         entries: Vec<EntriesPayload>,
     ) -> Result<()> {
-        let content = SpilledContent::new(&*spill, start, end, entries, &self.options)?;
+        let content = SpilledContent::new(&*spill, start, end, entries, self.options)?;
+        // The progress is that of the archive.
+        let watch = &CancelOnly(self.watch);
         match &mut self.target {
             Target::Tree(tree) => {
                 let plan = RestorePlan {
@@ -439,8 +464,9 @@ impl<'a> Extraction<'a> {
                     memory_bytes: self.options.memory_bytes,
                     // The hash was compared when the content was spilled.
                     blake3: None,
+                    meter: &self.of_trees,
                 };
-                restore_entries(&plan, &Unwatched)?;
+                restore_entries(&plan, watch)?;
                 Ok(())
             }
             Target::Sink(sink) => {
@@ -449,12 +475,22 @@ impl<'a> Extraction<'a> {
                     threads: self.options.threads.max(1),
                     total_bytes: end.view_bytes,
                     blake3: &end.blake3,
+                    meter: &self.of_trees,
                 };
-                write_view(&content, output, &Unwatched)?;
+                write_view(&content, output, watch)?;
                 Ok(())
             }
             Target::Nowhere | Target::Skipped => Ok(()),
         }
+    }
+}
+
+/// Passes on nothing but the request to stop.
+struct CancelOnly<'a>(&'a dyn Watch);
+
+impl Watch for CancelOnly<'_> {
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        self.0.cancel_flag()
     }
 }
 

@@ -29,6 +29,8 @@ const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
     password: None,
+    content_bytes_max: None,
+    work_max: crate::WORK_MAX_DEFAULT,
 };
 
 /// The options of a reader with as much memory as the writer had.
@@ -36,6 +38,8 @@ const AS_MADE: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: crate::MEMORY_BYTES_MIN,
     password: None,
+    content_bytes_max: None,
+    work_max: crate::WORK_MAX_DEFAULT,
 };
 
 /// Collects the members that were closed; fails at more than [`CONTENT_BYTES_MAX`].

@@ -163,6 +163,27 @@ fn reads_every_archive_from_a_file_and_from_a_stream() {
 }
 
 #[test]
+fn delivers_no_more_content_than_the_limit_allows() {
+    for (name, (archive, content)) in archives() {
+        let Some(too_few) = content.len().checked_sub(1) else {
+            continue;
+        };
+        for read in [by_file, to_pipe, by_pipe] {
+            let limited = |content_bytes: usize| {
+                let limited = ReadOptions {
+                    content_bytes_max: Some(content_bytes as u64),
+                    ..options(2)
+                };
+                read(&archive, &limited)
+            };
+            assert!(limited(content.len()).unwrap() == content, "{name}");
+            let error = limited(too_few).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Limit, "{name}: {error}");
+        }
+    }
+}
+
+#[test]
 fn reads_any_range() {
     for (name, (archive, content)) in archives() {
         let source = Arc::new(MemorySource::new(archive));

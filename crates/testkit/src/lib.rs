@@ -23,6 +23,8 @@ pub mod data;
 pub mod decoder;
 #[cfg(feature = "archives")]
 pub mod entry_lists;
+#[cfg(feature = "archives")]
+pub mod forged;
 pub mod lrzip;
 #[cfg(feature = "archives")]
 pub mod mutations;
@@ -37,6 +39,8 @@ pub use archives::{SampleArchive, SampleMember, sample_archive};
 pub use decoder::{DecodedMember, decode_by_index, decode_sequentially};
 #[cfg(feature = "archives")]
 pub use entry_lists::{EntryListMember, sample_list};
+#[cfg(feature = "archives")]
+pub use forged::{Encode, ForgedArchive, uncoded};
 #[cfg(feature = "archives")]
 pub use mutations::{
     Expectation, Mutation, every_bit_flip, every_truncation, frames_of, mutations,

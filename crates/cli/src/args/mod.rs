@@ -10,6 +10,7 @@ mod lrzip;
 mod output;
 mod password;
 mod range;
+mod read_limits;
 mod report;
 pub mod resources;
 mod rfn;

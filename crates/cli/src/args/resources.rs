@@ -55,7 +55,7 @@ impl ResourceArgs {
                 .map_or(refrain::ReadOptions::default().memory_bytes, |size| {
                     size.bytes
                 }),
-            password: None,
+            ..refrain::ReadOptions::default()
         }
     }
 }

@@ -8,6 +8,7 @@ use super::compression::CompressionArgs;
 use super::lrzip::LrzipArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
+use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
@@ -59,6 +60,8 @@ pub struct RfnArgs {
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
+    pub limits: ReadLimitArgs,
+    #[command(flatten)]
     pub report: ReportArgs,
     #[command(flatten)]
     pub run: RunArgs,
@@ -98,12 +101,13 @@ impl RfnArgs {
         // messages of the program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let (files, resources, report) = (self.files, self.resources, self.report);
-        let password = self.password;
+        let (password, limits) = (self.password, self.limits);
         if self.test {
             return Verb::Test(TestArgs {
                 archives: files,
                 password,
                 resources,
+                limits,
                 report,
             });
         }
@@ -134,6 +138,7 @@ impl RfnArgs {
                 owners: OwnerArgs::default(),
                 password,
                 resources,
+                limits,
                 report,
             });
         }

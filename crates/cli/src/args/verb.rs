@@ -15,6 +15,7 @@ use super::lrzip::LrzipArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::range::ByteRange;
+use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
@@ -140,6 +141,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
+    pub limits: ReadLimitArgs,
+    #[command(flatten)]
     pub report: ReportArgs,
 }
 
@@ -173,6 +176,8 @@ pub struct TestArgs {
     pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub limits: ReadLimitArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
@@ -283,6 +288,8 @@ pub struct CatArgs {
     pub password: PasswordArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub limits: ReadLimitArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }

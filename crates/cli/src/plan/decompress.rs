@@ -63,7 +63,7 @@ impl DecompressPlan {
             return Err(Failure::usage("", text));
         }
         Ok(DecompressPlan {
-            options: args.password.with(args.resources.read_options()),
+            options: (args.limits).with(args.password.with(args.resources.read_options())),
             selection,
             owners: args.owners.clone(),
             output: args.output.clone(),

@@ -25,7 +25,7 @@ impl TestPlan {
     pub fn new(args: &TestArgs) -> Result<TestPlan> {
         let archives = or_stdin(&args.archives)?;
         Ok(TestPlan {
-            options: args.password.with(args.resources.read_options()),
+            options: (args.limits).with(args.password.with(args.resources.read_options())),
             archives: archives
                 .iter()
                 .map(|path| ArchiveInput::new(path))
@@ -79,7 +79,7 @@ impl CatPlan {
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
         check_stdout(args.force)?;
         Ok(CatPlan {
-            options: args.password.with(args.resources.read_options()),
+            options: (args.limits).with(args.password.with(args.resources.read_options())),
             archive: SeekableInput::new(&args.archive)?,
             path: args.path.clone(),
             range: args.range.unwrap_or(ByteRange::ALL),

@@ -182,6 +182,8 @@ impl Copy<'_> {
 
     fn pieces(&self, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
         let length_bytes = range.end - range.start;
+        (self.archive.check_content_limit(length_bytes))
+            .map_err(|error| Failure::engine(self.label, error))?;
         let request_bytes = usize::try_from(length_bytes).unwrap_or(usize::MAX);
         let mut buffer = vec![0; request_bytes.min(REQUEST_BYTES_MAX)];
         let mut offset = range.start;

@@ -164,3 +164,34 @@ fn a_budget_that_is_too_small_is_named_with_its_option() {
         "{message}"
     );
 }
+#[test]
+fn limits_for_forged_archives_name_their_options() {
+    let case = Case::new();
+    case.write("tree/a", &incompressible(3, 100_000));
+    case.write("x", &incompressible(3, 100_000));
+    case.ok("compress -q x");
+    case.ok("compress -q tree");
+    let message = |line: &str| {
+        let message = case.fails(line, 5);
+        assert!(
+            message.contains("the content limit is 99999: raise the content limit")
+                && message.contains("(option --content-max)"),
+            "{line}: {message}"
+        );
+    };
+    for archive in ["x.rfn", "tree.rfn"] {
+        for verb in ["test", "decompress -o out", "decompress -o -", "cat"] {
+            message(&format!("{verb} --content-max 99999 {archive}"));
+        }
+    }
+    message("cat --content-max 99999 tree.rfn a");
+    let archive = case.read("x.rfn");
+    let line = "decompress --content-max 99999";
+    let piped = expect(case.pipe(REFRAIN, line, &archive), 5, line);
+    assert!(piped.stdout.is_empty(), "nothing is delivered");
+    assert!(!case.exists("out"));
+    case.ok("test --content-max 100000 x.rfn tree.rfn");
+    // A part is no more than its length.
+    case.ok("cat --content-max 10 x.rfn --range 50000..50010");
+    case.ok("decompress --content-max 200000 --work-max 1 -o out tree.rfn");
+}

@@ -1,6 +1,7 @@
 //! From archive bytes back to content: see README.md.
 
 pub(crate) mod block_cache;
+pub(crate) mod content_limit;
 pub(crate) mod content_visitor;
 pub(crate) mod epoch_map;
 pub(crate) mod lrzip;
@@ -8,3 +9,4 @@ pub(crate) mod native;
 pub(crate) mod opened_archive;
 pub(crate) mod store_reader;
 pub(crate) mod tree;
+pub(crate) mod work_meter;

@@ -1,5 +1,6 @@
 //! Reads any range of an archive's store. Blocks are decoded on demand and cached.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use refrain_pool::{Lock, Permits};
 use crate::error::{Error, Result};
 use crate::read::block_cache::{BlockCache, CodecMemory};
 use crate::read::epoch_map::{EpochMap, Origin};
+use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 
@@ -21,6 +23,8 @@ pub(crate) struct BlockLocation {
     pub raw_bytes: u64,
     /// The offset of its frame in the archive.
     pub frame_offset: u64,
+    /// The size of its frame.
+    pub frame_bytes: u64,
 }
 
 /// Locates and decodes the blocks of an archive. Each dialect has its own implementation.
@@ -80,6 +84,9 @@ pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
 /// A block is decoded ahead only if at least this many of its bytes are needed.
 const MUCH_BYTES: u64 = 64 << 10;
 
+/// The number of blocks that are compared with an extent before its block is searched for.
+const LATEST_BLOCKS: usize = 8;
+
 /// Reads the store.
 pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
@@ -131,25 +138,34 @@ impl StoreReader {
         &self.resources.workspaces
     }
 
-    /// Returns the blocks that are not cached and of which `map` needs at least [`MUCH_BYTES`], in
-    /// the order of their first use. They fill at most a quarter of the cache.
-    pub(crate) fn blocks_to_prefetch(&self, map: &EpochMap) -> Result<Vec<BlockLocation>> {
+    /// Returns the blocks that are not cached and of which the content range `content` of `map`
+    /// needs at least [`MUCH_BYTES`], in the order of their first use. They fill at most a quarter
+    /// of the cache.
+    pub(crate) fn blocks_to_prefetch(
+        &self,
+        map: &EpochMap,
+        content: Range<u64>,
+    ) -> Result<Vec<BlockLocation>> {
         let mut needed: Vec<(BlockLocation, u64)> = vec![];
-        for (origin, length) in map.origins(map.content()) {
+        let mut numbers: HashMap<u64, usize> = HashMap::new();
+        for (origin, length) in map.origins(content) {
             let Origin::Store(offset) = origin else {
                 continue;
             };
             let holds = |location: &BlockLocation| {
                 offset >= location.store_start && offset - location.store_start < location.raw_bytes
             };
-            if let Some((_, bytes)) = needed
-                .iter_mut()
-                .rev()
-                .find(|(location, _)| holds(location))
-            {
+            // Most extents are in the blocks of those before them; the others must not cost a
+            // search of all blocks.
+            let mut latest = needed.iter_mut().rev().take(LATEST_BLOCKS);
+            if let Some((_, bytes)) = latest.find(|(location, _)| holds(location)) {
                 *bytes += length;
             } else if let Some(location) = self.blocks.locate(offset)? {
-                needed.push((location, length));
+                let number = *numbers.entry(location.block).or_insert(needed.len());
+                match needed.get_mut(number) {
+                    Some((_, bytes)) => *bytes += length,
+                    None => needed.push((location, length)),
+                }
             }
         }
         let cache = self.resources.cache.lock();
@@ -163,20 +179,25 @@ impl StoreReader {
         Ok(needed.into_iter().map(|(location, _)| location).collect())
     }
 
-    /// Fills `out` with content from `content_start`; the range is inside the map.
+    /// Fills `out` with content from `content_start`; the range is inside the map. What is decoded
+    /// for it counts on `meter`, if there is one.
+    ///
+    /// # Errors
+    /// Those of decoding; `Limit` if the meter does not allow it.
     pub(crate) fn fill(
         &self,
         map: &EpochMap,
         content_start: u64,
         out: &mut [u8],
         depth: Depth,
+        meter: Option<&WorkMeter>,
     ) -> Result<()> {
         let mut at = 0;
         for (origin, length) in map.origins(content_start..content_start + out.len() as u64) {
             let part = &mut out[at..at + length as usize];
             match origin {
                 Origin::Fill { pattern, phase } => map.pattern(pattern).fill(phase, part),
-                Origin::Store(offset) => self.read(offset, part, depth)?,
+                Origin::Store(offset) => self.read(offset, part, depth, meter)?,
             }
             at += length as usize;
         }
@@ -196,7 +217,16 @@ impl StoreReader {
     }
 
     /// Fills `out` with bytes of the store.
-    pub(crate) fn read(&self, offset_in_store: u64, out: &mut [u8], depth: Depth) -> Result<()> {
+    fn read(
+        &self,
+        offset_in_store: u64,
+        out: &mut [u8],
+        depth: Depth,
+        meter: Option<&WorkMeter>,
+    ) -> Result<()> {
+        if let Some(meter) = meter {
+            meter.deliver(out.len() as u64);
+        }
         let mut done = 0;
         while done < out.len() {
             let offset = offset_in_store + done as u64;
@@ -204,12 +234,17 @@ impl StoreReader {
             let inside = offset - location.store_start;
             let count = (location.raw_bytes - inside).min((out.len() - done) as u64);
             let part = &mut out[done..done + count as usize];
-            if !self.read_compressed(&location, inside, part) {
-                let bytes = self.open(&location, inside + count, depth)?;
-                let source = bytes.get(inside as usize..(inside + count) as usize);
-                let source = source
-                    .ok_or_else(|| Error::damaged("a block is shorter than its header states"))?;
-                part.copy_from_slice(source);
+            match (self.read_compressed(&location, inside, part), meter) {
+                (Some(0), _) | (Some(_), None) => {}
+                (Some(decoded_bytes), Some(meter)) => meter.count(decoded_bytes)?,
+                (None, _) => {
+                    let bytes = self.open(&location, inside + count, depth, meter)?;
+                    let source = bytes.get(inside as usize..(inside + count) as usize);
+                    let source = source.ok_or_else(|| {
+                        Error::damaged("a block is shorter than its header states")
+                    })?;
+                    part.copy_from_slice(source);
+                }
             }
             self.blocks.check_range(&location, inside..inside + count)?;
             done += count as usize;
@@ -217,11 +252,15 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fills `out` from the compressed copy of a block. Returns whether there is one.
-    fn read_compressed(&self, location: &BlockLocation, inside: u64, out: &mut [u8]) -> bool {
-        let Some(compressed) = self.resources.cache.lock().compressed(location.block) else {
-            return false;
-        };
+    /// Fills `out` from the compressed copy of a block. Returns how many bytes of it were decoded;
+    /// `None` if there is no copy.
+    fn read_compressed(
+        &self,
+        location: &BlockLocation,
+        inside: u64,
+        out: &mut [u8],
+    ) -> Option<u64> {
+        let compressed = self.resources.cache.lock().compressed(location.block)?;
         let read = |space: &mut CodecScratch| {
             let workspace = &mut space.codec;
             compressed.read_through(
@@ -232,7 +271,7 @@ impl StoreReader {
                 out,
             )
         };
-        self.resources.workspaces.with(read).is_some()
+        self.resources.workspaces.with(read)
     }
 
     /// Returns at least the first `needed` bytes of a block, from the cache or decoded.
@@ -241,6 +280,7 @@ impl StoreReader {
         location: &BlockLocation,
         needed: u64,
         depth: Depth,
+        meter: Option<&WorkMeter>,
     ) -> Result<Arc<Vec<u8>>> {
         let (needed, wanted) = match depth {
             Depth::Whole => (location.raw_bytes, location.raw_bytes),
@@ -251,6 +291,9 @@ impl StoreReader {
         let (cell, wanted) = cache.get(location.block, needed, wanted);
         drop(cache);
         let decoded = cell.get_or_try_init(|| {
+            if let Some(meter) = meter {
+                meter.decode(wanted, location.frame_offset, location.frame_bytes)?;
+            }
             let _stage = stage("decode", wanted);
             let bytes = Arc::new(self.decode(location, wanted)?);
             let evicted = self.resources.cache.lock().shrink(location.block);

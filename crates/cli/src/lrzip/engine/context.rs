@@ -77,6 +77,9 @@ impl RunContext<'_> {
                 .unwrap_or(0)
                 .max(ReadOptions::default().memory_bytes),
             password: Some(super::password::for_reading(self.settings, is_stdin_data)),
+            // lrzip has no such limit.
+            content_bytes_max: Some(u64::MAX),
+            ..ReadOptions::default()
         }
     }
 

@@ -214,7 +214,8 @@ impl Flattener {
             let at = start + done as u64;
             let map = self.map_of(at)?;
             let count = (map.content().end - at).min((bytes.len() - done) as u64) as usize;
-            store.fill(map, at, &mut bytes[done..done + count], Depth::Whole)?;
+            let part = &mut bytes[done..done + count];
+            store.fill(map, at, part, Depth::Whole, None)?;
             done += count;
         }
         Ok(shortest_period(&bytes).and_then(|period| Pattern::new(period).ok()))

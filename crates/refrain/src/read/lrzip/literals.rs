@@ -191,6 +191,7 @@ impl Literals {
             store_start: block.store_start + page * PAGE_BYTES,
             raw_bytes: (raw_bytes - page * PAGE_BYTES).min(PAGE_BYTES),
             frame_offset: block.block.offset,
+            frame_bytes: block.block.found.stored_bytes,
         })
     }
 }

@@ -150,7 +150,8 @@ impl LrzipArchive {
                 Error::new(ErrorKind::Internal, "content without a map").at_content(at)
             })?;
             let piece = (map.content().end - at).min((out.len() - done) as u64) as usize;
-            store.fill(map, at, &mut out[done..done + piece], Depth::Whole)?;
+            let part = &mut out[done..done + piece];
+            store.fill(map, at, part, Depth::Whole, None)?;
             done += piece;
         }
         Ok(())

@@ -29,6 +29,7 @@ use super::unfilter::stream_filter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
+use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
@@ -127,6 +128,7 @@ struct Walk<'a, 'scope, 'env> {
     digest: Option<Box<ContentDigest>>,
     filter: Unfiltered,
     content_bytes_total: Option<u64>,
+    content_limit: &'a ContentLimit,
     totals: WalkTotals,
     start: MemberStart,
 }
@@ -143,6 +145,7 @@ struct Unfiltered {
 pub(crate) fn walk_archive(
     feed: ArchiveFeed,
     options: &ReadOptions,
+    limit: &ContentLimit,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
@@ -154,7 +157,8 @@ pub(crate) fn walk_archive(
         }
     };
     crew(options.threads.max(1), |crew| {
-        walk(crew, Arc::new(input), is_stream, options, visitor, watch)
+        let (input, options) = (Arc::new(input), (options, limit));
+        walk(crew, input, is_stream, options, visitor, watch)
     })
 }
 
@@ -163,7 +167,7 @@ fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     input: Arc<ArchiveInput>,
     is_stream: bool,
-    options: &ReadOptions,
+    (options, limit): (&ReadOptions, &ContentLimit),
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
@@ -180,6 +184,7 @@ fn walk<'env>(
         )),
     });
     let header = epochs.header().clone();
+    limit.check(header.content_bytes.unwrap_or(0))?;
     let mut walk = Walk {
         crew,
         context,
@@ -205,6 +210,7 @@ fn walk<'env>(
         digest: Some(Box::new(ContentDigest::new(header.digest))),
         filter: Unfiltered::default(),
         content_bytes_total: header.content_bytes,
+        content_limit: limit,
         totals: WalkTotals::default(),
         start: member_start(header.content_bytes),
     };
@@ -272,7 +278,9 @@ impl Walk<'_, '_, '_> {
         for (block, place) in self.prefetcher.start(needed, &self.context.store) {
             let context = self.context.clone();
             self.crew.submit(Lane::Normal, move || {
-                let opened = context.store.open(&place, place.raw_bytes, Depth::Whole);
+                let opened = context
+                    .store
+                    .open(&place, place.raw_bytes, Depth::Whole, None);
                 let page_bytes = opened.map(|page| page.len() as u64);
                 Event(JobResult::Page { block, page_bytes })
             });
@@ -479,12 +487,18 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
+    /// Counts content that is about to be delivered.
+    fn count(&mut self, content_bytes: u64) -> Result<()> {
+        self.totals.content_bytes += content_bytes;
+        self.content_limit.check(self.totals.content_bytes)
+    }
+
     fn deliver_zeros(&mut self, length_bytes: u64) -> Result<()> {
         if self.filter.is_active() {
             return self.deliver_bytes(self.pooled(vec![0; length_bytes as usize]));
         }
         self.undigested.push(DigestInput::Zeros(length_bytes));
-        self.totals.content_bytes += length_bytes;
+        self.count(length_bytes)?;
         self.visitor.zeros(length_bytes)
     }
 
@@ -501,7 +515,7 @@ impl Walk<'_, '_, '_> {
     }
 
     fn deliver_unfiltered(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
-        self.totals.content_bytes += bytes.len() as u64;
+        self.count(bytes.len() as u64)?;
         let stage = stage("deliver", bytes.len() as u64);
         self.visitor.content(&bytes)?;
         drop(stage);
@@ -583,7 +597,7 @@ impl WalkContext {
         };
         let mut bytes = PooledBuffer::new(&self.buffers, bytes);
         self.store
-            .fill(map, content.start, &mut bytes, Depth::Whole)?;
+            .fill(map, content.start, &mut bytes, Depth::Whole, None)?;
         Ok(MappedContent::Bytes(bytes))
     }
 }

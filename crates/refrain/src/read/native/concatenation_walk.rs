@@ -9,16 +9,19 @@ use refrain_storage::{MemorySource, Source};
 use crate::error::{ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
+use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::digest_check::DigestCheck;
 use crate::read::native::index_reading::{find_archives, too_many_archives};
 use crate::read::native::walk::{WalkOptions, walk};
+use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
 
 /// Reads all archives of a file or a pipe sequentially, each with a crew of its own.
 pub(crate) fn walk_archives(
     feed: ArchiveFeed,
     options: &ReadOptions,
+    limit: &ContentLimit,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
 ) -> Result<WalkTotals> {
@@ -30,12 +33,17 @@ pub(crate) fn walk_archives(
         Some(Err(_)) | None => Vec::new(),
         Some(Ok(found)) => found,
     };
+    // Before anything is decoded; the walk compares what the extents state.
+    let stated = found.iter().map(|found| found.end.content_bytes);
+    limit.check(stated.fold(0, u64::saturating_add))?;
     let mut reader = Box::new(FrameReader::open(feed, limits)?);
     let threads = options.threads.max(1);
     let options = WalkOptions {
         threads,
         memory_bytes: options.memory_bytes,
         limits,
+        meter: Arc::new(WorkMeter::new(options)),
+        content_limit: limit.clone(),
     };
     let mut totals = WalkTotals::default();
     for _ in 0..ARCHIVES_MAX {

@@ -28,12 +28,14 @@ use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
 use crate::read::tree::content::TreeContent;
+use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{limits_for, read_frame_at};
 
 /// A native archive, opened for random access. See [`Archive`](crate::Archive).
 pub(crate) struct IndexedArchive {
     pub(super) source: Arc<dyn Source>,
     pub(super) limits: Limits,
+    options: ReadOptions,
     head: ArchiveHeader,
     end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
@@ -100,14 +102,12 @@ struct IndexedBlocks {
 impl IndexedBlocks {
     /// The payload of a block's frame; its checksum is verified.
     fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
-        let block = self.index.block_at(location.store_start)?;
-        let frame_bytes = block.map(|(_, block)| block.frame_bytes);
         let mut stage = stage("read", 0);
         let frame = read_frame_at(
             &*self.source,
             location.frame_offset,
             FrameKind::Block,
-            frame_bytes,
+            Some(location.frame_bytes),
             &self.limits,
         )?;
         stage.add_bytes(frame.payload.len() as u64);
@@ -123,6 +123,7 @@ impl BlockDecoder for IndexedBlocks {
             store_start: block.store_start,
             raw_bytes: block.raw_bytes,
             frame_offset: block.frame_offset,
+            frame_bytes: block.frame_bytes,
         }))
     }
 
@@ -257,11 +258,17 @@ impl IndexedArchive {
             damaged,
             source,
             limits,
+            options: options.clone(),
             head,
             end,
             index,
             skipped_bytes: 0,
         }
+    }
+
+    /// A meter for one random read, or for one verb that reads much.
+    pub(super) fn meter(&self) -> WorkMeter {
+        WorkMeter::new(&self.options)
     }
 
     /// Fills `buffer` with the content of a range.
@@ -270,10 +277,11 @@ impl IndexedArchive {
         range: Range<u64>,
         buffer: &mut [u8],
         depth: Depth,
+        meter: &WorkMeter,
     ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
-            let stated = self.map_of(at)?;
+            let stated = self.map_of(at, meter)?;
             let mut stop = stated.content().end.min(range.end);
             let of_epoch = stated.without_repeats();
             if of_epoch.is_none() {
@@ -281,10 +289,10 @@ impl IndexedArchive {
             }
             let piece = &mut buffer[(at - range.start) as usize..(stop - range.start) as usize];
             match of_epoch {
-                Some(map) => self.store.fill(map, at, piece, depth)?,
+                Some(map) => self.store.fill(map, at, piece, depth, Some(meter))?,
                 None => {
-                    let map = self.resolved(at..stop)?;
-                    self.store.fill(&map, at, piece, depth)?;
+                    let map = self.resolved(at..stop, meter)?;
+                    self.store.fill(&map, at, piece, depth, Some(meter))?;
                 }
             }
             at = stop;
@@ -292,16 +300,24 @@ impl IndexedArchive {
         Ok(())
     }
 
-    /// The blocks that the epoch of the content at `content_at` needs much of, and the epoch's end.
-    pub(super) fn blocks_to_prefetch(&self, content_at: u64) -> Result<(Vec<BlockLocation>, u64)> {
-        let stated = self.map_of(content_at)?;
+    /// The blocks that the content from `content_at` on needs much of, and where that content ends:
+    /// with its epoch, or at `end`.
+    pub(super) fn blocks_to_prefetch(
+        &self,
+        content_at: u64,
+        end: u64,
+        meter: &WorkMeter,
+    ) -> Result<(Vec<BlockLocation>, u64)> {
+        let stated = self.map_of(content_at, meter)?;
+        let end = stated.content().end.min(end);
         let blocks = match stated.without_repeats() {
-            Some(map) => self.store.blocks_to_prefetch(map)?,
-            None => self
-                .store
-                .blocks_to_prefetch(&self.resolved(stated.content())?)?,
+            Some(map) => self.store.blocks_to_prefetch(map, content_at..end)?,
+            None => {
+                let map = self.resolved(content_at..end, meter)?;
+                self.store.blocks_to_prefetch(&map, content_at..end)?
+            }
         };
-        Ok((blocks, stated.content().end))
+        Ok((blocks, end))
     }
 
     pub(super) fn outline(&self, member: usize) -> Result<MemberOutline> {
@@ -310,13 +326,13 @@ impl IndexedArchive {
     }
 
     /// The map of a content range, without repeats.
-    fn resolved(&self, range: Range<u64>) -> Result<EpochMap> {
+    fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
         let extents_max = self.limits.extents_per_frame_max;
-        resolve_range(range, extents_max, &mut |at| self.map_of(at))
+        resolve_range(range, extents_max, &mut |at| self.map_of(at, meter))
     }
 
     /// The map of the epoch that holds the content at `content_at`.
-    fn map_of(&self, content_at: u64) -> Result<Arc<StatedMap>> {
+    fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<StatedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
         let (number, row) = self.index.epoch_at(content_at)?.ok_or_else(missing)?;
@@ -334,6 +350,7 @@ impl IndexedArchive {
         let open = || {
             let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
             row.check_head(&head)?;
+            meter.decode(head.packed_raw_bytes, offset, row.frame_bytes)?;
             Ok(self
                 .store
                 .workspaces()
@@ -383,7 +400,8 @@ impl OpenedArchive for IndexedArchive {
             .min(buffer.len());
         let start = row.content_start + offset;
         let depth = Depth::of_read(count);
-        self.read_content(start..start + count as u64, &mut buffer[..count], depth)?;
+        let (range, buffer) = (start..start + count as u64, &mut buffer[..count]);
+        self.read_content(range, buffer, depth, &self.meter())?;
         Ok(count)
     }
 

@@ -12,16 +12,22 @@ use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
+use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
 
-/// A member of an opened archive.
+/// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs is
+/// less.
+const PREFETCH_BYTES_MAX: u64 = 64 << 20;
+
+/// A member of an opened archive, for one read or verb: what is decoded for it counts together.
 pub(crate) struct MemberContent<A> {
     archive: A,
     number: usize,
     outline: MemberOutline,
     /// The numbers of its Entries frames.
     frames: Range<u64>,
+    meter: WorkMeter,
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
@@ -35,11 +41,13 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             return Ok(None);
         }
         let frames = archive.index.entries_frames(&outline)?;
+        let meter = archive.meter();
         Ok(Some(MemberContent {
             archive,
             number,
             outline,
             frames,
+            meter,
         }))
     }
 }
@@ -52,7 +60,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
         let start = self.outline.content_start + offset;
         let range = start..start + buffer.len() as u64;
-        self.archive.read_content(range, buffer, depth)
+        self.archive.read_content(range, buffer, depth, &self.meter)
     }
 
     fn entry_frames(&self) -> Result<usize> {
@@ -102,9 +110,10 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         let (mut at, end) = (start + content.start, start + content.end);
         let mut blocks = vec![];
         while at < end {
-            let (found, epoch_end) = self.archive.blocks_to_prefetch(at)?;
+            let stop = at.saturating_add(PREFETCH_BYTES_MAX);
+            let (found, found_to) = self.archive.blocks_to_prefetch(at, stop, &self.meter)?;
             blocks.extend(found.iter().map(|location| location.store_start));
-            at = epoch_end;
+            at = found_to;
         }
         Ok(blocks)
     }
@@ -112,7 +121,8 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     fn decode_block(&self, block: u64) -> Result<()> {
         let location = self.archive.store.locate(block)?;
         let store = &self.archive.store;
-        store.open(&location, location.raw_bytes, Depth::Whole)?;
+        let raw_bytes = location.raw_bytes;
+        store.open(&location, raw_bytes, Depth::Whole, Some(&self.meter))?;
         Ok(())
     }
 }

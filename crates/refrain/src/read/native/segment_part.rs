@@ -9,6 +9,7 @@ use refrain_storage::in_zero_pieces;
 use crate::error::{Error, Result};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
+use crate::read::work_meter::WorkMeter;
 
 /// The decoded content of one segment of a member, or of a part of it.
 pub(crate) struct SegmentPart {
@@ -26,9 +27,9 @@ pub(crate) enum PartContent {
 
 impl SegmentPart {
     /// Decodes the content range `content`, which `map` covers. `segment_at` is its offset in its
-    /// member if it is a whole segment.
+    /// member if it is a whole segment. What is decoded counts on `meter`.
     pub(crate) fn decode(
-        store: &StoreReader,
+        (store, meter): (&StoreReader, &WorkMeter),
         buffers: &BufferPool,
         map: &EpochMap,
         content: Range<u64>,
@@ -46,7 +47,7 @@ impl SegmentPart {
             })
         };
         let mut bytes = bytes?;
-        store.fill(map, content.start, &mut bytes, Depth::Whole)?;
+        store.fill(map, content.start, &mut bytes, Depth::Whole, Some(meter))?;
         let hash = segment_at.map(|offset| segment_hash(offset, &bytes));
         let hash = hash
             .transpose()

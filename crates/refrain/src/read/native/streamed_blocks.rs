@@ -15,7 +15,6 @@ use crate::store::frames::{CheckedFrame, read_frame_at};
 /// A block whose frame has been read.
 struct StreamedBlock {
     location: BlockLocation,
-    frame_bytes: u64,
     /// Retained until the block was decoded, or, for a pipe, while it is within reach.
     payload: Option<Arc<Vec<u8>>>,
 }
@@ -43,13 +42,11 @@ impl StreamedBlocks {
             store_start: head.store_start,
             raw_bytes: head.raw_bytes,
             frame_offset: frame.offset,
+            frame_bytes: frame.header.frame_bytes(),
         };
         let payload = Some(frame.payload.clone());
-        self.streamed.lock().push_back(StreamedBlock {
-            location,
-            frame_bytes: frame.header.frame_bytes(),
-            payload,
-        });
+        let block = StreamedBlock { location, payload };
+        self.streamed.lock().push_back(block);
         location
     }
 
@@ -104,7 +101,6 @@ impl StreamedBlocks {
         if let Some(payload) = &block.payload {
             return Ok(payload.clone());
         }
-        let frame_bytes = block.frame_bytes;
         drop(streamed);
         let source = self.source.as_ref().ok_or_else(|| {
             Error::new(
@@ -116,7 +112,7 @@ impl StreamedBlocks {
             &**source,
             location.frame_offset,
             FrameKind::Block,
-            Some(frame_bytes),
+            Some(location.frame_bytes),
             &self.limits,
         )?;
         Ok(frame.payload)

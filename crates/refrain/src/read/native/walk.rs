@@ -6,7 +6,6 @@
 //! archive's reach requires.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
@@ -22,15 +21,21 @@ use refrain_storage::Source;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, is_cancelled};
+use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::member_entries::MemberEntries;
+use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
 use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
+use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::{CheckedFrame, FrameReader};
+
+/// Progress is reported after each frame, and within an epoch after so many bytes.
+const REPORT_BYTES: u64 = 64 << 20;
 
 /// The result of a job.
 enum JobResult {
@@ -72,23 +77,10 @@ impl PendingMember {
     }
 }
 
-/// A content range to decode: one segment of a member, or a part of it.
-struct PartPlan {
-    part: u64,
-    map: Arc<EpochMap>,
-    content: Range<u64>,
-    /// Its offset in its member if it is a whole segment.
-    segment_at: Option<u64>,
-    /// Jobs with lower numbers decode the blocks that it needs.
-    after_decoding: u64,
-    /// The decoded size of all blocks before its extents.
-    blocks_bytes: u64,
-}
-
 /// The end of an epoch.
 struct PlannedEpoch {
-    /// The parts of the epoch have lower numbers.
-    parts_end: u64,
+    /// Where its content ends.
+    content_end: u64,
     /// The archive offset of the end of the frame that completes it.
     archive_offset: u64,
 }
@@ -96,6 +88,7 @@ struct PlannedEpoch {
 /// The data that all workers share.
 struct WalkContext {
     store: StoreReader,
+    meter: Arc<WorkMeter>,
     blocks: Arc<StreamedBlocks>,
     buffers: BufferPool,
 }
@@ -105,6 +98,10 @@ pub(crate) struct WalkOptions {
     pub threads: usize,
     pub memory_bytes: u64,
     pub limits: Limits,
+    /// Counts what is decoded.
+    pub meter: Arc<WorkMeter>,
+    /// For the content of all archives of the file.
+    pub content_limit: ContentLimit,
 }
 
 /// The shares of the memory budget.
@@ -163,6 +160,7 @@ pub(super) fn walk<'env>(
             shares.cache_bytes,
             options.threads,
         ),
+        meter: options.meter.clone(),
         blocks,
         buffers: BufferPool::new(SEGMENT_BYTES, shares.parts_max as usize),
     });
@@ -179,12 +177,10 @@ pub(super) fn walk<'env>(
         repeats: RepeatHistory::default(),
         reach_bytes: REACH_UNLIMITED,
         content_bytes_total: None,
-        plans: VecDeque::new(),
+        plans: PartPlans::new(shares.parts_max),
         epochs: VecDeque::new(),
-        maps_bytes: 0,
         starts_bytes: 0,
         decoded: BTreeMap::new(),
-        next_part: 0,
         next_delivered: 0,
         shares,
         parts_in_flight: 0,
@@ -192,13 +188,13 @@ pub(super) fn walk<'env>(
         decoding_bytes: 0,
         next_decoding: 0,
         blocks_bytes: 0,
-        begun: VecDeque::new(),
         open: VecDeque::new(),
         ends: VecDeque::new(),
         archive_start: reader.archive_start(),
         reader: Some(reader),
         at_end: false,
         totals: WalkTotals::default(),
+        reported_bytes: 0,
         before: *totals,
         error_behind: None,
     };
@@ -223,16 +219,14 @@ struct Walk<'a, 'scope, 'env> {
     repeats: RepeatHistory,
     reach_bytes: u64,
     content_bytes_total: Option<u64>,
-    /// Parts whose decoding has not begun, in the order of content.
-    plans: VecDeque<PartPlan>,
+    /// Parts whose decoding has not begun.
+    plans: PartPlans,
     /// Epochs with parts that are not decoded yet. Recorded only if the reach is limited.
     epochs: VecDeque<PlannedEpoch>,
-    /// The memory of the maps in `plans`, and of the members in `open`.
-    maps_bytes: u64,
+    /// The memory of the members in `open`.
     starts_bytes: u64,
     /// Decoded parts that wait for their delivery in order.
     decoded: BTreeMap<u64, SegmentPart>,
-    next_part: u64,
     next_delivered: u64,
     shares: MemoryShares,
     /// The number of parts being decoded, or decoded and not delivered.
@@ -243,8 +237,6 @@ struct Walk<'a, 'scope, 'env> {
     next_decoding: u64,
     /// The decoded size of all blocks so far.
     blocks_bytes: u64,
-    /// The content offsets at which members begin, from the one that is being planned.
-    begun: VecDeque<u64>,
     /// Members that have begun and are not delivered completely, in order.
     open: VecDeque<PendingMember>,
     /// The known ends of the first members in `open`.
@@ -252,6 +244,8 @@ struct Walk<'a, 'scope, 'env> {
     reader: Option<Box<FrameReader>>,
     at_end: bool,
     totals: WalkTotals,
+    /// The content bytes of the latest report.
+    reported_bytes: u64,
     /// Those of the archives before this one.
     before: WalkTotals,
     /// Where the archive begins in the file.
@@ -284,7 +278,8 @@ impl Walk<'_, '_, '_> {
             let message = "the archive is truncated: its End frame is missing";
             return Err(Error::damaged(message).at_offset(self.archive_offset()));
         }
-        if self.next_delivered != self.next_part || !self.open.is_empty() {
+        let is_decoded = self.plans.parts_if_empty() == Some(self.next_delivered);
+        if !is_decoded || !self.open.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "content was not delivered"));
         }
         if let Some(error) = self.error_behind.take() {
@@ -328,7 +323,7 @@ impl Walk<'_, '_, '_> {
         let Some(first) = self.plans.front() else {
             return true;
         };
-        if (self.plans.len() as u64) < self.shares.parts_max {
+        if self.plans.has_room() {
             return true;
         }
         // A pipe's history, and blocks within a limited reach, are retained until the parts that
@@ -338,7 +333,7 @@ impl Walk<'_, '_, '_> {
         self.context.store.has_slow_blocks()
             && needs_only_maps
             && ahead_bytes < self.context.store.decoded_bytes_max() / 4
-            && self.maps_bytes < self.options.memory_bytes / 16
+            && self.plans.maps_bytes() < self.options.memory_bytes / 16
     }
 
     /// Whether frames can be read again.
@@ -450,7 +445,7 @@ impl Walk<'_, '_, '_> {
             (Some(total), Some(hint)) => total.checked_add(hint),
             _ => None,
         };
-        self.begun.push_back(start.content_start);
+        self.plans.member_starts(start.content_start);
         let member = PendingMember {
             entries: MemberEntries::of(start.kind, self.options.memory_bytes),
             start,
@@ -514,9 +509,12 @@ impl Walk<'_, '_, '_> {
         self.decoding.insert(decoding, location.block);
         self.decoding_bytes += location.raw_bytes;
         self.crew.submit(Lane::Normal, move || {
-            let opened = context
-                .store
-                .open(&location, location.raw_bytes, Depth::Whole);
+            let opened = context.store.open(
+                &location,
+                location.raw_bytes,
+                Depth::Whole,
+                Some(&context.meter),
+            );
             let location = opened.map(|_| location);
             Event(JobResult::Block { decoding, location })
         });
@@ -527,7 +525,8 @@ impl Walk<'_, '_, '_> {
     fn evict_unreachable(&mut self, archive_offset: u64) -> u64 {
         let blocks = &self.context.blocks;
         if self.reach_bytes != REACH_UNLIMITED {
-            let is_delivered = |epoch: &mut PlannedEpoch| epoch.parts_end <= self.next_delivered;
+            let is_delivered =
+                |epoch: &mut PlannedEpoch| epoch.content_end <= self.totals.content_bytes;
             while self.epochs.pop_front_if(is_delivered).is_some() {}
             // Parts that are not decoded yet need the blocks within reach of their own extents.
             let oldest = self.epochs.front().map(|epoch| epoch.archive_offset);
@@ -540,46 +539,23 @@ impl Walk<'_, '_, '_> {
         (archive_offset - first).min(self.reach_bytes)
     }
 
-    /// Plans the parts of an epoch, each inside one segment of its member.
+    /// Plans the content of an epoch.
     fn epoch(&mut self, map: Arc<EpochMap>, completed_at: u64) -> Result<()> {
-        self.maps_bytes += map.memory_bytes() as u64;
-        self.check_pending("extents", self.maps_bytes)?;
-        for location in self.context.store.blocks_to_prefetch(&map)? {
-            self.decode_ahead(location);
-        }
         let content = map.content();
-        let mut at = content.start;
-        while at < content.end {
-            // The member that holds `at` is the last one that begins at or before it.
-            while self.begun.get(1).is_some_and(|&next| next <= at) {
-                self.begun.pop_front();
-            }
-            let member_start = self.begun.front().copied().unwrap_or(0);
-            let member_end = self.begun.get(1).copied().unwrap_or(u64::MAX);
-            let offset_in_member = at - member_start;
-            let inside_segment = offset_in_member % SEGMENT_BYTES as u64;
-            let segment_left = SEGMENT_BYTES as u64 - inside_segment;
-            let end = (at + segment_left).min(member_end).min(content.end);
-            let is_whole = inside_segment == 0 && (end - at == segment_left || end == member_end);
-            let plan = PartPlan {
-                part: self.next_part,
-                map: map.clone(),
-                content: at..end,
-                segment_at: is_whole.then_some(offset_in_member),
-                after_decoding: self.next_decoding,
-                blocks_bytes: self.blocks_bytes,
-            };
-            self.next_part += 1;
-            self.plans.push_back(plan);
-            at = end;
+        let content_bytes = self.before.content_bytes.saturating_add(content.end);
+        self.options.content_limit.check(content_bytes)?;
+        for location in (self.context.store).blocks_to_prefetch(&map, content.clone())? {
+            self.decode_ahead(location);
         }
         if self.reach_bytes != REACH_UNLIMITED {
             self.epochs.push_back(PlannedEpoch {
-                parts_end: self.next_part,
+                content_end: content.end,
                 archive_offset: completed_at,
             });
         }
-        Ok(())
+        let (after_decoding, blocks_bytes) = (self.next_decoding, self.blocks_bytes);
+        self.plans.add_epoch(map, after_decoding, blocks_bytes);
+        self.check_pending("extents", self.plans.maps_bytes())
     }
 
     /// Submits the decoding of parts up to the limit.
@@ -589,8 +565,7 @@ impl Walk<'_, '_, '_> {
                 .decoding
                 .first_key_value()
                 .map_or(u64::MAX, |(&first, _)| first);
-            let is_ready = |plan: &mut PartPlan| plan.after_decoding <= first_decoding;
-            let Some(plan) = self.plans.pop_front_if(is_ready) else {
+            let Some(plan) = self.plans.pop_if_after(first_decoding) else {
                 return;
             };
             let PartPlan {
@@ -600,17 +575,11 @@ impl Walk<'_, '_, '_> {
                 segment_at,
                 ..
             } = plan;
-            if self
-                .plans
-                .front()
-                .is_none_or(|next| !Arc::ptr_eq(&next.map, &map))
-            {
-                self.maps_bytes -= map.memory_bytes() as u64;
-            }
             let context = self.context.clone();
             self.parts_in_flight += 1;
             self.crew.submit(Lane::Normal, move || {
-                let WalkContext { store, buffers, .. } = &*context;
+                let buffers = &context.buffers;
+                let store = (&context.store, &*context.meter);
                 let _stage = stage("assemble", content.end - content.start);
                 let decoded = SegmentPart::decode(store, buffers, &map, content, segment_at);
                 Event(JobResult::Part { part, decoded })
@@ -674,15 +643,20 @@ impl Walk<'_, '_, '_> {
             .hash_into(&mut member.hasher)
             .map_err(|error| damaged(error.to_string()))?;
         self.totals.content_bytes += decoded.length_bytes;
-        let _stage = stage("deliver", decoded.length_bytes);
+        let stage = stage("deliver", decoded.length_bytes);
         match decoded.bytes {
-            PartContent::Zeros => self.visitor.zeros(decoded.length_bytes),
+            PartContent::Zeros => self.visitor.zeros(decoded.length_bytes)?,
             PartContent::Bytes(bytes) => {
                 let delivered = self.visitor.content(&bytes);
                 self.context.buffers.put(bytes);
-                delivered
+                delivered?;
             }
         }
+        drop(stage);
+        if self.totals.content_bytes - self.reported_bytes >= REPORT_BYTES {
+            self.report();
+        }
+        Ok(())
     }
 
     fn deliver_end(&mut self, end: &MemberEnd) -> Result<()> {
@@ -718,7 +692,8 @@ impl Walk<'_, '_, '_> {
         self.visitor.end(&start, end, entries)
     }
 
-    fn report(&self) {
+    fn report(&mut self) {
+        self.reported_bytes = self.totals.content_bytes;
         let total = self.content_bytes_total;
         self.watch.progress(&Progress {
             content_bytes_done: self.before.content_bytes + self.totals.content_bytes,

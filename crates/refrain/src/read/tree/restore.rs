@@ -11,6 +11,7 @@ use refrain_tree::{Entry, EntryKind, Selection};
 
 use crate::error::Result;
 use crate::progress::{Progress, Watch};
+use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
 use crate::read::tree::chosen::{Chosen, files_of_links};
 use crate::read::tree::content::TreeContent;
@@ -39,6 +40,8 @@ pub(crate) struct RestorePlan<'a> {
     pub memory_bytes: u64,
     /// The hash of the content, which is compared if all of it is read.
     pub blake3: Option<[u8; HASH_BYTES]>,
+    /// Counts the data of files.
+    pub meter: &'a ContentMeter,
 }
 
 /// What one job did.
@@ -105,8 +108,11 @@ fn write_files(
     written_bytes: &mut u64,
     watch: &dyn Watch,
 ) -> Result<()> {
-    let total: u64 = files.iter().map(Entry::stored_bytes).sum();
-    let total = *written_bytes + total;
+    // Files may share their content: millions of them may state any sum.
+    let sizes = files.iter().map(Entry::stored_bytes);
+    let total = sizes.fold(0, u64::saturating_add);
+    plan.meter.add(total)?;
+    let total = written_bytes.saturating_add(total);
     let mut queue = FileQueue {
         target: plan.target,
         content: plan.content,

@@ -8,6 +8,7 @@ use refrain_tree::tar::{TarView, ViewItem};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch};
+use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
@@ -181,6 +182,8 @@ pub(crate) struct ViewOutput<'a> {
     pub total_bytes: u64,
     /// The hash of the content.
     pub blake3: &'a [u8; HASH_BYTES],
+    /// Counts the bytes of the view.
+    pub meter: &'a ContentMeter,
 }
 
 /// Writes the tar view of a tree to a sink, without publishing it. Returns whether all content was
@@ -193,6 +196,7 @@ pub(crate) fn write_view(
     output: ViewOutput<'_>,
     watch: &dyn Watch,
 ) -> Result<bool> {
+    output.meter.check(output.total_bytes)?;
     let mut planner = ViewPlanner::new(content);
     let mut hash = ReadHash::new();
     let mut written = 0;
@@ -215,6 +219,7 @@ pub(crate) fn write_view(
                 let length = (range.end - range.start) as usize;
                 hash.add(range.start, &bytes[at..at + length]);
             }
+            output.meter.add(bytes.len() as u64)?;
             output.sink.write_all(&bytes)?;
             written += bytes.len() as u64;
             watch.progress(&Progress {
