@@ -1,0 +1,184 @@
+"""The command line: list, info, cat, extract, test."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import archive as archives
+from . import extract, listing, view
+from .archive import Archive, Indexed
+from .contents import Member
+from .entries import Entry
+from .errors import Damaged, ReaderError
+from .scan import Scanned, open_scanned
+from .sources import File, Pipe
+
+
+class NotFound(Exception):
+    """No member or entry has this name."""
+
+
+MODES = ("index", "stream", "scan")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    made = argparse.ArgumentParser(prog="refrain_reader", description=__doc__)
+    made.add_argument("command", choices=["list", "info", "cat", "extract", "test"])
+    made.add_argument("archive", help="'-' is standard input, which is read from front to back")
+    made.add_argument("name", nargs="?", help="a member, or MEMBER/PATH for an entry of a tree")
+    made.add_argument("--mode", choices=MODES, help="how to read; default: index")
+    made.add_argument("--exact", action="store_true", help="list: every field, for programs")
+    made.add_argument("-C", "--directory", default=".", help="extract: where to")
+    return made
+
+
+def open_all(arguments: argparse.Namespace) -> list[Archive]:
+    """The archives in the file, opened as `--mode` says."""
+    if arguments.archive == "-":
+        return archives.open_streamed(Pipe(sys.stdin.buffer))
+    source = File(open(arguments.archive, "rb"))
+    if arguments.mode == "stream":
+        return archives.open_streamed(source)
+    if arguments.mode == "scan":
+        return list(open_scanned(source))
+    return archives.open_indexed(source)
+
+
+def chosen(found: list[Archive], name: bytes | None) -> Iterator[tuple[Archive, Member]]:
+    """The members with a name, or all."""
+    count = 0
+    for archive in found:
+        for member in archive.members() if name is None else archive.named(name):
+            count += 1
+            yield archive, member
+    if name is not None and count == 0:
+        raise NotFound(name)
+
+
+def find_entry(found: list[Archive], name: bytes) -> tuple[Archive, Member, Entry]:
+    """The entry MEMBER/PATH."""
+    for archive in found:
+        for member in archive.members():
+            prefix = member.start.name + b"/"
+            if not name.startswith(prefix):
+                continue
+            for entry in archive.entries(member):
+                if entry.path == name[len(prefix) :]:
+                    return archive, member, entry
+    raise NotFound(name)
+
+
+def cat(found: list[Archive], name: bytes | None) -> None:
+    """Writes members, or the content of an entry."""
+    try:
+        for archive, member in chosen(found, name):
+            copy(view.stream(archive, member))
+    except NotFound:
+        archive, member, entry = find_entry(found, name or b"")
+        copy(view.entry_content(archive, member, entry))
+
+
+def copy(pieces: Iterator[bytes]) -> None:
+    """To standard output."""
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
+
+
+def extract_all(found: list[Archive], name: bytes | None, directory: str) -> None:
+    """Creates files; of damaged archives, files with zeros for what is lost."""
+    lost = 0
+    for archive, member in chosen(found, name):
+        try:
+            extract.member(archive, member, Path(directory))
+        except ReaderError:
+            if not isinstance(archive, Scanned):
+                raise
+            lost += salvage(archive, member, Path(directory))
+    if lost:
+        raise Damaged(f"{lost} bytes are lost, and zeros in the files NAME.salvaged")
+
+
+def salvage(archive: Scanned, member: Member, directory: Path) -> int:
+    """Writes the content of a member as far as it is intact; the number of lost bytes."""
+    name = member.start.name or b"member-%d" % member.start.member_id
+    target = extract.safe(directory, name + b".salvaged")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lost = 0
+    with open(target, "xb") as file:
+        for piece, intact in archive.salvage(member):
+            file.write(piece)
+            lost += 0 if intact else len(piece)
+    return lost
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Reads from front to back, then through the index, and compares both."""
+    if arguments.archive == "-":
+        for sequence in archives.stream(Pipe(sys.stdin.buffer), keep=False):
+            for member in sequence.members:
+                view.check_length(member, member.entries)
+            print(sequence.root_hash.hex())
+        return
+    source = File(open(arguments.archive, "rb"))
+    roots = []
+    for sequence in archives.stream(source, keep=False):
+        for member in sequence.members:
+            view.check_length(member, member.entries)
+        roots.append(sequence.root_hash)
+    found = archives.open_indexed(source)
+    if [archive.root_hash for archive in found] != roots:
+        raise Damaged("the archives found from the end are not those found from the start")
+    for archive in found:
+        if isinstance(archive, Indexed):
+            archive.check()
+    if [archive.root_hash for archive in open_scanned(source)] != roots:
+        raise Damaged("scanning finds other archives")
+    for root in roots:
+        print(root.hex())
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """One command."""
+    if arguments.command == "test":
+        check(arguments)
+        return
+    name = os.fsencode(arguments.name) if arguments.name is not None else None
+    found = open_all(arguments)
+    if arguments.command == "list":
+        for archive, member in chosen(found, name):
+            for line in listing.lines(archive, member, arguments.exact):
+                print(line)
+    elif arguments.command == "info":
+        for archive in found:
+            for line in listing.info(archive):
+                print(line)
+    elif arguments.command == "cat":
+        cat(found, name)
+        sys.stdout.buffer.flush()
+    else:
+        extract_all(found, name, arguments.directory)
+
+
+def main() -> int:
+    """Exit codes: 1 usage and files, 2 damaged, 3 unsupported, 4 limit."""
+    try:
+        run(parser().parse_args())
+    except ReaderError as error:
+        print(f"refrain_reader: {error}", file=sys.stderr)
+        return error.exit_code
+    except NotFound as error:
+        print(f"refrain_reader: no member or entry {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"refrain_reader: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,307 @@
+"""Archives: opening in each of the three ways of section 8."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from . import heads as h
+from .chain import Chain, check_magic, frames_of_whole
+from .contents import Contents, Member, Sums, check_entries
+from .entries import Entry, unpack
+from .errors import Unsupported, need, within
+from .extents import Epoch, Resolver, parse_section, unpack_section
+from .frames import (
+    ARCHIVE,
+    BLOCK,
+    END,
+    ENTRIES,
+    EXTENTS,
+    GENERATION,
+    HEADER_BYTES,
+    INDEX,
+    MAGIC,
+    MEMBER_END,
+    MEMBER_START,
+    TAIL_BYTES,
+    WHOLE,
+    Bytes,
+    Frame,
+    header_is_intact,
+    parse_tail,
+    read_frame,
+)
+from .hashes import member_hash, root_hash
+from .index import EntriesRow, MemberRow, check_index, parse_index
+from .limits import ARCHIVES_MAX
+from .sources import File
+from .store import decode_block
+from .stream import Sequence, block_row
+
+
+class Archive:
+    """What the commands need of an archive."""
+
+    contents: Contents
+    head: h.ArchiveHead
+    root_hash: bytes
+
+    def members(self) -> Iterator[Member]:
+        """All members; entries are read by `entries`."""
+        raise NotImplementedError
+
+    def named(self, name: bytes) -> Iterator[Member]:
+        """The members with a name."""
+        return (member for member in self.members() if member.start.name == name)
+
+    def entries(self, member: Member) -> list[Entry]:
+        """The entries of a member."""
+        return member.entries
+
+
+class Streamed(Archive):
+    """An archive that was read from front to back, with everything retained."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self.sequence = sequence
+        self.contents = Contents(self, sequence.blocks)
+        self.head = sequence.archive_head()
+        self.root_hash = sequence.root_hash
+        self.starts = [epoch.start for epoch in sequence.epochs]
+
+    def epoch_at(self, address: int) -> Epoch:
+        """See `Epochs`."""
+        index = bisect_right(self.starts, address) - 1
+        need(index >= 0, f"content {address} is missing")
+        return self.sequence.epochs[index]
+
+    def members(self) -> Iterator[Member]:
+        return iter(self.sequence.members)
+
+
+def read_sequence(source: Bytes, base: int, keep: bool) -> tuple[Sequence, int | None]:
+    """Reads one archive from front to back; also where the next one starts."""
+    sequence = Sequence(keep)
+    chain = Chain(source, base)
+    for frame in chain:
+        if frame.kind == WHOLE:
+            feed_whole(sequence, frame)
+        else:
+            sequence.feed(frame)
+    return sequence, chain.next_base
+
+
+def feed_whole(sequence: Sequence, whole: Frame) -> None:
+    """The frames of a Whole archive."""
+    for frame in frames_of_whole(whole):
+        sequence.feed(frame)
+    sequence.archive_head()
+    sequence.finish_whole(whole)
+
+
+def stream(source: Bytes, keep: bool) -> Iterator[Sequence]:
+    """All archives that stand one behind the other, from front to back."""
+    base: int | None = 0
+    count = 0
+    while base is not None:
+        within(count + 1, ARCHIVES_MAX, "number of archives")
+        sequence, base = read_sequence(source, base, keep)
+        count += 1
+        yield sequence
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an archive is in a file: its magic, and its last frame."""
+
+    base: int
+    last: Frame
+    archive_id: int
+
+
+def places(source: File) -> list[Place]:
+    """Section 8.2: all archives of a file, found from its end."""
+    found: list[Place] = []
+    end = source.size
+    while end > 0:
+        within(len(found) + 1, ARCHIVES_MAX, "number of archives")
+        place = place_before(source, end)
+        found.append(place)
+        end = place.base
+    need(bool(found), "an empty file")
+    return found[::-1]
+
+
+def place_before(source: File, end: int) -> Place:
+    """The archive whose tail ends at `end`."""
+    need(end >= TAIL_BYTES, f"no tail before {end}")
+    tail = end - TAIL_BYTES
+    last = tail - parse_tail(source.read_at(tail, TAIL_BYTES), tail)
+    need(last >= len(MAGIC), f"tail at {tail}: Back_Bytes")
+    header, frame = read_frame(source, last, 0)
+    need(frame.kind in (END, WHOLE), f"tail at {tail}: leads to kind {frame.kind}")
+    first_tail = last + frame.size
+    parse_tail(source.read_at(first_tail, TAIL_BYTES), first_tail)
+    if frame.kind == WHOLE:
+        base = last - len(MAGIC)
+    else:
+        stop = first_tail + TAIL_BYTES
+        base = stop - h.parse_end(frame).archive_bytes
+        need(base >= 0, f"End frame at {last}: Archive_Bytes")
+    if first_tail != tail:
+        check_between(source, first_tail + TAIL_BYTES, tail)
+    check_magic(source, base)
+    moved = Frame(last - base, frame.kind, False, frame.head, frame.data)
+    return Place(base, moved, header.archive_id)
+
+
+def check_between(source: File, at: int, tail: int) -> None:
+    """Between two tails there are only skippable frames."""
+    while at < tail:
+        raw = source.read_at(at, HEADER_BYTES)
+        if header_is_intact(raw) and raw[8] == GENERATION:
+            raise Unsupported(f"a generation at {at}")
+        header, frame = read_frame(source, at, 0)
+        need(header.skippable, f"{frame.name}: behind the tail")
+        at += frame.size
+    need(at == tail, "frames behind the tail end in the wrong place")
+
+
+class Indexed(Archive, Resolver):
+    """Section 8.2: an archive that is read through its index."""
+
+    def __init__(self, source: File, place: Place) -> None:
+        self.source = source
+        self.place = place
+        self.end = h.parse_end(place.last)
+        frame = self.load(self.end.index_frame_offset, self.end.index_frame_bytes, INDEX)
+        self.index = parse_index(frame)
+        check_index(self.index, self.end)
+        self.root_hash = self.end.root_hash
+        self.head = h.parse_archive(self.load(len(MAGIC), None, ARCHIVE))
+        Resolver.__init__(self, self.head.repeat_window)
+        self.contents = Contents(self, self)
+        self.known_epochs: dict[int, Epoch] = {}
+        self.block: tuple[int, bytes] = (-1, b"")
+
+    def load(self, offset: int, size: int | None, kind: int) -> Frame:
+        """The frame at an offset; its size must be that of its row."""
+        header, frame = read_frame(self.source, self.place.base, offset)
+        need(header.archive_id == self.place.archive_id, f"{frame.name}: of another archive")
+        need(size is None or frame.size == size, f"{frame.name}: size in the index")
+        need(frame.kind == kind, f"{frame.name}: kind in the index")
+        return frame
+
+    def members(self) -> Iterator[Member]:
+        return (Member(row.start, row.end) for row in self.index.members)
+
+    def entries(self, member: Member) -> list[Entry]:
+        rows = self.index.members[member.start.member_id].entries
+        found: list[Entry] = []
+        for row in rows:
+            found += self.entries_of(row, member.start.member_id, len(found))
+        if member.end is not None:
+            check_entries(member.start, member.end, found)
+        return found
+
+    def entries_of(self, row: EntriesRow, member_id: int, first: int) -> list[Entry]:
+        """The entries of one frame, which must agree with its row."""
+        frame = self.load(row.offset, row.size, ENTRIES)
+        head = h.parse_entries(frame)
+        found = EntriesRow(
+            frame.offset, frame.size, head.entry_count, head.packed_checksum, head.first_path
+        )
+        agree = found == row and (head.member_id, head.first_entry) == (member_id, first)
+        need(agree, f"{frame.name}: differs from its row in the index")
+        return unpack(head, frame)
+
+    def epoch_at(self, address: int) -> Epoch:
+        """See `Epochs`."""
+        return self.epoch(self.index.epoch_at(address))
+
+    def epoch(self, number: int) -> Epoch:
+        """The resolved epoch with a number."""
+        if number not in self.known_epochs:
+            row = self.index.epochs[number]
+            frame = self.load(row.offset, row.size, EXTENTS)
+            head = h.parse_extents(frame)
+            place = (number, self.index.content[number], self.index.fresh[number])
+            agree = (head.content_bytes, head.fresh_bytes, head.extent_count) == (
+                row.content_bytes,
+                row.fresh_bytes,
+                row.extent_count,
+            ) and (head.epoch_id, head.content_start, head.store_start) == place
+            need(agree, f"{frame.name}: differs from its row in the index")
+            extents = parse_section(head, unpack_section(head, frame), frame.name)
+            self.known_epochs[number] = self.resolve(head, extents, frame.name)
+        return self.known_epochs[number]
+
+    def find(self, address: int, before: int) -> tuple[Epoch, int]:
+        """See `Resolver`."""
+        first = self.index.epoch_at(address)
+        need(first < before, "a repeat of content that is not before it")
+        count = 0
+        for number in range(first, before):
+            count += len(self.epoch(number).extents)
+            if count > self.window:
+                break
+        return self.epoch(first), count
+
+    def read(self, start: int, count: int) -> bytes:
+        """See `Store`."""
+        number = self.index.block_at(start)
+        if self.block[0] != number:
+            self.block = (number, self.decoded(number))
+        skip = start - self.index.store[number]
+        return self.block[1][skip : skip + count]
+
+    def decoded(self, number: int) -> bytes:
+        """The decoded block with a number."""
+        row = self.index.blocks[number]
+        frame = self.load(row.offset, row.size, BLOCK)
+        head = h.parse_block(frame)
+        agree = block_row(frame, head) == row and (head.block_id, head.store_start) == (
+            number,
+            self.index.store[number],
+        )
+        need(agree, f"{frame.name}: differs from its row in the index")
+        return decode_block(head, frame)
+
+    def check(self) -> None:
+        """Reads every member through the index and compares all that is stated about it."""
+        hashes = []
+        for row in self.index.members:
+            self.check_frames(row)
+            member = Member(row.start, row.end)
+            sums = Sums()
+            for piece in self.contents.of(member):
+                sums.add(piece)
+            sums.check(row.start, row.end)
+            self.entries(member)
+            hashes.append(member_hash(row.start, row.end))
+        need(root_hash(hashes) == self.root_hash, "wrong Root_Hash")
+
+    def check_frames(self, row: MemberRow) -> None:
+        """The frames of a member have the payloads that its row states."""
+        start = self.load(row.start_offset, None, MEMBER_START)
+        end = self.load(row.end_offset, None, MEMBER_END)
+        agree = (start.head, end.head) == (row.start_payload, row.end_payload)
+        need(agree, f"{start.name}: differs from its row in the index")
+
+
+def open_indexed(source: File) -> list[Archive]:
+    """All archives of a file, through their indexes."""
+    archives: list[Archive] = []
+    for place in places(source):
+        if place.last.kind == WHOLE:
+            sequence, _ = read_sequence(source, place.base, keep=True)
+            archives.append(Streamed(sequence))
+        else:
+            archives.append(Indexed(source, place))
+    return archives
+
+
+def open_streamed(source: Bytes) -> list[Archive]:
+    """All archives, read from front to back."""
+    return [Streamed(sequence) for sequence in stream(source, keep=True)]

@@ -1,0 +1,119 @@
+"""Members with their content and entries, however they were read."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from blake3 import blake3
+
+from . import entries as kinds
+from .entries import Entry, sort_key
+from .errors import Damaged, need, within
+from .extents import Epoch
+from .hashes import entry_bytes, hasher
+from .heads import TREE, MemberEnd, MemberStart
+from .limits import CONTENT_BYTES_READ
+from .store import Store, content
+
+DIGESTS = {1: "md5", 2: "sha1", 3: "sha256", 4: "sha512"}
+
+
+class Epochs(Protocol):
+    """Anything that finds resolved epochs."""
+
+    def epoch_at(self, address: int) -> Epoch:
+        """The epoch that holds a content address."""
+        ...
+
+
+@dataclass
+class Member:
+    """A member; `end` is None while it has not been found (in damaged archives)."""
+
+    start: MemberStart
+    end: MemberEnd | None = None
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Content_Bytes."""
+        if self.end is None:
+            raise Damaged(f"the end of member {self.start.member_id} is missing")
+        return self.end.content_bytes
+
+
+class Contents:
+    """Reads any range of content through epochs and the store."""
+
+    def __init__(self, epochs: Epochs, store: Store) -> None:
+        self.epochs = epochs
+        self.store = store
+
+    def read(self, start: int, end: int) -> Iterator[bytes]:
+        """The bytes of a range of the content space, in pieces."""
+        within(end - start, CONTENT_BYTES_READ, "bytes of content to read")
+        while start < end:
+            epoch = self.epochs.epoch_at(start)
+            stop = min(end, epoch.end)
+            yield from content(self.store, epoch.between(start, stop))
+            start = stop
+
+    def of(self, member: Member, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """The content of a member, or a range of it."""
+        first = member.start.content_start
+        return self.read(first + start, first + (member.size if end is None else end))
+
+
+class Sums:
+    """Length, hash and further digests of the content of a member (section 4.3)."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.blake3 = blake3()
+        self.digests = {n: hashlib.new(name) for n, name in DIGESTS.items()}
+        self.crc = 0
+
+    def add(self, piece: bytes) -> None:
+        """The next bytes."""
+        self.length += len(piece)
+        self.blake3.update(piece)
+        for digest in self.digests.values():
+            digest.update(piece)
+        self.crc = zlib.crc32(piece, self.crc)
+
+    def check(self, start: MemberStart, end: MemberEnd) -> None:
+        """Compares with MemberEnd."""
+        where = f"member {start.member_id}"
+        need(self.length == end.content_bytes, f"{where}: Content_Bytes")
+        need(self.blake3.digest() == end.content_hash, f"{where}: wrong Content_Hash")
+        for number, expected in end.digests:
+            if number == 5:
+                need(self.crc.to_bytes(4, "little") == expected, f"{where}: wrong CRC-32")
+            elif number in self.digests:
+                found = self.digests[number].digest()
+                need(found == expected, f"{where}: wrong digest {number}")
+
+
+def check_entries(start: MemberStart, end: MemberEnd, entries: list[Entry]) -> None:
+    """Sections 4.3 and 4.4: everything that MemberEnd says about entries, and their content."""
+    where = f"member {start.member_id}"
+    need(start.kind >= TREE or not entries, f"{where}: entries of a member without")
+    need((start.kind >= TREE) == bool(end.flags & 2), f"{where}: Member_Flags")
+    if end.entries_hash is None:
+        return
+    need(len(entries) == end.entry_count, f"{where}: Entry_Count")
+    digest = hasher("entries").update(b"".join(map(entry_bytes, entries))).digest()
+    need(digest == end.entries_hash, f"{where}: wrong Entries_Hash")
+    for number, entry in enumerate(entries):
+        inside = entry.offset + entry.content_bytes <= end.content_bytes
+        need(inside or entry.kind not in kinds.WITH_DATA, f"{where}: entry {number}: content")
+        need(not entry.recipe or start.kind != TREE, f"{where}: entry {number}: a recipe")
+    need(start.kind != TREE or end.entries_are_sorted, f"{where}: entries are not sorted")
+    if end.entries_are_sorted:
+        paths = [sort_key(entry.path) for entry in entries if entry.kind != kinds.RAW]
+        ordered = all(a < b for a, b in zip(paths, paths[1:], strict=False))
+        need(ordered, f"{where}: order of entries")

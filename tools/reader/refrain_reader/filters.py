@@ -1,0 +1,71 @@
+"""The three filters (section 5.3); positions count from the start of the block."""
+
+from __future__ import annotations
+
+from .errors import Unsupported, need
+
+X86, ARM64, DELTA = 1, 2, 3
+PARAMETERS = {X86: range(1), ARM64: range(4), DELTA: range(1, 17)}
+
+
+def check(number: int, parameter: int, name: str) -> None:
+    """Unknown filters are unsupported, parameters out of range are damage."""
+    if number not in PARAMETERS:
+        raise Unsupported(f"{name}: filter {number}")
+    need(parameter in PARAMETERS[number], f"{name}: filter {number} with {parameter}")
+
+
+def undo(number: int, parameter: int, data: bytes) -> bytes:
+    """The bytes before the filter."""
+    if number == X86:
+        return undo_x86(data)
+    if number == ARM64:
+        return undo_arm64(data, parameter)
+    return undo_delta(data, parameter)
+
+
+def undo_x86(data: bytes) -> bytes:
+    """Filter 1: relative targets of calls and jumps, 25 bits with sign."""
+    out = bytearray(data)
+    at = 0
+    while at + 5 <= len(out):
+        if out[at] not in (0xE8, 0xE9):
+            at += 1
+            continue
+        if out[at + 4] in (0x00, 0xFF):
+            number = int.from_bytes(out[at + 1 : at + 5], "little")
+            number = (number - (at + 5)) & 0x1FFFFFF
+            if number & 0x1000000:
+                number |= 0xFE000000
+            out[at + 1 : at + 5] = number.to_bytes(4, "little")
+        at += 5
+    return bytes(out)
+
+
+def undo_arm64(data: bytes, first: int) -> bytes:
+    """Filter 2: BL and ADRP, instructions numbered from the first."""
+    out = bytearray(data)
+    for index, at in enumerate(range(first, len(out) - 3, 4)):
+        word = int.from_bytes(out[at : at + 4], "little")
+        if word >> 26 == 0b100101:
+            word = word & 0xFC000000 | (word - index) & 0x03FFFFFF
+        elif word & 0x9F000000 == 0x90000000:
+            page = (word >> 29 & 3) | (word >> 5 & 0x7FFFF) << 2
+            if (page + (1 << 17)) & 0x1FFFFF >= 1 << 18:
+                continue
+            page = (page - index // 1024) & 0x3FFFF
+            if page & 0x20000:
+                page |= 0x1C0000
+            word = word & 0x9F00001F | (page & 3) << 29 | page >> 2 << 5
+        else:
+            continue
+        out[at : at + 4] = word.to_bytes(4, "little")
+    return bytes(out)
+
+
+def undo_delta(data: bytes, distance: int) -> bytes:
+    """Filter 3: every byte minus the one `distance` before it."""
+    out = bytearray(data)
+    for at in range(distance, len(out)):
+        out[at] = (out[at] + out[at - distance]) & 255
+    return bytes(out)

@@ -1,0 +1,326 @@
+"""The heads of frames (sections 4 to 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import limits
+from .coding import Coding, parse_coding
+from .cursor import Cursor, signed64
+from .errors import Damaged, Unsupported, need, within
+from .frames import PIECE_BYTES, Frame
+
+FILE, STREAM, TREE, TAR = 1, 2, 3, 4
+DIGEST_SIZES = {1: 16, 2: 20, 3: 32, 4: 64, 5: 4}
+
+
+@dataclass(frozen=True)
+class ArchiveHead:
+    """Section 4.1."""
+
+    format_minor: int
+    level: int
+    block_bytes_max: int
+    epoch_bytes: int
+    repeat_window: int
+    reach_bytes: int
+    segment_bytes: int
+    memory_budget_bytes: int
+
+
+@dataclass(frozen=True)
+class MemberStart:
+    """Section 4.2; absent fields are None."""
+
+    member_id: int
+    content_start: int
+    kind: int
+    present: int
+    name: bytes
+    mode: int | None
+    seconds: int | None
+    nanoseconds: int | None
+    content_bytes_hint: int | None
+
+
+@dataclass(frozen=True)
+class MemberEnd:
+    """Section 4.3; `entries_hash` is None for members without entries."""
+
+    member_id: int
+    content_bytes: int
+    flags: int
+    content_hash: bytes
+    view_bytes: int
+    entry_count: int
+    entries_hash: bytes | None
+    digests: tuple[tuple[int, bytes], ...]
+
+    @property
+    def entries_are_sorted(self) -> bool:
+        """Member_Flags bit 0."""
+        return bool(self.flags & 1)
+
+
+@dataclass(frozen=True)
+class BlockHead:
+    """Section 5.1; `pieces` are the low 32 bits of the checksums of 64 KiB pieces."""
+
+    block_id: int
+    store_start: int
+    raw_bytes: int
+    coding: Coding
+    raw_checksum: int | None
+    pieces: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ExtentsHead:
+    """Section 5.2."""
+
+    epoch_id: int
+    content_start: int
+    content_bytes: int
+    store_start: int
+    fresh_bytes: int
+    extent_count: int
+    packed_raw_bytes: int
+    coding: Coding
+    packed_checksum: int | None
+
+
+@dataclass(frozen=True)
+class EntriesHead:
+    """Section 4.4."""
+
+    member_id: int
+    first_entry: int
+    entry_count: int
+    packed_raw_bytes: int
+    packed_checksum: int
+    coding: Coding
+    first_path: bytes
+
+
+@dataclass(frozen=True)
+class EndHead:
+    """Section 6.2."""
+
+    index_frame_offset: int
+    index_frame_bytes: int
+    frame_count: int
+    content_bytes: int
+    store_bytes: int
+    archive_bytes: int
+    root_hash: bytes
+
+
+@dataclass(frozen=True)
+class WholeHead:
+    """Section 6.4."""
+
+    matched_bytes: int
+    fill_bytes: int
+    reach_needed_bytes: int
+
+
+def open_head(frame: Frame) -> Cursor:
+    """A cursor behind Head_Bytes."""
+    cursor = Cursor(frame.head, frame.name)
+    cursor.varint()
+    return cursor
+
+
+def extensions(cursor: Cursor) -> None:
+    """Section 3: none is defined in 1.0; odd ones must be known."""
+    previous = 0
+    while cursor.left:
+        number = cursor.varint()
+        need(number > previous, f"{cursor.name}: extensions are not in ascending order")
+        if number & 1:
+            raise Unsupported(f"{cursor.name}: extension {number}")
+        previous = number
+        cursor.text()
+
+
+def address(value: int, what: str) -> int:
+    """An end of a range of content, store or archive."""
+    return within(value, limits.ADDRESS_BYTES_MAX, what)
+
+
+def parse_archive(frame: Frame) -> ArchiveHead:
+    """Section 4.1: the major version is checked first, then features."""
+    cursor = open_head(frame)
+    major = cursor.varint()
+    if major != 1:
+        raise Unsupported(f"format version {major}")
+    minor = cursor.varint()
+    features = cursor.varint()
+    if features:
+        raise Unsupported(f"required features {features:#x}")
+    head = ArchiveHead(minor, *(cursor.varint() for _ in range(7)))
+    need(head.block_bytes_max >= 1, "Block_Bytes_Max is 0")
+    need(head.epoch_bytes >= 1, "Epoch_Bytes is 0")
+    need(head.segment_bytes >= 1, "Segment_Bytes is 0")
+    need(head.level <= 255, "Level")
+    within(head.block_bytes_max, limits.BLOCK_RAW_BYTES_MAX, "Block_Bytes_Max")
+    within(head.epoch_bytes, limits.EPOCH_BYTES_MAX, "Epoch_Bytes")
+    within(head.segment_bytes, limits.EPOCH_BYTES_MAX, "Segment_Bytes")
+    within(head.repeat_window, limits.REPEAT_WINDOW_MAX, "Repeat_Window")
+    extensions(cursor)
+    return head
+
+
+def parse_member_start(frame: Frame) -> MemberStart:
+    """Section 4.2."""
+    cursor = open_head(frame)
+    member_id, content_start, kind, present = (cursor.varint() for _ in range(4))
+    within(member_id, limits.MEMBERS_MAX - 1, "Member_Id")
+    address(content_start, "Content_Start")
+    if not FILE <= kind <= TAR:
+        raise Unsupported(f"{cursor.name}: Member_Kind {kind}")
+    if present & ~7:
+        raise Unsupported(f"{cursor.name}: Present {present:#x}")
+    name = cursor.take(within(cursor.varint(), limits.NAME_BYTES_MAX, "Name_Bytes"))
+    need(b"\0" not in name, f"{cursor.name}: the name has a zero byte")
+    mode = seconds = nanoseconds = hint = None
+    if present & 1:
+        mode = cursor.varint()
+        need(mode <= 0o7777, f"{cursor.name}: Mode {mode:o}")
+    if present & 2:
+        seconds, nanoseconds = signed64(cursor.signed()), cursor.varint()
+        need(nanoseconds < 10**9, f"{cursor.name}: Modified_Nanoseconds {nanoseconds}")
+    if present & 4:
+        hint = cursor.varint()
+    extensions(cursor)
+    return MemberStart(
+        member_id, content_start, kind, present, name, mode, seconds, nanoseconds, hint
+    )
+
+
+def parse_digests(cursor: Cursor) -> tuple[tuple[int, bytes], ...]:
+    """Section 4.3: further digests by ascending id."""
+    digests: list[tuple[int, bytes]] = []
+    for _ in range(within(cursor.varint(), limits.DIGESTS_MAX, "Digest_Count")):
+        number, size = cursor.varint(), cursor.varint()
+        need(number > (digests[-1][0] if digests else 0), f"{cursor.name}: order of digests")
+        need(number <= 255, f"{cursor.name}: Digest_Id {number}")
+        need(size >= 1, f"{cursor.name}: an empty digest")
+        within(size, limits.DIGEST_BYTES_MAX, "Digest_Bytes")
+        need(DIGEST_SIZES.get(number, size) == size, f"{cursor.name}: size of digest {number}")
+        digests.append((number, cursor.take(size)))
+    return tuple(digests)
+
+
+def parse_member_end(frame: Frame) -> MemberEnd:
+    """Section 4.3."""
+    cursor = open_head(frame)
+    member_id, content_bytes, flags = (cursor.varint() for _ in range(3))
+    within(member_id, limits.MEMBERS_MAX - 1, "Member_Id")
+    address(content_bytes, "Content_Bytes")
+    if flags & ~3:
+        raise Unsupported(f"{cursor.name}: Member_Flags {flags:#x}")
+    need(flags != 1, f"{cursor.name}: sorted entries of a member without entries")
+    content_hash = cursor.take(32)
+    view_bytes, entry_count, entries_hash = content_bytes, 0, None
+    if flags & 2:
+        view_bytes, entry_count = cursor.varint(), cursor.varint()
+        address(view_bytes, "View_Bytes")
+        entries_hash = cursor.take(32)
+    digests = parse_digests(cursor)
+    extensions(cursor)
+    return MemberEnd(
+        member_id,
+        content_bytes,
+        flags,
+        content_hash,
+        view_bytes,
+        entry_count,
+        entries_hash,
+        digests,
+    )
+
+
+def parse_block(frame: Frame) -> BlockHead:
+    """Section 5.1."""
+    cursor = open_head(frame)
+    block_id, store_start, raw_bytes = (cursor.varint() for _ in range(3))
+    need(raw_bytes >= 1, f"{cursor.name}: Raw_Bytes is 0")
+    within(raw_bytes, limits.BLOCK_RAW_BYTES_MAX, "Raw_Bytes")
+    address(store_start + raw_bytes, "end of a block")
+    coding = parse_coding(cursor)
+    raw_checksum = None if coding.uncoded else cursor.fixed(8)
+    pieces: tuple[int, ...] = ()
+    if raw_bytes > PIECE_BYTES:
+        pieces = tuple(cursor.fixed(4) for _ in range(-(-raw_bytes // PIECE_BYTES)))
+    extensions(cursor)
+    check_coded_size(frame, coding, raw_bytes)
+    return BlockHead(block_id, store_start, raw_bytes, coding, raw_checksum, pieces)
+
+
+def check_coded_size(frame: Frame, coding: Coding, raw_bytes: int) -> None:
+    """Section 5.3: coded data has 1 byte to the size of the raw data."""
+    need(1 <= len(frame.data) <= raw_bytes, f"{frame.name}: {len(frame.data)} bytes of data")
+    if coding.codec == 0:
+        need(len(frame.data) == raw_bytes, f"{frame.name}: size of uncoded data")
+
+
+def parse_extents(frame: Frame) -> ExtentsHead:
+    """Section 5.2."""
+    cursor = open_head(frame)
+    numbers = [cursor.varint() for _ in range(7)]
+    _, content_start, content_bytes, store_start, fresh_bytes, count, raw_bytes = numbers
+    need(content_bytes >= 1, f"{cursor.name}: an epoch without content")
+    within(content_bytes, limits.EPOCH_BYTES_MAX, "Content_Bytes of an epoch")
+    address(content_start + content_bytes, "end of an epoch")
+    need(fresh_bytes <= content_bytes, f"{cursor.name}: more fresh bytes than content")
+    address(store_start + fresh_bytes, "end of the store")
+    need(count >= 1, f"{cursor.name}: an epoch without extents")
+    within(count, limits.EXTENTS_PER_FRAME_MAX, "Extent_Count")
+    within(raw_bytes, limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
+    need(raw_bytes >= 2 * count, f"{cursor.name}: Packed_Raw_Bytes {raw_bytes}")
+    coding = parse_coding(cursor)
+    packed_checksum = None if coding.uncoded else cursor.fixed(8)
+    extensions(cursor)
+    check_coded_size(frame, coding, raw_bytes)
+    return ExtentsHead(*numbers, coding, packed_checksum)
+
+
+def parse_entries(frame: Frame) -> EntriesHead:
+    """Section 4.4."""
+    cursor = open_head(frame)
+    member_id, first_entry, count, raw_bytes = (cursor.varint() for _ in range(4))
+    need(count >= 1, f"{cursor.name}: no entries")
+    within(count, limits.ENTRIES_PER_FRAME_MAX, "Entry_Count")
+    within(raw_bytes, limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
+    packed_checksum = cursor.fixed(8)
+    coding = parse_coding(cursor)
+    size = within(cursor.varint(), limits.FIRST_PATH_BYTES_MAX, "First_Path_Bytes")
+    first_path = cursor.take(size)
+    extensions(cursor)
+    check_coded_size(frame, coding, raw_bytes)
+    return EntriesHead(
+        member_id, first_entry, count, raw_bytes, packed_checksum, coding, first_path
+    )
+
+
+def parse_end(frame: Frame) -> EndHead:
+    """Section 6.2."""
+    cursor = open_head(frame)
+    head = EndHead(*(cursor.varint() for _ in range(6)), cursor.take(32))
+    extensions(cursor)
+    address(head.content_bytes, "Content_Bytes")
+    address(head.store_bytes, "Store_Bytes")
+    address(head.archive_bytes, "Archive_Bytes")
+    within(head.frame_count, limits.FRAMES_MAX, "Frame_Count")
+    if head.store_bytes > head.content_bytes:
+        raise Damaged("the store is larger than the content")
+    return head
+
+
+def parse_whole(frame: Frame) -> WholeHead:
+    """Section 6.4."""
+    cursor = open_head(frame)
+    head = WholeHead(*(cursor.varint() for _ in range(3)))
+    extensions(cursor)
+    return head

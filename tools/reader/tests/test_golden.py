@@ -1,0 +1,108 @@
+"""The golden archives: everything that `NAME.members` states, in all ways of reading."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from blake3 import blake3
+
+from refrain_reader import archive as archives
+from refrain_reader import listing, view
+from refrain_reader.archive import Archive
+from refrain_reader.heads import TREE
+from refrain_reader.scan import open_scanned
+from refrain_reader.sources import File
+
+READER = Path(__file__).parents[1]
+GOLDEN = READER.parents[1] / "golden"
+CODES = {"damaged": 2, "unsupported": 3, "limit": 4}
+MEMBER = re.compile(r"([0-9a-f]{64}) (\d+) (\w+) ")
+ENTRY = re.compile(r"  (\w+) ([0-7]+) (\d+) at (\d+) ")
+KINDS = {
+    "Fifo": "pipe",
+    "Directory": "dir",
+    "CharacterDevice": "char",
+    "BlockDevice": "block",
+}
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs the reader's command line."""
+    environment = dict(os.environ, PYTHONPATH=str(READER))
+    return subprocess.run(
+        [sys.executable, "-m", "refrain_reader", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+def lines(found: list[Archive]) -> list[str]:
+    """All members and entries."""
+    pairs = [(a, member) for a in found for member in a.members()]
+    return [line for a, member in pairs for line in listing.lines(a, member, exact=True)]
+
+
+def stated(path: Path) -> tuple[list[tuple[str, ...]], list[str], list[tuple[str, ...]]]:
+    """Members, views and entries of a `.members` file."""
+    written = path.with_suffix(".members").read_text(encoding="utf-8").splitlines()
+    members = [found.groups() for line in written if (found := MEMBER.match(line))]
+    views = [line.split()[1] for line in written if line.startswith("  view ")]
+    entries = [found.groups() for line in written if (found := ENTRY.match(line))]
+    return members, views, entries
+
+
+class Golden(unittest.TestCase):
+    """One case for each archive."""
+
+    def check(self, path: Path) -> None:
+        """Contents, entries and tar streams are those that the writer noted."""
+        file = File(open(path, "rb"))
+        self.addCleanup(file.file.close)
+        indexed = archives.open_indexed(file)
+        listed = lines(indexed)
+        self.assertEqual(lines(list(open_scanned(file))), listed)
+        members, views, entries = stated(path)
+        found = [line.split() for line in listed if line.startswith("member ")]
+        summary = [(line[8], line[4], line[2]) for line in found]
+        self.assertEqual(summary, [(h, size, kind.lower()) for h, size, kind in members])
+        # The file leaves out bytes of tar streams that belong to no entry.
+        found = [line.split() for line in listed if re.match("entry (?!raw)", line)]
+        self.assertEqual(
+            [(line[1], line[2], line[9], line[10]) for line in found],
+            [(KINDS.get(kind, kind.lower()), *rest) for kind, *rest in entries],
+        )
+        pairs = [(a, member) for a in indexed for member in a.members()]
+        with_view = [pair for pair in pairs if pair[1].start.kind >= TREE]
+        for (archive, member), expected in zip(with_view, views, strict=True):
+            if member.start.kind == TREE:
+                digest = blake3(b"".join(view.stream(archive, member))).hexdigest()
+                self.assertEqual(digest, expected)
+
+    def test_archives(self) -> None:
+        paths = sorted((GOLDEN / "archives").glob("*/*.rfn"))
+        self.assertGreater(len(paths), 30)
+        for path in paths:
+            with self.subTest(path.name):
+                self.check(path)
+                result = command("test", path)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_broken(self) -> None:
+        paths = sorted((GOLDEN / "broken").glob("*.rfn"))
+        self.assertGreater(len(paths), 5)
+        for path in paths:
+            with self.subTest(path.name):
+                expected = CODES[path.name.split("-")[0]]
+                result = command("test", path)
+                self.assertEqual(result.returncode, expected, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+"""Numbers, tables, filters, repeats: against values of the documents and plain twins."""
+
+from __future__ import annotations
+
+import random
+import unittest
+
+from refrain_reader import bwt, cm, filters
+from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
+from refrain_reader.entries import sort_key
+from refrain_reader.errors import Damaged
+from refrain_reader.tar_fields import pax_record, pax_time
+
+
+class Numbers(unittest.TestCase):
+    """Section 1."""
+
+    def test_varints(self) -> None:
+        for value in (0, 1, 127, 128, 300, 1 << 35, (1 << 64) - 1):
+            cursor = Cursor(varint(value), "test")
+            self.assertEqual(cursor.varint(), value)
+            cursor.end()
+        for raw in (b"\x80\x00", b"\x80", b"", b"\xff" * 9 + b"\x02", b"\x80" * 10 + b"\x01"):
+            with self.assertRaises(Damaged):
+                Cursor(raw, "test").varint()
+
+    def test_zigzag(self) -> None:
+        self.assertEqual([unzigzag(v) for v in range(5)], [0, -1, 1, -2, 2])
+        for value in (0, -1, 1, -(1 << 63), (1 << 63) - 1):
+            self.assertEqual(unzigzag(zigzag(value)), value)
+
+
+class Tables(unittest.TestCase):
+    """The checks in codec-bwt.md and codec-cm.md."""
+
+    def test_bwt(self) -> None:
+        self.assertEqual(bwt.hash16(1, 0), 13636)
+        self.assertEqual(bwt.hash16(0x6174, 7), 50435)
+        self.assertEqual(bwt.near(50435, 255, 5), 46399)
+        squash = bwt.squash_table()
+        self.assertEqual(sum(p * i for i, p in enumerate(squash)), 405141599410)
+        for rate, expected in ((4, 683542181), (5, 455361158)):
+            steps = bwt.step_tables(rate)[1]
+            self.assertEqual(sum(s * (i + 1) for i, s in enumerate(steps)), expected)
+        numbers = bwt.byte_numbers()
+        self.assertEqual((numbers[0], numbers[255]), (0xE220A838, 0x5A5832BB))
+
+    def test_cm(self) -> None:
+        self.assertEqual(cm.hash32(0x6162636465666768, 15), 531853244)
+        squash, stretch = cm.squash_table(), cm.stretch_table()
+        self.assertEqual(sum(p * (i + 1) for i, p in enumerate(squash)), 920446939394)
+        self.assertEqual(sum(x * (i + 1) for i, x in enumerate(stretch)), 2150011841)
+        states, nexts = cm.state_tables()
+        self.assertEqual(len(states), 201)
+        self.assertEqual((states[150], nexts[150]), ((0, 23, 0), (76, 152)))
+
+
+def apply_x86(data: bytes) -> bytes:
+    """What the encoder does, word for word."""
+    out, at = bytearray(data), 0
+    while at + 5 <= len(out):
+        if out[at] not in (0xE8, 0xE9):
+            at += 1
+            continue
+        if out[at + 4] in (0, 0xFF):
+            number = int.from_bytes(out[at + 1 : at + 5], "little") + at + 5
+            number %= 1 << 25
+            signed = number - (1 << 25) if number >> 24 else number
+            out[at + 1 : at + 5] = (signed % (1 << 32)).to_bytes(4, "little")
+        at += 5
+    return bytes(out)
+
+
+def apply_arm64(data: bytes, first: int) -> bytes:
+    """What the encoder does, word for word."""
+    out = bytearray(data)
+    for i, at in enumerate(range(first, len(out) - 3, 4)):
+        word = int.from_bytes(out[at : at + 4], "little")
+        if word >> 26 == 0b100101:
+            word = word >> 26 << 26 | (word + i) % (1 << 26)
+        elif word & 0x9F000000 == 0x90000000:
+            page = (word >> 5) % (1 << 19) * 4 + (word >> 29) % 4
+            page = page - (1 << 21) if page >> 20 else page
+            if -(1 << 17) <= page < 1 << 17:
+                page = (page + i // 1024) % (1 << 18)
+                page = page - (1 << 18) if page >> 17 else page
+                page %= 1 << 21
+                word = word & 0x9F00001F | page % 4 << 29 | page // 4 << 5
+        out[at : at + 4] = word.to_bytes(4, "little")
+    return bytes(out)
+
+
+class Filters(unittest.TestCase):
+    """Section 5.3: undoing is the inverse of what the encoder does."""
+
+    def test_inverse(self) -> None:
+        source = random.Random(1)
+        for _ in range(300):
+            size = source.randrange(200)
+            data = bytes(source.choice(b"\xe8\xe9\x00\xff\x01\x90") for _ in range(size))
+            self.assertEqual(filters.undo(filters.X86, 0, apply_x86(data)), data)
+            words = b"".join(
+                source.choice((0x94000000, 0x90000000, 0xB0FFFFE0, 0xF07FFFE0))
+                .__or__(source.getrandbits(23))
+                .to_bytes(4, "little")
+                for _ in range(size)
+            )
+            for first in range(4):
+                coded = apply_arm64(words, first)
+                self.assertEqual(filters.undo(filters.ARM64, first, coded), words)
+            d = source.randrange(1, 17)
+            delta = bytes((b - (data[i - d] if i >= d else 0)) % 256 for i, b in enumerate(data))
+            self.assertEqual(filters.undo(filters.DELTA, d, delta), data)
+
+
+class Texts(unittest.TestCase):
+    """Order of paths, and texts of tar streams."""
+
+    def test_slash_is_below_every_other_byte(self) -> None:
+        paths = [b"a", b"a/b", b"a/b/c", b"a\x01", b"a.b", b"b"]
+        self.assertEqual(sorted(paths[::-1], key=sort_key), paths)
+
+    def test_pax(self) -> None:
+        self.assertEqual(pax_record(b"k", b"v"), b"6 k=v\n")
+        self.assertEqual(pax_record(b"key", b"v" * 92), b"101 key=" + b"v" * 92 + b"\n")
+        self.assertEqual(pax_time(-2, 750_000_000), b"-1.25")
+        self.assertEqual(pax_time(5, 120_000_000), b"5.12")
+        self.assertEqual(pax_time(-3, 0), b"-3")
+
+
+if __name__ == "__main__":
+    unittest.main()
