@@ -156,7 +156,7 @@ class Unpacker:
         self.tables = Tables()
         self.entries: list[Entry] = []
         self.expected: int | None = None
-        self.replacement = (b"", b"")
+        self.replacement: tuple[bytes, bytes] | None = None
         self.own_time = (0, 0)
         self.latest_end = 0
         self.bytes = 0
@@ -294,14 +294,21 @@ class Unpacker:
         need(defined not in self.tables.attributes, f"{self.name}: attributes are defined twice")
         return defined
 
+    def replaced(self, text: bytes) -> bytes | None:
+        """A text of the reference with the replacement; None if it does not begin with it.
+
+        Before there is a replacement nothing is predicted: all paths are stated.
+        """
+        if self.replacement is None or not text.startswith(self.replacement[0]):
+            return None
+        return self.replacement[1] + text[len(self.replacement[0]) :]
+
     def path(self, shape: Shape, entry: Entry, base: Entry, chained: bool) -> bytes:
         """Columns 4 to 6."""
-        old, new = self.replacement
-        fits = base.path.startswith(old)
-        predicted = new + base.path[len(old) :] if fits else None
+        predicted = self.replaced(base.path)
         if not shape.path:
             if predicted is None:
-                raise Damaged(f"{self.name}: a path does not begin with the replacement")
+                raise Damaged(f"{self.name}: a path is not predicted")
             path = predicted
         else:
             path = self.stated_path(base, chained)
@@ -408,14 +415,12 @@ class Unpacker:
         if entry.kind not in WITH_LINK:
             need(shape.link == 0, f"{self.name}: a link target of a kind without")
             return b""
-        old, new = self.replacement
-        fits = base.link.startswith(old)
-        replaced = new + base.link[len(old) :] if fits else None
+        replaced = self.replaced(base.link)
         if shape.link == 0:
             link = base.link
         elif shape.link == 1:
             if replaced is None:
-                raise Damaged(f"{self.name}: a link does not begin with the replacement")
+                raise Damaged(f"{self.name}: a link target is not predicted")
             link = replaced
         else:
             prefix = self.column[16].varint()
