@@ -122,7 +122,9 @@ class Lists:
     def count(self) -> int:
         """The count at the start of a list."""
         self.end = len(MAGIC)
-        return within(self.cursor.varint(), self.cursor.left, "rows of the index")
+        count = self.cursor.varint()
+        need(count <= self.cursor.left, f"{self.cursor.name}: {count} rows")
+        return count
 
     def location(self) -> tuple[int, int]:
         """A gap from the end of the previous frame of the list, and a size."""
