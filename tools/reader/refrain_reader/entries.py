@@ -56,6 +56,7 @@ class Entry:
     link: bytes = b""
     device: tuple[int, int] = (0, 0)
     recipe: bytes = b""
+    starts_frame: bool = False
 
     @property
     def kind(self) -> int:
@@ -209,7 +210,7 @@ class Unpacker:
         reference = self.reference(shape, number)
         base = self.entries[reference] if reference >= 0 else Entry()
         chained = reference == number - 1
-        entry = Entry()
+        entry = Entry(starts_frame=number == 0)
         entry.meta = self.meta(shape, base)
         entry.path = self.path(shape, entry, base, chained)
         entry.time = self.time(shape, base)
@@ -415,19 +416,19 @@ class Unpacker:
         if entry.kind not in WITH_LINK:
             need(shape.link == 0, f"{self.name}: a link target of a kind without")
             return b""
-        replaced = self.replaced(base.link)
-        if shape.link == 0:
-            link = base.link
-        elif shape.link == 1:
-            if replaced is None:
-                raise Damaged(f"{self.name}: a link target is not predicted")
-            link = replaced
-        else:
+        predicted: list[bytes | None] = [None, None]
+        if base.kind in WITH_LINK:
+            predicted = [base.link, self.replaced(base.link)]
+        if shape.link == 2:
             prefix = self.column[16].varint()
             need(prefix <= len(entry.path), f"{self.name}: the prefix of a link target")
             link = entry.path[:prefix] + self.column[16].text()
             need(common_prefix(link, entry.path) == prefix, f"{self.name}: a longer link prefix")
-        self.not_predicted(link in [base.link, replaced][: shape.link], "a link target")
+        elif (found := predicted[shape.link]) is not None:
+            link = found
+        else:
+            raise Damaged(f"{self.name}: a link target is not predicted")
+        self.not_predicted(link in predicted[: shape.link], "a link target")
         return self.checked(link, "a link target")
 
     def ranges(self, shape: Shape, entry: Entry, base: Entry) -> tuple[tuple[int, int], ...] | None:
