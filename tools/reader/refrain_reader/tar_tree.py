@@ -21,7 +21,8 @@ END = bytes(2 * t.RECORD)
 
 def header_group(entry: Entry) -> bytes:
     """Everything before the content of an entry."""
-    path = entry.path + (b"/" if entry.kind == kinds.DIRECTORY else b"")
+    slash = entry.kind == kinds.DIRECTORY and not entry.path.endswith(b"/")
+    path = entry.path + (b"/" if slash else b"")
     sparse = b"" if entry.ranges is None else t.sparse_map(entry.size, entry.ranges)
     stated = entry.content_bytes + len(sparse) if entry.kind in kinds.WITH_DATA else 0
     records = pax_records(entry, path, stated)
@@ -95,7 +96,7 @@ def carrier(size: int) -> bytes:
 def main_record(entry: Entry, path: bytes, stated: int) -> bytes:
     """The main record."""
     meta = entry.meta or kinds.Class(0, 0)
-    record = plain(path, meta.mode, stated, FLAGS.get(entry.kind, b"0"))
+    record = plain(path, meta.mode & 0o7777, stated, FLAGS.get(entry.kind, b"0"))
     put_number(record, t.UID, meta.user_id)
     put_number(record, t.GID, meta.group_id)
     put_number(record, t.MTIME, entry.time[0])

@@ -60,7 +60,7 @@ pub(crate) struct Extension {
 
 impl Extension {
     /// Whether a header with this flag extends the one that follows it.
-    fn is_flag(flag: u8) -> bool {
+    pub fn is_flag(flag: u8) -> bool {
         matches!(flag, b'x' | b'L' | b'K')
     }
 

@@ -21,7 +21,7 @@
 //! All numbers are LEB128.
 
 use crate::entry::{Entry, Timestamp};
-use crate::tar::group::extension_at;
+use crate::tar::group::{Extension, extension_at};
 use crate::tar::pax::{parse_pax_time, pax_time, push_pax, split_pax};
 use crate::tar::predict::{Predictor, Section};
 
@@ -313,7 +313,8 @@ impl<'a> Reader<'a> {
             let bits = u64::from(byte & 0x7f);
             number |= bits << shift;
             if byte < 0x80 {
-                return (number >> shift == bits).then_some(number);
+                let is_shortest = byte > 0 || shift == 0;
+                return (is_shortest && number >> shift == bits).then_some(number);
             }
         }
         None
@@ -349,7 +350,7 @@ fn read_sections(rest: &mut Reader, predicted: Vec<Section>) -> Option<Vec<Secti
     }
     let mut sections = Vec::new();
     for _ in 0..count {
-        let flag = rest.byte()?;
+        let flag = rest.byte().filter(|flag| Extension::is_flag(*flag))?;
         let data = read_data(rest, base(&predicted, flag))?;
         sections.push(Section { flag, data });
     }
