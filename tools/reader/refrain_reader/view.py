@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import entries as kinds
-from . import tar_tree
+from . import tar_recipe, tar_tree
 from .archive import Archive
 from .contents import Member
 from .entries import Entry
-from .errors import Unsupported, need
-from .heads import TAR, TREE
+from .errors import need
+from .heads import TREE
 from .tar_fields import RECORD
+from .tar_predict import Predictor
 
 
 def entry_content(archive: Archive, member: Member, entry: Entry) -> Iterator[bytes]:
@@ -23,10 +24,25 @@ def entry_content(archive: Archive, member: Member, entry: Entry) -> Iterator[by
 
 def headers(member: Member, entries: list[Entry]) -> Iterator[tuple[Entry, bytes, int]]:
     """Each entry with its header group and the number of zeros behind its content."""
-    if member.start.kind == TAR:
-        raise Unsupported("this reader does not rebuild the headers of recorded tar streams")
+    recorded = member.start.kind != TREE
+    predictor = Predictor()
     for entry in entries:
-        yield entry, tar_tree.header_group(entry), -entry_size(entry) % RECORD
+        zeros = -entry_size(entry) % RECORD
+        if entry.starts_frame:
+            predictor = Predictor()
+        if entry.kind == kinds.RAW:
+            yield entry, b"", 0
+        elif recorded:
+            group = tar_recipe.apply(entry, predictor)
+            predictor.learn(entry, group)
+            yield entry, group, zeros if tar_recipe.has_padding(entry.recipe) else 0
+        else:
+            yield entry, tar_tree.header_group(entry), zeros
+
+
+def end_of(member: Member) -> bytes:
+    """What follows the last entry."""
+    return tar_tree.END if member.start.kind == TREE else b""
 
 
 def entry_size(entry: Entry) -> int:
@@ -43,15 +59,15 @@ def stream(archive: Archive, member: Member) -> Iterator[bytes]:
         yield group
         yield from entry_content(archive, member, entry)
         yield bytes(zeros)
-    yield tar_tree.END
+    yield end_of(member)
 
 
 def check_length(member: Member, entries: list[Entry]) -> None:
-    """Section 4.3: View_Bytes is the length of that stream (of trees; see `headers`)."""
-    if member.start.kind != TREE or member.end is None:
+    """Section 4.3: View_Bytes is the length of that stream."""
+    if member.start.kind < TREE or member.end is None:
         return
     parts = headers(member, entries)
     size = sum(len(group) + entry_size(entry) + zeros for entry, group, zeros in parts)
-    size += len(tar_tree.END)
+    size += len(end_of(member))
     stated = member.end.view_bytes
     need(size == stated, f"member {member.start.member_id}: View_Bytes is {stated}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import unittest
 
-from refrain_reader import bwt, cm, filters
+from refrain_reader import bwt, cm, filters, tar_fields, tar_names, tar_recipe
 from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
-from refrain_reader.entries import sort_key
+from refrain_reader.entries import FILE, Class, Entry, sort_key
 from refrain_reader.errors import Damaged
 from refrain_reader.tar_fields import pax_record, pax_time
+from refrain_reader.tar_predict import Predictor
 
 
 class Numbers(unittest.TestCase):
@@ -126,6 +127,67 @@ class Texts(unittest.TestCase):
         self.assertEqual(pax_time(-2, 750_000_000), b"-1.25")
         self.assertEqual(pax_time(5, 120_000_000), b"5.12")
         self.assertEqual(pax_time(-3, 0), b"-3")
+
+
+class TarStreams(unittest.TestCase):
+    """tar-view.md, "Tar streams"."""
+
+    def test_numbers_of_fields(self) -> None:
+        for raw, expected in (
+            (b"0000644\0", 0o644),
+            (b"   644 \0", 0o644),
+            (bytes(8), 0),
+            (b"64x\0\0\0\0\0", None),
+            (b"\x80\0\0\0\0\0\1\0", 256),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xfe", -2),
+        ):
+            self.assertEqual(tar_fields.number(raw, (0, 8)), expected, raw)
+        self.assertIsNone(tar_fields.number(b"\x81" * 12, (0, 12)))
+
+    def test_numbers_keep_their_form(self) -> None:
+        for raw, value, expected in (
+            (b"0000644\0", 0o755, b"0000755\0"),
+            (b"   644 \0", 0o55, b"    55 \0"),
+            (b"000644 \0", 0o1234567, b"1234567\0"),
+            (b"0000000\0", 0o77777777, b"\x80\0\0\0\0\xff\xff\xff"),
+            (bytes(8), 8, b"0000010\0"),
+            (bytes(8), 0, bytes(8)),
+            (b"\x80\0\0\0\0\xff\xff\xff", 1, b"0000001\0"),
+            (b"0000001\0", -2, b"\xff\xff\xff\xff\xff\xff\xff\xfe"),
+            (b"77777777", 0o12345670, b"12345670"),
+        ):
+            record = bytearray(raw)
+            tar_fields.set_number(record, (0, 8), value)
+            self.assertEqual(bytes(record), expected, (raw, value))
+
+    def test_inserted_names(self) -> None:
+        for name, path in (
+            (b"./PaxHeaders/.", b"./"),
+            (b"./PaxHeaders.77/a", b"a"),
+            (b"d/PaxHeaders.77/a", b"d/a"),
+            (b"d/PaxHeaders.0", b"d/"),
+            (b"PaxHeader/a", b"a/"),
+        ):
+            form = tar_names.find(name, path)
+            self.assertEqual(form and form.apply(path), name)
+        self.assertIsNone(tar_names.find(b"././@PaxHeader", b"d/a"))
+
+    def test_malformed_recipes(self) -> None:
+        for recipe in (
+            b"\x08",
+            b"\0\0",
+            b"\4",
+            b"\4\1\1",
+            b"\4\x0b",
+            b"\4\3x\1\1\0\0",
+            b"\4\3g\0",
+            b"\4\x80\0",
+            b"\4\0\x80\4\1a",
+            b"\4\0\0\5a",
+        ):
+            entry = Entry(b"a", Class(FILE, 0o644), recipe=recipe)
+            with self.subTest(recipe), self.assertRaises(Damaged):
+                tar_recipe.apply(entry, Predictor())
 
 
 if __name__ == "__main__":
