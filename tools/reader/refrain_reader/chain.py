@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .cursor import Cursor
 from .errors import Damaged, Unsupported, need, within
 from .frames import (
+    DATA_BYTES_MAX,
     END,
     ENTRIES,
     GENERATION,
@@ -15,7 +16,6 @@ from .frames import (
     SYNC,
     TAIL_BYTES,
     WHOLE,
-    WITH_DATA,
     Bytes,
     Frame,
     header_is_intact,
@@ -112,7 +112,7 @@ def frames_of_whole(whole: Frame) -> list[Frame]:
             raise Unsupported(f"{whole.name}: a frame of kind {kind}")
         head, _ = split_head(cursor.data[cursor.at :], whole.name)
         cursor.take(len(head))
-        content = cursor.text() if kind in WITH_DATA else b""
+        content = cursor.text() if kind in DATA_BYTES_MAX else b""
         frame = Frame(offset, kind, False, head, content)
         frames.append(frame)
         offset = frame.end

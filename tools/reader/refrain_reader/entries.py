@@ -477,5 +477,8 @@ def unpack(head: EntriesHead, frame: Frame) -> list[Entry]:
 
 
 def sort_key(path: bytes) -> list[bytes]:
-    """Component by component, each by its bytes; a path is before the paths below it."""
-    return path.split(b"/")
+    """Component by component, each by its bytes; a path is before the paths below it.
+
+    The root of a tree, `.`, has no components and is before all others.
+    """
+    return [] if path == b"." else path.split(b"/")

@@ -10,7 +10,13 @@ from xxhash import xxh3_64_intdigest as checksum
 
 from .cursor import Cursor
 from .errors import Damaged, Unsupported, need, within
-from .limits import HEAD_BYTES_MAX
+from .limits import (
+    BLOCK_RAW_BYTES_MAX,
+    HEAD_BYTES_MAX,
+    INDEX_BYTES_MAX,
+    PACKED_RAW_BYTES_MAX,
+    WHOLE_BYTES_MAX,
+)
 
 MAGIC = b"\xd2RFN\x0d\x0a\x1a\x0a"
 SYNC = b"\xf5\x46\x52\xfe"
@@ -34,7 +40,14 @@ KIND_NAMES = {
     WHOLE: "Whole",
     GENERATION: "Generation",
 }
-WITH_DATA = {BLOCK, EXTENTS, ENTRIES, INDEX, WHOLE}
+# Kinds that have data, and how much at most.
+DATA_BYTES_MAX = {
+    BLOCK: BLOCK_RAW_BYTES_MAX,
+    EXTENTS: PACKED_RAW_BYTES_MAX,
+    ENTRIES: PACKED_RAW_BYTES_MAX,
+    INDEX: INDEX_BYTES_MAX,
+    WHOLE: WHOLE_BYTES_MAX,
+}
 
 
 class Bytes(Protocol):
@@ -107,6 +120,8 @@ def parse_header(raw: bytes, offset: int) -> Header:
     need(not (skippable and 1 <= kind <= WHOLE), f"{where}: kind {kind} is marked skippable")
     if not skippable and not 1 <= kind <= WHOLE:
         raise Unsupported(f"{where}: kind {kind}")
+    if not skippable:
+        within(size, HEAD_BYTES_MAX + DATA_BYTES_MAX.get(kind, 0), f"{where}: Payload_Bytes")
     return Header(archive_id, kind, skippable, sequence, size, payload_checksum)
 
 
@@ -133,7 +148,7 @@ def read_frame(source: Bytes, base: int, offset: int) -> tuple[Header, Frame]:
     need(len(payload) == header.payload_bytes, f"{name}: the file ends")
     head, data = split_head(payload, name)
     need(payload_checksum(head, data) == header.payload_checksum, f"{name}: wrong checksum")
-    if header.kind <= WHOLE and header.kind not in WITH_DATA:
+    if header.kind <= WHOLE and header.kind not in DATA_BYTES_MAX:
         need(not data, f"{name}: bytes behind the head")
     frame = Frame(offset, header.kind, header.skippable, head, data)
     return header, frame

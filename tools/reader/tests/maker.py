@@ -97,7 +97,7 @@ def whole(parts: list[Frame], reach: int) -> bytes:
     data = b""
     for part in parts:
         data += bytes([part.kind]) + head(part.fields)
-        if part.kind in f.WITH_DATA:
+        if part.kind in f.DATA_BYTES_MAX:
             data += text(part.data)
     frame = Frame(9, numbers(5, 8, reach), data).encode(0)
     return f.MAGIC + frame + tail(len(frame))

@@ -7,7 +7,7 @@ import unittest
 
 from refrain_reader import archive as archives
 from refrain_reader.cursor import text
-from refrain_reader.errors import Damaged, ReaderError, Unsupported
+from refrain_reader.errors import Damaged, Limit, ReaderError, Unsupported
 from refrain_reader.frames import MAGIC
 from refrain_reader.scan import open_scanned
 from refrain_reader.sources import File, Pipe
@@ -99,6 +99,7 @@ class Wrong(unittest.TestCase):
             (Damaged, m.Frame(20, b"", flags=2), "keep"),
             (Damaged, m.Frame(3, b"", flags=1), "skippable"),
             (Damaged, m.Frame(20, b"", flags=1, archive_id=9), "another archive"),
+            (Limit, m.Frame(2, b"", bytes(1 << 17)), "Payload_Bytes"),
         ]
         for error, frame, says in cases:
             with self.subTest(says):

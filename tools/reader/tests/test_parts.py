@@ -117,8 +117,8 @@ class Filters(unittest.TestCase):
 class Texts(unittest.TestCase):
     """Order of paths, and texts of tar streams."""
 
-    def test_slash_is_below_every_other_byte(self) -> None:
-        paths = [b"a", b"a/b", b"a/b/c", b"a\x01", b"a.b", b"b"]
+    def test_slash_is_below_every_other_byte_and_the_root_first(self) -> None:
+        paths = [b".", b"-", b"..", b"a", b"a/b", b"a/b/c", b"a\x01", b"a.b", b"b"]
         self.assertEqual(sorted(paths[::-1], key=sort_key), paths)
 
     def test_pax(self) -> None:
