@@ -273,6 +273,27 @@ fn sample_tars() -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
+/// A tar of an empty file with a path of 255 bytes.
+fn tar_with_long_path(number: usize) -> Vec<u8> {
+    let mut tar = vec![0; 3 * 512];
+    let fields = [
+        (0, "n".repeat(100)),
+        (100, "0000644".into()),
+        (108, "0000000".into()),
+        (116, "0000000".into()),
+        (124, "00000000000".into()),
+        (136, "00000000000".into()),
+        (156, "0".into()),
+        (257, "ustar\x0000".into()),
+        (345, format!("{number:0>154}")),
+    ];
+    for (at, text) in fields {
+        tar[at..at + text.len()].copy_from_slice(text.as_bytes());
+    }
+    with_valid_checksums(&mut tar);
+    tar
+}
+
 /// Parts of tars of several programs, with bytes of their headers changed.
 fn odd_tar(samples: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut tar = rng.choose(samples).clone();
@@ -345,7 +366,10 @@ fn the_second_reader_reads_many_members_and_tar_streams() {
     if python().is_none() {
         return;
     }
-    let members = (0..300).map(|i| file(&format!("{i}"), &data::text(i, 7)));
+    let members = (0..300).map(|i| match i % 3 {
+        0 => file(&format!("{i}"), &tar_with_long_path(i)),
+        _ => file(&format!("{i}"), &data::text(i, 7)),
+    });
     compare(&archive_of(members.collect(), &options(1, 2)).0);
     let tars = sample_tars();
     let members = tars.iter().map(|tar| file("tar", tar));

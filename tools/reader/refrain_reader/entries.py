@@ -120,6 +120,12 @@ def common_suffix(a: bytes, b: bytes) -> int:
     return common_prefix(a[::-1], b[::-1])
 
 
+def without_common_suffix(a: bytes, b: bytes) -> tuple[bytes, bytes]:
+    """What is before it in both."""
+    count = common_suffix(a, b)
+    return a[: len(a) - count], b[: len(b) - count]
+
+
 def read_columns(raw: bytes, name: str) -> dict[int, Cursor]:
     """The columns of a section; those without bytes are left out."""
     cursor = Cursor(raw, name)
@@ -224,6 +230,8 @@ class Unpacker:
             entry.device = (self.column[17].varint(), self.column[17].varint())
             need(max(entry.device) < 1 << 32, f"{self.name}: a device number")
         entry.recipe = self.recipe(shape, base)
+        if shape.path and shape.reference != 1 and reference >= 0:
+            self.replacement = without_common_suffix(base.path, entry.path)
         if entry.kind in WITH_DATA:
             self.latest_end = entry.offset + entry.content_bytes
         self.account(entry)
@@ -314,12 +322,6 @@ class Unpacker:
         else:
             path = self.stated_path(base, chained)
             self.not_predicted(path == predicted, "a path")
-            if shape.reference != 1 and self.entries:
-                count = common_suffix(base.path, path)
-                self.replacement = (
-                    base.path[: len(base.path) - count],
-                    path[: len(path) - count],
-                )
         need((path == b"") == (entry.kind == RAW), f"{self.name}: an empty path")
         return self.checked(path, "a path")
 
