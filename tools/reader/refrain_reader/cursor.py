@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import Damaged, need
+from .errors import Damaged, need, within
 
 U64 = (1 << 64) - 1
 
@@ -83,6 +83,16 @@ class Cursor:
             need(shift < 70, f"{self.name}: a number has more than 10 bytes")
         need(value <= U64, f"{self.name}: a number has more than 64 bits")
         need(byte != 0 or shift == 0, f"{self.name}: a number is not in its shortest form")
+        return value
+
+    def limited(self, maximum: int, what: str) -> int:
+        """A varint that is a limit if it is above `maximum`."""
+        return within(self.varint(), maximum, f"{self.name}: {what}")
+
+    def positive(self, maximum: int, what: str) -> int:
+        """A varint that is damage if it is 0, a limit if it is above `maximum`."""
+        value = self.limited(maximum, what)
+        need(value >= 1, f"{self.name}: {what} is 0")
         return value
 
     def signed(self) -> int:

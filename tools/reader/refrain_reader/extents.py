@@ -126,7 +126,8 @@ def parse_section(head: ExtentsHead, raw: bytes, name: str) -> list[Extent]:
         elif kind == FILL:
             size = length(fills)
             period = patterns.byte()
-            need(1 <= period <= limits.PATTERN_BYTES_MAX, f"{name}: Period_Bytes {period}")
+            need(period >= 1, f"{name}: Period_Bytes is 0")
+            within(period, limits.PATTERN_BYTES_MAX, f"{name}: Period_Bytes")
             pattern = patterns.take(period)
         elif kind == REPEAT:
             size = length(repeats)

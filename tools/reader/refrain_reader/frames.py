@@ -9,7 +9,7 @@ from typing import Protocol
 from xxhash import xxh3_64_intdigest as checksum
 
 from .cursor import Cursor
-from .errors import Damaged, Unsupported, need, within
+from .errors import Damaged, ReaderError, Unsupported, need, within
 from .limits import (
     BLOCK_RAW_BYTES_MAX,
     HEAD_BYTES_MAX,
@@ -146,8 +146,14 @@ def read_frame(source: Bytes, base: int, offset: int) -> tuple[Header, Frame]:
     name = f"{KIND_NAMES.get(header.kind, 'frame')} at {offset}"
     payload = source.read_at(base + offset + HEADER_BYTES, header.payload_bytes)
     need(len(payload) == header.payload_bytes, f"{name}: the file ends")
-    head, data = split_head(payload, name)
+    wrong = None
+    try:
+        head, data = split_head(payload, name)
+    except ReaderError as error:
+        head, data, wrong = payload, b"", error
     need(payload_checksum(head, data) == header.payload_checksum, f"{name}: wrong checksum")
+    if wrong and not header.skippable:
+        raise wrong
     if header.kind <= WHOLE and header.kind not in DATA_BYTES_MAX:
         need(not data, f"{name}: bytes behind the head")
     frame = Frame(offset, header.kind, header.skippable, head, data)

@@ -158,15 +158,18 @@ def parse_archive(frame: Frame) -> ArchiveHead:
     features = cursor.varint()
     if features:
         raise Unsupported(f"required features {features:#x}")
-    head = ArchiveHead(minor, *(cursor.varint() for _ in range(7)))
-    need(head.block_bytes_max >= 1, "Block_Bytes_Max is 0")
-    need(head.epoch_bytes >= 1, "Epoch_Bytes is 0")
-    need(head.segment_bytes >= 1, "Segment_Bytes is 0")
-    need(head.level <= 255, "Level")
-    within(head.block_bytes_max, limits.BLOCK_RAW_BYTES_MAX, "Block_Bytes_Max")
-    within(head.epoch_bytes, limits.EPOCH_BYTES_MAX, "Epoch_Bytes")
-    within(head.segment_bytes, limits.EPOCH_BYTES_MAX, "Segment_Bytes")
-    within(head.repeat_window, limits.REPEAT_WINDOW_MAX, "Repeat_Window")
+    level = cursor.varint()
+    need(level <= 255, f"{cursor.name}: Level {level}")
+    head = ArchiveHead(
+        minor,
+        level,
+        cursor.positive(limits.BLOCK_RAW_BYTES_MAX, "Block_Bytes_Max"),
+        cursor.positive(limits.EPOCH_BYTES_MAX, "Epoch_Bytes"),
+        cursor.limited(limits.REPEAT_WINDOW_MAX, "Repeat_Window"),
+        cursor.varint(),
+        cursor.positive(limits.EPOCH_BYTES_MAX, "Segment_Bytes"),
+        cursor.varint(),
+    )
     extensions(cursor)
     return head
 
@@ -174,14 +177,15 @@ def parse_archive(frame: Frame) -> ArchiveHead:
 def parse_member_start(frame: Frame) -> MemberStart:
     """Section 4.2."""
     cursor = open_head(frame)
-    member_id, content_start, kind, present = (cursor.varint() for _ in range(4))
-    within(member_id, limits.MEMBERS_MAX - 1, "Member_Id")
-    address(content_start, "Content_Start")
+    member_id = cursor.limited(limits.MEMBERS_MAX - 1, "Member_Id")
+    content_start = cursor.limited(limits.ADDRESS_BYTES_MAX, "Content_Start")
+    kind = cursor.varint()
     if not FILE <= kind <= TAR:
         raise Unsupported(f"{cursor.name}: Member_Kind {kind}")
+    present = cursor.varint()
     if present & ~7:
         raise Unsupported(f"{cursor.name}: Present {present:#x}")
-    name = cursor.take(within(cursor.varint(), limits.NAME_BYTES_MAX, "Name_Bytes"))
+    name = cursor.take(cursor.limited(limits.NAME_BYTES_MAX, "Name_Bytes"))
     need(b"\0" not in name, f"{cursor.name}: the name has a zero byte")
     mode = seconds = nanoseconds = hint = None
     if present & 1:
@@ -201,12 +205,11 @@ def parse_member_start(frame: Frame) -> MemberStart:
 def parse_digests(cursor: Cursor) -> tuple[tuple[int, bytes], ...]:
     """Section 4.3: further digests by ascending id."""
     digests: list[tuple[int, bytes]] = []
-    for _ in range(within(cursor.varint(), limits.DIGESTS_MAX, "Digest_Count")):
-        number, size = cursor.varint(), cursor.varint()
+    for _ in range(cursor.limited(limits.DIGESTS_MAX, "Digest_Count")):
+        number = cursor.varint()
         need(number > (digests[-1][0] if digests else 0), f"{cursor.name}: order of digests")
         need(number <= 255, f"{cursor.name}: Digest_Id {number}")
-        need(size >= 1, f"{cursor.name}: an empty digest")
-        within(size, limits.DIGEST_BYTES_MAX, "Digest_Bytes")
+        size = cursor.positive(limits.DIGEST_BYTES_MAX, "Digest_Bytes")
         need(DIGEST_SIZES.get(number, size) == size, f"{cursor.name}: size of digest {number}")
         digests.append((number, cursor.take(size)))
     return tuple(digests)
@@ -215,17 +218,17 @@ def parse_digests(cursor: Cursor) -> tuple[tuple[int, bytes], ...]:
 def parse_member_end(frame: Frame) -> MemberEnd:
     """Section 4.3."""
     cursor = open_head(frame)
-    member_id, content_bytes, flags = (cursor.varint() for _ in range(3))
-    within(member_id, limits.MEMBERS_MAX - 1, "Member_Id")
-    address(content_bytes, "Content_Bytes")
+    member_id = cursor.limited(limits.MEMBERS_MAX - 1, "Member_Id")
+    content_bytes = cursor.limited(limits.ADDRESS_BYTES_MAX, "Content_Bytes")
+    flags = cursor.varint()
     if flags & ~3:
         raise Unsupported(f"{cursor.name}: Member_Flags {flags:#x}")
     need(flags != 1, f"{cursor.name}: sorted entries of a member without entries")
     content_hash = cursor.take(32)
     view_bytes, entry_count, entries_hash = content_bytes, 0, None
     if flags & 2:
-        view_bytes, entry_count = cursor.varint(), cursor.varint()
-        address(view_bytes, "View_Bytes")
+        view_bytes = cursor.limited(limits.ADDRESS_BYTES_MAX, "View_Bytes")
+        entry_count = cursor.varint()
         entries_hash = cursor.take(32)
     digests = parse_digests(cursor)
     extensions(cursor)
@@ -244,9 +247,8 @@ def parse_member_end(frame: Frame) -> MemberEnd:
 def parse_block(frame: Frame) -> BlockHead:
     """Section 5.1."""
     cursor = open_head(frame)
-    block_id, store_start, raw_bytes = (cursor.varint() for _ in range(3))
-    need(raw_bytes >= 1, f"{cursor.name}: Raw_Bytes is 0")
-    within(raw_bytes, limits.BLOCK_RAW_BYTES_MAX, "Raw_Bytes")
+    block_id, store_start = cursor.varint(), cursor.varint()
+    raw_bytes = cursor.positive(limits.BLOCK_RAW_BYTES_MAX, "Raw_Bytes")
     address(store_start + raw_bytes, "end of a block")
     coding = parse_coding(cursor)
     raw_checksum = None if coding.uncoded else cursor.fixed(8)
@@ -268,35 +270,32 @@ def check_coded_size(frame: Frame, coding: Coding, raw_bytes: int) -> None:
 def parse_extents(frame: Frame) -> ExtentsHead:
     """Section 5.2."""
     cursor = open_head(frame)
-    numbers = [cursor.varint() for _ in range(7)]
-    _, content_start, content_bytes, store_start, fresh_bytes, count, raw_bytes = numbers
-    need(content_bytes >= 1, f"{cursor.name}: an epoch without content")
-    within(content_bytes, limits.EPOCH_BYTES_MAX, "Content_Bytes of an epoch")
+    epoch_id, content_start = cursor.varint(), cursor.varint()
+    content_bytes = cursor.positive(limits.EPOCH_BYTES_MAX, "Content_Bytes")
     address(content_start + content_bytes, "end of an epoch")
+    store_start, fresh_bytes = cursor.varint(), cursor.varint()
     need(fresh_bytes <= content_bytes, f"{cursor.name}: more fresh bytes than content")
     address(store_start + fresh_bytes, "end of the store")
-    need(count >= 1, f"{cursor.name}: an epoch without extents")
-    within(count, limits.EXTENTS_PER_FRAME_MAX, "Extent_Count")
-    within(raw_bytes, limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
+    count = cursor.positive(limits.EXTENTS_PER_FRAME_MAX, "Extent_Count")
+    raw_bytes = cursor.limited(limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
     need(raw_bytes >= 2 * count, f"{cursor.name}: Packed_Raw_Bytes {raw_bytes}")
     coding = parse_coding(cursor)
     packed_checksum = None if coding.uncoded else cursor.fixed(8)
     extensions(cursor)
     check_coded_size(frame, coding, raw_bytes)
-    return ExtentsHead(*numbers, coding, packed_checksum)
+    content, store = (content_start, content_bytes), (store_start, fresh_bytes)
+    return ExtentsHead(epoch_id, *content, *store, count, raw_bytes, coding, packed_checksum)
 
 
 def parse_entries(frame: Frame) -> EntriesHead:
     """Section 4.4."""
     cursor = open_head(frame)
-    member_id, first_entry, count, raw_bytes = (cursor.varint() for _ in range(4))
-    need(count >= 1, f"{cursor.name}: no entries")
-    within(count, limits.ENTRIES_PER_FRAME_MAX, "Entry_Count")
-    within(raw_bytes, limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
+    member_id, first_entry = cursor.varint(), cursor.varint()
+    count = cursor.positive(limits.ENTRIES_PER_FRAME_MAX, "Entry_Count")
+    raw_bytes = cursor.limited(limits.PACKED_RAW_BYTES_MAX, "Packed_Raw_Bytes")
     packed_checksum = cursor.fixed(8)
     coding = parse_coding(cursor)
-    size = within(cursor.varint(), limits.FIRST_PATH_BYTES_MAX, "First_Path_Bytes")
-    first_path = cursor.take(size)
+    first_path = cursor.take(cursor.limited(limits.FIRST_PATH_BYTES_MAX, "First_Path_Bytes"))
     extensions(cursor)
     check_coded_size(frame, coding, raw_bytes)
     return EntriesHead(

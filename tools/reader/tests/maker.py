@@ -37,11 +37,14 @@ class Frame:
     flags: int = 0
     generation: int = 0
     archive_id: int = ID
+    payload: bytes | None = None
 
     def encode(self, sequence: int) -> bytes:
         """Header and payload."""
-        start, size = head(self.fields), len(head(self.fields)) + len(self.data)
-        payload_sum = f.payload_checksum(start, self.data)
+        start, data = head(self.fields), self.data
+        if self.payload is not None:
+            start, data = self.payload, b""
+        size, payload_sum = len(start) + len(data), f.payload_checksum(start, data)
         raw = f.HEADER.pack(
             f.SYNC,
             self.archive_id,
@@ -53,7 +56,7 @@ class Frame:
             payload_sum,
             0,
         )[:28]
-        return raw + (checksum(raw) & 0xFFFFFFFF).to_bytes(4, "little") + start + self.data
+        return raw + (checksum(raw) & 0xFFFFFFFF).to_bytes(4, "little") + start + data
 
 
 def archive_frame(major: int = 1, features: int = 0, reach: int = 0, block: int = 64) -> Frame:

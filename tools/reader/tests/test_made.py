@@ -57,6 +57,7 @@ class Right(unittest.TestCase):
         parts[1].fields += m.numbers(2, 1, 7) + m.numbers(300, 0)
         parts.insert(2, m.Frame(20, m.numbers(0, 0), b"padding", flags=1))
         parts.append(m.Frame(200, m.numbers(1, 0) + bytes(16), flags=3))
+        parts.append(m.Frame(77, b"", flags=1, payload=b"\xffno head"))
         self.assertEqual(read(m.Maker(parts).build()), EXPECTED)
 
     def test_whole(self) -> None:
