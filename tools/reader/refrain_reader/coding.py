@@ -14,7 +14,7 @@ import zstandard
 from . import bwt, cm, filters
 from .cursor import Cursor
 from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
-from .limits import FILTERS_MAX, PARAMS_BYTES_MAX, WINDOW_BYTES_MIN
+from .limits import PARAMS_BYTES_MAX, WINDOW_BYTES_MIN
 
 NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM = range(9)
 NAMED = 255
@@ -47,9 +47,12 @@ class Coding:
 def parse_coding(cursor: Cursor) -> Coding:
     """Section 5.3."""
     codec, flags = cursor.varint(), cursor.varint()
+    need(codec < 1 << 16, f"{cursor.name}: codec {codec}")
     if flags >> 8:
         raise Unsupported(f"{cursor.name}: Coding_Flags {flags:#x}")
-    count = within(flags & 3, FILTERS_MAX, "Filter_Count")
+    count = flags & 3
+    if count == 3:
+        raise Unsupported(f"{cursor.name}: three filters")
     used = tuple((cursor.byte(), cursor.byte()) for _ in range(count))
     for number, _ in used:
         need(number != 0, f"{cursor.name}: filter 0")

@@ -103,6 +103,9 @@ def check_entries(start: MemberStart, end: MemberEnd, entries: list[Entry]) -> N
     where = f"member {start.member_id}"
     need(start.kind >= TREE or not entries, f"{where}: entries of a member without")
     need((start.kind >= TREE) == bool(end.flags & 2), f"{where}: Member_Flags")
+    paths = [sort_key(entry.path) for entry in entries if entry.kind != kinds.RAW]
+    ordered = all(a < b for a, b in zip(paths, paths[1:], strict=False))
+    need(end.entries_are_sorted == (bool(entries) and ordered), f"{where}: order of entries")
     if end.entries_hash is None:
         return
     need(len(entries) == end.entry_count, f"{where}: Entry_Count")
@@ -111,9 +114,24 @@ def check_entries(start: MemberStart, end: MemberEnd, entries: list[Entry]) -> N
     for number, entry in enumerate(entries):
         inside = entry.offset + entry.content_bytes <= end.content_bytes
         need(inside or entry.kind not in kinds.WITH_DATA, f"{where}: entry {number}: content")
-        need(not entry.recipe or start.kind != TREE, f"{where}: entry {number}: a recipe")
-    need(start.kind != TREE or end.entries_are_sorted, f"{where}: entries are not sorted")
-    if end.entries_are_sorted:
-        paths = [sort_key(entry.path) for entry in entries if entry.kind != kinds.RAW]
-        ordered = all(a < b for a, b in zip(paths, paths[1:], strict=False))
+    if start.kind == TREE:
         need(ordered, f"{where}: order of entries")
+        check_tree(where, entries)
+
+
+def check_tree(where: str, entries: list[Entry]) -> None:
+    """Section 4.4: what only the entries of trees, which are sorted, must keep to."""
+    kind_of: dict[bytes, int] = {}
+    before = Entry()
+    for number, entry in enumerate(entries):
+        name = f"{where}: entry {number}"
+        need(entry.kind != kinds.RAW and not entry.recipe, f"{name}: of a tar stream")
+        path, above = sort_key(entry.path), sort_key(before.path)
+        need(not {b"", b".", b".."} & set(path), f"{name}: its path has no normal form")
+        below = before.meta is not None and path[: len(above)] == above
+        need(not below or before.kind == kinds.DIRECTORY, f"{name}: below what is no directory")
+        if entry.kind == kinds.HARDLINK:
+            target = kind_of.get(entry.link, kinds.DIRECTORY)
+            need(target not in (kinds.DIRECTORY, kinds.HARDLINK), f"{name}: a hard link")
+        kind_of[entry.path] = entry.kind
+        before = entry

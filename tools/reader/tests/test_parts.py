@@ -6,9 +6,12 @@ import random
 import unittest
 
 from refrain_reader import bwt, cm, filters, tar_fields, tar_names, tar_recipe
+from refrain_reader.contents import check_entries
 from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
-from refrain_reader.entries import FILE, Class, Entry, sort_key
+from refrain_reader.entries import DIRECTORY, FILE, HARDLINK, RAW, Class, Entry, sort_key
 from refrain_reader.errors import Damaged
+from refrain_reader.hashes import entry_bytes, hasher
+from refrain_reader.heads import TAR, TREE, MemberEnd, MemberStart
 from refrain_reader.tar_fields import pax_record, pax_time
 from refrain_reader.tar_predict import Predictor
 
@@ -127,6 +130,58 @@ class Texts(unittest.TestCase):
         self.assertEqual(pax_time(-2, 750_000_000), b"-1.25")
         self.assertEqual(pax_time(5, 120_000_000), b"5.12")
         self.assertEqual(pax_time(-3, 0), b"-3")
+
+
+def member(kind: int, entries: list[Entry], flags: int) -> tuple[MemberStart, MemberEnd]:
+    """A member with these entries and 10 bytes of content."""
+    digest = hasher("entries").update(b"".join(map(entry_bytes, entries))).digest()
+    start = MemberStart(0, 0, kind, 0, b"", None, None, None, None)
+    return start, MemberEnd(0, 10, flags, bytes(32), 0, len(entries), digest, ())
+
+
+class EntryLists(unittest.TestCase):
+    """Section 4.4: the rules for the entries of a member together."""
+
+    @staticmethod
+    def entry(path: bytes, kind: int = FILE, link: bytes = b"", size: int = 0) -> Entry:
+        """An entry with only these fields."""
+        return Entry(path, Class(kind, 0o644), size=size, link=link)
+
+    def test_right_ones(self) -> None:
+        entry, hard = self.entry, HARDLINK
+        tree = [
+            entry(b".", DIRECTORY),
+            entry(b"a"),
+            entry(b"b", hard, b"a"),
+            entry(b"d", DIRECTORY),
+        ]
+        check_entries(
+            *member(TREE, [*tree, entry(b"d/e", size=10)], 3), [*tree, entry(b"d/e", size=10)]
+        )
+        check_entries(*member(TREE, [], 2), [])
+        unsorted = [entry(b"./b"), entry(b"b", hard, b"nowhere"), entry(b"b/c"), entry(b"a//")]
+        check_entries(*member(TAR, unsorted, 2), unsorted)
+
+    def test_wrong_ones(self) -> None:
+        entry, hard = self.entry, HARDLINK
+        for kind, flags, entries, says in (
+            (TREE, 2, [entry(b"a")], "order"),
+            (TREE, 3, [], "order"),
+            (TAR, 3, [entry(b"b"), entry(b"a")], "order"),
+            (TREE, 2, [entry(b"b"), entry(b"a")], "order"),
+            (TREE, 3, [entry(b"a"), entry(b"a")], "order"),
+            (TREE, 3, [entry(b"a", size=11)], "content"),
+            (TREE, 3, [entry(b"a/./b")], "normal form"),
+            (TREE, 3, [entry(b"a/")], "normal form"),
+            (TREE, 3, [entry(b"a"), entry(b"a/b")], "no directory"),
+            (TREE, 3, [entry(b"."), entry(b"a")], "no directory"),
+            (TREE, 3, [entry(b"a", hard, b"b"), entry(b"b")], "hard link"),
+            (TREE, 3, [entry(b"a", DIRECTORY), entry(b"b", hard, b"a")], "hard link"),
+            (TREE, 3, [entry(b"a"), entry(b"b", hard, b"a"), entry(b"c", hard, b"b")], "hard link"),
+            (TREE, 3, [entry(b"", RAW)], "tar stream"),
+        ):
+            with self.subTest(says, entries=entries), self.assertRaisesRegex(Damaged, says):
+                check_entries(*member(kind, entries, flags), entries)
 
 
 class TarStreams(unittest.TestCase):
