@@ -26,7 +26,7 @@ use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Entry, EntryKind, Member,
     MemberInput, MemberKind,
 };
-use refrain_testkit::{Rng, data, scaled};
+use refrain_testkit::{Rng, data, sample_archive, scaled};
 use refrain_tree::tar::property::with_valid_checksums;
 
 /// The Python that runs the second reader; none if it cannot run here.
@@ -358,6 +358,17 @@ proptest! {
         let members = opened.members().unwrap();
         prop_assert!(members.iter().any(|member| member.kind == MemberKind::Tar));
         compare(&archive);
+    }
+
+    /// Indexes of one node and of many small ones, empty members, skippable frames, repeats.
+    #[test]
+    fn the_second_reader_reads_sample_archives(seed: u64) {
+        if python().is_none() {
+            return Ok(());
+        }
+        // One behind the other: one start of Python for all of them.
+        let archives = (0..40).flat_map(|number| sample_archive(seed.wrapping_add(number)).bytes);
+        compare(&archives.collect::<Vec<_>>());
     }
 }
 

@@ -33,11 +33,21 @@ from .frames import (
     read_frame,
 )
 from .hashes import member_hash, root_hash
-from .index import EntriesRow, MemberRow, check_index, parse_index
+from .index import (
+    BLOCKS,
+    EPOCHS,
+    MEMBERS,
+    EntriesRow,
+    EpochRow,
+    Index,
+    MemberRow,
+    check_roots,
+    parse_roots,
+)
 from .limits import ARCHIVES_MAX
 from .sources import File
 from .store import decode_block
-from .stream import Sequence, block_row
+from .stream import Sequence, block_row, entries_row, epoch_row
 
 
 class Archive:
@@ -147,7 +157,9 @@ def place_before(source: File, end: int) -> Place:
         base = last - len(MAGIC)
     else:
         stop = first_tail + TAIL_BYTES
-        base = stop - h.parse_end(frame).archive_bytes
+        end_head = h.parse_end(frame)
+        need(header.sequence + 1 == end_head.frame_count, f"End frame at {last}: Frame_Count")
+        base = stop - end_head.archive_bytes
         need(base >= 0, f"End frame at {last}: Archive_Bytes")
     if first_tail != tail:
         check_between(source, first_tail + TAIL_BYTES, tail)
@@ -175,9 +187,9 @@ class Indexed(Archive, Resolver):
         self.source = source
         self.place = place
         self.end = h.parse_end(place.last)
-        frame = self.load(self.end.index_frame_offset, self.end.index_frame_bytes, INDEX)
-        self.index = parse_index(frame)
-        check_index(self.index, self.end)
+        roots = parse_roots(place.last)
+        check_roots(self.end, roots)
+        self.index = Index(roots, lambda offset, size: self.load(offset, size, INDEX))
         self.root_hash = self.end.root_hash
         self.head = h.parse_archive(self.load(len(MAGIC), None, ARCHIVE))
         Resolver.__init__(self, self.head.repeat_window)
@@ -194,44 +206,37 @@ class Indexed(Archive, Resolver):
         return frame
 
     def members(self) -> Iterator[Member]:
-        return (Member(row.start, row.end) for row in self.index.members)
+        return (Member(row.start, row.end) for row in self.index.rows_from(MEMBERS, 0))
+
+    def named(self, name: bytes) -> Iterator[Member]:
+        return (Member(row.start, row.end) for row in self.index.named(name))
 
     def entries(self, member: Member) -> list[Entry]:
-        rows = self.index.members[member.start.member_id].entries
         found: list[Entry] = []
-        for row in rows:
-            found += self.entries_of(row, member.start.member_id, len(found))
+        for row in self.index.entries_of(member.start.member_id):
+            need(row.first_entry == len(found), f"the frame at {row.offset}: First_Entry")
+            found += self.entries_of(row)
         if member.end is not None:
             check_entries(member.start, member.end, found)
         return found
 
-    def entries_of(self, row: EntriesRow, member_id: int, first: int) -> list[Entry]:
+    def entries_of(self, row: EntriesRow) -> list[Entry]:
         """The entries of one frame, which must agree with its row."""
         frame = self.load(row.offset, row.size, ENTRIES)
         head = h.parse_entries(frame)
-        found = EntriesRow(
-            frame.offset, frame.size, head.entry_count, head.packed_checksum, head.first_path
-        )
-        agree = found == row and (head.member_id, head.first_entry) == (member_id, first)
-        need(agree, f"{frame.name}: differs from its row in the index")
+        need(entries_row(frame, head) == row, f"{frame.name}: differs from its row in the index")
         return unpack(head, frame)
 
     def epoch_at(self, address: int) -> Epoch:
         """See `Epochs`."""
-        return self.epoch(self.index.epoch_at(address))
+        return self.epoch(*self.index.at(EPOCHS, address))
 
-    def epoch(self, number: int) -> Epoch:
+    def epoch(self, number: int, row: EpochRow) -> Epoch:
         """The resolved epoch with a number."""
         if number not in self.known_epochs:
-            row = self.index.epochs[number]
             frame = self.load(row.offset, row.size, EXTENTS)
             head = h.parse_extents(frame)
-            place = (number, self.index.content[number], self.index.fresh[number])
-            agree = (head.content_bytes, head.fresh_bytes, head.extent_count) == (
-                row.content_bytes,
-                row.fresh_bytes,
-                row.extent_count,
-            ) and (head.epoch_id, head.content_start, head.store_start) == place
+            agree = epoch_row(frame, head) == row and head.epoch_id == number
             need(agree, f"{frame.name}: differs from its row in the index")
             extents = parse_section(head, unpack_section(head, frame), frame.name)
             self.known_epochs[number] = self.resolve(head, extents, frame.name)
@@ -239,39 +244,37 @@ class Indexed(Archive, Resolver):
 
     def find(self, address: int, before: int) -> tuple[Epoch, int]:
         """See `Resolver`."""
-        first = self.index.epoch_at(address)
+        first, row = self.index.at(EPOCHS, address)
         need(first < before, "a repeat of content that is not before it")
         count = 0
-        for number in range(first, before):
-            count += len(self.epoch(number).extents)
+        for number, between in zip(
+            range(first, before), self.index.rows_from(EPOCHS, first), strict=False
+        ):
+            count += len(self.epoch(number, between).extents)
             if count > self.window:
                 break
-        return self.epoch(first), count
+        return self.epoch(first, row), count
 
     def read(self, start: int, count: int) -> bytes:
         """See `Store`."""
-        number = self.index.block_at(start)
+        number, row = self.index.at(BLOCKS, start)
         if self.block[0] != number:
-            self.block = (number, self.decoded(number))
-        skip = start - self.index.store[number]
+            frame = self.load(row.offset, row.size, BLOCK)
+            head = h.parse_block(frame)
+            agree = block_row(frame, head) == row and head.block_id == number
+            need(agree, f"{frame.name}: differs from its row in the index")
+            self.block = (number, decode_block(head, frame))
+        skip = start - row.store_start
         return self.block[1][skip : skip + count]
 
-    def decoded(self, number: int) -> bytes:
-        """The decoded block with a number."""
-        row = self.index.blocks[number]
-        frame = self.load(row.offset, row.size, BLOCK)
-        head = h.parse_block(frame)
-        agree = block_row(frame, head) == row and (head.block_id, head.store_start) == (
-            number,
-            self.index.store[number],
-        )
-        need(agree, f"{frame.name}: differs from its row in the index")
-        return decode_block(head, frame)
-
     def check(self) -> None:
-        """Reads every member through the index and compares all that is stated about it."""
+        """Reads every row and member through the index and compares all that is stated."""
+        for list_id in h.LISTS:
+            for _ in self.index.rows_from(list_id, 0):
+                pass
         hashes = []
-        for row in self.index.members:
+        for row in self.index.rows_from(MEMBERS, 0):
+            need(row in self.index.named(row.start.name), "the index: a name is missing")
             self.check_frames(row)
             member = Member(row.start, row.end)
             sums = Sums()

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from . import limits
 from .coding import Coding, parse_coding
 from .cursor import Cursor, signed64
-from .errors import Damaged, Unsupported, need, within
+from .errors import Unsupported, need, within
 from .frames import PIECE_BYTES, Frame
 
 FILE, STREAM, TREE, TAR = 1, 2, 3, 4
+LISTS = range(1, 6)
 DIGEST_SIZES = {1: 16, 2: 20, 3: 32, 4: 64, 5: 4}
 
 
@@ -103,15 +104,30 @@ class EntriesHead:
 
 
 @dataclass(frozen=True)
+class IndexHead:
+    """Section 6.1; roots in End have the first three fields."""
+
+    list_id: int
+    depth: int
+    row_count: int
+    first_row: int
+    start_a: int
+    start_b: int
+
+
+@dataclass(frozen=True)
 class EndHead:
     """Section 6.2."""
 
-    index_frame_offset: int
-    index_frame_bytes: int
-    frame_count: int
     content_bytes: int
     store_bytes: int
+    frame_count: int
+    member_count: int
     archive_bytes: int
+    matched_bytes: int
+    fill_bytes: int
+    fallback_count: int
+    reach_needed_bytes: int
     root_hash: bytes
 
 
@@ -303,17 +319,41 @@ def parse_entries(frame: Frame) -> EntriesHead:
     )
 
 
+def is_known_list(list_id: int, name: str) -> bool:
+    """Section 6.1: unknown lists may be ignored if they are even."""
+    need(list_id >= 1, f"{name}: list 0")
+    if list_id not in LISTS and list_id & 1:
+        raise Unsupported(f"{name}: list {list_id}")
+    return list_id in LISTS
+
+
+def parse_index(frame: Frame) -> IndexHead | None:
+    """Section 6.1; None if the frame may be ignored."""
+    cursor = open_head(frame)
+    list_id = cursor.varint()
+    if not is_known_list(list_id, frame.name):
+        return None
+    depth = cursor.limited(limits.INDEX_DEPTH_MAX, "Depth")
+    need(depth < limits.INDEX_DEPTH_MAX, f"{frame.name}: Depth of a root")
+    row_count = cursor.varint()
+    starts = [cursor.limited(limits.ADDRESS_BYTES_MAX, "start of a node") for _ in range(3)]
+    extensions(cursor)
+    return IndexHead(list_id, depth, row_count, *starts)
+
+
 def parse_end(frame: Frame) -> EndHead:
     """Section 6.2."""
     cursor = open_head(frame)
-    head = EndHead(*(cursor.varint() for _ in range(6)), cursor.take(32))
+    head = EndHead(
+        cursor.limited(limits.ADDRESS_BYTES_MAX, "Content_Bytes"),
+        cursor.varint(),
+        cursor.limited(limits.FRAMES_MAX, "Frame_Count"),
+        cursor.limited(limits.MEMBERS_MAX, "Member_Count"),
+        cursor.limited(limits.ADDRESS_BYTES_MAX, "Archive_Bytes"),
+        *(cursor.varint() for _ in range(4)),
+        cursor.take(32),
+    )
     extensions(cursor)
-    address(head.content_bytes, "Content_Bytes")
-    address(head.store_bytes, "Store_Bytes")
-    address(head.archive_bytes, "Archive_Bytes")
-    within(head.frame_count, limits.FRAMES_MAX, "Frame_Count")
-    if head.store_bytes > head.content_bytes:
-        raise Damaged("the store is larger than the content")
     return head
 
 

@@ -1,16 +1,24 @@
-"""The index (section 6.1)."""
+"""The index (sections 6.1, 6.2): a tree of nodes for each list, with the roots in End."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import heads as h
+from . import limits
 from .cursor import Cursor, moved
-from .errors import need, within
-from .frames import HEADER_BYTES, MAGIC, MEMBER_END, MEMBER_START, Frame
-from .limits import ADDRESS_BYTES_MAX, MEMBERS_MAX
+from .errors import Damaged, need, within
+from .frames import HEADER_BYTES, MEMBER_END, MEMBER_START, Frame, checksum, split_head
+
+BLOCKS, EPOCHS, MEMBERS, ENTRY_FRAMES, NAMES = h.LISTS
+NAMES_FROM = 257
+NODES_KEPT = 256
+Key = tuple[Any, ...]
+Reach = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -19,9 +27,15 @@ class BlockRow:
 
     offset: int
     size: int
+    store_start: int
     raw_bytes: int
     codec: int
     filters: int
+
+    @property
+    def key(self) -> Key:
+        """What rows are found by, and what a node repeats of its first row."""
+        return self.store_start, 0
 
 
 @dataclass(frozen=True)
@@ -30,20 +44,16 @@ class EpochRow:
 
     offset: int
     size: int
+    content_start: int
     content_bytes: int
+    store_start: int
     fresh_bytes: int
     extent_count: int
 
-
-@dataclass(frozen=True)
-class EntriesRow:
-    """Where an Entries frame is."""
-
-    offset: int
-    size: int
-    entry_count: int
-    packed_checksum: int
-    first_path: bytes
+    @property
+    def key(self) -> Key:
+        """See `BlockRow`."""
+        return self.content_start, self.store_start
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,6 @@ class MemberRow:
     end_offset: int
     start_payload: bytes
     end_payload: bytes
-    entries: tuple[EntriesRow, ...]
 
     @property
     def start(self) -> h.MemberStart:
@@ -68,144 +77,368 @@ class MemberRow:
         frame = Frame(self.end_offset, MEMBER_END, False, self.end_payload, b"")
         return h.parse_member_end(frame)
 
+    @property
+    def key(self) -> Key:
+        """See `BlockRow`."""
+        return self.start.content_start, 0
+
 
 @dataclass(frozen=True)
-class Totals:
-    """Content bytes of copies and fills, fallbacks, and the reach that is needed."""
+class EntriesRow:
+    """Where an Entries frame is."""
 
-    matched: int
-    fills: int
-    fallbacks: int
-    reach: int
+    offset: int
+    size: int
+    member_id: int
+    first_entry: int
+    entry_count: int
+    packed_checksum: int
+    first_path: bytes
+
+    @property
+    def key(self) -> Key:
+        """See `BlockRow`."""
+        return self.member_id, self.first_entry, self.first_path
+
+
+@dataclass(frozen=True, order=True)
+class NameRow:
+    """A member by the checksum of its name."""
+
+    checksum: int
+    member_id: int
+
+    @property
+    def key(self) -> Key:
+        """See `BlockRow`."""
+        return (self.checksum,)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A node below another one; `key` is that of its first leaf row.
+
+    `end` is how far its rows reach in the spaces of lists 1 to 3.
+    """
+
+    offset: int
+    size: int
+    first_row: int
+    row_count: int
+    key: Key
+    end: Reach
+
+
+@dataclass(frozen=True)
+class Node:
+    """Rows of a list, or (with a depth of at least 1) the nodes that hold them.
+
+    `start` is Start_A and Start_B; `end` is what these are in the node behind this one.
+    """
+
+    list_id: int
+    depth: int
+    first_row: int
+    start: Reach
+    rows: tuple[Any, ...]
+    next_row: int
+    end: Reach
+
+    def as_child(self, offset: int, size: int) -> Child:
+        """The row that leads to this node, which is at this location."""
+        count = self.next_row - self.first_row
+        end = self.end if self.list_id <= MEMBERS else (0, 0)
+        return Child(offset, size, self.first_row, count, self.rows[0].key, end)
+
+
+class Rows:
+    """Parses the rows of a node."""
+
+    def __init__(self, head: h.IndexHead, cursor: Cursor) -> None:
+        self.head = head
+        self.cursor = cursor
+        self.next_row = head.first_row
+        self.reach = head.start_a, head.start_b
+        self.location_end = self.raw_bytes = self.member_offset = 0
+        self.name: NameRow | None = None
+
+    def node(self) -> Node:
+        """All of them; nothing may follow."""
+        leaf = [self.block, self.epoch, self.member, self.entries, self.named]
+        head = self.head
+        row = self.child if head.depth else leaf[head.list_id - 1]
+        need(head.row_count >= 1, f"{self.cursor.name}: a node without rows")
+        rows = tuple(row() for _ in range(head.row_count))
+        self.cursor.end()
+        start = head.start_a, head.start_b
+        return Node(
+            head.list_id, head.depth, head.first_row, start, rows, self.next_row, self.reach
+        )
+
+    def step(self, a: int, b: int, rows: int = 1) -> None:
+        """Moves on behind a row."""
+        self.next_row = within(self.next_row + rows, limits.ADDRESS_BYTES_MAX, "rows of a list")
+        within(max(a, b), limits.ADDRESS_BYTES_MAX, "a sum of the index")
+        self.reach = a, b
+
+    def location(self) -> tuple[int, int]:
+        """A gap from the end of the previous frame in the node, and a size."""
+        offset, size = self.location_end + self.cursor.varint(), self.cursor.varint()
+        need(size >= HEADER_BYTES, f"{self.cursor.name}: a frame of {size} bytes")
+        self.location_end = h.address(offset + size, "end of a frame")
+        return offset, size
+
+    def block(self) -> BlockRow:
+        """List 1."""
+        place = self.location()
+        self.raw_bytes = moved(self.raw_bytes, self.cursor.signed())
+        need(self.raw_bytes >= 1, f"{self.cursor.name}: Raw_Bytes is 0")
+        within(self.raw_bytes, limits.BLOCK_RAW_BYTES_MAX, f"{self.cursor.name}: Raw_Bytes")
+        codec, filters = self.cursor.varint(), self.cursor.varint()
+        row = BlockRow(*place, self.reach[0], self.raw_bytes, codec, filters)
+        self.step(self.reach[0] + self.raw_bytes, 0)
+        return row
+
+    def epoch(self) -> EpochRow:
+        """List 2."""
+        (at, store), place = self.reach, self.location()
+        content = self.cursor.positive(limits.EPOCH_BYTES_MAX, "Content_Bytes")
+        fresh, extents = self.cursor.varint(), self.cursor.varint()
+        self.step(at + content, store + fresh)
+        return EpochRow(*place, at, content, store, fresh, extents)
+
+    def member(self) -> MemberRow:
+        """List 3."""
+        name = f"{self.cursor.name}: member {self.next_row}"
+        self.member_offset = moved(self.member_offset, self.cursor.signed())
+        end_offset = moved(self.member_offset, self.cursor.signed())
+        h.address(max(self.member_offset, end_offset) + HEADER_BYTES, f"{name}: end of a frame")
+        start_payload = self.payload()
+        start = MemberRow(self.member_offset, end_offset, start_payload, b"").start
+        need(start.member_id == self.next_row, f"{name}: Member_Id")
+        need(start.content_start == self.reach[0], f"{name}: Content_Start")
+        row = MemberRow(self.member_offset, end_offset, start_payload, self.payload())
+        end = row.end
+        need(end.member_id == self.next_row, f"{name}: Member_Id")
+        need(bool(end.flags & 2) == (start.kind >= h.TREE), f"{name}: Member_Flags")
+        self.step(self.reach[0] + end.content_bytes, 0)
+        return row
+
+    def payload(self) -> bytes:
+        """A payload that is a head."""
+        head, _ = split_head(self.cursor.data[self.cursor.at :], self.cursor.name)
+        return self.cursor.take(len(head))
+
+    def entries(self) -> EntriesRow:
+        """List 4."""
+        place, more = self.location(), self.cursor.varint()
+        member = within(self.reach[0] + more, limits.MEMBERS_MAX, "Member_Id")
+        first = 0 if more else self.reach[1]
+        count = self.cursor.positive(limits.ADDRESS_BYTES_MAX, "Entry_Count")
+        packed = self.cursor.fixed(8)
+        self.step(member, first + count)
+        return EntriesRow(*place, member, first, count, packed, self.first_path())
+
+    def first_path(self) -> bytes:
+        """First_Path_Bytes (1 byte) and First_Path."""
+        return self.cursor.take(self.cursor.byte())
+
+    def named(self) -> NameRow:
+        """List 5."""
+        number = self.cursor.fixed(8)
+        row = NameRow(number, self.cursor.limited(limits.MEMBERS_MAX, "Member_Id"))
+        need(self.name is None or self.name < row, f"{self.cursor.name}: order of names")
+        self.name = row
+        self.step(0, 0)
+        return row
+
+    def child(self) -> Child:
+        """A row of a node that is not a leaf."""
+        place, count = self.location(), self.cursor.varint()
+        need(count >= 1, f"{self.cursor.name}: a node without rows")
+        first_row, (a, b) = self.next_row, self.reach
+        key: Key = a, b
+        end = 0, 0
+        if self.head.list_id <= MEMBERS:
+            a += self.cursor.varint()
+            b += self.cursor.varint() if self.head.list_id == EPOCHS else 0
+            end = a, b
+        elif self.head.list_id == ENTRY_FRAMES:
+            a = within(a + self.cursor.varint(), limits.MEMBERS_MAX, "Member_Id")
+            key = a, self.cursor.varint(), self.first_path()
+        else:
+            key = (self.cursor.fixed(8),)
+        self.step(a, b, count)
+        return Child(*place, first_row, count, key, end)
+
+
+def parse_node(frame: Frame) -> Node | None:
+    """The node in an Index frame; None if it may be ignored."""
+    head = h.parse_index(frame)
+    return Rows(head, Cursor(frame.data, frame.name)).node() if head else None
+
+
+def parse_roots(frame: Frame) -> dict[int, Node]:
+    """The roots in an End frame."""
+    cursor = Cursor(frame.data, frame.name)
+    roots: dict[int, Node] = {}
+    before = 0
+    while cursor.left:
+        list_id = cursor.varint()
+        need(list_id > before, f"{frame.name}: order of lists")
+        before = list_id
+        is_known = h.is_known_list(list_id, frame.name)
+        depth = cursor.limited(limits.INDEX_DEPTH_MAX, "Depth")
+        head = h.IndexHead(list_id, depth, cursor.varint(), 0, 0, 0)
+        rows = Cursor(cursor.text(), f"{frame.name}, list {list_id}")
+        if is_known:
+            roots[list_id] = Rows(head, rows).node()
+    return roots
+
+
+def check_roots(end: h.EndHead, roots: dict[int, Node]) -> None:
+    """Section 6.2: what a reader checks before it relies on an index."""
+    reach = {n: roots[n].end if n in roots else (0, 0) for n in h.LISTS}
+    rows = {n: roots[n].next_row if n in roots else 0 for n in h.LISTS}
+    total = end.store_bytes + end.matched_bytes + end.fill_bytes
+    need(total == end.content_bytes, "the index: store, copies and fills")
+    need(reach[BLOCKS][0] == end.store_bytes, "the index: raw bytes of blocks")
+    need(reach[EPOCHS] == (end.content_bytes, end.store_bytes), "the index: bytes of epochs")
+    need(reach[MEMBERS][0] == end.content_bytes, "the index: content of members")
+    need(rows[MEMBERS] == end.member_count, "the index: number of members")
+    names = end.member_count if end.member_count >= NAMES_FROM else 0
+    need(rows[NAMES] == names, "the index: number of names")
+    need(end.fallback_count <= rows[BLOCKS], "the index: Fallback_Count")
+
+
+def count(rows: tuple[Any, ...], before: Callable[[Any], bool]) -> int:
+    """The number of rows for which `before` holds; they are the first ones."""
+    return bisect_left(rows, True, key=lambda row: not before(row))
+
+
+class Index:
+    """Finds rows, from the roots down; `load` reads the Index frame at a location."""
+
+    def __init__(self, roots: dict[int, Node], load: Callable[[int, int], Frame]) -> None:
+        self.roots = roots
+        self.load = load
+        self.nodes: dict[int, Node] = {}
+
+    def child(self, parent: Node, row: Child) -> Node:
+        """The node that a row of `parent` leads to, which must be as the row says."""
+        node = self.nodes.get(row.offset) or parse_node(self.load(row.offset, row.size))
+        if (
+            node is None
+            or (node.list_id, node.depth) != (parent.list_id, parent.depth - 1)
+            or node.as_child(row.offset, row.size) != row
+        ):
+            raise Damaged(f"the node at {row.offset} differs from its row in the index")
+        if len(self.nodes) == NODES_KEPT:
+            self.nodes.clear()
+        self.nodes[row.offset] = node
+        return node
+
+    def leaf(self, list_id: int, before: Callable[[Child], bool]) -> Node | None:
+        """The leaf under the last nodes for which `before` holds, else under the first ones."""
+        node = self.roots.get(list_id)
+        while node is not None and node.depth:
+            node = self.child(node, node.rows[max(count(node.rows, before) - 1, 0)])
+        return node
+
+    def leaf_of_row(self, list_id: int, number: int) -> Node | None:
+        """The leaf that has the row with a number, if there is such a row."""
+        return self.leaf(list_id, lambda row: row.first_row <= number)
+
+    def first(self, list_id: int, before: Callable[[Key], bool]) -> int:
+        """The number of the first row for whose key `before` does not hold."""
+        leaf = self.leaf(list_id, lambda row: before(row.key))
+        return leaf.first_row + count(leaf.rows, lambda row: before(row.key)) if leaf else 0
+
+    def row(self, list_id: int, number: int) -> Any | None:
+        """The row with a number."""
+        return next(self.rows_from(list_id, number), None)
+
+    def at(self, list_id: int, address: int) -> tuple[int, Any]:
+        """The block with a store address or the epoch with a content address; its number first."""
+        root = self.roots.get(list_id)
+        if root is None or address >= root.end[0]:
+            raise Damaged(f"the index has no row of list {list_id} for {address}")
+        number = self.first(list_id, lambda key: key[0] <= address) - 1
+        return number, self.row(list_id, number)
+
+    def rows_from(self, list_id: int, number: int) -> Iterator[Any]:
+        """The rows from a number on."""
+        while (leaf := self.leaf_of_row(list_id, number)) and number < leaf.next_row:
+            yield from leaf.rows[number - leaf.first_row :]
+            number = leaf.next_row
+
+    def entries_of(self, member_id: int) -> Iterator[EntriesRow]:
+        """The rows of a member's Entries frames."""
+        first = self.first(ENTRY_FRAMES, lambda key: key[0] < member_id)
+        for row in self.rows_from(ENTRY_FRAMES, first):
+            if row.member_id != member_id:
+                return
+            yield row
+
+    def named(self, name: bytes) -> Iterator[MemberRow]:
+        """The members with a name."""
+        if NAMES not in self.roots:
+            yield from (m for m in self.rows_from(MEMBERS, 0) if m.start.name == name)
+            return
+        wanted = checksum(name)
+        first = self.first(NAMES, lambda key: key[0] < wanted)
+        for row in self.rows_from(NAMES, first):
+            if row.checksum != wanted:
+                return
+            member = self.row(MEMBERS, row.member_id)
+            if member is not None and member.start.name == name:
+                yield member
 
 
 @dataclass
-class Index:
-    """All lists; `store` and `content` are where blocks and epochs start, and the sums."""
+class Level:
+    """The nodes of one list and depth so far: their rows, and where they end."""
 
-    blocks: list[BlockRow] = field(default_factory=list)
-    epochs: list[EpochRow] = field(default_factory=list)
-    members: list[MemberRow] = field(default_factory=list)
-    totals: Totals = Totals(0, 0, 0, 0)
-
-    def __post_init__(self) -> None:
-        self.store = sums(row.raw_bytes for row in self.blocks)
-        self.content = sums(row.content_bytes for row in self.epochs)
-        self.fresh = sums(row.fresh_bytes for row in self.epochs)
-
-    def block_at(self, address: int) -> int:
-        """The number of the block that holds a store address."""
-        need(address < self.store[-1], f"the index has no block with store address {address}")
-        return bisect_right(self.store, address) - 1
-
-    def epoch_at(self, address: int) -> int:
-        """The number of the epoch that holds a content address."""
-        need(address < self.content[-1], f"the index has no epoch with content {address}")
-        return bisect_right(self.content, address) - 1
+    rows: list[Any] = field(default_factory=list)
+    next_row: int = 0
+    end: Reach = (0, 0)
 
 
-def sums(values: Iterator[int]) -> list[int]:
-    """0, and the sums of the first 1, 2, 3 … values."""
-    found = [0]
-    for value in values:
-        found.append(within(found[-1] + value, ADDRESS_BYTES_MAX, "a sum of the index"))
-    return found
+class Levels:
+    """Section 8.1: compares all nodes of an archive with the frames before them.
 
+    `leaves` are the rows that the frames give, for each list.
+    """
 
-class Lists:
-    """Parses the lists of an Index frame."""
+    def __init__(self, leaves: dict[int, list[Any]]) -> None:
+        self.expected = defaultdict(list, {(n, 0): rows for n, rows in leaves.items()})
+        self.found: defaultdict[tuple[int, int], Level] = defaultdict(Level)
 
-    def __init__(self, frame: Frame) -> None:
-        self.cursor = Cursor(frame.data, frame.name)
-        self.end = len(MAGIC)
+    def index_frame(self, frame: Frame) -> None:
+        """A node below another one, which follows."""
+        node = parse_node(frame)
+        if node is not None:
+            self.add(node, frame)
+            above = node.list_id, node.depth + 1
+            self.expected[above].append(node.as_child(frame.offset, frame.size))
 
-    def count(self) -> int:
-        """The count at the start of a list."""
-        self.end = len(MAGIC)
-        count = self.cursor.varint()
-        need(count <= self.cursor.left, f"{self.cursor.name}: {count} rows")
-        return count
+    def add(self, node: Node, frame: Frame) -> None:
+        """A node, in this frame."""
+        level = self.found[node.list_id, node.depth]
+        stated = node.first_row, node.start
+        need(stated == (level.next_row, level.end), f"{frame.name}: where the node starts")
+        if node.depth:
+            behind = [row for row in node.rows if row.offset + row.size > frame.offset]
+            need(not behind, f"{frame.name}: a node that comes later")
+        level.rows += node.rows
+        level.next_row = node.next_row
+        has_end = node.list_id <= MEMBERS or (node.list_id == ENTRY_FRAMES and not node.depth)
+        level.end = node.end if has_end else (0, 0)
 
-    def location(self) -> tuple[int, int]:
-        """A gap from the end of the previous frame of the list, and a size."""
-        offset = self.end + self.cursor.varint()
-        size = self.cursor.varint()
-        need(size >= HEADER_BYTES, f"{self.cursor.name}: a frame of {size} bytes")
-        self.end = offset + size
-        return offset, size
-
-    def blocks(self) -> Iterator[BlockRow]:
-        """List 1."""
-        raw = 0
-        for _ in range(self.count()):
-            place = self.location()
-            raw = moved(raw, self.cursor.signed())
-            yield BlockRow(*place, raw, self.cursor.varint(), self.cursor.varint())
-
-    def epochs(self) -> Iterator[EpochRow]:
-        """List 2."""
-        for _ in range(self.count()):
-            place = self.location()
-            yield EpochRow(*place, *(self.cursor.varint() for _ in range(3)))
-
-    def members(self) -> Iterator[MemberRow]:
-        """List 3."""
-        start = 0
-        for _ in range(within(self.count(), MEMBERS_MAX, "number of members")):
-            start = moved(start, self.cursor.signed())
-            end = moved(start, self.cursor.signed())
-            payloads = self.cursor.text(), self.cursor.text()
-            yield MemberRow(start, end, *payloads, tuple(self.entries()))
-
-    def entries(self) -> Iterator[EntriesRow]:
-        """The list of Entries frames of a member."""
-        for _ in range(self.count()):
-            place = self.location()
-            count, packed = self.cursor.varint(), self.cursor.fixed(8)
-            yield EntriesRow(*place, count, packed, self.cursor.take(self.cursor.byte()))
-
-
-def parse_index(frame: Frame) -> Index:
-    """Section 6.1."""
-    cursor = h.open_head(frame)
-    h.extensions(cursor)
-    lists = Lists(frame)
-    blocks, epochs, members = list(lists.blocks()), list(lists.epochs()), list(lists.members())
-    totals = Totals(*(lists.cursor.varint() for _ in range(4)))
-    lists.cursor.end()
-    return Index(blocks, epochs, members, totals)
-
-
-def check_index(index: Index, end: h.EndHead) -> None:
-    """Section 6.1: what a reader checks before it relies on an index."""
-    check_places(index, end)
-    at = 0
-    for number, row in enumerate(index.members):
-        start, stop = row.start, row.end
-        where = f"the index, member {number}"
-        need(start.member_id == stop.member_id == number, f"{where}: Member_Id")
-        need(start.content_start == at, f"{where}: Content_Start")
-        need(bool(stop.flags & 2) == (start.kind >= h.TREE), f"{where}: Member_Flags")
-        counted = sum(entries.entry_count for entries in row.entries)
-        need(counted == stop.entry_count, f"{where}: Entry_Count")
-        at += stop.content_bytes
-    need(at == end.content_bytes, "the index: content of members")
-    need(index.content[-1] == end.content_bytes, "the index: content of epochs")
-    need(index.fresh[-1] == end.store_bytes, "the index: fresh bytes")
-    need(index.store[-1] == end.store_bytes, "the index: store of blocks")
-    total = index.totals.matched + index.totals.fills + end.store_bytes
-    need(total == end.content_bytes, "the index: copies, fills and store")
-
-
-def check_places(index: Index, end: h.EndHead) -> None:
-    """All frames are between the magic and the Index frame and do not overlap."""
-    found = [(row.offset, row.size) for row in [*index.blocks, *index.epochs]]
-    for member in index.members:
-        found += [(row.offset, row.size) for row in member.entries]
-        found.append((member.start_offset, HEADER_BYTES + len(member.start_payload)))
-        found.append((member.end_offset, HEADER_BYTES + len(member.end_payload)))
-    stop = len(MAGIC)
-    for offset, size in sorted(found):
-        need(offset >= stop, "the index: frames overlap")
-        stop = offset + size
-    need(stop <= end.index_frame_offset, "the index: frames behind the index")
+    def end_frame(self, frame: Frame) -> None:
+        """The roots. Then every row has its frame, and every frame its row."""
+        for node in parse_roots(frame).values():
+            self.add(node, frame)
+        for key in sorted({*self.expected, *self.found}):
+            same = self.found[key].rows == self.expected[key]
+            need(same, f"{frame.name}: rows of list {key[0]}, depth {key[1]}")

@@ -31,7 +31,7 @@ from .frames import (
     parse_tail,
     read_frame,
 )
-from .index import parse_index
+from .index import MEMBERS, Node, parse_node, parse_roots
 from .sources import File
 from .store import Blocks, decode_block, fill
 from .stream import Sequence
@@ -165,13 +165,19 @@ class Scanned(Archive, Resolver):
 
     def take_index(self, frame: Frame) -> None:
         """Section 6.1: members whose own frames are not intact."""
-        for row in parse_index(frame).members:
-            member = self.found.setdefault(row.start.member_id, Member(row.start))
-            member.end = row.end
+        self.take_members(parse_node(frame))
+
+    def take_members(self, node: Node | None) -> None:
+        """The members in a node of the index."""
+        if node is not None and node.list_id == MEMBERS and node.depth == 0:
+            for row in node.rows:
+                member = self.found.setdefault(row.start.member_id, Member(row.start))
+                member.end = row.end
 
     def take_last(self, frame: Frame) -> None:
         """Section 6.2."""
         self.root_hash = h.parse_end(frame).root_hash
+        self.take_members(parse_roots(frame).get(MEMBERS))
 
     def take_whole(self, frame: Frame) -> None:
         """Section 6.4: all or nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import frames as f
 from . import heads as h
@@ -14,20 +15,36 @@ from .errors import Damaged, need, within
 from .extents import Epoch, Window, parse_section, unpack_section
 from .frames import Frame
 from .hashes import member_hash, root_hash
-from .index import BlockRow, EntriesRow, EpochRow, Index, MemberRow, Totals, parse_index
-from .limits import CONTENT_BYTES_READ, HELD_BYTES_MAX, MEMBERS_MAX
+from .index import (
+    BLOCKS,
+    ENTRY_FRAMES,
+    EPOCHS,
+    MEMBERS,
+    NAMES,
+    NAMES_FROM,
+    BlockRow,
+    EntriesRow,
+    EpochRow,
+    Levels,
+    MemberRow,
+    NameRow,
+    check_roots,
+    parse_roots,
+)
+from .limits import CONTENT_BYTES_READ, HELD_BYTES_MAX, MEMBERS_MAX, OPEN_MEMBERS_MAX
 from .store import Blocks, content, decode_block
 
 
 @dataclass
 class Seen:
-    """What the index must say."""
+    """What the index and End must say."""
 
     blocks: list[BlockRow] = field(default_factory=list)
     epochs: list[EpochRow] = field(default_factory=list)
     starts: list[Frame] = field(default_factory=list)
-    ends: list[Frame] = field(default_factory=list)
-    entries: list[list[EntriesRow]] = field(default_factory=list)
+    members: list[MemberRow] = field(default_factory=list)
+    entries: list[EntriesRow] = field(default_factory=list)
+    names: list[NameRow] = field(default_factory=list)
     matched: int = 0
     fills: int = 0
     fallbacks: int = 0
@@ -67,7 +84,7 @@ class Sequence:
         self.entry_counts: dict[int, int] = {}
         self.frame_count = 0
         self.seen = Seen()
-        self.index: Frame | None = None
+        self.index: Levels | None = None
         self.root_hash = b""
         self.end: h.EndHead | None = None
 
@@ -79,7 +96,8 @@ class Sequence:
             return
         first = frame.kind == f.ARCHIVE
         need(first == (self.head is None), f"{frame.name}: order of frames")
-        need((frame.kind == f.END) == (self.index is not None), f"{frame.name}: order of frames")
+        if self.index is not None:
+            need(frame.kind in (f.INDEX, f.END), f"{frame.name}: order of frames")
         {
             f.ARCHIVE: self.archive,
             f.MEMBER_START: self.member_start,
@@ -117,6 +135,7 @@ class Sequence:
         start = h.parse_member_start(frame)
         name = frame.name
         within(len(self.members) + 1, MEMBERS_MAX, "number of members")
+        within(len(self.members) + 1 - self.ended, OPEN_MEMBERS_MAX, "members that have not ended")
         need(start.member_id == len(self.members), f"{name}: Member_Id")
         need(start.content_start >= self.content_end, f"{name}: its content came before")
         if self.members:
@@ -130,7 +149,6 @@ class Sequence:
         self.members.append(Member(start))
         self.sums.append(Sums())
         self.seen.starts.append(frame)
-        self.seen.entries.append([])
         self.entry_counts[start.member_id] = 0
         self.hold(frame, lambda _: None)
 
@@ -179,8 +197,7 @@ class Sequence:
         self.content_end += head.content_bytes
         within(self.content_end, CONTENT_BYTES_READ, "bytes of content")
         self.introduced += head.fresh_bytes
-        numbers = head.content_bytes, head.fresh_bytes, head.extent_count
-        self.seen.epochs.append(EpochRow(frame.offset, frame.size, *numbers))
+        self.seen.epochs.append(epoch_row(frame, head))
         started = len(self.members)
         self.hold(frame, lambda end: self.apply_extents(frame, head, started, end))
 
@@ -239,8 +256,10 @@ class Sequence:
         need(member.end is None, f"{frame.name}: behind the end of its member")
         need(head.first_entry == self.entry_counts[number], f"{frame.name}: First_Entry")
         self.entry_counts[number] += head.entry_count
-        numbers = head.entry_count, head.packed_checksum, head.first_path
-        self.seen.entries[number].append(EntriesRow(frame.offset, frame.size, *numbers))
+        if self.seen.entries:
+            latest = self.seen.entries[-1].member_id
+            need(latest <= number, f"{frame.name}: not in the order of members")
+        self.seen.entries.append(entries_row(frame, head))
         self.hold(frame, lambda _: member.entries.extend(unpack(head, frame)))
 
     def member_end(self, frame: Frame) -> None:
@@ -257,7 +276,9 @@ class Sequence:
         need(bool(end.flags & 2) == (member.start.kind >= h.TREE), f"{name}: Member_Flags")
         member.end = end
         self.ended += 1
-        self.seen.ends.append(frame)
+        start = self.seen.starts[end.member_id]
+        self.seen.members.append(MemberRow(start.offset, frame.offset, start.head, frame.head))
+        self.seen.names.append(NameRow(f.checksum(member.start.name), end.member_id))
         self.hold(frame, lambda _: self.apply_member_end(member, end))
 
     def apply_member_end(self, member: Member, end: h.MemberEnd) -> None:
@@ -273,40 +294,45 @@ class Sequence:
         stop = last.start.content_start + last.size if last else 0
         need(stop == self.content_end, f"{frame.name}: content without a member")
 
-    def index_frame(self, frame: Frame) -> None:
-        """Section 6.1: every row agrees with its frame, and every frame has a row."""
-        self.complete(frame)
-        self.index = frame
-        stated, seen = parse_index(frame), self.found_index()
-        for name in ("blocks", "epochs", "members", "totals"):
-            need(getattr(stated, name) == getattr(seen, name), f"{frame.name}: {name}")
+    def begin_index(self, frame: Frame) -> Levels:
+        """Section 7: the index begins when all else has come."""
+        if self.index is None:
+            self.complete(frame)
+            seen = self.seen
+            leaves: dict[int, list[Any]] = {
+                BLOCKS: seen.blocks,
+                EPOCHS: seen.epochs,
+                MEMBERS: seen.members,
+                ENTRY_FRAMES: seen.entries,
+                NAMES: sorted(seen.names) if len(seen.names) >= NAMES_FROM else [],
+            }
+            self.index = Levels(leaves)
+        return self.index
 
-    def found_index(self) -> Index:
-        """The index of the frames so far."""
-        seen = self.seen
-        members = [
-            MemberRow(start.offset, end.offset, start.head, end.head, tuple(entries))
-            for start, end, entries in zip(seen.starts, seen.ends, seen.entries, strict=True)
-        ]
-        totals = Totals(seen.matched, seen.fills, seen.fallbacks, seen.reach)
-        return Index(seen.blocks, seen.epochs, members, totals)
+    def index_frame(self, frame: Frame) -> None:
+        """Section 6.1."""
+        self.begin_index(frame).index_frame(frame)
 
     def end_frame(self, frame: Frame) -> None:
-        """Section 6.2: the sums and the root hash."""
-        end, index = h.parse_end(frame), self.index
-        need(index is not None, f"{frame.name}: no index")
+        """Section 6.2: the rest of the index, the sums and the root hash."""
+        end, seen = h.parse_end(frame), self.seen
+        check_roots(end, parse_roots(frame))
+        self.begin_index(frame).end_frame(frame)
         found = h.EndHead(
-            index.offset if index else 0,
-            index.size if index else 0,
-            self.frame_count,
             self.content_end,
             self.stored,
+            self.frame_count,
+            len(self.members),
             frame.end + f.TAIL_BYTES,
+            seen.matched,
+            seen.fills,
+            seen.fallbacks,
+            seen.reach,
             self.compute_root(),
         )
         for name, stated in vars(end).items():
-            seen = getattr(found, name)
-            need(seen == stated, f"{frame.name}: {name} is {stated!r} instead of {seen!r}")
+            value = getattr(found, name)
+            need(value == stated, f"{frame.name}: {name} is {stated!r} instead of {value!r}")
         self.end = end
 
     def finish_whole(self, frame: Frame) -> None:
@@ -326,6 +352,18 @@ class Sequence:
 
 def block_row(frame: Frame, head: h.BlockHead) -> BlockRow:
     """The row of a block in the index."""
-    return BlockRow(
-        frame.offset, frame.size, head.raw_bytes, head.coding.codec, head.coding.filter_ids
-    )
+    coding = head.coding
+    numbers = head.store_start, head.raw_bytes, coding.codec, coding.filter_ids
+    return BlockRow(frame.offset, frame.size, *numbers)
+
+
+def epoch_row(frame: Frame, head: h.ExtentsHead) -> EpochRow:
+    """The row of an epoch in the index."""
+    content, store = (head.content_start, head.content_bytes), (head.store_start, head.fresh_bytes)
+    return EpochRow(frame.offset, frame.size, *content, *store, head.extent_count)
+
+
+def entries_row(frame: Frame, head: h.EntriesHead) -> EntriesRow:
+    """The row of an Entries frame in the index."""
+    numbers = head.member_id, head.first_entry, head.entry_count, head.packed_checksum
+    return EntriesRow(frame.offset, frame.size, *numbers, head.first_path)

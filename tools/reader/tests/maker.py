@@ -113,46 +113,58 @@ def tail(size: int) -> bytes:
 
 @dataclass
 class Maker:
-    """Writes frames, then an index and End that fit them."""
+    """Writes frames, then an index and End that fit them.
+
+    `depth` is that of each list's root. `nodes` are further Index frames, `roots` further roots.
+    `row_changes` are added to numbers of the rows that lead to leaves, by position.
+    """
 
     parts: list[Frame] = field(default_factory=plain)
+    depth: int = 0
+    nodes: list[Frame] = field(default_factory=list)
+    roots: bytes = b""
+    row_changes: dict[int, int] = field(default_factory=dict)
 
     def build(self, end_changes: dict[int, int] | None = None) -> bytes:
         """The archive; `end_changes` are added to numbers of End by position."""
-        out, places = f.MAGIC, {}
-        for sequence, part in enumerate(self.parts):
+        out, places, sequence = f.MAGIC, {}, 0
+        for part in self.parts:
             raw = part.encode(sequence)
             places[part.kind] = (len(out), len(raw))
-            out += raw
-        index = Frame(7, b"", self.index(places)).encode(len(self.parts))
-        at = len(out)
-        out += index
-        stated = [at, len(index), len(self.parts) + 2, len(CONTENT), len(STORE), 0]
+            out, sequence = out + raw, sequence + 1
+        reach = sum(max(places[3], places[4])) - places[3][0]
+        roots = b""
+        for number, (sums, rows) in enumerate(self.leaves(places), 1):
+            for depth in range(self.depth):
+                raw = Frame(7, numbers(number, depth, 1, 0, 0, 0), rows).encode(sequence)
+                row = [len(out), len(raw), 1, *sums]
+                for position, change in self.row_changes.items():
+                    row[position] += change if depth == 0 else 0
+                rows, out, sequence = numbers(*row), out + raw, sequence + 1
+            roots += numbers(number, self.depth, 1) + text(rows)
+        for node in self.nodes:
+            out, sequence = out + node.encode(sequence), sequence + 1
+        stated = [len(CONTENT), len(STORE), sequence + 1, 1, 0, 5, 8, 0, reach]
         for number, change in (end_changes or {}).items():
             stated[number] += change
-        end = b""
         while True:
             fields = numbers(*stated) + self.root()
-            end = Frame(8, fields).encode(len(self.parts) + 1)
+            end = Frame(8, fields, roots + self.roots).encode(sequence)
             total = len(out) + len(end) + 8
-            if stated[5] == total:
+            if stated[4] == total:
                 return out + end + tail(len(end))
-            stated[5] = total
+            stated[4] = total
 
-    def index(self, places: dict[int, tuple[int, int]]) -> bytes:
-        """Section 6.1 for one block, one epoch, one member."""
-        (block_at, block_size), (epoch_at, epoch_size) = places[3], places[4]
+    def leaves(self, places: dict[int, tuple[int, int]]) -> list[tuple[list[int], bytes]]:
+        """Section 6.1 for one block, one epoch, one member: sums and rows of each list."""
         start, end = places[2][0], places[5][0]
         heads = {part.kind: head(part.fields) for part in self.parts}
-        reach = max(block_at + block_size, epoch_at + epoch_size) - block_at
-        return (
-            numbers(1, block_at - 8, block_size, zigzag(len(STORE)), 0, 0)
-            + numbers(1, epoch_at - 8, epoch_size, len(CONTENT), len(STORE), 4)
-            + numbers(1, zigzag(start), zigzag(end - start))
-            + text(heads[2])
-            + text(heads[5])
-            + numbers(0, 5, 8, 0, reach)
-        )
+        store, content = len(STORE), len(CONTENT)
+        return [
+            ([store], numbers(*places[3], zigzag(store), 0, 0)),
+            ([content, store], numbers(*places[4], content, store, 4)),
+            ([content], numbers(zigzag(start), zigzag(end - start)) + heads[2] + heads[5]),
+        ]
 
     def root(self) -> bytes:
         """Section 6.3 for one member without mode and time."""

@@ -66,6 +66,15 @@ class Right(unittest.TestCase):
         self.assertLess(len(raw), len(m.Maker().build()) // 2)
         self.assertEqual(read(raw + m.Maker().build() + raw), EXPECTED * 3)
 
+    def test_an_index_of_any_depth(self) -> None:
+        for depth in range(1, 9):
+            self.assertEqual(read(m.Maker(depth=depth).build()), EXPECTED)
+
+    def test_unknown_even_lists(self) -> None:
+        node = m.Frame(7, m.numbers(6, 0, 1, 0, 0, 0), b"rows")
+        maker = m.Maker(nodes=[node], roots=m.numbers(8, 0, 1) + text(b"rows"))
+        self.assertEqual(read(maker.build()), EXPECTED)
+
     def test_an_archive_in_an_archive_is_not_taken_for_frames(self) -> None:
         inner = m.Maker([m.Frame(p.kind, p.fields, p.data, archive_id=7) for p in m.plain()])
         content = inner.build()
@@ -152,9 +161,56 @@ class Wrong(unittest.TestCase):
         self.refuses(Damaged, raw + index, "a member has not ended")
 
     def test_sums(self) -> None:
-        for position, says in ((0, "index_frame_offset"), (2, "frame_count"), (4, "store_bytes")):
+        for position, says in (
+            (0, "store, copies and fills"),
+            (2, "frame_count"),
+            (3, "number of members"),
+            (7, "fallback_count"),
+            (8, "reach_needed_bytes"),
+        ):
             with self.subTest(says):
                 self.refuses(Damaged, m.Maker().build({position: 1}), says)
+
+    def test_nodes(self) -> None:
+        """Each wrong node is found from front to back and, if rows lead to it, by seeking."""
+        leaf = self.node(1, 0, m.numbers(100, 40, 10, 0, 0))
+        row = m.numbers(100, 40, 1)
+        for error, maker, says in (
+            (Damaged, m.Maker(depth=1, row_changes={0: -1}), "rows of list 1, depth 1"),
+            (Damaged, m.Maker(depth=1, row_changes={1: -1}), "rows of list 1, depth 1"),
+            (Damaged, m.Maker(depth=2, row_changes={2: 1}), "rows of list 1, depth 1"),
+            (Damaged, m.Maker(depth=2, row_changes={3: 1}), "rows of list 1, depth 1"),
+        ):
+            raw = maker.build()
+            with self.subTest(says, depth=maker.depth):
+                self.refuses(error, raw, says)
+                with self.assertRaises(error):
+                    for opened in archives.open_indexed(File(io.BytesIO(raw))):
+                        assert isinstance(opened, archives.Indexed)
+                        opened.check()
+        for error, maker, says in (
+            (Damaged, m.Maker(nodes=[self.node(1, 0, b"")]), "ends too early"),
+            (Damaged, m.Maker(nodes=[leaf]), "where the node starts"),
+            (Damaged, m.Maker(nodes=[self.node(4, 1, row)]), "ends too early"),
+            (Damaged, m.Maker(nodes=[self.node(3, 1, row + b"\0\0")]), "too many"),
+            (Damaged, m.Maker(nodes=[self.node(2, 1, b"\xff\7" + row + b"\0")]), "comes later"),
+            (Damaged, m.Maker(depth=9), "Depth of a root"),
+            (Damaged, m.Maker(nodes=[self.node(3, 8, row)]), "Depth of a root"),
+            (Limit, m.Maker(nodes=[self.node(3, 9, row)]), "Depth"),
+            (Damaged, m.Maker(nodes=[self.node(0, 0, row)]), "list 0"),
+            (Unsupported, m.Maker(nodes=[self.node(7, 0, row)]), "list 7"),
+            (Unsupported, m.Maker(roots=m.numbers(9, 0, 1, 0)), "list 9"),
+            (Damaged, m.Maker(roots=m.numbers(3, 0, 1, 0)), "order of lists"),
+            (Damaged, m.Maker(roots=m.numbers(4, 0, 0, 0)), "without rows"),
+            (Damaged, m.Maker(roots=m.numbers(5, 0, 1) + text(bytes(9))), "number of names"),
+        ):
+            with self.subTest(says):
+                self.refuses(error, maker.build(), says)
+
+    @staticmethod
+    def node(list_id: int, depth: int, rows: bytes) -> m.Frame:
+        """An Index frame with one row."""
+        return m.Frame(7, m.numbers(list_id, depth, 1, 0, 0, 0), rows)
 
     def test_hashes(self) -> None:
         parts = m.plain()
