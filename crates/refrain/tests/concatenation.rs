@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
+use common::appendix::appendix;
 use common::{
     Collect, Published, archive_of, as_published, assert_reads, extracted, file, member, options,
     pipe, read_options, small_options, source,
@@ -15,9 +16,7 @@ use refrain::{
     Archive, CompressOptions, Content, DigestAlgorithm, DirectoryContent, ErrorKind, MemberKind,
     Unwatched,
 };
-use refrain_format::{
-    FLAG_SKIPPABLE, FrameKind, Limits, TAIL_BYTES, Tail, UntrustedFrameHeader, complete_frame,
-};
+use refrain_format::TAIL_BYTES;
 use refrain_testkit::{Rng, data};
 
 /// Three archives with two, no and one member, and their members.
@@ -238,29 +237,6 @@ fn the_number_of_archives_is_limited() {
     assert_eq!(opened.err().unwrap().kind, ErrorKind::Limit);
     let checked = refrain::verify(more, &read_options(1), &Unwatched);
     assert_eq!(checked.unwrap_err().kind, ErrorKind::Limit);
-}
-
-/// An appendix of an archive: skippable frames behind its tail, and another tail that leads to its
-/// last frame. `sequence` is that of the first of them.
-fn appendix(archive: &[u8], payloads: &[&[u8]], sequence: u64) -> Vec<u8> {
-    let back_bytes = Tail::parse(&archive[archive.len() - TAIL_BYTES..]).unwrap();
-    let last = archive.len() - TAIL_BYTES - back_bytes.back_bytes as usize;
-    let header = UntrustedFrameHeader::parse(&archive[last..]).unwrap();
-    let header = header.check(&Limits::default(), None).unwrap();
-    let mut bytes = Vec::new();
-    for (number, payload) in payloads.iter().enumerate() {
-        let sequence = header.sequence + sequence + number as u64;
-        bytes.extend(complete_frame(
-            FrameKind::Recovery,
-            FLAG_SKIPPABLE,
-            payload,
-            header.archive_id,
-            sequence,
-        ));
-    }
-    let back_bytes = (archive.len() + bytes.len() - last) as u64;
-    bytes.extend(Tail { back_bytes }.to_bytes());
-    bytes
 }
 
 #[test]

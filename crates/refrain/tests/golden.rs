@@ -9,6 +9,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::appendix::appendix;
 use common::one_block::archive_of_block;
 use common::*;
 use refrain::Timestamp;
@@ -176,7 +177,10 @@ fn joined() -> Vec<(String, Vec<u8>)> {
         ..options(1, 1)
     };
     let outer = archive_of(vec![file("outer", &inside)], &stored).0;
+    let frames = [&[2, 0, 0, 1, 2, 3][..], &[2, 0, 0]];
+    let appended = [first.clone(), appendix(&first, &frames, 1)].concat();
     vec![
+        ("appendix".into(), appended),
         ("concatenated".into(), [first, second].concat()),
         ("embedded".into(), outer),
     ]

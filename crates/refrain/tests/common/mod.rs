@@ -13,6 +13,7 @@ use refrain::{
     MemberInput, MemberStart, ReadOptions, Result, Target, Targets, Unwatched, Watch,
 };
 
+pub mod appendix;
 pub mod heap;
 pub mod one_block;
 
