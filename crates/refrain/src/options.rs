@@ -181,9 +181,9 @@ impl fmt::Debug for PasswordSource {
 }
 
 /// The default of [`ReadOptions::work_max`]. With the default memory, a pass decodes every block of
-/// an ordinary archive about once. With a sixteenth, or for blocks of 16 MiB a quarter of it, source
-/// code and eight versions of a program needed up to 60 bytes, as counted here, in a pass, and 280
-/// in random reads of 8 MiB.
+/// an ordinary archive about once. With a sixteenth, or for blocks of 16 MiB a quarter of it,
+/// source code and eight versions of a program needed up to 60 bytes, as counted here, in a pass,
+/// and 280 in random reads of 8 MiB.
 pub const WORK_MAX_DEFAULT: u64 = 4096;
 
 /// How to read. No option changes the result, but a limit may refuse to deliver it.

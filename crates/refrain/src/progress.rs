@@ -8,8 +8,8 @@ use crate::archive_info::BlockInfo;
 
 /// Callbacks from a running verb, on the thread that called it. They should return quickly.
 pub trait Watch {
-    /// The verb progressed. Called once per epoch or block, in long epochs more often, at most a few
-    /// dozen times a second.
+    /// The verb progressed. Called once per epoch or block, in long epochs more often, at most a
+    /// few dozen times a second.
     fn progress(&self, _progress: &Progress) {}
 
     /// A remark that is not an error: a codec used its fallback, a source changed while it was

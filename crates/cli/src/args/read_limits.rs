@@ -9,14 +9,14 @@ use super::size::Size;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits for archives that may be forged")]
 pub struct ReadLimitArgs {
-    /// The most bytes that an archive may yield, runs of zeros included; more is exit code 5. (A few
-    /// hundred bytes may state 2^61.) Default: 16T, or 4096 times the size of the archive if that
-    /// is more
+    /// The most bytes that an archive may yield, runs of zeros included; more is exit code 5. (A
+    /// few hundred bytes may state 2^61.) Default: 16T, or 4096 times the size of the archive if
+    /// that is more
     #[arg(long, value_name = "SIZE")]
     pub content_max: Option<Size>,
     /// The most bytes to decode for each byte that is delivered from blocks and for each byte of
-    /// these blocks in the archive; more, and 1G beyond it, is exit code 5. Where blocks are decoded
-    /// again and again because they do not fit into memory, a larger --memory helps more
+    /// these blocks in the archive; more, and 1G beyond it, is exit code 5. Where blocks are
+    /// decoded again and again because they do not fit into memory, a larger --memory helps more
     #[arg(long, value_name = "N", default_value_t = refrain::WORK_MAX_DEFAULT)]
     pub work_max: u64,
 }

@@ -156,8 +156,9 @@ impl BlockCache {
         self.has_slow_blocks |= is_slow;
     }
 
-    /// Returns the cell of a block, which holds at least `needed` bytes, and how many: whoever finds
-    /// it empty has to decode so many. A new cell holds `wanted`, which is not less than `needed`.
+    /// Returns the cell of a block, which holds at least `needed` bytes, and how many: whoever
+    /// finds it empty has to decode so many. A new cell holds `wanted`, which is not less than
+    /// `needed`.
     pub(crate) fn get(&mut self, block: u64, needed: u64, wanted: u64) -> (DecodedCell, u64) {
         self.clock += 1;
         let now = self.clock;

@@ -1,9 +1,9 @@
 //! The limit of what a verb or a random read decodes.
 //!
-//! Extents may refer to blocks in any order. Where a cache holds too few of them, a block is decoded
-//! again, and alternating copies of single bytes from two large blocks would cost gigabytes of work
-//! for each byte. So the decoded bytes are counted and compared with the bytes that are delivered
-//! from blocks and the bytes that these blocks have in the archive.
+//! Extents may refer to blocks in any order. Where a cache holds too few of them, a block is
+//! decoded again, and alternating copies of single bytes from two large blocks would cost gigabytes
+//! of work for each byte. So the decoded bytes are counted and compared with the bytes that are
+//! delivered from blocks and the bytes that these blocks have in the archive.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,8 +16,8 @@ use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
 
-/// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs is
-/// less.
+/// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs
+/// is less.
 const PREFETCH_BYTES_MAX: u64 = 64 << 20;
 
 /// A member of an opened archive, for one read or verb: what is decoded for it counts together.
