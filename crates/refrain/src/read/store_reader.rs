@@ -84,6 +84,10 @@ pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
 /// A block is decoded ahead only if at least this many of its bytes are needed.
 const MUCH_BYTES: u64 = 64 << 10;
 
+/// What is delivered is counted in steps of so many bytes: extents may be tiny, and all threads
+/// share the meter.
+const DELIVERED_BYTES: u64 = 64 << 10;
+
 /// The number of blocks that are compared with an extent before its block is searched for.
 const LATEST_BLOCKS: usize = 8;
 
@@ -193,14 +197,27 @@ impl StoreReader {
         meter: Option<&WorkMeter>,
     ) -> Result<()> {
         let mut at = 0;
+        let mut delivered_bytes = 0;
+        let deliver = |bytes: u64| {
+            if let Some(meter) = meter {
+                meter.deliver(bytes);
+            }
+        };
         for (origin, length) in map.origins(content_start..content_start + out.len() as u64) {
             let part = &mut out[at..at + length as usize];
             match origin {
                 Origin::Fill { pattern, phase } => map.pattern(pattern).fill(phase, part),
-                Origin::Store(offset) => self.read(offset, part, depth, meter)?,
+                Origin::Store(offset) => {
+                    delivered_bytes += length;
+                    if delivered_bytes >= DELIVERED_BYTES {
+                        deliver(std::mem::take(&mut delivered_bytes));
+                    }
+                    self.read(offset, part, depth, meter)?;
+                }
             }
             at += length as usize;
         }
+        deliver(delivered_bytes);
         if at < out.len() {
             return Err(Error::damaged("extents do not cover their epoch")
                 .at_content(content_start + at as u64));
@@ -224,9 +241,6 @@ impl StoreReader {
         depth: Depth,
         meter: Option<&WorkMeter>,
     ) -> Result<()> {
-        if let Some(meter) = meter {
-            meter.deliver(out.len() as u64);
-        }
         let mut done = 0;
         while done < out.len() {
             let offset = offset_in_store + done as u64;
