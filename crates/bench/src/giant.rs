@@ -2,8 +2,8 @@
 //! extents, and a sparse store, in which only the blocks of a few sample entries exist.
 //!
 //! It shows what opening, listing and reading cost when an archive has many millions of entries and
-//! hundreds of terabytes. All frames but the absent blocks are sound; hashes of content are zeros,
-//! because nothing could compute them.
+//! hundreds of terabytes. All frames but the absent blocks are sound; the hash of the content and
+//! the length of the tar stream are not right, because nothing could compute them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,9 +12,10 @@ use std::path::PathBuf;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, ENTRIES_PER_BATCH, EntriesHeader, Entry,
-    EntryKind, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, MemberEnd, MemberKind,
-    MemberStart, REACH_UNLIMITED, Timestamp, checksum64, pack_entries, pack_extents,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, ENTRIES_PER_BATCH, EntriesHasher,
+    EntriesHeader, Entry, EntryKind, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR,
+    MemberEnd, MemberKind, MemberStart, REACH_UNLIMITED, Timestamp, checksum64, pack_entries,
+    pack_extents,
 };
 
 /// Content bytes of an epoch, and raw bytes of a block.
@@ -260,13 +261,13 @@ impl GiantWriter {
                 }
             }
         }
-        let entry_count = self.entries(id, tree)?;
+        let (entry_count, entries_hash) = self.entries(id, tree)?;
         let end = MemberEnd {
             member_id: id,
             content_bytes: tree.content_bytes(),
             view_bytes: tree.content_bytes(),
             entry_count,
-            entries_hash: Some([0; 32]),
+            entries_hash: Some(entries_hash),
             blake3: [0; 32],
             entries_are_sorted: true,
             digests: Vec::new(),
@@ -348,21 +349,24 @@ impl GiantWriter {
         self.put(&frame, 0)
     }
 
-    fn entries(&mut self, member_id: u64, tree: &TreePlan) -> Result<u64, String> {
+    fn entries(&mut self, member_id: u64, tree: &TreePlan) -> Result<(u64, [u8; 32]), String> {
         let mut batch = Vec::with_capacity(ENTRIES_PER_BATCH);
         let mut written = 0;
+        let mut hasher = EntriesHasher::new();
         tree.for_each_entry(&mut |entry| {
             batch.push(entry);
             if batch.len() == ENTRIES_PER_BATCH {
+                hasher.update(&batch);
                 written += self.batch(member_id, written, &batch)?;
                 batch.clear();
             }
             Ok(())
         })?;
         if !batch.is_empty() {
+            hasher.update(&batch);
             written += self.batch(member_id, written, &batch)?;
         }
-        Ok(written)
+        Ok((written, hasher.value()))
     }
 
     fn batch(&mut self, member: u64, first: u64, entries: &[Entry]) -> Result<u64, String> {

@@ -80,9 +80,10 @@ impl EntryListChecker {
                 check_tree_entry(number, entry)?;
                 has_links |= entry.kind == EntryKind::Hardlink;
             }
-            let item = view.entry(entry);
-            let item = item.map_err(|_| broken(number, "its recipe gives a tar header"))?;
-            self.view_bytes = self.view_bytes.saturating_add(item.view_bytes());
+            let view_bytes = view.entry_bytes(entry);
+            let view_bytes =
+                view_bytes.map_err(|_| broken(number, "its recipe gives a tar header"))?;
+            self.view_bytes = self.view_bytes.saturating_add(view_bytes);
             self.data_end = self.data_end.max((entry.content_range().end, number));
             number = number.saturating_add(1);
         }

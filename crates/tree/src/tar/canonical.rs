@@ -35,6 +35,24 @@ pub(crate) fn header_group(entry: &Entry) -> Vec<u8> {
     group
 }
 
+/// The size of the header group of an entry in bytes.
+pub(crate) fn header_group_bytes(entry: &Entry) -> u64 {
+    let path = header_path(entry);
+    let map_bytes = match &entry.data_ranges {
+        Some(ranges) => sparse::map_block_bytes(ranges, entry.size_bytes),
+        None => 0,
+    };
+    let stored_bytes = map_bytes.saturating_add(entry.stored_bytes());
+    let record_bytes = RECORD_BYTES as u64;
+    let extended_bytes = match pax_records(entry, &path, stored_bytes).len() as u64 {
+        0 => 0,
+        bytes => record_bytes.saturating_add(bytes.next_multiple_of(record_bytes)),
+    };
+    record_bytes
+        .saturating_add(extended_bytes)
+        .saturating_add(map_bytes)
+}
+
 /// The path as headers have it: a directory ends in a slash.
 fn header_path(entry: &Entry) -> Vec<u8> {
     let mut path = entry.path.clone();

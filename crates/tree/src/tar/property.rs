@@ -124,6 +124,11 @@ pub fn join(mut view: TarView, parts: &Parts, restart_every: usize) -> Vec<u8> {
         let item = view.entry(entry);
         let item = item.unwrap_or_else(|error| unreachable!("{error}: {entry:?}"));
         append(&mut stream, &item, &parts.content);
+        let canonical = TarView::canonical().entry(entry);
+        assert_eq!(
+            TarView::canonical().entry_bytes(entry),
+            canonical.map(|item| item.view_bytes())
+        );
     }
     append(&mut stream, &view.end(), &parts.content);
     stream

@@ -115,6 +115,23 @@ impl TarView {
         })
     }
 
+    /// The size in bytes of the part of the stream that belongs to the next entry, which is that of
+    /// [`TarView::entry`]. In a canonical view the headers are not made.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TarView::entry`].
+    pub fn entry_bytes(&mut self, entry: &Entry) -> Result<u64, ViewError> {
+        if self.predictor.is_some() || entry.kind == EntryKind::Raw {
+            return Ok(self.entry(entry)?.view_bytes());
+        }
+        check_ranges(entry)?;
+        let data_bytes = entry.stored_bytes();
+        Ok(canonical::header_group_bytes(entry)
+            .saturating_add(data_bytes)
+            .saturating_add(padding_bytes(data_bytes)))
+    }
+
     /// What follows the last entry: two zero records in the canonical view. A recorded stream has
     /// its end mark, if it had one, as entries of kind [`EntryKind::Raw`].
     #[must_use]
