@@ -281,17 +281,7 @@ impl GiantWriter {
         let start = epoch_id * EPOCH_BYTES;
         let extents = [Extent::Fresh { length: bytes }];
         let packed = pack_extents(start, start, &extents).map_err(text)?;
-        let header = ExtentsHeader {
-            epoch_id,
-            content_start: start,
-            content_bytes: bytes,
-            store_start: start,
-            fresh_bytes: bytes,
-            extent_count: packed.extent_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
-            coding: Coding::none(),
-        };
+        let header = packed.header(epoch_id, (start, start), Coding::none());
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = header.finish(builder).map_err(text)?;

@@ -8,7 +8,7 @@ use crate::entries::{
     EntriesHeader, EntryListChecker, entries_are_sorted, pack_entries, pack_with_references,
     unpack_entries, unpack_section,
 };
-use crate::extents::{Extent, ExtentsHeader, Pattern, pack_extents, unpack_extents};
+use crate::extents::{Extent, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::property::parse_any_node;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
@@ -107,17 +107,7 @@ fn pattern_from(rng: &mut Rng) -> Pattern {
 pub fn extents_round_trip(seed: u64, count: usize) {
     let (content_start, store_start, extents) = extents_from_seed(seed, count);
     let packed = pack_extents(content_start, store_start, &extents).unwrap();
-    let header = ExtentsHeader {
-        epoch_id: 0,
-        content_start,
-        content_bytes: packed.content_bytes,
-        store_start,
-        fresh_bytes: packed.fresh_bytes,
-        extent_count: packed.extent_count,
-        packed_raw_bytes: packed.raw.len() as u64,
-        packed_checksum: packed.checksum,
-        coding: Coding::none(),
-    };
+    let header = packed.header(0, (content_start, store_start), Coding::none());
     let again = unpack_extents(&header, &packed.raw, &Limits::default()).unwrap();
     assert_eq!(again, extents);
 }

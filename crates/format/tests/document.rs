@@ -204,17 +204,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
         },
     ];
     let packed = pack_extents(0, 0, &extents).unwrap();
-    let header = ExtentsHeader {
-        epoch_id: 0,
-        content_start: 0,
-        content_bytes: packed.content_bytes,
-        store_start: 0,
-        fresh_bytes: packed.fresh_bytes,
-        extent_count: packed.extent_count,
-        packed_raw_bytes: packed.raw.len() as u64,
-        packed_checksum: packed.checksum,
-        coding: Coding::none(),
-    };
+    let header = packed.header(0, (0, 0), Coding::none());
     let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend_from_slice(&packed.raw);
     let mut frame = header.finish(builder).unwrap();

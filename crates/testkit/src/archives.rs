@@ -339,17 +339,7 @@ impl<'a> ArchiveWriter<'a> {
             (self.content_covered as u64, self.introduced_bytes as u64);
         let packed =
             pack_extents(content_start, store_start, &epoch.extents).expect("valid extents");
-        let header = ExtentsHeader {
-            epoch_id,
-            content_start,
-            content_bytes: packed.content_bytes,
-            store_start,
-            fresh_bytes: packed.fresh_bytes,
-            extent_count: packed.extent_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
-            coding: Coding::none(),
-        };
+        let header = packed.header(epoch_id, (content_start, store_start), Coding::none());
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = header.finish(builder).expect("a valid header");

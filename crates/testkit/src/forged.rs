@@ -99,17 +99,11 @@ impl ForgedArchive {
         }
         let packed = packer.finish().expect("a section within the limits");
         let (coding, data) = (self.encode)(&packed.raw);
-        let header = ExtentsHeader {
-            epoch_id: self.epochs,
-            content_start: self.content_bytes,
-            content_bytes: packed.content_bytes,
-            store_start: self.introduced_bytes,
-            fresh_bytes: packed.fresh_bytes,
-            extent_count: packed.extent_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
+        let header = packed.header(
+            self.epochs,
+            (self.content_bytes, self.introduced_bytes),
             coding,
-        };
+        );
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&data);
         let mut frame = header.finish(builder).expect("a valid header");

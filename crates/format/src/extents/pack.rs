@@ -11,6 +11,7 @@ use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
 use crate::bytes::{ByteReader, add_difference, difference, put_varint};
 use crate::check::{check_equal, check_limit, check_positive};
+use crate::coding::Coding;
 use crate::columns;
 use crate::error::{FormatError, Result};
 use crate::limits::{
@@ -38,6 +39,30 @@ pub struct PackedExtents {
     pub raw: Vec<u8>,
     /// The XXH3-64 of `raw`.
     pub checksum: u64,
+}
+
+impl PackedExtents {
+    /// The header of a frame with these extents: those of epoch `epoch_id`, which begins at these
+    /// offsets in the content and in the store.
+    #[must_use]
+    pub fn header(
+        &self,
+        epoch_id: u64,
+        (content_start, store_start): (u64, u64),
+        coding: Coding,
+    ) -> ExtentsHeader {
+        ExtentsHeader {
+            epoch_id,
+            content_start,
+            content_bytes: self.content_bytes,
+            store_start,
+            fresh_bytes: self.fresh_bytes,
+            extent_count: self.extent_count,
+            packed_raw_bytes: self.raw.len() as u64,
+            packed_checksum: self.checksum,
+            coding,
+        }
+    }
 }
 
 /// The pointers that extents move; the encoder and the decoder share it, so they agree.
@@ -415,17 +440,7 @@ mod tests {
     const CONTENT_START: u64 = 1 << 50;
 
     fn header_for(store_start: u64, packed: &PackedExtents) -> ExtentsHeader {
-        ExtentsHeader {
-            epoch_id: 0,
-            content_start: CONTENT_START,
-            content_bytes: packed.content_bytes,
-            store_start,
-            fresh_bytes: packed.fresh_bytes,
-            extent_count: packed.extent_count,
-            packed_raw_bytes: packed.raw.len() as u64,
-            packed_checksum: packed.checksum,
-            coding: Coding::none(),
-        }
+        packed.header(0, (CONTENT_START, store_start), Coding::none())
     }
 
     fn sample() -> Vec<Extent> {

@@ -219,13 +219,7 @@ impl RowCoder {
 
     fn step_name(&mut self, row: IndexName) -> Result<()> {
         check_limit("member id", row.member_id, MEMBERS_MAX)?;
-        if self.name.is_some_and(|before| before >= row) {
-            return Err(FormatError::Value {
-                what: "checksum of a name in the index",
-                value: row.checksum,
-                rule: "above the one before it (or the member id is)",
-            });
-        }
+        row.check_follows(self.name)?;
         self.name = Some(row);
         self.next_row += 1;
         Ok(())

@@ -7,7 +7,7 @@ use super::rows::{
 };
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
-use crate::error::Result;
+use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::limits::{INDEX_BYTES_MAX, INDEX_DEPTH_MAX};
 
@@ -333,7 +333,7 @@ pub(crate) fn parse_roots(data: &[u8]) -> Result<Vec<IndexNode>> {
         let id = reader.varint()?;
         let list = IndexList::from_id(id)?;
         if id <= previous_id {
-            return Err(crate::error::FormatError::Value {
+            return Err(FormatError::Value {
                 what: "list of a root of the index",
                 value: id,
                 rule: "above that of the root before",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::IndexBuilder;
 use super::list::IndexList;
 use super::node::{IndexNode, NodeRows, parse_roots};
-use super::rows::{FrameSpan, IndexEntries, IndexMember};
+use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember};
 use super::table::Index;
 use super::tree::{IndexTree, NodeSource};
 use crate::error::FormatError;
@@ -78,6 +78,47 @@ pub fn tree_of(index: &Index, node_bytes: usize) -> IndexTree<NodesInMemory> {
         Ok::<_, FormatError>(span)
     });
     IndexTree::new(parse_roots(&roots.unwrap()).unwrap(), nodes)
+}
+
+/// Rows in the order of their spaces.
+impl Index {
+    /// Appends a block. Its store offset follows from the blocks before it.
+    fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
+        let before = self.blocks.last();
+        self.blocks.push(IndexBlock {
+            frame_offset: span.0,
+            frame_bytes: span.1,
+            store_start: before.map_or(0, |last| last.store_start.saturating_add(last.raw_bytes)),
+            raw_bytes,
+            codec,
+            filter_ids,
+        });
+    }
+
+    /// Appends an epoch. Its offsets in content and store follow from the epochs before it.
+    fn push_epoch(
+        &mut self,
+        span: FrameSpan,
+        content_bytes: u64,
+        fresh_bytes: u64,
+        extent_count: u64,
+    ) {
+        let starts = self.epochs.last().map_or((0, 0), |last| {
+            (
+                last.content_start.saturating_add(last.content_bytes),
+                last.store_start.saturating_add(last.fresh_bytes),
+            )
+        });
+        self.epochs.push(IndexEpoch {
+            frame_offset: span.0,
+            frame_bytes: span.1,
+            content_start: starts.0,
+            content_bytes,
+            store_start: starts.1,
+            fresh_bytes,
+            extent_count,
+        });
+    }
 }
 
 /// Returns valid rows: some members with entries whose first paths ascend, are cut, or are missing.

@@ -2,7 +2,7 @@
 
 use crate::check::check_equal;
 use crate::entries::EntriesHeader;
-use crate::error::Result;
+use crate::error::{FormatError, Result};
 use crate::member::{MemberEnd, MemberStart};
 use refrain_protect::checksum64;
 use refrain_tree::compare_paths;
@@ -128,6 +128,18 @@ impl IndexName {
             member_id,
         }
     }
+
+    /// Checks that this row may follow the one before it, if there is one.
+    pub(crate) fn check_follows(self, before: Option<Self>) -> Result<()> {
+        match before.is_none_or(|before| before < self) {
+            true => Ok(()),
+            false => Err(FormatError::Value {
+                what: "checksum of a name in the index",
+                value: self.checksum,
+                rule: "above the one before it (or the member id is)",
+            }),
+        }
+    }
 }
 
 /// A node of the index, in a row of the node above it.
@@ -202,7 +214,7 @@ impl RowKey {
                 check_equal(what, checksum64(found_path), checksum64(first_path))
             }
             (Self::Name(expected), Self::Name(found)) => check_equal(what, *found, *expected),
-            _ => Err(crate::error::FormatError::Value {
+            _ => Err(FormatError::Value {
                 what,
                 value: 0,
                 rule: "of the list of the node above it",

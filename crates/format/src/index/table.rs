@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::list::IndexList;
 use super::node::{IndexNode, NodeRows};
 use super::path_search::{frames_before, may_hold};
-use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember};
+use super::rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember};
 use super::tree::{IndexTree, NodeSource};
 
 /// All rows of an index.
@@ -46,44 +46,6 @@ impl Index {
             NodeRows::Entries(rows) => self.entries.extend_from_slice(rows),
             NodeRows::Names(_) | NodeRows::Children(_) => {}
         }
-    }
-
-    /// Appends a block. Its store offset follows from the blocks before it.
-    pub fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
-        let before = self.blocks.last();
-        self.blocks.push(IndexBlock {
-            frame_offset: span.0,
-            frame_bytes: span.1,
-            store_start: before.map_or(0, |last| last.store_start.saturating_add(last.raw_bytes)),
-            raw_bytes,
-            codec,
-            filter_ids,
-        });
-    }
-
-    /// Appends an epoch. Its offsets in content and store follow from the epochs before it.
-    pub fn push_epoch(
-        &mut self,
-        span: FrameSpan,
-        content_bytes: u64,
-        fresh_bytes: u64,
-        extent_count: u64,
-    ) {
-        let starts = self.epochs.last().map_or((0, 0), |last| {
-            (
-                last.content_start.saturating_add(last.content_bytes),
-                last.store_start.saturating_add(last.fresh_bytes),
-            )
-        });
-        self.epochs.push(IndexEpoch {
-            frame_offset: span.0,
-            frame_bytes: span.1,
-            content_start: starts.0,
-            content_bytes,
-            store_start: starts.1,
-            fresh_bytes,
-            extent_count,
-        });
     }
 
     /// Returns the position of the block that holds the byte at `offset_in_store`.

@@ -192,13 +192,7 @@ impl Level {
     }
 
     fn add_name(&mut self, row: IndexName) -> Result<()> {
-        if self.name.is_some_and(|before| before >= row) {
-            return Err(FormatError::Value {
-                what: "checksum of a name in the index",
-                value: row.checksum,
-                rule: "above the one before it (or the member id is)",
-            });
-        }
+        row.check_follows(self.name)?;
         self.name = Some(row);
         self.found.add_unordered(row);
         Ok(())

@@ -295,21 +295,11 @@ impl FrameReader {
     /// Reads the payload of a frame that is skipped, which may be larger than memory, and compares
     /// its checksum.
     fn skip_payload(&mut self, header: &FrameHeader) -> Result<()> {
-        let mut buffer = vec![0; header.payload_bytes.min(READ_STEP_BYTES) as usize];
-        let mut hasher = PayloadHasher::new(header.payload_bytes);
-        let mut left = header.payload_bytes;
-        while left > 0 {
-            let step = left.min(READ_STEP_BYTES) as usize;
-            let count = self.fill(&mut buffer[..step])?;
+        check_skipped_payload(header, |buffer| {
+            let count = self.fill(buffer)?;
             self.offset += count as u64;
-            if count < step {
-                let read_bytes = header.payload_bytes - left + count as u64;
-                return Err(ends_inside(read_bytes, header));
-            }
-            hasher.update(&buffer[..count]);
-            left -= step as u64;
-        }
-        Ok(header.check_payload_checksum(hasher.value())?)
+            Ok(count)
+        })
     }
 
     /// Reads the bytes after the End frame.
@@ -395,7 +385,15 @@ pub(crate) fn read_any_frame_at(
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
         let payload = match header.skippable {
-            true => check_skipped_payload(source, after, &header).map(|()| Vec::new())?,
+            true => {
+                let mut at = after;
+                let read = |buffer: &mut [u8]| {
+                    let count = source.read_at(at, buffer)?;
+                    at += count as u64;
+                    Ok(count)
+                };
+                check_skipped_payload(&header, read).map(|()| Vec::new())?
+            }
             false => {
                 // At most what is left of the file: the header was checked against that.
                 let mut payload = vec![0; header.payload_bytes as usize];
@@ -414,19 +412,24 @@ pub(crate) fn read_any_frame_at(
     read().map_err(|error: Error| error.at_offset(offset))
 }
 
-/// Compares the checksum of a payload that may be larger than memory.
-fn check_skipped_payload(source: &dyn Source, start: u64, header: &FrameHeader) -> Result<()> {
+/// Compares the checksum of a payload that may be larger than memory. `read` fills a buffer with
+/// its next bytes and returns how many there are, fewer only at the end of the input.
+fn check_skipped_payload(
+    header: &FrameHeader,
+    mut read: impl FnMut(&mut [u8]) -> Result<usize>,
+) -> Result<()> {
     let mut buffer = vec![0; header.payload_bytes.min(READ_STEP_BYTES) as usize];
     let mut hasher = PayloadHasher::new(header.payload_bytes);
-    let mut at = 0;
-    while at < header.payload_bytes {
-        let step = (header.payload_bytes - at).min(READ_STEP_BYTES) as usize;
-        let count = source.read_at(start + at, &mut buffer[..step])?;
-        if count == 0 {
-            return Err(ends_inside(at, header));
+    let mut left = header.payload_bytes;
+    while left > 0 {
+        let step = left.min(READ_STEP_BYTES) as usize;
+        let count = read(&mut buffer[..step])?;
+        if count < step {
+            let read_bytes = header.payload_bytes - left + count as u64;
+            return Err(ends_inside(read_bytes, header));
         }
         hasher.update(&buffer[..count]);
-        at += count as u64;
+        left -= step as u64;
     }
     Ok(header.check_payload_checksum(hasher.value())?)
 }

@@ -23,17 +23,7 @@ pub fn archive_of_block(raw: &[u8], coding: Coding, data: &[u8]) -> Vec<u8> {
     let (mut assembler, mut archive) = ArchiveAssembler::new(&settings, 7).unwrap();
     archive.extend(assembler.member_start(&start()).unwrap());
     let packed = pack_extents(0, 0, &[Extent::Fresh { length: bytes }]).unwrap();
-    let epoch = ExtentsHeader {
-        epoch_id: 0,
-        content_start: 0,
-        content_bytes: bytes,
-        store_start: 0,
-        fresh_bytes: bytes,
-        extent_count: 1,
-        packed_raw_bytes: packed.raw.len() as u64,
-        packed_checksum: packed.checksum,
-        coding: Coding::none(),
-    };
+    let epoch = packed.header(0, (0, 0), Coding::none());
     let mut builder = ExtentsHeader::builder(Vec::new());
     builder.payload().extend(&packed.raw);
     let mut frame = epoch.finish(builder).unwrap();

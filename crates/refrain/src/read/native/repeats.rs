@@ -338,17 +338,7 @@ mod tests {
     impl Epochs {
         fn stated(&self, extents: &[Extent]) -> (StatedMap, EpochSums) {
             let packed = pack_extents(self.content_bytes, self.store_bytes, extents).unwrap();
-            let header = ExtentsHeader {
-                epoch_id: 0,
-                content_start: self.content_bytes,
-                content_bytes: packed.content_bytes,
-                store_start: self.store_bytes,
-                fresh_bytes: packed.fresh_bytes,
-                extent_count: packed.extent_count,
-                packed_raw_bytes: packed.raw.len() as u64,
-                packed_checksum: packed.checksum,
-                coding: Coding::none(),
-            };
+            let header = packed.header(0, (self.content_bytes, self.store_bytes), Coding::none());
             StatedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap()
         }
 
