@@ -3,6 +3,6 @@
 
 pub use refrain_storage::{
     AtomicFile, Durability, Failure, FileIdentity, FileSource, Leftover, MemoryOutput, MemorySink,
-    MemorySource, NullSink, OutputOptions, Overwrite, Sink, Source, StreamSink, Temporary,
-    create_output, in_zero_pieces, remove_leftovers,
+    MemorySource, NullSink, OutputOptions, Overwrite, ScratchFile, Sink, Source, StreamSink,
+    Temporary, create_output, descriptor_output, in_zero_pieces, is_in_memory, remove_leftovers,
 };

@@ -205,7 +205,7 @@ fn check_kind(metadata: &Metadata, path: &Path) -> io::Result<()> {
 
 /// Opens the same file again, with an offset of its own.
 #[cfg(target_os = "linux")]
-fn reopen(file: &File) -> Option<File> {
+pub(crate) fn reopen(file: &File) -> Option<File> {
     use std::os::fd::AsRawFd;
     // Not for pipes and terminals: opening them has side effects.
     let kind = file.metadata().ok()?.file_type();
@@ -215,7 +215,7 @@ fn reopen(file: &File) -> Option<File> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn reopen(_file: &File) -> Option<File> {
+pub(crate) fn reopen(_file: &File) -> Option<File> {
     None
 }
 

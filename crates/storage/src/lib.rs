@@ -9,6 +9,8 @@
 //! | [`file`](mod@file) | [`FileSource`]: a regular file or block device, with its holes |
 //! | [`atomic_file`] | [`AtomicFile`]: a file that appears complete or not at all |
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
+//! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
+//! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
 //! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
@@ -45,6 +47,8 @@ pub mod memory;
 pub mod output;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
+pub mod redirected;
+pub mod scratch_file;
 pub mod sink;
 pub mod source;
 pub mod stream;
@@ -65,6 +69,8 @@ pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use output::create_output;
+pub use redirected::descriptor_output;
+pub use scratch_file::{ScratchFile, is_in_memory};
 pub use sink::Sink;
 pub use source::Source;
 pub use stream::{NullSink, StreamSink};

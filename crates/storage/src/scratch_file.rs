@@ -1,0 +1,171 @@
+//! A temporary file that nobody else sees: bytes written and read at any offset.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+
+use crate::directory::Directory;
+use crate::failure::at;
+use crate::source::Source;
+use crate::transfer::{read_full, write_full};
+
+/// The name from which a hidden one is derived where files without names are not supported.
+const NAME: &str = "scratch";
+
+/// A file without a name in a directory, readable by this user alone. It vanishes when it is
+/// dropped, and with the process.
+///
+/// Several threads may read and write different ranges at the same time.
+#[derive(Debug)]
+pub struct ScratchFile {
+    file: File,
+    directory: PathBuf,
+}
+
+impl ScratchFile {
+    /// Creates an empty file in `directory`.
+    ///
+    /// # Errors
+    /// Those of the system: the directory does not exist, or cannot be written.
+    pub fn create(directory: impl AsRef<Path>) -> io::Result<ScratchFile> {
+        let path = directory.as_ref();
+        let file = create(path).map_err(at("create a temporary file in", path))?;
+        Ok(ScratchFile {
+            file,
+            directory: path.to_owned(),
+        })
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// Those of the system, such as [`io::ErrorKind::StorageFull`].
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut at_offset = offset;
+        let written = write_full(bytes, |left| {
+            let count = self.file.write_at(left, at_offset)?;
+            at_offset += count as u64;
+            Ok(count)
+        });
+        written.map_err(at("write a temporary file in", &self.directory))
+    }
+
+    /// Releases the disk space of a range, which reads as zeros from then on, where the system can do
+    /// that.
+    pub fn discard(&self, range: Range<u64>) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // Without it the file only remains larger.
+            let length_bytes = range.end.saturating_sub(range.start);
+            let _ = fallocate(&self.file, flags, range.start, length_bytes);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = range;
+    }
+
+    /// The bytes that the file system has room for, without those reserved for its administrator.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let found = rustix::fs::fstatvfs(&self.file).map_err(io::Error::from);
+        let found = found.map_err(at("measure the free space of", &self.directory))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+}
+
+impl Source for ScratchFile {
+    fn size_bytes(&self) -> io::Result<u64> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(at("read a temporary file in", &self.directory))?;
+        Ok(metadata.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = read_full(offset, buffer, |at_offset, part| {
+            self.file.read_at(part, at_offset)
+        });
+        read.map_err(at("read a temporary file in", &self.directory))
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let directory = Directory::open(path)?;
+    let mode = Mode::RUSR | Mode::WUSR;
+    if let Ok(file) = directory.create_unnamed(mode) {
+        return Ok(file);
+    }
+    let (file, hidden) = directory.create_hidden(OsStr::new(NAME), mode)?;
+    directory.remove_if_same(&hidden, &file);
+    Ok(file)
+}
+
+/// Whether files in `directory` take memory instead of a disk (tmpfs, ramfs). Also true for a
+/// directory that cannot be examined: it is of no use for temporary files.
+#[cfg(target_os = "linux")]
+pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    const RAMFS_MAGIC: u64 = 0x8584_58f6;
+    let Ok(found) = rustix::fs::statfs(directory.as_ref()) else {
+        return true;
+    };
+    // The width of the field differs between systems.
+    let kind = found.f_type as u64 & u64::from(u32::MAX);
+    kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
+}
+
+/// Whether files in `directory` take memory instead of a disk. Unknown on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
+    !directory.as_ref().is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_what_was_written_at_any_offset_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = ScratchFile::create(directory.path()).unwrap();
+        scratch.write_at(100_000, b"second").unwrap();
+        scratch.write_at(0, b"first").unwrap();
+        let mut bytes = [9; 8];
+        assert_eq!(scratch.read_at(100_000, &mut bytes).unwrap(), 6);
+        assert_eq!(&bytes[..6], b"second");
+        assert_eq!(scratch.read_at(0, &mut bytes).unwrap(), 8);
+        assert_eq!(&bytes, b"first\0\0\0");
+        assert_eq!(scratch.size_bytes().unwrap(), 100_006);
+        scratch.discard(0..50_000);
+        assert_eq!(scratch.read_at(100_000, &mut bytes).unwrap(), 6);
+        assert_eq!(&bytes[..6], b"second");
+        assert!(scratch.free_bytes().unwrap() > 0);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_does_not_exist_is_an_error_that_names_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("missing");
+        let error = ScratchFile::create(&missing).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let text = error.to_string();
+        assert!(text.contains("cannot create a temporary file in"), "{text}");
+        assert!(text.contains("missing"), "{text}");
+        assert!(is_in_memory(&missing));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn tells_memory_from_disks() {
+        assert!(is_in_memory("/dev/shm"));
+        assert!(!is_in_memory("/proc"));
+    }
+}
