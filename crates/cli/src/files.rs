@@ -1,14 +1,15 @@
 //! Opens what is read and creates what is written, on the storage layer.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain::Timestamp;
 use refrain::storage::{
-    Durability, FileSource, OutputOptions, Overwrite, Sink, Source, StreamSink, create_output,
+    Durability, FileSource, OutputOptions, Overwrite, Sink, Source, create_output,
+    descriptor_output,
 };
 
 use crate::cancellable::CancellableReader;
@@ -23,8 +24,41 @@ pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
     let path = Path::new("-");
     let descriptor = io::stdin().as_fd().try_clone_to_owned();
     let file = File::from(descriptor.map_err(io_failure(path, "open"))?);
+    enlarge_pipe(&file);
     Ok(Box::new(CancellableReader::new(file, session)))
 }
+
+/// Standard input as a source, if it is a file from its beginning on (`< FILE`): it can be read
+/// again.
+pub fn stdin_source() -> Result<Option<Arc<dyn Source>>> {
+    let path = Path::new("-");
+    let descriptor = io::stdin().as_fd().try_clone_to_owned();
+    let mut file = File::from(descriptor.map_err(io_failure(path, "open"))?);
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_file || file.stream_position().ok() != Some(0) {
+        return Ok(None);
+    }
+    let source = FileSource::from_file(file, "standard input").map_err(Failure::Storage)?;
+    Ok(Some(Arc::new(source)))
+}
+
+/// The capacity of a pipe, if the system permits: with the usual 64 KiB, reader and writer wait for
+/// each other sixteen times as often. It is the most that an ordinary user may ask for on Linux.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Gives a pipe more capacity. Anything else stays as it is.
+#[cfg(target_os = "linux")]
+fn enlarge_pipe(file: &File) {
+    // Refused for what is no pipe, and where the user has too many large ones.
+    let has_less = rustix::pipe::fcntl_getpipe_size(file).is_ok_and(|bytes| bytes < PIPE_BYTES);
+    if has_less {
+        let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE_BYTES);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enlarge_pipe(_file: &File) {}
 
 /// A file as a stream: a FIFO, a character device, or a file that is read once.
 pub fn file_stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
@@ -71,7 +105,8 @@ pub fn source(path: &Path) -> Result<Arc<dyn Source>> {
 pub fn stdout_sink() -> Result<Box<dyn Sink>> {
     let descriptor = io::stdout().as_fd().try_clone_to_owned();
     let file = File::from(descriptor.map_err(io_failure(Path::new("standard output"), "open"))?);
-    Ok(Box::new(StreamSink::new(file, "standard output")))
+    enlarge_pipe(&file);
+    Ok(descriptor_output(file, "standard output"))
 }
 
 /// A file that appears complete when it is published, or not at all.

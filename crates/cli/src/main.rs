@@ -45,6 +45,7 @@ mod restore;
 mod run;
 mod selection;
 mod session;
+mod temporary;
 mod terminal;
 mod text;
 mod units;

@@ -9,7 +9,7 @@ use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
 use refrain_storage::Sink;
 
 use crate::error::{Error, Result, mebibytes};
-use crate::options::CompressOptions;
+use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
 use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
@@ -23,6 +23,7 @@ use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
 };
+use crate::write::pipeline::page_spill::{PageSpill, SpillSpace};
 use crate::write::pipeline::reach::{
     ReachFloors, ReachLimits, epoch_bytes_within, reach_bytes_min,
 };
@@ -84,6 +85,7 @@ pub fn compress(
         members: prepared.member_sources(),
         sink_reads_back: sink.read_back().is_some(),
         decodes_slowly: is_slow_to_decode(tuning.plan.codec),
+        has_temporary: options.temporary.is_some(),
     };
     let history = HistoryPolicy::decide(inputs);
     let Reach {
@@ -99,8 +101,16 @@ pub fn compress(
         tuning,
         budget: Budget {
             epoch_bytes,
-            ..Budget::new(&tuning, options.threads, retained_bytes, history)?
+            ..Budget::new(
+                &tuning,
+                options.threads,
+                retained_bytes,
+                history,
+                inputs.spills(),
+            )?
         },
+        inputs,
+        temporary: options.temporary.as_ref().filter(|_| inputs.spills()),
         reach_bytes,
         digests: &options.digests,
         watch,
@@ -132,7 +142,7 @@ fn reach(
 ) -> Result<Reach> {
     let is_limited = !inputs.sink_reads_back && inputs.members != MemberSources::Seekable;
     let default = match is_limited {
-        true => tuning.memory_bytes / 4,
+        true => piped_reach_bytes(tuning.memory_bytes),
         false => REACH_UNLIMITED,
     };
     let reach = options.reach_bytes.unwrap_or(default);
@@ -161,9 +171,26 @@ fn reach(
     })
 }
 
+/// The default reach from pipe to pipe, where both sides retain as much of the archive in memory:
+/// three eighths of an ordinary budget, a quarter of a small one, which has less left for the rest.
+///
+/// A reader with its default memory retains up to half a GiB. With 384 MiB, four kernel trees (233
+/// MB) and two copies of a disk image (352 MB each) are no larger than from a file; with 256 MiB
+/// the copies were not found. Half of the memory would leave too little to encode with.
+fn piped_reach_bytes(memory_bytes: u64) -> u64 {
+    const ORDINARY_BYTES: u64 = 1 << 30;
+    match memory_bytes >= ORDINARY_BYTES {
+        true => memory_bytes / 8 * 3,
+        false => memory_bytes / 4,
+    }
+}
+
 struct Run<'a> {
     tuning: Tuning,
     budget: Budget,
+    inputs: HistoryInputs,
+    /// Where old pages go that no source can supply.
+    temporary: Option<&'a TemporarySpace>,
     reach_bytes: u64,
     /// Further digests of every member.
     digests: &'a [DigestAlgorithm],
@@ -197,12 +224,16 @@ impl Run<'_> {
             Arc::new(WrittenBlocks::new(archive, memory_bytes))
         });
         let blocks = written.clone().map(|written| written as Arc<_>);
-        let store = store_history(&self.budget, sources, blocks)?;
-        let context = pipeline_context(self.tuning, &self.budget);
+        let spill = self.spill();
+        let store = store_history(&self.budget, sources, blocks, spill.clone())?;
+        let context = pipeline_context(self.tuning, &self.budget, spill.clone());
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
             stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
             copies_bytes: (history.makes_copies()).then_some(self.budget.copies_bytes),
+            store_bytes: (self.temporary)
+                .filter(|_| self.inputs.decodes_slowly)
+                .map(|temporary| temporary.bytes_max(memory_bytes)),
         };
         let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
         let members = members.into_iter();
@@ -231,9 +262,22 @@ impl Run<'_> {
             self.watch,
         )?;
         let mut summary = self.finish(assembler.output)?;
+        if let Some(reason) = spill.and_then(|spill| spill.failure()) {
+            let text = "old content was decoded again, which takes long, because it could not be written to a temporary file";
+            self.watch.notice(&format!("{text}: {reason}"));
+        }
         summary.problems = send_problems(&problems, self.watch);
         send_late_notices(late_notices, self.watch);
         Ok(summary)
+    }
+
+    fn spill(&self) -> Option<Arc<PageSpill>> {
+        let temporary = self.temporary?;
+        Some(Arc::new(PageSpill::new(SpillSpace {
+            directory: temporary.directory.clone(),
+            bytes_max: temporary.bytes_max(self.tuning.memory_bytes),
+            waiting_bytes_max: self.budget.spill_waiting_bytes,
+        })))
     }
 
     fn header(&self) -> ArchiveHeader {

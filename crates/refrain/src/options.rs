@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -105,8 +106,32 @@ pub fn codec_usages() -> impl Iterator<Item = String> {
     })
 }
 
+/// Where temporary content may be put on a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemporarySpace {
+    /// The directory of the temporary file, which has no name and vanishes with the process.
+    pub directory: PathBuf,
+    /// The most bytes of it; `None`: sixteen times the memory budget.
+    pub bytes_max: Option<u64>,
+}
+
+impl TemporarySpace {
+    /// In `directory`, of the default size.
+    pub fn new(directory: impl Into<PathBuf>) -> TemporarySpace {
+        TemporarySpace {
+            directory: directory.into(),
+            bytes_max: None,
+        }
+    }
+
+    /// The most bytes, with this memory budget.
+    pub(crate) fn bytes_max(&self, memory_bytes: u64) -> u64 {
+        self.bytes_max.unwrap_or(memory_bytes.saturating_mul(16))
+    }
+}
+
 /// How to compress. `threads` changes only the time; every other option may change the archive's
-/// bytes.
+/// bytes, `temporary` only where it says so.
 #[derive(Debug, Clone)]
 pub struct CompressOptions {
     /// The level.
@@ -125,10 +150,15 @@ pub struct CompressOptions {
     /// fit, the next lower level that fits is used, and a notice says so.
     pub memory_bytes: Option<u64>,
     /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all
-    /// of them, or a quarter of the memory from a stream to a stream (a member that cannot be read
+    /// of them, or three eighths of the memory (a quarter below 1 GiB) from a stream to a stream (a member that cannot be read
     /// again, a sink that cannot be read back). More than half of the memory is an error there, and
     /// less than four blocks or some 3 MiB is one everywhere.
     pub reach_bytes: Option<u64>,
+    /// Where earlier content of members that cannot be read again is put that has no room in memory.
+    /// `None`: it is decoded again from the archive, which takes far longer. With codecs that decode
+    /// slowly, extents refer back as far as `bytes_max`; without, as far as compressed copies in
+    /// memory reach. Otherwise it does not change the archive's bytes.
+    pub temporary: Option<TemporarySpace>,
     /// Further digests of each member's content to be stored in addition to BLAKE3. They are
     /// computed on one thread.
     pub digests: Vec<DigestAlgorithm>,
@@ -144,6 +174,7 @@ impl Default for CompressOptions {
             threads: 1,
             memory_bytes: None,
             reach_bytes: None,
+            temporary: None,
             digests: Vec::new(),
         }
     }
@@ -193,6 +224,10 @@ pub struct ReadOptions {
     pub threads: usize,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
+    /// The directory of a temporary file for the parts of an archive from a non-seekable stream that
+    /// later extents refer to and that have no room in memory. `None`: an archive that needs more
+    /// memory is refused.
+    pub temporary: Option<PathBuf>,
     /// The source of the password of an encrypted archive. It is called once, if the archive is
     /// encrypted.
     pub password: Option<PasswordSource>,
@@ -212,6 +247,7 @@ impl Default for ReadOptions {
         ReadOptions {
             threads: 1,
             memory_bytes: 1 << 30,
+            temporary: None,
             password: None,
             content_bytes_max: None,
             work_max: WORK_MAX_DEFAULT,

@@ -30,6 +30,7 @@ const SMALL: ReadOptions = ReadOptions {
     memory_bytes: 32 << 20,
     password: None,
     content_bytes_max: None,
+    temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
 };
 
@@ -39,6 +40,7 @@ const AS_MADE: ReadOptions = ReadOptions {
     memory_bytes: crate::MEMORY_BYTES_MIN,
     password: None,
     content_bytes_max: None,
+    temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
 };
 

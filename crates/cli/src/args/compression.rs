@@ -24,7 +24,7 @@ pub struct CompressionArgs {
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
     /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory.
-    /// Default: unlimited; from a pipe or directory to a pipe a quarter of the memory (levels 8 and
+    /// Default: unlimited; from a pipe or directory to a pipe 3/8 of the memory, a quarter below 1G (levels 8 and
     /// 9, whose blocks decode slowly, refer in pipes to what a third of the memory holds
     /// compressed)
     #[arg(long, value_name = "SIZE")]

@@ -1,8 +1,11 @@
 //! Threads and memory.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::size::Size;
+use crate::temporary;
 
 /// The number of threads.
 #[derive(Debug, Clone, Default, Args)]
@@ -38,6 +41,10 @@ pub struct ResourceArgs {
     /// for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
+    /// Directory for what of a pipe has no room in memory; 'none': nowhere. Default: TMPDIR or
+    /// /var/tmp, if on a disk
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub temporary: Option<PathBuf>,
 }
 
 impl ResourceArgs {
@@ -55,6 +62,8 @@ impl ResourceArgs {
                 .map_or(refrain::ReadOptions::default().memory_bytes, |size| {
                     size.bytes
                 }),
+            temporary: temporary::space(self.temporary.as_deref(), None)
+                .map(|space| space.directory),
             ..refrain::ReadOptions::default()
         }
     }

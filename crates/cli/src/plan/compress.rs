@@ -13,6 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::lrzip::format::LrzipFormat;
 use crate::names;
 use crate::paths::{self, NewFile, ends_with_slash, is_dash, label};
+use crate::temporary;
 use crate::terminal::check_stdout;
 use crate::text::quoted;
 
@@ -121,6 +122,10 @@ fn options(args: &CompressArgs) -> Result<CompressOptions> {
     let options = CompressOptions {
         threads: args.resources.thread_count(),
         memory_bytes: args.resources.memory.map(|size| size.bytes),
+        temporary: temporary::space(
+            args.resources.temporary.as_deref(),
+            args.output.output.as_deref().filter(|path| !is_dash(path)),
+        ),
         ..args.compression.options()
     };
     options.check().map_err(Failure::Engine)?;

@@ -63,6 +63,9 @@ pub fn archive_text(path: &Path, info: &ArchiveInfo, has_md5: bool, is_detailed:
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
     rows.add("random access", random_access_text(info));
+    if info.lrzip.is_none() {
+        rows.add("from a pipe", from_pipe_text(info));
+    }
     rows.add("integrity", integrity_text(info, has_md5));
     if let Some(root_hash) = &info.root_hash {
         rows.add("root hash", hex(root_hash));
@@ -113,6 +116,16 @@ fn random_access_text(info: &ArchiveInfo) -> String {
     match info.block_bytes_max {
         0 => "no blocks".to_string(),
         bytes => format!("in blocks of up to {}", binary_text(bytes)),
+    }
+}
+
+fn from_pipe_text(info: &ArchiveInfo) -> String {
+    match info.reach_bytes {
+        0 => "a reader retains nothing of the archive".to_string(),
+        bytes => format!(
+            "a reader retains up to {} of the archive",
+            bytes_text(bytes)
+        ),
     }
 }
 

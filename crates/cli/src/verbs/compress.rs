@@ -187,7 +187,10 @@ fn open_member(
     session: &Session,
 ) -> Result<MemberInput> {
     let content = match &input.metadata {
-        None => Content::Stream(files::stdin_stream(session)?),
+        None => match files::stdin_source()? {
+            Some(source) => Content::Source(source),
+            None => Content::Stream(files::stdin_stream(session)?),
+        },
         Some(found) if found.is_dir() => Content::directory(DirectoryContent {
             walk: WalkOptions {
                 selection: selection.rules.clone(),

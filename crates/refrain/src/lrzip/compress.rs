@@ -76,6 +76,7 @@ pub fn compress_lrzip(
         retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.tree_bytes(),
         sequels_bytes: 0,
         history,
+        spills: false,
     };
     let mut header = header(tuning.cut.plan);
     let item_encryption = match &options.encryption {
@@ -108,6 +109,7 @@ fn history_policy(
         },
         sink_reads_back: is_readable && sink.read_back().is_some(),
         decodes_slowly: false,
+        has_temporary: false,
     })
 }
 
@@ -147,14 +149,15 @@ impl Run<'_> {
             Arc::new(RetainedBlocks::new(archive))
         });
         let reader = blocks.clone().map(|blocks| blocks as Arc<_>);
-        let store = store_history(&self.budget, sources, reader)?;
+        let store = store_history(&self.budget, sources, reader, None)?;
         let limits = ReachLimits {
             stated_bytes: retained_reach_bytes(history, self.tuning.tuning.memory_bytes),
             copies_bytes: None,
+            store_bytes: None,
         };
         let block_bytes = self.tuning.cut.block_bytes;
         let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
-        let context = pipeline_context(self.tuning.tuning, &self.budget);
+        let context = pipeline_context(self.tuning.tuning, &self.budget, None);
         let assembler = LrzipAssembler::new(
             sink,
             header,

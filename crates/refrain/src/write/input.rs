@@ -19,6 +19,7 @@ use crate::progress::Watch;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
+use crate::write::tree::batch::WHOLE_BYTES_MAX;
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, SharedEntries, ViewKind};
 use crate::write::tree::feed::{DirectoryFeed, DirectoryInput, Problems};
@@ -149,6 +150,8 @@ pub(crate) struct PreparedMembers {
     memory_bytes: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
+    /// Whether a member is a directory, or a stream that may be a tar stream.
+    may_have_entries: bool,
     /// Whether directories are stored as tar streams, because the dialect has no entries.
     directories_as_tar: bool,
     /// The bytes of files that were found equal to others.
@@ -172,6 +175,10 @@ const LOG_SHARE: u64 = 16;
 /// for the next ones.
 const WINDOW_SHARE: u64 = 16;
 
+/// One in so many bytes of the memory is for the entries of a tar stream that are packed together,
+/// as the format counts them. In memory they take three to four times as much.
+const TAR_WINDOW_SHARE: u64 = 64;
+
 /// One in so many bytes of the memory is for the hashes of contents: in 1 GiB enough for half a
 /// million distinct files.
 const KNOWN_SHARE: u64 = 32;
@@ -192,17 +199,22 @@ impl PreparedMembers {
         }
     }
 
-    /// The memory that directories take, in bytes: logs, entries and hashes.
+    /// The memory that directories and tar streams take, in bytes: logs, entries, hashes, and one
+    /// large file that is read whole.
     pub(crate) fn tree_bytes(&self) -> u64 {
-        match (&self.log_memory, self.directories_as_tar) {
-            (None, _) => 0,
-            (Some(_), true) => self.memory_bytes / LOG_SHARE,
-            (Some(_), false) => {
-                self.memory_bytes / LOG_SHARE
-                    + 2 * (self.memory_bytes / WINDOW_SHARE)
+        let of_logs = match self.log_memory {
+            None => 0,
+            Some(_) => self.memory_bytes / LOG_SHARE,
+        };
+        let of_entries = match self.may_have_entries {
+            false => 0,
+            true => {
+                2 * (self.memory_bytes / WINDOW_SHARE)
                     + self.memory_bytes / KNOWN_SHARE
+                    + WHOLE_BYTES_MAX
             }
-        }
+        };
+        of_logs + of_entries
     }
 
     /// The memory of the logs of all directories together.
@@ -325,8 +337,10 @@ impl PreparedMembers {
         list: EntryList,
         again: Option<Arc<dyn Source>>,
     ) {
+        self.may_have_entries = true;
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
-        let reader = TarReader::new(stream, hashers(&self.digests));
+        let window_bytes = self.memory_bytes / TAR_WINDOW_SHARE;
+        let reader = TarReader::new(stream, hashers(&self.digests), window_bytes);
         let feed = TarFeed::new(
             reader,
             ContentWriter::new(known, log, self.duplicate_bytes.clone()),
@@ -343,6 +357,7 @@ impl PreparedMembers {
     fn add_directory(&mut self, directory: &DirectoryContent, list: EntryList) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
         let source = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
+        self.may_have_entries = true;
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
         let input = DirectoryInput {
             walker: directory.walker()?,

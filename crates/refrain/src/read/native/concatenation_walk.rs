@@ -39,6 +39,7 @@ pub(crate) fn walk_archives(
     let mut reader = Box::new(FrameReader::open(feed, limits)?);
     let threads = options.threads.max(1);
     let options = WalkOptions {
+        temporary: options.temporary.clone(),
         threads,
         memory_bytes: options.memory_bytes,
         limits,

@@ -1,11 +1,13 @@
 //! The blocks of a pass from front to back, decoded again where later extents refer to them.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_format::{BlockHeader, FrameKind, Limits};
 use refrain_pool::Lock;
-use refrain_storage::Source;
+use refrain_protect::checksum64;
+use refrain_storage::{ScratchFile, Source};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::block_frame::decode_block_frame;
@@ -15,8 +17,10 @@ use crate::store::frames::{CheckedFrame, read_frame_at};
 /// A block whose frame has been read.
 struct StreamedBlock {
     location: BlockLocation,
-    /// Retained until the block was decoded, or, for a pipe, while it is within reach.
+    /// Retained until the block was decoded, or, for a pipe, while it is within reach and in memory.
     payload: Option<Arc<Vec<u8>>>,
+    /// The length and the checksum of a payload in the temporary file.
+    spilled: Option<(usize, u64)>,
 }
 
 /// The blocks whose frames have been read so far.
@@ -25,15 +29,91 @@ pub(crate) struct StreamedBlocks {
     source: Option<Arc<dyn Source>>,
     limits: Limits,
     streamed: Lock<VecDeque<StreamedBlock>>,
+    /// Where payloads of a pipe go for which there is no memory.
+    spill: Option<FrameSpill>,
+}
+
+/// A temporary file for the frames of a pipe, each at its offset in the archive.
+struct FrameSpill {
+    directory: PathBuf,
+    /// `None` until something is written.
+    file: Lock<Option<Arc<ScratchFile>>>,
+}
+
+impl FrameSpill {
+    fn file(&self) -> Result<Arc<ScratchFile>> {
+        let mut file = self.file.lock();
+        if let Some(file) = &*file {
+            return Ok(file.clone());
+        }
+        let created = Arc::new(ScratchFile::create(&self.directory)?);
+        *file = Some(created.clone());
+        Ok(created)
+    }
+
+    fn read(&self, offset: u64, (length_bytes, checksum): (usize, u64)) -> Result<Arc<Vec<u8>>> {
+        let mut payload = vec![0; length_bytes];
+        let count = self.file()?.read_at(offset, &mut payload)?;
+        match count == length_bytes && checksum64(&payload) == checksum {
+            true => Ok(Arc::new(payload)),
+            false => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "the temporary file in {} has changed",
+                    self.directory.display()
+                ),
+            )),
+        }
+    }
 }
 
 impl StreamedBlocks {
-    pub(super) fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> StreamedBlocks {
+    /// `temporary` is a directory for what has no room in memory.
+    pub(super) fn new(
+        source: Option<Arc<dyn Source>>,
+        limits: Limits,
+        temporary: Option<PathBuf>,
+    ) -> StreamedBlocks {
+        let spill = temporary.filter(|_| source.is_none());
         StreamedBlocks {
             source,
             limits,
             streamed: Lock::default(),
+            spill: spill.map(|directory| FrameSpill {
+                directory,
+                file: Lock::default(),
+            }),
         }
+    }
+
+    /// Whether frames without room in memory go to a temporary file.
+    pub(super) fn spills(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Writes the payloads of the oldest blocks to the temporary file, so that at most `bytes_max`
+    /// of them remain in memory.
+    pub(super) fn spill_all_but(&self, bytes_max: u64) -> Result<()> {
+        let Some(spill) = &self.spill else {
+            return Ok(());
+        };
+        let mut streamed = self.streamed.lock();
+        let payload_bytes = |block: &StreamedBlock| {
+            (block.payload.as_ref()).map_or(0, |payload| payload.len() as u64)
+        };
+        let mut bytes: u64 = streamed.iter().map(payload_bytes).sum();
+        for block in streamed.iter_mut() {
+            if bytes <= bytes_max {
+                break;
+            }
+            let Some(payload) = block.payload.take() else {
+                continue;
+            };
+            bytes -= payload.len() as u64;
+            (spill.file()?).write_at(block.location.frame_offset, &payload)?;
+            block.spilled = Some((payload.len(), checksum64(&payload)));
+        }
+        Ok(())
     }
 
     pub(super) fn add(&self, head: &BlockHeader, frame: &CheckedFrame) -> BlockLocation {
@@ -45,7 +125,11 @@ impl StreamedBlocks {
             frame_bytes: frame.header.frame_bytes(),
         };
         let payload = Some(frame.payload.clone());
-        let block = StreamedBlock { location, payload };
+        let block = StreamedBlock {
+            location,
+            payload,
+            spilled: None,
+        };
         self.streamed.lock().push_back(block);
         location
     }
@@ -76,7 +160,14 @@ impl StreamedBlocks {
                 .front()
                 .is_some_and(|block| block.location.frame_offset < archive_offset)
         {
-            streamed.pop_front();
+            let block = streamed.pop_front();
+            if let (Some(spill), Some(block)) = (&self.spill, block)
+                && block.spilled.is_some()
+                && let Ok(file) = spill.file()
+            {
+                let start = block.location.frame_offset;
+                file.discard(start..start + block.location.frame_bytes);
+            }
         }
     }
 
@@ -101,7 +192,11 @@ impl StreamedBlocks {
         if let Some(payload) = &block.payload {
             return Ok(payload.clone());
         }
+        let spilled = block.spilled;
         drop(streamed);
+        if let (Some(spill), Some(spilled)) = (&self.spill, spilled) {
+            return spill.read(location.frame_offset, spilled);
+        }
         let source = self.source.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::Internal,

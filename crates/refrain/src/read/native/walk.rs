@@ -6,6 +6,7 @@
 //! archive's reach requires.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
@@ -98,6 +99,8 @@ pub(crate) struct WalkOptions {
     pub threads: usize,
     pub memory_bytes: u64,
     pub limits: Limits,
+    /// A directory for frames of a pipe that have no room in memory.
+    pub temporary: Option<PathBuf>,
     /// Counts what is decoded.
     pub meter: Arc<WorkMeter>,
     /// For the content of all archives of the file.
@@ -151,7 +154,8 @@ pub(super) fn walk<'env>(
     totals: &mut WalkTotals,
 ) -> Result<Box<FrameReader>> {
     let shares = MemoryShares::new(options, source.is_some());
-    let blocks = Arc::new(StreamedBlocks::new(source, options.limits));
+    let temporary = options.temporary.clone();
+    let blocks = Arc::new(StreamedBlocks::new(source, options.limits, temporary));
     let context = Arc::new(WalkContext {
         store: StoreReader::new(
             blocks.clone(),
@@ -397,6 +401,7 @@ impl Walk<'_, '_, '_> {
         match Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)? {
             Payload::Archive(head) => {
                 self.reach_bytes = head.reach_bytes;
+                self.warn_of_reach();
                 self.repeats = RepeatHistory::new(head.repeat_window);
             }
             Payload::MemberStart(start) => self.member_start(start)?,
@@ -421,6 +426,21 @@ impl Walk<'_, '_, '_> {
             Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
         }
         Ok(())
+    }
+
+    /// Says at once that a pipe may need more memory than there is. Whether it does depends on the
+    /// length of the archive, which is not known.
+    fn warn_of_reach(&self) {
+        let allowed = self.options.memory_bytes / 2;
+        let is_long = self.reach_bytes != REACH_UNLIMITED && self.reach_bytes > allowed;
+        if is_long && !self.can_reread() && !self.context.blocks.spills() {
+            self.watch.notice(&format!(
+                "from a pipe, up to {} of this archive must remain in memory (its reach), the limit is {}: if it is longer \
+                 than that, raise the memory limit or name a directory for temporary content",
+                mebibytes(self.reach_bytes),
+                mebibytes(allowed)
+            ));
+        }
     }
 
     /// Checks entries, and retains them until their member is complete.
@@ -479,10 +499,19 @@ impl Walk<'_, '_, '_> {
             (frame.offset, frame.header.frame_bytes()),
         ));
         let retained = self.evict_unreachable(frame.offset + frame.header.frame_bytes());
+        let retained = match self.context.blocks.spills() {
+            false => retained,
+            true => {
+                // An eighth less than without a temporary file, for what is being written.
+                let bytes_max = self.options.memory_bytes / 8 * 3;
+                self.context.blocks.spill_all_but(bytes_max)?;
+                retained.min(bytes_max)
+            }
+        };
         if retained > self.options.memory_bytes / 2 {
             return Err(Error::limit(format!(
-                "from a pipe, {} of this archive must remain in memory, the limit is {}: raise the memory limit, or \
-                 read it from a file",
+                "from a pipe, {} of this archive must remain in memory, the limit is {}: raise the memory limit, name a \
+                 directory for temporary content, or read it from a file",
                 mebibytes(retained),
                 mebibytes(self.options.memory_bytes / 2)
             )));

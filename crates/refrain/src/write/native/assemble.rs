@@ -134,11 +134,18 @@ impl Encoding for NativeEncoding {
                 job,
             } => {
                 let _stage = stage("encode", job.raw_bytes());
+                let pages = context.spill.as_ref().map(|_| job.pages.clone());
                 let block = job.encode(
                     &context.workspaces,
                     &context.tuning.plan,
                     context.history.makes_copies(),
                 )?;
+                // Pages of a block that is stored as it is are read from its frame.
+                if let (Some(spill), Some(pages)) = (&context.spill, pages)
+                    && block.frame.stored.is_empty()
+                {
+                    spill.add(first_page, pages);
+                }
                 NativeEncoded::Block {
                     ticket,
                     first_page,

@@ -11,6 +11,7 @@ use refrain_storage::Source;
 
 use crate::store::block::BlockFrame;
 use crate::store::coding::description;
+use crate::store::page::PAGE_BYTES;
 use crate::store::workspaces::Workspaces;
 use crate::write::pipeline::history::BlockReader;
 
@@ -112,6 +113,31 @@ impl BlockReader for WrittenBlocks {
             .is_some_and(|block| block.header.store_end() <= store_floor)
         {
             blocks.pop_front();
+        }
+    }
+
+    fn read_stored_page(&self, page: u64, bytes: &mut [u8]) -> Option<()> {
+        let (first_page, header, location) = self.find(page)?;
+        if !header.coding.is_uncoded() || header.coding.mask() != 0 {
+            return None;
+        }
+        // The data ends the frame.
+        let offset_in_block = (page - first_page) * PAGE_BYTES as u64;
+        match location {
+            FrameLocation::Memory(frame) => {
+                let start = (frame.len() as u64).checked_sub(header.raw_bytes)? + offset_in_block;
+                let found = frame.get(start as usize..)?.get(..bytes.len())?;
+                bytes.copy_from_slice(found);
+                Some(())
+            }
+            FrameLocation::Archive {
+                offset,
+                frame_bytes,
+            } => {
+                let start = offset + frame_bytes.checked_sub(header.raw_bytes)? + offset_in_block;
+                let count = self.archive.as_ref()?.read_at(start, bytes).ok()?;
+                (count == bytes.len()).then_some(())
+            }
         }
     }
 

@@ -25,6 +25,14 @@ const THREADS_BYTES_MAX: u64 = 16 << 20;
 /// The least memory for old pages, in bytes.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 
+/// Bytes for old pages in memory where those that are not in memory are read from a temporary file;
+/// see `REREAD_CACHE_BYTES` in `run.rs`.
+const SPILL_CACHE_BYTES: u64 = 64 << 20;
+
+/// The most bytes of pages that wait in memory before they are written to a temporary file: shorter
+/// inputs need none. More would mostly touch fresh memory.
+const SPILL_WAITING_BYTES_MAX: u64 = 256 << 20;
+
 /// The most epochs to read ahead: each has sixteen segments to scan, and every thread should find
 /// some. With four epochs two threads were no faster, and 256 MiB of incompressible data took a
 /// tenth longer because of fresh memory (a sixteenth of a gigabyte).
@@ -44,6 +52,8 @@ pub(crate) struct Budget {
     pub known_bytes_max: usize,
     /// Bytes for old pages in memory.
     pub cache_bytes: u64,
+    /// Bytes for pages that wait to be written to a temporary file, 0 if there is none.
+    pub spill_waiting_bytes: u64,
     /// Where store bytes are read again.
     pub history: HistoryPolicy,
     /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
@@ -72,6 +82,8 @@ pub(crate) struct Load {
     /// The most bytes of the table of sequels.
     pub sequels_bytes: u64,
     pub history: HistoryPolicy,
+    /// Whether old pages go to a temporary file.
+    pub spills: bool,
 }
 
 /// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27
@@ -94,6 +106,7 @@ impl Budget {
         threads: usize,
         retained_bytes: u64,
         history: HistoryPolicy,
+        spills: bool,
     ) -> Result<Budget> {
         let block_bytes = tuning.rules.block_bytes;
         let load = Load {
@@ -103,6 +116,7 @@ impl Budget {
             retained_bytes,
             sequels_bytes: tuning.sequels_bytes,
             history,
+            spills,
         };
         Ok(Budget::of(&load, threads))
     }
@@ -111,12 +125,18 @@ impl Budget {
     pub(crate) fn of(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
-        let index_bytes = index_bytes(memory);
+        let index_bytes = match load.history.retains_frames() {
+            // What is within the reach needs no larger one.
+            true => index_bytes_of_large(memory),
+            false => index_bytes(memory),
+        };
         let makes_copies = load.history.makes_copies();
         // Compressed copies reach only a limited distance back, so few pages have to be described.
-        let known_bytes = match makes_copies {
-            false => memory / 8,
-            true => memory / 64,
+        // The description of a page that no source can supply is small.
+        let known_bytes = match load.history {
+            HistoryPolicy::Copies(_) => memory / 64,
+            HistoryPolicy::Blocks(_) => memory / 32,
+            HistoryPolicy::Sources | HistoryPolicy::SourcesAndBlocks => memory / 8,
         };
         // Segments come with their anchors: 12 bytes for one position in 128, or in 32 for data
         // that needs it. All of an epoch may be fresh: then its pages are filled before its
@@ -162,12 +182,23 @@ impl Budget {
         let blocks = blocks.clamp(encoders, 2 * threads + 2);
         let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
         let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
+        // Pages that are being written to a temporary file are in no other share.
+        let left = match load.spills {
+            false => left,
+            true => left.saturating_sub(encoders * block),
+        };
+        let spill_waiting_bytes = match load.spills {
+            false => 0,
+            true => (left - left.min(SPILL_CACHE_BYTES).min(left / 2)).min(SPILL_WAITING_BYTES_MAX),
+        };
+        let left = left - spill_waiting_bytes;
         Budget {
             history: load.history,
             index_words: (index_bytes / 8) as usize,
             sequels_bytes: load.sequels_bytes as usize,
             known_bytes_max: known_bytes as usize,
             cache_bytes: left,
+            spill_waiting_bytes,
             copies_bytes,
             epoch_bytes: EPOCH_BYTES,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
@@ -188,9 +219,12 @@ fn index_bytes(memory: u64) -> u64 {
         true => 0,
         false => prev_power_of_two(memory / 4).min(SMALL_BYTES),
     };
-    prev_power_of_two(memory / 8)
-        .max(small)
-        .max(INDEX_WORDS_MIN * 8)
+    index_bytes_of_large(memory).max(small)
+}
+
+/// An eighth of the budget.
+fn index_bytes_of_large(memory: u64) -> u64 {
+    prev_power_of_two(memory / 8).max(INDEX_WORDS_MIN * 8)
 }
 
 #[cfg(test)]
@@ -212,7 +246,7 @@ mod tests {
             ..CompressOptions::default()
         };
         let tuning = Tuning::new(&options).expect("a level");
-        let budget = Budget::new(&tuning, threads, 0, history).expect("known codecs");
+        let budget = Budget::new(&tuning, threads, 0, history, false).expect("known codecs");
         let block_bytes = tuning.rules.block_bytes;
         let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
         let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);

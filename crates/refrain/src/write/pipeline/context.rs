@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
 use crate::write::pipeline::history_policy::HistoryPolicy;
+use crate::write::pipeline::page_spill::PageSpill;
 use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
 /// Settings, buffers and workspaces of a run.
@@ -24,6 +25,8 @@ pub(crate) struct PipelineContext {
     /// with 512 MiB and 7 threads used 0.92 GB when extents were encoded in them, too.
     pub small_workspaces: Workspaces,
     pub history: HistoryPolicy,
+    /// Where the pages of blocks go that are encoded.
+    pub spill: Option<Arc<PageSpill>>,
 }
 
 impl PipelineContext {
@@ -87,6 +90,7 @@ pub(crate) mod tests {
             workspaces: Workspaces::default(),
             small_workspaces: Workspaces::default(),
             history: HistoryPolicy::Sources,
+            spill: None,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The store while it is written: its latest pages in memory, older ones read again.
 //!
 //! The match stage verifies every repeat byte by byte, so it must be able to read any byte of the
-//! store that it may refer to, in bounded memory and without temporary files. The store consists of
+//! store that it may refer to, in bounded memory. The store consists of
 //! *pages*. The latest are in memory. An evicted page is read again from the sources, at the
-//! offsets that its recipe names, or from the archive's own block, which is decoded again; the
-//! [`HistoryPolicy`] says which. Both are checked against the page's checksum: a source that
-//! changed while it was read must not lead to references to bytes that the store does not hold.
+//! offsets that its recipe names, from a temporary file, or from the archive's own block, which is
+//! decoded again; the [`HistoryPolicy`] says which. All are checked against the page's checksum: a
+//! source that changed while it was read must not lead to references to bytes that the store does
+//! not hold.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::store::workspaces::{CodecScratch, Workspaces};
 use crate::write::pipeline::copy_cache::CopyCache;
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::page_cache::PageCache;
+use crate::write::pipeline::page_spill::PageSpill;
 use crate::write::pipeline::recipe::{Recipe, SourcePiece, read_sources};
 
 /// Reads pages of the store again by decoding the archive's blocks.
@@ -30,8 +32,22 @@ pub(crate) trait BlockReader: Send + Sync {
     /// of all its pages, of which all but the last are [`PAGE_BYTES`] long.
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)>;
 
+    /// Fills `bytes` with page `page`, if its block is stored as it is.
+    fn read_stored_page(&self, _page: u64, _bytes: &mut [u8]) -> Option<()> {
+        None
+    }
+
     /// Releases the blocks that end at or before `store_floor`: they are not read again.
     fn evict_below(&self, store_floor: u64);
+}
+
+/// Where evicted pages are read again.
+#[derive(Default)]
+pub(crate) struct ReadAgain {
+    /// The sources of the members.
+    pub sources: Vec<Option<Arc<dyn Source>>>,
+    pub blocks: Option<Arc<dyn BlockReader>>,
+    pub spill: Option<Arc<PageSpill>>,
 }
 
 /// A page that is complete.
@@ -76,6 +92,7 @@ pub(crate) struct StoreHistory {
     workspaces: Workspaces,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
+    spill: Option<Arc<PageSpill>>,
     /// Buffers for pages: memory that was touched before is cheap.
     pool: Arc<BufferPool>,
 }
@@ -103,10 +120,14 @@ impl StoreHistory {
         policy: HistoryPolicy,
         cache_bytes: u64,
         known_bytes_max: usize,
-        sources: Vec<Option<Arc<dyn Source>>>,
-        blocks: Option<Arc<dyn BlockReader>>,
+        from: ReadAgain,
         pool: Arc<BufferPool>,
     ) -> Result<StoreHistory> {
+        let ReadAgain {
+            sources,
+            blocks,
+            spill,
+        } = from;
         let copies_bytes_max = match policy {
             HistoryPolicy::Sources => 0,
             HistoryPolicy::SourcesAndBlocks | HistoryPolicy::Blocks(_) => cache_bytes / 4 * 3,
@@ -128,6 +149,7 @@ impl StoreHistory {
             workspaces: Workspaces::default(),
             sources,
             blocks,
+            spill,
             pool,
         })
     }
@@ -230,6 +252,9 @@ impl StoreHistory {
         if let Some(blocks) = &self.blocks {
             blocks.evict_below(readable_from);
         }
+        if let Some(spill) = &self.spill {
+            spill.evict_below(self.first_closed);
+        }
         readable_from
     }
 
@@ -271,20 +296,23 @@ impl StoreHistory {
         Some((self.first_closed + index as u64, &self.closed[index]))
     }
 
-    /// Reads an evicted page again, from the sources or from a block.
+    /// Reads an evicted page again, from the sources, a temporary file or a block.
     fn reread(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
         let expected = closed.checksum?;
+        let is_expected = |bytes: &PooledBuffer| checksum64(bytes) == expected;
         let bytes = match &closed.recipe {
             Recipe::Sources(pieces) => read_sources(pieces, &self.sources, &self.pool)?,
             Recipe::Archive => {
-                let copy = self.copies.lock().get(number);
-                match copy {
-                    Some((copy, offset)) => self.read_copy(&copy, offset, number)?,
-                    None => self.decode_block(number)?,
+                if let Some(page) = self.spill.as_ref().and_then(|spill| spill.waiting(number)) {
+                    return Some(page);
+                }
+                match self.read_spilled(number).filter(is_expected) {
+                    Some(bytes) => bytes,
+                    None => self.read_archive(number)?,
                 }
             }
         };
-        if checksum64(&bytes) != expected {
+        if !is_expected(&bytes) {
             return None;
         }
         let bytes = Arc::new(bytes);
@@ -292,12 +320,39 @@ impl StoreHistory {
         Some(bytes)
     }
 
-    /// Reads the page at `offset` of a compressed copy.
-    fn read_copy(&self, copy: &CompressedCopy, offset: usize, number: u64) -> Option<PooledBuffer> {
+    /// A buffer with the length of a closed page.
+    fn buffer_for(&self, number: u64) -> Option<PooledBuffer> {
         let index = (number - self.first_closed) as usize;
         let length_bytes = self.start_of(index + 1) - self.start_of(index);
         let mut page = PooledBuffer::full(&self.pool).ok()?;
         page.truncate(length_bytes as usize);
+        Some(page)
+    }
+
+    /// Reads a page from the temporary file, if there is one: not checked yet.
+    fn read_spilled(&self, number: u64) -> Option<PooledBuffer> {
+        let spill = self.spill.as_ref()?;
+        let mut page = self.buffer_for(number)?;
+        spill.read(number, &mut page)?;
+        Some(page)
+    }
+
+    /// Reads a page from a compressed copy or a block.
+    fn read_archive(&self, number: u64) -> Option<PooledBuffer> {
+        let copy = self.copies.lock().get(number);
+        if let Some((copy, offset)) = copy {
+            return self.read_copy(&copy, offset, number);
+        }
+        let mut page = self.buffer_for(number)?;
+        match (self.blocks.as_ref()?).read_stored_page(number, &mut page) {
+            Some(()) => Some(page),
+            None => self.decode_block(number),
+        }
+    }
+
+    /// Reads the page at `offset` of a compressed copy.
+    fn read_copy(&self, copy: &CompressedCopy, offset: usize, number: u64) -> Option<PooledBuffer> {
+        let mut page = self.buffer_for(number)?;
         (self.workspaces).with(|space| copy.read(&mut space.codec, offset, &mut page))?;
         Some(page)
     }
@@ -388,8 +443,10 @@ mod tests {
             HistoryPolicy::Sources,
             (cached_pages * PAGE_BYTES) as u64,
             1 << 20,
-            vec![Some(source)],
-            None,
+            ReadAgain {
+                sources: vec![Some(source)],
+                ..ReadAgain::default()
+            },
             Arc::new(BufferPool::new(PAGE_BYTES, 8)),
         )
         .expect("memory");

@@ -19,6 +19,15 @@ pub(crate) struct HistoryInputs {
     pub sink_reads_back: bool,
     /// Whether the planned codec decodes slowly.
     pub decodes_slowly: bool,
+    /// Whether pages may go to a temporary file.
+    pub has_temporary: bool,
+}
+
+impl HistoryInputs {
+    /// Whether pages of the store go to a temporary file: those that no source can supply.
+    pub(crate) fn spills(self) -> bool {
+        self.has_temporary && self.members == MemberSources::Streams
+    }
 }
 
 /// Where the frames of blocks are that are decoded again.
@@ -38,8 +47,9 @@ pub(crate) enum HistoryPolicy {
     /// From the members' sources, and by decoding blocks of the archive for what no source can
     /// supply.
     SourcesAndBlocks,
-    /// By decoding blocks. Blocks that were decoded once are retained as compressed copies, as far
-    /// as the memory for pages has room.
+    /// From a temporary file if there is one ([`PageSpill`](super::page_spill::PageSpill)), else by
+    /// decoding blocks. Blocks that were decoded once are retained as compressed copies, as far as
+    /// the memory for pages has room.
     Blocks(BlockFrames),
     /// From compressed copies that are made when blocks are encoded, because the blocks themselves
     /// decode slowly. Older copies are evicted, which limits how far back extents may refer. A
@@ -60,7 +70,9 @@ impl HistoryPolicy {
                 HistoryPolicy::SourcesAndBlocks
             }
             MemberSources::Directories => HistoryPolicy::Sources,
-            MemberSources::Streams if inputs.decodes_slowly => HistoryPolicy::Copies(frames),
+            MemberSources::Streams if inputs.decodes_slowly && !inputs.has_temporary => {
+                HistoryPolicy::Copies(frames)
+            }
             MemberSources::Streams => HistoryPolicy::Blocks(frames),
         }
     }
@@ -124,8 +136,22 @@ mod tests {
                         members,
                         sink_reads_back,
                         decodes_slowly,
+                        has_temporary: false,
                     };
                     assert_eq!(HistoryPolicy::decide(inputs), expected, "{inputs:?}");
+                    // With a temporary file, the speed of the codec does not matter.
+                    let spilling = HistoryInputs {
+                        has_temporary: true,
+                        ..inputs
+                    };
+                    let is_stream = members == Streams;
+                    let expected = if is_stream {
+                        by_sink[usize::from(!sink_reads_back)][0]
+                    } else {
+                        expected
+                    };
+                    assert_eq!(HistoryPolicy::decide(spilling), expected, "{spilling:?}");
+                    assert_eq!((spilling.spills(), inputs.spills()), (is_stream, false));
                 }
             }
         }

@@ -26,6 +26,7 @@ pub(crate) mod history;
 pub(crate) mod history_policy;
 pub(crate) mod intake;
 pub(crate) mod page_cache;
+pub(crate) mod page_spill;
 pub(crate) mod reach;
 pub(crate) mod recipe;
 pub(crate) mod run;

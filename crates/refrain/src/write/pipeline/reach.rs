@@ -9,7 +9,8 @@
 //! where the reach is small.
 //!
 //! The same computation keeps compressed copies of blocks within their memory, where those copies
-//! are the history.
+//! are the history. Where blocks decode slowly and their pages are in a temporary file, nothing
+//! refers to what is older than that file.
 
 use std::collections::VecDeque;
 
@@ -85,6 +86,10 @@ fn frame_bytes_max(raw_bytes: u64) -> u64 {
 pub(crate) struct ReachFloors {
     stated: ReachTracker,
     copies: ReachTracker,
+    /// The most bytes of the store that can be read again quickly.
+    store_bytes: Option<u64>,
+    /// The end of the last filled block in the store.
+    store_end: u64,
     block_bytes: u64,
     epoch_bytes: u64,
 }
@@ -95,6 +100,8 @@ pub(crate) struct ReachLimits {
     pub stated_bytes: Option<u64>,
     /// In the compressed copies, which must not take more memory than there is for them.
     pub copies_bytes: Option<u64>,
+    /// In the store.
+    pub store_bytes: Option<u64>,
 }
 
 impl ReachFloors {
@@ -104,6 +111,8 @@ impl ReachFloors {
         ReachFloors {
             stated: ReachTracker::new(limits.stated_bytes, lag_epochs),
             copies: ReachTracker::new(limits.copies_bytes, lag_epochs),
+            store_bytes: limits.store_bytes,
+            store_end: 0,
             block_bytes,
             epoch_bytes,
         }
@@ -118,6 +127,7 @@ impl ReachFloors {
 
     /// A block of so many raw bytes was filled while `epoch` was committed.
     pub(crate) fn block_filled(&mut self, epoch: u64, store_start: u64, raw_bytes: u64) {
+        self.store_end = store_start + raw_bytes;
         self.stated
             .filled(epoch, store_start, frame_bytes_max(raw_bytes));
         // Most copies are smaller than half of the block. Where the last few are not, memory is
@@ -151,7 +161,9 @@ impl ReachFloors {
         let is_ready = self.stated.is_ready_for(epoch) && self.copies.is_ready_for(epoch);
         is_ready.then(|| {
             let floor = self.stated.floor_for(epoch, bytes_to_completion);
-            floor.max(self.copies.floor_for(epoch, 0))
+            let of_store = (self.store_bytes)
+                .map_or(0, |store_bytes| self.store_end.saturating_sub(store_bytes));
+            floor.max(self.copies.floor_for(epoch, 0)).max(of_store)
         })
     }
 }
@@ -299,6 +311,24 @@ mod tests {
         assert!(!reach.is_ready_for(LAG_EPOCHS_MIN));
         reach.encoded(0, 50);
         assert!(reach.is_ready_for(LAG_EPOCHS_MIN));
+    }
+
+    #[test]
+    fn nothing_refers_to_what_the_temporary_file_has_no_more() {
+        let limits = ReachLimits {
+            stated_bytes: None,
+            copies_bytes: None,
+            store_bytes: Some(1000),
+        };
+        let mut floors = ReachFloors::new(limits, 400, EPOCH_BYTES);
+        let mut floor = |epoch: u64| {
+            floors.block_filled(epoch, epoch * 400, 400);
+            floors.floor_for(epoch + 1, 0)
+        };
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(&mut floor),
+            [0, 0, 200, 600, 1000].map(Some)
+        );
     }
 
     #[test]

@@ -18,9 +18,10 @@ use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::coordinator::Coordinator;
 use crate::write::pipeline::encode_queue::EncodeQueue;
-use crate::write::pipeline::history::{BlockReader, StoreHistory};
+use crate::write::pipeline::history::{BlockReader, ReadAgain, StoreHistory};
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
+use crate::write::pipeline::page_spill::PageSpill;
 
 /// The memory for old pages, in bytes, when all of them can be read again from their sources. First
 /// touch of memory costs more than reading a page again, especially on a virtual machine whose host
@@ -32,7 +33,11 @@ use crate::write::pipeline::intake::{Intake, IntakeMember};
 const REREAD_CACHE_BYTES: u64 = 64 << 20;
 
 /// The context for the jobs of a run, within a budget.
-pub(crate) fn pipeline_context(tuning: Tuning, budget: &Budget) -> Arc<PipelineContext> {
+pub(crate) fn pipeline_context(
+    tuning: Tuning,
+    budget: &Budget,
+    spill: Option<Arc<PageSpill>>,
+) -> Arc<PipelineContext> {
     let segments_ahead = (budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize;
     Arc::new(PipelineContext {
         tuning,
@@ -41,6 +46,7 @@ pub(crate) fn pipeline_context(tuning: Tuning, budget: &Budget) -> Arc<PipelineC
         workspaces: Workspaces::default(),
         small_workspaces: Workspaces::default(),
         history: budget.history,
+        spill,
     })
 }
 
@@ -50,6 +56,7 @@ pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
+    spill: Option<Arc<PageSpill>>,
 ) -> Result<StoreHistory> {
     // Reading a page again from its source costs little more than a copy; retaining all pages would
     // mostly touch fresh memory.
@@ -59,8 +66,9 @@ pub(crate) fn store_history(
     };
     // Compressed copies replace pages over time, so the buffers of evicted pages must not be
     // retained beside them.
-    let buffers_bytes = match budget.history {
-        HistoryPolicy::Sources => cache_bytes,
+    let buffers_bytes = match (budget.history, &spill) {
+        (HistoryPolicy::Sources, _) => cache_bytes,
+        (_, Some(_)) => cache_bytes / 4,
         _ => 0,
     };
     let buffers = pages(buffers_bytes).max(128);
@@ -68,8 +76,11 @@ pub(crate) fn store_history(
         budget.history,
         cache_bytes,
         budget.known_bytes_max,
-        sources,
-        blocks,
+        ReadAgain {
+            sources,
+            blocks,
+            spill,
+        },
         Arc::new(BufferPool::new(PAGE_BYTES, buffers)),
     )
 }

@@ -19,6 +19,12 @@ pub(crate) struct ReadBatch {
     pub problems: Vec<Problem>,
 }
 
+/// The first capacity of a batch's buffer: most batches are a little larger than a segment.
+const TYPICAL_BYTES: usize = SEGMENT_BYTES + SEGMENT_BYTES / 4;
+
+/// The largest capacity of a buffer that is used again.
+const SPARE_BYTES_MAX: usize = 2 * SEGMENT_BYTES;
+
 /// The bytes of a batch, in a buffer that is used again: clearing it for each batch would take as
 /// long as reading.
 #[derive(Default)]
@@ -33,8 +39,10 @@ impl BatchBytes {
         BatchBytes { buffer, filled: 0 }
     }
 
-    pub(crate) fn into_memory(self) -> Vec<u8> {
-        self.buffer
+    /// The memory for another batch, unless it is larger than most batches need: a few files of
+    /// megabytes would make all buffers that large (by 200 MB with 512 MiB of memory).
+    pub(crate) fn into_memory(self) -> Option<Vec<u8>> {
+        (self.buffer.capacity() <= SPARE_BYTES_MAX).then_some(self.buffer)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,6 +58,9 @@ impl BatchBytes {
         let start = self.filled;
         self.filled += count;
         if self.buffer.len() < self.filled {
+            // Doubling would double the memory of batches with a large file.
+            self.buffer
+                .reserve_exact(self.filled.max(TYPICAL_BYTES) - self.buffer.len());
             self.buffer.resize(self.filled, 0);
         }
         &mut self.buffer[start..self.filled]

@@ -264,7 +264,7 @@ impl DirectoryFeed {
                 Outcome::Gone => open.window.replace(index, None),
             }
         }
-        self.spare.lock().push(batch.bytes.into_memory());
+        self.spare.lock().extend(batch.bytes.into_memory());
         self.may_be_large &= self.next_taken < self.next_batch;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Directories and tar streams as entries and content: see README.md.
 
-mod batch;
+pub(crate) mod batch;
 pub(crate) mod content;
 pub(crate) mod entry_list;
 pub(crate) mod feed;

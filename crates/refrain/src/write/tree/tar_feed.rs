@@ -185,7 +185,7 @@ impl TarFeed {
                 TarItem::WindowEnd => self.windows.push(std::mem::take(&mut self.entries)),
             }
         }
-        self.spare.push(batch.bytes.into_memory());
+        self.spare.extend(batch.bytes.into_memory());
         Ok(())
     }
 

@@ -14,8 +14,8 @@ use crate::write::tree::batch::{BatchBytes, WHOLE_BYTES_MAX};
 const BATCH_BYTES: usize = 1 << 20;
 /// The most items of a batch.
 const BATCH_ITEMS_MAX: usize = 4096;
-/// The bytes of the entries of a window, as the format counts them.
-const WINDOW_ENTRY_BYTES_MAX: usize = 16 << 20;
+/// The most bytes of the entries of a window, as the format counts them.
+const WINDOW_ENTRY_BYTES_MAX: u64 = 16 << 20;
 /// The bytes that are read from the stream at once.
 const READ_BYTES: usize = 256 << 10;
 
@@ -154,11 +154,17 @@ pub(crate) struct TarReader {
     large: Option<LargeEntry>,
     entries_in_window: usize,
     bytes_in_window: usize,
+    window_bytes: u64,
 }
 
 impl TarReader {
-    /// `digests` hash the whole stream.
-    pub(crate) fn new(stream: Box<dyn Read + Send>, digests: Vec<DigestHasher>) -> TarReader {
+    /// `digests` hash the whole stream. A window is complete when its entries have `window_bytes`,
+    /// as the format counts them.
+    pub(crate) fn new(
+        stream: Box<dyn Read + Send>,
+        digests: Vec<DigestHasher>,
+        window_bytes: u64,
+    ) -> TarReader {
         TarReader {
             window: Window {
                 stream,
@@ -173,6 +179,7 @@ impl TarReader {
             large: None,
             entries_in_window: 0,
             bytes_in_window: 0,
+            window_bytes: window_bytes.min(WINDOW_ENTRY_BYTES_MAX),
         }
     }
 
@@ -309,7 +316,7 @@ impl TarReader {
     /// Ends the window if it is full.
     fn end_window(&mut self, batch: &mut TarBatch) {
         if self.entries_in_window >= ENTRIES_PER_BATCH
-            || self.bytes_in_window >= WINDOW_ENTRY_BYTES_MAX
+            || self.bytes_in_window as u64 >= self.window_bytes
         {
             batch.items.push(TarItem::WindowEnd);
             (self.entries_in_window, self.bytes_in_window) = (0, 0);
