@@ -1,6 +1,7 @@
 //! The settings of a run: options and configuration file combined, before any file is accessed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::back_end::BackEnd;
@@ -83,6 +84,9 @@ pub struct Settings {
 
 /// The unit of `-m` and `-w` in bytes.
 pub const HUNDRED_MIB: u64 = 100 << 20;
+
+/// The longest password that lrzip accepts, in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 503;
 
 /// The default level.
 const LEVEL: u8 = 7;
@@ -189,7 +193,7 @@ impl Settings {
             OptionId::Encrypt => {
                 self.encrypts = true;
                 match value {
-                    Some(password) => self.password = Password::Given(password.to_owned()),
+                    Some(password) => self.password = self.given_password(password),
                     None if self.password == Password::WhenNeeded => {
                         self.password = Password::Prompt
                     }
@@ -253,6 +257,19 @@ impl Settings {
             OptionId::Help | OptionId::Version | OptionId::License => {}
         }
         Ok(false)
+    }
+
+    /// The password of `--encrypt=PASSWORD`. lrzip uses as many bytes as fit into its buffer.
+    fn given_password(&mut self, password: &OsStr) -> Password {
+        let bytes = password.as_bytes();
+        let used = bytes.get(..PASSWORD_BYTES_MAX).unwrap_or(bytes);
+        if used.len() < bytes.len() {
+            self.warnings.push(format!(
+                "The password has {} bytes; only the first {PASSWORD_BYTES_MAX} are used, as in lrzip.",
+                bytes.len()
+            ));
+        }
+        Password::Given(OsStr::from_bytes(used).to_owned())
     }
 
     fn select_back_end(&mut self, back_end: BackEnd) -> bool {
