@@ -114,7 +114,7 @@ fn information_asks_for_no_password() {
 fn long_passwords_are_those_of_lrzip() {
     let case = case();
     let (long, used) = ("p".repeat(600), "p".repeat(503));
-    let line = format!("lrzip -n --encrypt={long} x");
+    let line = format!("lrzip -n -E --encrypt={long} x");
     let output = expect(command(&case, &line).output().unwrap(), 0, &line);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(messages.contains("only the first 503"), "{messages}");

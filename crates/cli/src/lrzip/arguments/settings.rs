@@ -75,9 +75,11 @@ pub struct Settings {
     /// In units of 100 MiB.
     pub maxram: Option<u64>,
     pub encrypts: bool,
-    /// Use AES-256-GCM instead of the cipher of lrzip 0.6.
-    pub is_aes256: bool,
+    /// Encrypt with the cipher of lrzip 0.6 instead of AES-256-GCM.
+    pub has_legacy_cipher: bool,
     pub password: Password,
+    /// A filter before LZMA was requested (`--filter`).
+    pub has_filter: bool,
     /// Warnings to print before the work.
     pub warnings: Vec<String>,
 }
@@ -132,8 +134,9 @@ impl Settings {
             threads: None,
             maxram: None,
             encrypts: false,
-            is_aes256: false,
+            has_legacy_cipher: false,
             password: Password::default(),
+            has_filter: false,
             warnings: Vec::new(),
         }
     }
@@ -178,6 +181,7 @@ impl Settings {
         self.deletes_sources |= config.deletes_sources;
         self.force = config.overwrites;
         self.encrypts = config.encrypts;
+        self.has_legacy_cipher = config.has_legacy_cipher;
         self.warnings.clone_from(&config.warnings);
     }
 
@@ -200,8 +204,8 @@ impl Settings {
                     None => {}
                 }
             }
-            OptionId::LegacyEncrypt => self.is_aes256 = false,
-            OptionId::Aes256 => self.is_aes256 = true,
+            OptionId::LegacyEncrypt => self.has_legacy_cipher = true,
+            OptionId::Aes256 => self.has_legacy_cipher = false,
             OptionId::PasswordFile | OptionId::PasswordFd => {
                 self.encrypts = true;
                 self.password = Password::File(match given.id {
@@ -248,9 +252,7 @@ impl Settings {
             OptionId::Maxram => self.maxram = maxram(&text())?,
             OptionId::Threshold => self.skips_threshold = true,
             OptionId::Ultra => self.is_ultra = true,
-            OptionId::Filter => self
-                .warnings
-                .push("Filters are not supported for compression.".into()),
+            OptionId::Filter => self.has_filter = is_filter(value.map(|_| text()).as_deref())?,
             OptionId::Unlimited => self.is_unlimited = true,
             OptionId::Window => self.window = Some(window(&text())?),
             // These end the run before settings are computed.
@@ -300,6 +302,13 @@ impl Settings {
                 .push("If -U used, cannot specify a window size with -w.".into());
             self.window = None;
         }
+        if self.has_filter && self.action == Action::Compress {
+            if self.back_end != BackEnd::Lzma {
+                return Err("Can only use --filter with LZMA compression".into());
+            }
+            self.warnings
+                .push("Filters are not supported for compression.".into());
+        }
         // A check prints the digest that it compares.
         self.shows_hash |= self.verifies_output;
         if self.verifies_output && matches!(self.action, Action::Compress | Action::Test) {
@@ -323,6 +332,19 @@ fn number(text: &str, what: &str) -> Result<i64, String> {
     match leading_number(text) {
         (number, "") => Ok(number),
         (_, rest) => Err(format!("Extra characters after {what}: '{rest}'")),
+    }
+}
+
+/// Parses `--filter`: whether a filter is requested.
+fn is_filter(text: Option<&str>) -> Result<bool, String> {
+    match text {
+        None | Some("auto" | "x86" | "arm64" | "delta1" | "delta2" | "delta3" | "delta4") => {
+            Ok(true)
+        }
+        Some("none") => Ok(false),
+        Some(text) => Err(format!(
+            "Invalid filter '{text}' (must be auto, x86, arm64, delta1 to delta4 or none)"
+        )),
     }
 }
 
