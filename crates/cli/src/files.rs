@@ -142,7 +142,11 @@ pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
 
 /// Makes the output of a sink visible.
 pub fn publish(sink: &mut dyn Sink, path: &Path) -> Result<()> {
-    sink.publish().map_err(|error| storage_failure(path, error))
+    sink.publish().map_err(|error| match path.is_dir() {
+        // It names the entry that exists.
+        true => Failure::Storage(error),
+        false => storage_failure(path, error),
+    })
 }
 
 /// Wraps an error of the storage layer, whose message names the path.

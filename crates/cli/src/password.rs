@@ -22,16 +22,21 @@ pub fn from_file(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads the password from the controlling terminal, with echo off.
 pub fn from_terminal() -> io::Result<Vec<u8>> {
-    let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
         io::Error::other("the archive is encrypted, and there is no terminal to read the password from: use --password-file")
     })?;
-    terminal.write_all(b"Password: ")?;
-    read_without_echo(&terminal)
+    let mut prompt = &terminal;
+    read_without_echo(&terminal, || prompt.write_all(b"Password: "))
 }
 
-/// Reads a line from a terminal with echo off.
-pub fn read_without_echo(mut terminal: &File) -> io::Result<Vec<u8>> {
+/// Reads a line from a terminal with echo off. `ask` prints the prompt; by then echo is off, which
+/// discards what was typed before.
+pub fn read_without_echo(
+    mut terminal: &File,
+    ask: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Vec<u8>> {
     let echo_off = EchoOff::begin(terminal)?;
+    ask()?;
     let line = first_line(terminal);
     drop(echo_off);
     terminal.write_all(b"\n")?;

@@ -32,6 +32,39 @@ pub struct Session {
     signal: Arc<AtomicUsize>,
     /// Whether a signal ends the process at once, because nothing would be left behind yet.
     ends_at_once: Arc<AtomicBool>,
+    ending: SignalEnding,
+}
+
+/// The message and the exit code of a run that a signal ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SignalEnding {
+    /// 128 plus the number of the signal, as shells report it.
+    Shell,
+    /// As lrzip: 1 for SIGINT and SIGTERM, which it handles. SIGHUP ends it without a message.
+    #[cfg_attr(
+        not(feature = "lrzip"),
+        allow(dead_code, reason = "lrzip's programs alone")
+    )]
+    Lrzip,
+}
+
+impl SignalEnding {
+    fn code(self, signal: i32) -> u8 {
+        match (self, signal) {
+            (SignalEnding::Lrzip, SIGINT | SIGTERM) => 1,
+            _ => Exit::of_signal(signal) as u8,
+        }
+    }
+
+    fn report(self, program: &str, signal: i32) {
+        match (self, signal) {
+            (SignalEnding::Shell, _) => messages::tell(program, "interrupted"),
+            (SignalEnding::Lrzip, SIGINT | SIGTERM) => {
+                messages::line("Interrupted\nFatal error - exiting");
+            }
+            (SignalEnding::Lrzip, _) => {}
+        }
+    }
 }
 
 impl Session {
@@ -40,7 +73,17 @@ impl Session {
     /// (encoding a block with a dense codec takes up to a minute; opening a named pipe without a
     /// writer blocks), the process ends anyway; the second signal ends it at once.
     pub fn start(program: &'static str) -> Session {
-        let session = Session::for_short_run(program);
+        Session::start_ending(program, SignalEnding::Shell)
+    }
+
+    /// The same with lrzip's message and exit code.
+    #[cfg(feature = "lrzip")]
+    pub fn start_as_lrzip(program: &'static str) -> Session {
+        Session::start_ending(program, SignalEnding::Lrzip)
+    }
+
+    fn start_ending(program: &'static str, ending: SignalEnding) -> Session {
+        let session = Session::prepare(program, ending);
         session.require_orderly_end();
         session
     }
@@ -49,11 +92,15 @@ impl Session {
     /// first signal ends the process, and no thread is started, until
     /// [`require_orderly_end`](Session::require_orderly_end).
     pub fn for_short_run(program: &'static str) -> Session {
+        Session::prepare(program, SignalEnding::Shell)
+    }
+
+    fn prepare(program: &'static str, ending: SignalEnding) -> Session {
         let cancelled = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
         for number in SIGNALS {
-            let status = Exit::of_signal(number) as i32;
+            let status = i32::from(ending.code(number));
             // Registration fails only for forbidden signals, and these are not.
             let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
             let value = usize::try_from(number).unwrap_or_default();
@@ -65,13 +112,14 @@ impl Session {
             cancelled,
             signal,
             ends_at_once,
+            ending,
         }
     }
 
     /// From now on the first signal requests an orderly end.
     pub fn require_orderly_end(&self) {
         if self.ends_at_once.swap(false, Ordering::Relaxed) {
-            enforce_end(self.program);
+            enforce_end(self.program, self.ending);
         }
     }
 
@@ -95,11 +143,19 @@ impl Session {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
         self.is_cancelled().then(|| Exit::of_signal(signal))
     }
+
+    /// Reports in lrzip's words that a signal ended the run. Returns the exit code.
+    #[cfg(feature = "lrzip")]
+    pub fn interrupted(&self) -> u8 {
+        let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
+        self.ending.report(self.program, signal);
+        self.ending.code(signal)
+    }
 }
 
 /// Ends the process if it has not ended within [`GRACE`] after a signal, or at the second signal,
 /// and removes unpublished output.
-fn enforce_end(program: &'static str) {
+fn enforce_end(program: &'static str, ending: SignalEnding) {
     let wait = move |mut signals: Signals| {
         let Some(signal) = signals.forever().next() else {
             return;
@@ -114,8 +170,8 @@ fn enforce_end(program: &'static str) {
             }
         }
         remove_leftovers();
-        messages::tell(program, "interrupted");
-        signal_hook::low_level::exit(Exit::of_signal(signal) as i32);
+        ending.report(program, signal);
+        signal_hook::low_level::exit(ending.code(signal).into());
     };
     // If this fails, only the orderly end remains.
     if let Ok(signals) = Signals::new(SIGNALS) {

@@ -244,6 +244,33 @@ fn finds_repeats_of_old_content_of_a_stream() {
     }
 }
 
+/// The chunks of an encrypted archive follow each other as those of another.
+#[test]
+fn writes_several_chunks_with_the_second_cipher() {
+    let content = mixture(20 * MIB, 8);
+    let options = LrzipOptions {
+        back_end: LrzipBackEnd::Lzo,
+        chunk_bytes: Some((16 * MIB) as u64),
+        encryption: Some(LrzipEncryption {
+            cipher: LrzipCipher::Aes256Gcm,
+            password: PasswordSource::of(b"secret"),
+        }),
+        threads: 2,
+        ..LrzipOptions::default()
+    };
+    let read = ReadOptions {
+        password: Some(PasswordSource::of(b"secret")),
+        ..ReadOptions::default()
+    };
+    for (input, chunks) in [(of_source(&content), 2), (of_stream(&content), 3)] {
+        let (archive, summary) = packed(input, &options).unwrap();
+        assert_eq!(summary.chunks, chunks);
+        let source = Arc::new(MemorySource::new(archive));
+        let read = verify(source, &read, &Unwatched).unwrap();
+        assert_eq!(read.content_bytes, content.len() as u64);
+    }
+}
+
 #[test]
 fn reads_encrypted_archives_only_with_their_password() {
     let content = mixture(2 * MIB, 5);
@@ -312,17 +339,6 @@ fn refuses_invalid_options() {
                 ..base()
             },
             ErrorKind::Limit,
-        ),
-        (
-            LrzipOptions {
-                chunk_bytes: Some(1 << 30),
-                encryption: Some(LrzipEncryption {
-                    cipher: LrzipCipher::Aes256Gcm,
-                    password: PasswordSource::of(b"secret"),
-                }),
-                ..base()
-            },
-            ErrorKind::Usage,
         ),
     ] {
         let error = packed(of_source(b"content"), &options).expect_err("refused");

@@ -103,13 +103,31 @@ impl TreeReader {
     ///
     /// As [`TreeReader::open`].
     pub fn open_named(root: &Path, name: &Path) -> io::Result<TreeReader> {
-        Ok(TreeReader {
+        let listing = DirectoryListing::read(root, PathBuf::new())?;
+        Ok(TreeReader::start(root, name, listing, false))
+    }
+
+    /// Starts a stream of these paths below `root` and of everything below them, without `root`
+    /// itself and the directories that lead to them, as with `tar -c NAME/PATH`.
+    pub fn open_paths(root: &Path, name: &Path, paths: Vec<OsString>) -> TreeReader {
+        let path = PathBuf::new();
+        let listing = DirectoryListing::of_names(path, paths);
+        TreeReader::start(root, name, listing, true)
+    }
+
+    fn start(
+        root: &Path,
+        name: &Path,
+        listing: DirectoryListing,
+        is_root_written: bool,
+    ) -> TreeReader {
+        TreeReader {
             root: root.to_path_buf(),
             prefix: name.to_path_buf(),
-            listings: vec![DirectoryListing::read(root, PathBuf::new())?],
+            listings: vec![listing],
             ready: io::Cursor::default(),
             file: None,
-            is_root_written: false,
+            is_root_written,
             is_end_written: false,
             offset: 0,
             entries: Vec::new(),
@@ -117,7 +135,7 @@ impl TreeReader {
             notices: Vec::new(),
             observer: None,
             prefetcher: None,
-        })
+        }
     }
 
     /// Starts threads that request readahead for the next files while opening files is slow.
@@ -450,9 +468,13 @@ impl DirectoryListing {
         for entry in with_path(full, fs::read_dir(full))? {
             names.push(with_path(full, entry)?.file_name());
         }
-        // The file system's order varies. Names are taken from the end.
+        Ok(DirectoryListing::of_names(path, names))
+    }
+
+    /// Puts the names into order: that of the file system varies. Names are taken from the end.
+    fn of_names(path: PathBuf, mut names: Vec<OsString>) -> DirectoryListing {
         names.sort_unstable_by(|a, b| descending(a, b));
-        Ok(DirectoryListing { path, names })
+        DirectoryListing { path, names }
     }
 }
 

@@ -179,6 +179,34 @@ fn a_named_directory_is_restored_under_its_name() {
 }
 
 #[test]
+fn listed_paths_come_without_the_directories_above_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/b/c"), "content").unwrap();
+    fs::write(root.join("d"), "other").unwrap();
+    let paths_of = |paths: &[&str]| {
+        let paths = paths.iter().map(Into::into).collect();
+        let mut reader = TreeReader::open_paths(root, Path::new("name"), paths);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        let entries = reader.take_entries();
+        entries
+            .iter()
+            .map(path_text)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(paths_of(&["d"]), ["name/d"]);
+    assert_eq!(paths_of(&["a/b/c"]), ["name/a/b/c"]);
+    assert_eq!(
+        paths_of(&["d", "a/b"]),
+        ["name/a/b", "name/a/b/c", "name/d"]
+    );
+    assert!(paths_of(&["missing"]).is_empty());
+}
+
+#[test]
 fn small_reads_give_the_same_stream() {
     let temporary = tempfile::tempdir().unwrap();
     create_tree(temporary.path());

@@ -7,6 +7,8 @@ pub enum RunError {
     Message(String),
     /// The message has been printed, or cannot be.
     Reported,
+    /// A signal ended the run, which has been reported. The exit code.
+    Interrupted(u8),
 }
 
 impl From<crate::failure::Failure> for RunError {

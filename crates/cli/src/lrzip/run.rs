@@ -57,6 +57,7 @@ pub fn run(program: Program, arguments: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(RunError::Reported) => ExitCode::FAILURE,
+        Err(RunError::Interrupted(exit)) => ExitCode::from(exit),
     }
 }
 

@@ -174,12 +174,14 @@ fn a_configuration_file_in_the_current_directory_causes_no_data_loss() {
 fn both_ciphers_accept_passwords() {
     let (case, content) = case();
     case.write("pw", b"secret\n");
-    for cipher in ["", "--aes256"] {
+    for (cipher, version, number) in [("-E", 6, 1), ("", 7, 3)] {
         run(
             &case,
             &format!("lrzip -Q -f {cipher} --encrypt=secret -n x"),
             0,
         );
+        let archive = case.read("x.lrz");
+        assert_eq!((archive[5], archive[22]), (version, number));
         let info = messages(&run(&case, "lrzip -i x.lrz", 0));
         assert!(info.contains("Encrypted lrzip archive"), "{info}");
         run(&case, "lrzip -dQ -f --password-file pw -o y x.lrz", 0);
@@ -194,7 +196,7 @@ fn both_ciphers_accept_passwords() {
     let by_stdin = case.pipe(case.path("bin").join("lrzip"), line, b"");
     expect(by_stdin, 1, line);
     run(&case, "lrzip --encrypt= -o z x", 1);
-    let twice = "-e --aes256 -Q -n -o z.lrz x";
+    let twice = "-e -Q -n -o z.lrz x";
     let differ = case.pipe(case.path("bin").join("lrzip"), twice, b"secret\nother\n");
     expect(differ, 1, twice);
     assert!(!case.exists("z.lrz"));
@@ -241,6 +243,5 @@ fn directories_round_trip() {
     run(&case, "lrztar -d -Q -f -O out t.tar.lrz", 0);
     run(&case, "lrzuntar -Q -O nowhere t.tar.lrz", 1);
     run(&case, "lrztar -Q -o - t", 0);
-    run(&case, "lrztar x", 1);
     run(&case, "lrztar", 1);
 }

@@ -17,6 +17,8 @@
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
+//! | `lrzip_tar` | `lrztar` and `lrzuntar` |
+//! | `lrzip_prompts` | the lrzip command on a terminal: passwords, refusals, signals |
 //! | `lrzip_comparison` | the lrzip command compared with lrzip itself |
 
 // A case fails by panicking, in its helpers too.
@@ -30,6 +32,10 @@ mod lrzip;
 mod lrzip_command;
 #[cfg(feature = "lrzip")]
 mod lrzip_comparison;
+#[cfg(feature = "lrzip")]
+mod lrzip_prompts;
+#[cfg(feature = "lrzip")]
+mod lrzip_tar;
 mod messages;
 mod metadata;
 mod outcomes;

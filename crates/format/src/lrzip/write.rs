@@ -1,6 +1,6 @@
 //! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record)
-//! parse: version 6 (lrzip 0.6), and of version 7 what its second cipher needs (one chunk, as lrzip
-//! 0.7.1 writes it).
+//! parse: version 6 (lrzip 0.6), and of version 7 what its second cipher needs (without filters,
+//! as lrzip 0.7.1 writes it).
 
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};

@@ -77,8 +77,7 @@ pub enum LrzipCipher {
     /// password takes about a second on one core: only a long random password is safe.
     #[default]
     Aes128Cbc,
-    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7. The archive has one chunk
-    /// only.
+    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7.1.
     Aes256Gcm,
 }
 
@@ -152,12 +151,6 @@ impl LrzipTuning {
             return Err(usage(format!(
                 "there is no level {level}; levels are 1 to 9"
             )));
-        }
-        let cipher = options.encryption.as_ref().map(|with| with.cipher);
-        if cipher == Some(LrzipCipher::Aes256Gcm) && options.chunk_bytes.is_some() {
-            let message =
-                "archives of lrzip with AES-256-GCM have one chunk: they cannot have a window";
-            return Err(usage(message.to_owned()));
         }
         let memory_bytes = options
             .memory_bytes

@@ -1,7 +1,9 @@
 //! The members of a run: where their bytes come from and what is known of them before they are
 //! read.
 
+use std::ffi::OsString;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -68,7 +70,8 @@ pub struct DirectoryContent {
     pub name: PathBuf,
     /// What is stored of it.
     pub walk: WalkOptions,
-    /// Paths below the directory, if only these are stored.
+    /// Paths below the directory, if only these are stored. The directories above them are entries,
+    /// too, but not in archives of lrzip.
     pub paths: Option<Vec<Vec<u8>>>,
 }
 
@@ -99,6 +102,17 @@ impl DirectoryContent {
             }
         }
         Ok(name)
+    }
+
+    /// The directory as a tar stream, or the listed paths without the directories above them.
+    fn tar_reader(self) -> io::Result<TreeReader> {
+        match self.paths {
+            None => TreeReader::open_named(&self.path, &self.name),
+            Some(paths) => {
+                let paths = paths.into_iter().map(OsString::from_vec).collect();
+                Ok(TreeReader::open_paths(&self.path, &self.name, paths))
+            }
+        }
     }
 
     fn walker(&self) -> io::Result<Walker> {
@@ -293,8 +307,7 @@ impl PreparedMembers {
                 self.add_tar(stream, RereadLog::none(), list, None);
             }
             Content::Directory(directory) if self.directories_as_tar => {
-                let reader = TreeReader::open_named(&directory.path, &directory.name);
-                self.add_directory_as_tar(reader, label)?;
+                self.add_directory_as_tar(directory.tar_reader(), label)?;
             }
             Content::Directory(mut directory) => {
                 directory.name = directory

@@ -33,6 +33,7 @@ pub struct Config {
     pub overwrites: bool,
     pub temporary_directory: Option<OsString>,
     pub encrypts: bool,
+    pub has_legacy_cipher: bool,
     /// Warnings about the file.
     pub warnings: Vec<String>,
 }
@@ -112,8 +113,7 @@ impl Config {
             "REPLACEFILE" => self.overwrites = value == "YES",
             "TMPDIR" => self.temporary_directory = Some(value.into()),
             "ENCRYPT" => self.encrypts = is_yes,
-            // An option of lrzip 0.7. It selects the default cipher of this program.
-            "LEGACY_ENCRYPT" => {}
+            "LEGACY_ENCRYPT" => self.has_legacy_cipher = is_yes,
             _ => self.warnings.push(format!(
                 "{FILE_NAME}: Unrecognized parameter value, {key} = {value}. Continuing."
             )),
@@ -160,8 +160,8 @@ mod tests {
             ("TMPDIR = /x", |c| {
                 c.temporary_directory == Some("/x".into())
             }),
-            ("ENCRYPT = YES", |c| c.encrypts),
-            ("LEGACY_ENCRYPT = YES", |c| *c == Config::default()),
+            ("ENCRYPT = YES", |c| c.encrypts && !c.has_legacy_cipher),
+            ("LEGACY_ENCRYPT = YES", |c| c.has_legacy_cipher),
         ];
         for (text, is_set) in cases {
             let config = parse(text);

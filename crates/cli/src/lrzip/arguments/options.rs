@@ -180,14 +180,14 @@ pub const OPTIONS: &[OptionRow] = {
             ("E", "", "legacy-encrypt"),
             Nothing,
             General,
-            "Encrypt with the cipher of lrzip 0.6 (AES-128-CBC)",
+            "With -e, encrypt with the cipher that lrzip 0.6 can read (AES-128-CBC)",
         ),
         row(
             Id::Aes256,
             ("", "", "aes256"),
             Nothing,
             General,
-            "With -e, encrypt with AES-256-GCM, which lrzip 0.7 can read (Refrain only)",
+            "With -e, encrypt with AES-256-GCM, which lrzip 0.7 can read (the default; Refrain only)",
         ),
         row(
             Id::PasswordFile,

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap_lex::{ParsedArg, RawArgs, ShortFlags};
+use clap_lex::{ArgCursor, ParsedArg, RawArgs, ShortFlags};
 
 use super::options::{OPTIONS, OptionId, OptionRow, OptionValue};
 use super::program::Program;
@@ -45,13 +45,38 @@ pub fn parse_command_line(program: Program, arguments: &[OsString]) -> Result<Co
                         .push(long(program, name, value, &mut next_argument)?);
                 }
                 (None, Some(letters)) => {
-                    short(program, letters, &mut next_argument, &mut command_line)?
+                    short(program, letters, &mut next_argument, &mut command_line)?;
+                    let is_password = match command_line.options.last() {
+                        Some(last) => takes_password(program, last, &raw, &cursor),
+                        None => false,
+                    };
+                    if let (true, Some(last)) = (is_password, command_line.options.last_mut()) {
+                        last.value = raw.next_os(&mut cursor).map(OsStr::to_os_string);
+                    }
                 }
                 (None, None) => command_line.files.push(argument.to_value_os().into()),
             }
         }
     }
     Ok(command_line)
+}
+
+/// Whether the next argument is the password of `-e`: in `lrztar -e PASSWORD DIR`, where the last
+/// argument is the directory. Without a password there, it is asked for.
+fn takes_password(
+    program: Program,
+    option: &ParsedOption,
+    raw: &RawArgs,
+    cursor: &ArgCursor,
+) -> bool {
+    let mut cursor = cursor.clone();
+    let mut rest = raw.remaining(&mut cursor);
+    let is_word = |argument: &OsStr| !argument.as_encoded_bytes().starts_with(b"-");
+    program.is_tar()
+        && option.id == OptionId::Encrypt
+        && option.value.is_none()
+        && rest.next().is_some_and(is_word)
+        && rest.next().is_some()
 }
 
 fn is_option(argument: &ParsedArg) -> bool {
@@ -204,6 +229,22 @@ mod tests {
         assert_eq!(
             given("lrzip -ef x"),
             [(OptionId::Encrypt, None), (OptionId::Force, None)]
+        );
+    }
+
+    #[test]
+    fn lrztar_takes_the_password_before_the_directory() {
+        let encrypt = |password: Option<&str>| (OptionId::Encrypt, password.map(String::from));
+        assert_eq!(given("lrztar -e secret t"), [encrypt(Some("secret"))]);
+        assert_eq!(parse("lrztar -e secret t").unwrap().files.len(), 1);
+        assert_eq!(given("lrzuntar -fe secret t")[1], encrypt(Some("secret")));
+        assert_eq!(given("lrztar -e t"), [encrypt(None)]);
+        assert_eq!(given("lrztar -e -f t")[0], encrypt(None));
+        assert_eq!(given("lrzip -e a b"), [encrypt(None)]);
+        assert_eq!(
+            given("lrztar --encrypt=a b c"),
+            [encrypt(Some("a"))],
+            "b is no password"
         );
     }
 

@@ -1,6 +1,7 @@
 //! The settings of a run: options and configuration file combined, before any file is accessed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::back_end::BackEnd;
@@ -74,15 +75,20 @@ pub struct Settings {
     /// In units of 100 MiB.
     pub maxram: Option<u64>,
     pub encrypts: bool,
-    /// Use AES-256-GCM instead of the cipher of lrzip 0.6.
-    pub is_aes256: bool,
+    /// Encrypt with the cipher of lrzip 0.6 instead of AES-256-GCM.
+    pub has_legacy_cipher: bool,
     pub password: Password,
+    /// A filter before LZMA was requested (`--filter`).
+    pub has_filter: bool,
     /// Warnings to print before the work.
     pub warnings: Vec<String>,
 }
 
 /// The unit of `-m` and `-w` in bytes.
 pub const HUNDRED_MIB: u64 = 100 << 20;
+
+/// The longest password that lrzip accepts, in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 503;
 
 /// The default level.
 const LEVEL: u8 = 7;
@@ -128,8 +134,9 @@ impl Settings {
             threads: None,
             maxram: None,
             encrypts: false,
-            is_aes256: false,
+            has_legacy_cipher: false,
             password: Password::default(),
+            has_filter: false,
             warnings: Vec::new(),
         }
     }
@@ -174,6 +181,7 @@ impl Settings {
         self.deletes_sources |= config.deletes_sources;
         self.force = config.overwrites;
         self.encrypts = config.encrypts;
+        self.has_legacy_cipher = config.has_legacy_cipher;
         self.warnings.clone_from(&config.warnings);
     }
 
@@ -189,15 +197,15 @@ impl Settings {
             OptionId::Encrypt => {
                 self.encrypts = true;
                 match value {
-                    Some(password) => self.password = Password::Given(password.to_owned()),
+                    Some(password) => self.password = self.given_password(password),
                     None if self.password == Password::WhenNeeded => {
                         self.password = Password::Prompt
                     }
                     None => {}
                 }
             }
-            OptionId::LegacyEncrypt => self.is_aes256 = false,
-            OptionId::Aes256 => self.is_aes256 = true,
+            OptionId::LegacyEncrypt => self.has_legacy_cipher = true,
+            OptionId::Aes256 => self.has_legacy_cipher = false,
             OptionId::PasswordFile | OptionId::PasswordFd => {
                 self.encrypts = true;
                 self.password = Password::File(match given.id {
@@ -244,15 +252,26 @@ impl Settings {
             OptionId::Maxram => self.maxram = maxram(&text())?,
             OptionId::Threshold => self.skips_threshold = true,
             OptionId::Ultra => self.is_ultra = true,
-            OptionId::Filter => self
-                .warnings
-                .push("Filters are not supported for compression.".into()),
+            OptionId::Filter => self.has_filter = is_filter(value.map(|_| text()).as_deref())?,
             OptionId::Unlimited => self.is_unlimited = true,
             OptionId::Window => self.window = Some(window(&text())?),
             // These end the run before settings are computed.
             OptionId::Help | OptionId::Version | OptionId::License => {}
         }
         Ok(false)
+    }
+
+    /// The password of `--encrypt=PASSWORD`. lrzip uses as many bytes as fit into its buffer.
+    fn given_password(&mut self, password: &OsStr) -> Password {
+        let bytes = password.as_bytes();
+        let used = bytes.get(..PASSWORD_BYTES_MAX).unwrap_or(bytes);
+        if used.len() < bytes.len() {
+            self.warnings.push(format!(
+                "The password has {} bytes; only the first {PASSWORD_BYTES_MAX} are used, as in lrzip.",
+                bytes.len()
+            ));
+        }
+        Password::Given(OsStr::from_bytes(used).to_owned())
     }
 
     fn select_back_end(&mut self, back_end: BackEnd) -> bool {
@@ -283,6 +302,13 @@ impl Settings {
                 .push("If -U used, cannot specify a window size with -w.".into());
             self.window = None;
         }
+        if self.has_filter && self.action == Action::Compress {
+            if self.back_end != BackEnd::Lzma {
+                return Err("Can only use --filter with LZMA compression".into());
+            }
+            self.warnings
+                .push("Filters are not supported for compression.".into());
+        }
         // A check prints the digest that it compares.
         self.shows_hash |= self.verifies_output;
         if self.verifies_output && matches!(self.action, Action::Compress | Action::Test) {
@@ -306,6 +332,19 @@ fn number(text: &str, what: &str) -> Result<i64, String> {
     match leading_number(text) {
         (number, "") => Ok(number),
         (_, rest) => Err(format!("Extra characters after {what}: '{rest}'")),
+    }
+}
+
+/// Parses `--filter`: whether a filter is requested.
+fn is_filter(text: Option<&str>) -> Result<bool, String> {
+    match text {
+        None | Some("auto" | "x86" | "arm64" | "delta1" | "delta2" | "delta3" | "delta4") => {
+            Ok(true)
+        }
+        Some("none") => Ok(false),
+        Some(text) => Err(format!(
+            "Invalid filter '{text}' (must be auto, x86, arm64, delta1 to delta4 or none)"
+        )),
     }
 }
 

@@ -89,8 +89,9 @@ fn every_option_sets_its_field() {
         ("lrzip --encrypt=pw x", |s| {
             s.encrypts && s.password == Password::Given("pw".into())
         }),
-        ("lrzip --aes256 x", |s| s.is_aes256),
-        ("lrzip --aes256 -E x", |s| !s.is_aes256),
+        ("lrzip -e x", |s| !s.has_legacy_cipher),
+        ("lrzip -eE x", |s| s.encrypts && s.has_legacy_cipher),
+        ("lrzip -E --aes256 x", |s| !s.has_legacy_cipher),
         ("lrzip --password-file f x", |s| {
             s.encrypts && s.password == Password::File("f".into())
         }),
@@ -187,6 +188,28 @@ fn the_command_line_overrides_the_configuration_file() {
 fn filters_are_accepted_with_a_warning() {
     for line in ["lrzip --filter x", "lrzip --filter=delta2 x"] {
         assert_eq!(settings(line).warnings.len(), 1, "{line}");
+    }
+    for line in ["lrzip --filter=none -g x", "lrzip -d --filter -g x"] {
+        assert!(settings(line).warnings.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn filters_are_refused_without_lzma_and_with_a_wrong_name() {
+    for letter in ["-b", "-g", "-l", "-n", "-z"] {
+        let line = format!("lrzip --filter=x86 {letter} x");
+        let error = settings_with("", &line).unwrap_err();
+        assert_eq!(error, "Can only use --filter with LZMA compression");
+    }
+    assert!(settings_with("COMPRESSIONMETHOD = gzip", "lrzip --filter x").is_err());
+    assert!(settings_with("COMPRESSIONMETHOD = gzip", "lrzip --lzma --filter x").is_ok());
+    for name in ["delta5", "X86", ""] {
+        let line = format!("lrzip --filter={name} x");
+        let error = settings_with("", &line).unwrap_err();
+        assert!(
+            error.contains(&format!("Invalid filter '{name}'")),
+            "{error}"
+        );
     }
 }
 

@@ -119,9 +119,9 @@ pub fn write_archive(
 
 fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {
     LrzipEncryption {
-        cipher: match settings.is_aes256 {
-            true => LrzipCipher::Aes256Gcm,
-            false => LrzipCipher::Aes128Cbc,
+        cipher: match settings.has_legacy_cipher {
+            true => LrzipCipher::Aes128Cbc,
+            false => LrzipCipher::Aes256Gcm,
         },
         password: password::for_writing(settings, is_stdin_data),
     }

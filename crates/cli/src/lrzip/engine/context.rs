@@ -36,7 +36,7 @@ impl RunContext<'_> {
             program,
             settings,
             console: Console::new(settings.verbosity, is_stdout),
-            session: Session::start(program.name()),
+            session: Session::start_as_lrzip(program.name()),
         }
     }
 
@@ -105,10 +105,15 @@ impl RunContext<'_> {
         Meter::start(label, &self.console.progress_args(), &self.session)
     }
 
+    /// Returns the error of a run that a signal ended.
+    pub fn interruption(&self) -> RunError {
+        RunError::Interrupted(self.session.interrupted())
+    }
+
     /// Converts a failure about `path` into the error of the run.
     pub fn run_error(&self, path: &Path, failure: Failure) -> RunError {
         match failure {
-            _ if self.session.is_cancelled() => RunError::Reported,
+            _ if self.session.is_cancelled() => self.interruption(),
             failure if failure.is_broken_pipe() => RunError::Reported,
             Failure::Exists { file } => {
                 RunError::Message(format!("Failed to create {file}\nFile exists"))

@@ -48,7 +48,9 @@ impl RunContext<'_> {
             return Ok(());
         }
         let reads = plan.inputs.iter().any(|path| is_dash(path));
+        // lrz writes to a terminal, as with `lrz -dc notes.lrz`.
         let writes = plan.is_stdout_data
+            && self.program != Program::Lrz
             && matches!(self.settings.action, Action::Compress | Action::Decompress);
         let message = if reads && io::stdin().is_terminal() {
             "Will not read stdin from a terminal. Use -f to override."
@@ -88,7 +90,7 @@ impl RunContext<'_> {
             self.console.print_line(&total_time(started));
         }
         match self.session.is_cancelled() {
-            true => Err(RunError::Reported),
+            true => Err(self.interruption()),
             false => Ok(()),
         }
     }

@@ -37,7 +37,11 @@ fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> 
         return Err(Failure::usage("", "Not an lrzip file"));
     }
     let mut options = context.read_options(false);
-    if context.settings.password == Password::WhenNeeded {
+    // Nothing is asked for, as in lrzip, also not with `-e`.
+    if matches!(
+        context.settings.password,
+        Password::WhenNeeded | Password::Prompt
+    ) {
         options.password = None;
     }
     let layout = LrzipLayout::read(Arc::clone(&source), &options).map_err(engine_failure)?;

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use refrain::PasswordSource;
 
-use crate::lrzip::arguments::settings::{Password, Settings};
+use crate::lrzip::arguments::settings::{PASSWORD_BYTES_MAX, Password, Settings};
+use crate::messages;
 use crate::password;
 
 /// Returns the password source for reading. `is_stdin_data` states that standard input is an
@@ -17,22 +18,32 @@ pub fn for_reading(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     PasswordSource::new(move || read(&password, is_stdin_data))
 }
 
-/// Returns the password source of a new archive. A prompt asks twice.
+/// Returns the password source of a new archive. A prompt asks twice, and again until both are
+/// equal.
 pub fn for_writing(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     let password = settings.password.clone();
     PasswordSource::new(move || {
-        let first = read(&password, is_stdin_data)?;
-        let is_prompt = matches!(password, Password::Prompt | Password::WhenNeeded);
-        if !is_prompt {
-            return Ok(first);
-        }
-        let second = match is_stdin_data {
-            true => password::from_terminal()?,
-            false => prompt("Re-enter passphrase: ")?,
-        };
-        match first == second {
-            true => Ok(first),
-            false => Err(io::Error::other("Passwords do not match.")),
+        loop {
+            let first = read(&password, is_stdin_data)?;
+            let is_prompt = matches!(password, Password::Prompt | Password::WhenNeeded);
+            if !is_prompt {
+                return Ok(first);
+            }
+            // Typing this again would not help.
+            if first.len() > PASSWORD_BYTES_MAX {
+                return Err(io::Error::other(format!(
+                    "The passphrase has {} bytes, and lrzip accepts at most {PASSWORD_BYTES_MAX}",
+                    first.len()
+                )));
+            }
+            let second = match is_stdin_data {
+                true => password::from_terminal()?,
+                false => prompt("Re-enter passphrase: ")?,
+            };
+            if first == second {
+                return Ok(first);
+            }
+            messages::line("Passwords do not match. Try again.");
         }
     })
 }
@@ -54,10 +65,11 @@ fn read(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
 /// Reads a line of standard input: typed without echo, or from a file or pipe.
 fn prompt(text: &str) -> io::Result<Vec<u8>> {
     let mut stderr = io::stderr();
-    stderr.write_all(text.as_bytes())?;
     if io::stdin().is_terminal() {
-        return password::read_without_echo(&File::from(io::stdin().as_fd().try_clone_to_owned()?));
+        let terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        return password::read_without_echo(&terminal, || stderr.write_all(text.as_bytes()));
     }
+    stderr.write_all(text.as_bytes())?;
     let mut line = Vec::new();
     // The buffer of the standard library retains what was read beyond the line, for the next
     // prompt.

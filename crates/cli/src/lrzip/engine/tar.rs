@@ -2,8 +2,8 @@
 //! scripts that need `tar`.
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -34,8 +34,8 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         _ => return because("takes one directory or archive"),
     };
     match settings.action {
-        Action::Test => return because("invalid option for lrztar: t"),
-        Action::Info => return because("invalid option for lrztar: i"),
+        // Neither needs to know that the content is a directory.
+        Action::Test | Action::Info => return super::files::run(program, settings, files),
         Action::Compress | Action::Decompress => {}
     }
     // Messages go where those of lrzip in a pipe with tar go.
@@ -49,41 +49,34 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     options_in_effect::print(settings, &context.console);
     match settings.action {
         Action::Decompress => extract_directory(&context, operand)?,
-        _ => archive_directory(&context, operand)?,
+        _ => archive(&context, operand)?,
     }
     context.console.print_line(&total_time(started));
     Ok(())
 }
 
-/// Archives a directory under its name, so that it is extracted as a directory.
-fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunError> {
+/// Archives a directory or a file under its path, so that it is extracted under that path.
+fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
     let started = Instant::now();
     let because = |text: String| Err(RunError::Message(format!("lrztar: {text}")));
     let input = InputFile {
-        path: directory,
-        metadata: fs::metadata(directory).ok(),
+        path,
+        metadata: fs::metadata(path).ok(),
     };
-    match &input.metadata {
-        None => {
-            return because(format!(
-                "{}: No such file or directory",
-                directory.display()
-            ));
-        }
-        Some(found) if !found.is_dir() => {
-            return because(format!("{} is not a directory", directory.display()));
-        }
-        Some(_) => {}
-    }
-    let name = PathBuf::from(OsString::from_vec(names::relative_name(directory)?));
+    let Some(found) = &input.metadata else {
+        return because(format!("{}: No such file or directory", path.display()));
+    };
+    let content = content(path, found)?;
     let sink = match &context.settings.outfile {
         Some(output) if paths::is_dash(output) => {
             check_stdout(context.settings.force)?;
             files::stdout_sink()?
         }
         outfile => {
-            let output = outfile.clone();
-            let output = output.unwrap_or_else(|| archive_path(context.settings, &name));
+            let output = match outfile {
+                Some(output) => output.clone(),
+                None => archive_path(context.settings, path)?,
+            };
             match compress::file_sink(context, &output, &input) {
                 Err(Failure::Exists { file }) => {
                     return because(format!("{file} exists, use -f to overwrite"));
@@ -92,27 +85,55 @@ fn archive_directory(context: &RunContext, directory: &Path) -> Result<(), RunEr
             }
         }
     };
-    let path = directory.to_path_buf();
-    let content = Content::directory(DirectoryContent {
-        path,
-        name,
-        ..DirectoryContent::default()
-    });
-    let summary = compress::write_archive(context, content, sink, &paths::label(directory))
-        .map_err(|failure| context.run_error(directory, failure))?;
+    let content = Content::directory(content);
+    let summary = compress::write_archive(context, content, sink, &paths::label(path))
+        .map_err(|failure| context.run_error(path, failure))?;
     compress::print_result(context, &summary, "", started);
     Ok(())
 }
 
+/// The entries of the archive: `a/DIR` and everything below it, or the file `a/FILE` alone. Paths
+/// that lead out of the directory are shortened as tar shortens them; `.` and `..` have no name.
+fn content(path: &Path, found: &Metadata) -> Result<DirectoryContent, RunError> {
+    let name = |path: &Path| -> PathBuf {
+        let name = names::relative_name(path).unwrap_or_default();
+        PathBuf::from(OsString::from_vec(name))
+    };
+    if found.is_dir() {
+        return Ok(DirectoryContent {
+            path: path.to_path_buf(),
+            name: name(path),
+            ..DirectoryContent::default()
+        });
+    }
+    let file_name = names::base_name(path)?;
+    let parent = path.parent().unwrap_or(Path::new(""));
+    Ok(DirectoryContent {
+        path: Path::new(".").join(parent),
+        name: name(parent),
+        paths: Some(vec![file_name]),
+        ..DirectoryContent::default()
+    })
+}
+
 /// Returns the path of the archive: `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of
-/// `-O`.
-fn archive_path(settings: &Settings, name: &Path) -> PathBuf {
-    let last = name.file_name().unwrap_or_default();
-    let mut file_name = last.to_owned();
+/// `-O`. A suffix without a dot gets one. `.` becomes `..tar.lrz`, as with lrzip.
+fn archive_path(settings: &Settings, path: &Path) -> Result<PathBuf, RunError> {
+    let bytes = path.as_os_str().as_bytes();
+    let components = bytes.split(|byte| *byte == b'/');
+    let last = match components.rev().find(|part| !part.is_empty()) {
+        Some(last) => last.to_vec(),
+        // The root directory: the error asks for `-o`.
+        None => names::base_name(path)?,
+    };
+    let mut file_name = OsString::from_vec(last);
     file_name.push(".tar");
+    if !settings.suffix.as_bytes().starts_with(b".") {
+        file_name.push(".");
+    }
     file_name.push(&settings.suffix);
     let directory = settings.outdir.as_deref().unwrap_or(Path::new(""));
-    directory.join(file_name)
+    Ok(directory.join(file_name))
 }
 
 /// Extracts below the directory of `-O`, or the current one.

@@ -412,10 +412,24 @@ fn directories_are_archived_and_extracted() {
                 "",
                 Different("lrztar leaves an empty archive", 1, &[]),
             ),
+            ("lrztar text", "", Different(by, 0, &["text.tar.lrz"])),
+            ("lrztar t/a", "", Different(by, 0, &["a.tar.lrz"])),
+            ("lrztar .", "", Different(by, 0, &["..tar.lrz"])),
+            ("lrztar -S foo t", "", Different(by, 0, &["t.tar.foo"])),
             (
-                "lrztar text",
+                "lrztar -S .foo t",
                 "",
-                Different("lrztar accepts only directories", 1, &[]),
+                Different("lrztar adds a second dot", 0, &["t.tar.foo"]),
+            ),
+            (
+                "lrztar -t p.tar.lrz",
+                "",
+                Different("lrztar has no test", 0, &[]),
+            ),
+            (
+                "lrztar -i p.tar.lrz",
+                "",
+                Different("lrztar has no information", 0, &[]),
             ),
             (
                 "lrztar t d",

@@ -10,6 +10,7 @@ use refrain_protect::DigestValue;
 use refrain_protect::lrzip::ItemKind;
 use refrain_storage::Sink;
 
+use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch};
 use crate::store::page::{PAGE_BYTES, Page};
@@ -17,7 +18,7 @@ use crate::write::lrzip::encode::{
     BlockContent, ContentDigests, LrzipEncodeJob, LrzipEncoded, LrzipEncoding, UnencodedLiterals,
 };
 use crate::write::lrzip::encryption::ItemEncryption;
-use crate::write::lrzip::layout::{BlockSlot, Layout, WrittenItem};
+use crate::write::lrzip::layout::{BlockSlot, CodedBlock, Layout, WrittenItem};
 use crate::write::lrzip::records::{Insertion, Records};
 use crate::write::lrzip::retained_blocks::RetainedBlocks;
 use crate::write::pipeline::assembly::Assembly;
@@ -111,6 +112,8 @@ pub(crate) struct LrzipAssembler<'a> {
     /// The last epoch that was committed.
     epoch: u64,
     literal_blocks: u64,
+    /// The blocks of literals that were written, and their bytes.
+    written_blocks: (u64, u64),
     last_chunk_is_written: bool,
     totals: Totals,
 }
@@ -143,6 +146,7 @@ impl<'a> LrzipAssembler<'a> {
             content_read: 0,
             epoch: 0,
             literal_blocks: 0,
+            written_blocks: (0, 0),
             last_chunk_is_written: false,
             totals: Totals::default(),
         }
@@ -277,6 +281,23 @@ impl<'a> LrzipAssembler<'a> {
         let before = std::mem::replace(&mut chunk.records_slot, slot);
         self.submit(before, BlockContent::Records(raw), start);
         Ok(())
+    }
+
+    /// Reports a block of literals that was written, as its reader will.
+    fn report_block(&mut self, block: &CodedBlock) {
+        let (number, raw_bytes) = self.written_blocks;
+        let stored_bytes = (self.layout.encryption()).stored_bytes(block.coded.len() as u64);
+        self.watch.block(&BlockInfo {
+            block: number,
+            archive_offset: self.totals.archive_bytes - stored_bytes,
+            offset_in_store: raw_bytes,
+            raw_bytes: block.raw_bytes,
+            stored_bytes,
+            codec: block.back_end.name().to_owned(),
+            filters: String::new(),
+            fallback: None,
+        });
+        self.written_blocks = (number + 1, raw_bytes + block.raw_bytes);
     }
 
     fn submit(
@@ -457,9 +478,13 @@ impl Assembly for LrzipAssembler<'_> {
                 WrittenItem::Block(block) => Some(block),
             };
             self.write_buffer()?;
-            if let (Some(history), Some(block)) = (&self.history, block)
-                && let Some(first_page) = block.first_page
-            {
+            let Some((block, first_page)) =
+                block.and_then(|block| block.first_page.map(|first_page| (block, first_page)))
+            else {
+                continue;
+            };
+            self.report_block(&block);
+            if let Some(history) = &self.history {
                 let offset = self.totals.archive_bytes - block.coded.len() as u64;
                 history.blocks.written(first_page, offset, &block.coded);
             }
