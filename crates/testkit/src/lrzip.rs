@@ -80,6 +80,8 @@ pub struct SampleChunk {
     pub literals: Vec<u8>,
     /// The filter that 0.7.1 applied to its content: 0 none, 1 x86, 2 ARM64.
     pub filter: u8,
+    /// Whether it is marked as the last one; `None`: truthfully.
+    pub is_marked_last: Option<bool>,
 }
 
 /// Returns chunks of random records with about `content_bytes` of content in total.
@@ -201,7 +203,7 @@ pub fn sample_lrzip_archive(
             archive.extend(b"LRZC");
             archive.extend([0; 20]);
         }
-        let is_last = index + 1 == chunks.len();
+        let is_last = chunk.is_marked_last.unwrap_or(index + 1 == chunks.len());
         let crc = chunk_crc(&content[from..to]);
         put_chunk(
             &mut archive,
