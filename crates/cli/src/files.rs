@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use refrain::Timestamp;
 use refrain::storage::{
     Durability, FileSource, OutputOptions, Overwrite, Sink, Source, StreamSink, create_output,
 };
+use refrain::{ErrorKind, TemporarySpace, Timestamp};
 
 use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
@@ -97,12 +97,28 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
 
 /// A file in `directory` without a name, for content that is read back. It is never published.
 pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
-    let path = directory.join(format!(".refrain-{}.content", std::process::id()));
+    let path = temporary_path(directory);
+    create_temporary(&path).map_err(|error| storage_failure(&path, error))
+}
+
+/// Such files in the system's directory for temporary files (`TMPDIR`).
+pub fn temporary_space() -> TemporarySpace {
+    TemporarySpace::new(|| {
+        let created = create_temporary(&temporary_path(&std::env::temp_dir()));
+        created.map_err(|error| refrain::Error::new(ErrorKind::Io, error))
+    })
+}
+
+fn temporary_path(directory: &Path) -> PathBuf {
+    directory.join(format!(".refrain-{}.content", std::process::id()))
+}
+
+fn create_temporary(path: &Path) -> io::Result<Box<dyn Sink>> {
     let options = OutputOptions {
         sparse: true,
         ..OutputOptions::default()
     };
-    create_output(&path, &options).map_err(|error| storage_failure(&path, error))
+    create_output(path, &options)
 }
 
 /// Makes the output of a sink visible.

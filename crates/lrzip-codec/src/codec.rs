@@ -43,6 +43,14 @@ impl LrzipCodec {
         }
     }
 
+    /// Returns whether encoded blocks have a checksum: see [`LrzipDecoder::check_end`].
+    ///
+    /// [`LrzipDecoder::check_end`]: crate::LrzipDecoder::check_end
+    #[must_use]
+    pub fn has_checksum(self) -> bool {
+        matches!(self, Self::Bzip2 | Self::Zlib)
+    }
+
     /// Returns the working memory of a decoder in bytes. `start` is the beginning of the encoded
     /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: a ZPAQ block states
     /// its memory in its header.

@@ -104,6 +104,38 @@ impl LrzipDecoder {
     }
 }
 
+impl LrzipDecoder {
+    /// Returns whether the checksum of the block was compared.
+    #[must_use]
+    pub fn has_checked_end(&self) -> bool {
+        self.stage.has_ended()
+    }
+
+    /// Examines what follows the last raw byte of a block that has a checksum
+    /// ([`LrzipCodec::has_checksum`]): its end, and the checksum. Call it after all raw bytes were
+    /// produced, until [`LrzipDecoder::has_checked_end`]. Returns the number of bytes consumed.
+    ///
+    /// # Errors
+    /// `Damaged` if the checksum differs, the block has more raw bytes, or the input ends before its
+    /// end.
+    pub fn check_end(&mut self, input: &[u8], is_last: bool) -> Result<usize> {
+        if self.stage.has_ended() {
+            return Ok(0);
+        }
+        let mut beyond = [0];
+        let progress = self.stage.step(input, is_last, &mut beyond)?;
+        let cause = match progress.produced_bytes {
+            0 if self.stage.has_ended() || progress.consumed_bytes > 0 => {
+                return Ok(progress.consumed_bytes);
+            }
+            0 if !is_last && input.is_empty() => return Ok(0),
+            0 => "the data ends before its checksum",
+            _ => "the data is longer than the block",
+        };
+        Err(damaged(self.codec.id(), cause))
+    }
+}
+
 /// Copies stored bytes.
 struct StoredStage;
 

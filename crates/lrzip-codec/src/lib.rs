@@ -5,8 +5,9 @@
 //! in memory. The crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives
 //! the libraries for bzip2, zlib and LZMA in the form in which lrzip stores them.
 //!
-//! Bytes after the last raw byte of a block are not examined, and nothing here detects damage that
-//! decodes: the archives around these blocks have digests of their own.
+//! Bytes after the last raw byte of a block are examined on request only
+//! ([`LrzipDecoder::check_end`]), and only some back ends have checksums: the archives around these
+//! blocks have digests of their own.
 //!
 //! The crate depends on `refrain-codec` for the ids of codecs, the error type and the ARM64 filter.
 

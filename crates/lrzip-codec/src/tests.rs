@@ -4,9 +4,11 @@ use liblzma::stream::{Action, Filters, LzmaOptions, Status, Stream};
 use proptest::prelude::*;
 
 use crate::codec::LrzipCodec;
+use crate::decoder::LrzipDecoder;
 use crate::encoder::encode_lrzip_block;
 use crate::property::blocks::{decodes_arbitrary_bytes, plan, round_trips};
 use crate::property::decode::{codec, decode_in_chunks};
+use refrain_codec::Result;
 use refrain_codec::property::{random_bytes, text};
 
 /// The sizes of the chunks of input and output.
@@ -42,6 +44,70 @@ fn decodes_stored_bzip2_and_zlib_blocks() {
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
         zlib.write_all(&raw).unwrap();
         assert_decodes(LrzipCodec::Zlib, &zlib.finish().unwrap(), &raw);
+    }
+}
+
+/// Decodes a block and its end, with input in chunks. Returns the number of raw bytes before the
+/// checksum was compared, and the result of that.
+fn checked(codec: LrzipCodec, data: &[u8], raw_bytes: usize, chunk: usize) -> (usize, Result<()>) {
+    let mut decoder = LrzipDecoder::new(codec, raw_bytes as u64, 0).unwrap();
+    let mut raw = vec![0; raw_bytes];
+    let (mut taken, mut produced) = (0, 0);
+    let input = |taken: usize| &data[taken..data.len().min(taken + chunk)];
+    while produced < raw.len() {
+        let rest = input(taken);
+        let is_last = taken + rest.len() == data.len();
+        match decoder.step(rest, is_last, &mut raw[produced..]) {
+            Ok(progress) => {
+                taken += progress.consumed_bytes;
+                produced += progress.produced_bytes;
+            }
+            Err(error) => return (produced, Err(error)),
+        }
+    }
+    while !decoder.has_checked_end() {
+        let rest = input(taken);
+        match decoder.check_end(rest, taken + rest.len() == data.len()) {
+            Ok(consumed) => taken += consumed,
+            Err(error) => return (produced, Err(error)),
+        }
+    }
+    (produced, Ok(()))
+}
+
+#[test]
+fn the_end_of_a_block_shows_a_wrong_checksum() {
+    for raw in contents() {
+        let mut bzip2 = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::new(1));
+        bzip2.write_all(&raw).unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
+        zlib.write_all(&raw).unwrap();
+        for (codec, data) in [
+            (LrzipCodec::Bzip2, bzip2.finish().unwrap()),
+            (LrzipCodec::Zlib, zlib.finish().unwrap()),
+        ] {
+            assert!(codec.has_checksum());
+            for chunk in [1, 1000, 1 << 30] {
+                let check = |data: &[u8], raw_bytes| checked(codec, data, raw_bytes, chunk).1;
+                assert_eq!(check(&data, raw.len()), Ok(()), "{codec:?}");
+                let longer = [&data[..], b"more"].concat();
+                assert_eq!(check(&longer, raw.len()), Ok(()), "{codec:?}");
+                for (what, raw_bytes, data) in [
+                    ("too few raw bytes", raw.len() - 1, data.clone()),
+                    ("too many raw bytes", raw.len() + 1, data.clone()),
+                    ("a cut", raw.len(), data[..data.len() - 1].to_vec()),
+                    ("a longer cut", raw.len(), data[..data.len() - 4].to_vec()),
+                ] {
+                    assert!(check(&data, raw_bytes).is_err(), "{codec:?}: {what}");
+                }
+                for back in 1..=4 {
+                    let mut broken = data.clone();
+                    // The last bits of a bzip2 stream may be padding.
+                    *broken.iter_mut().nth_back(back - 1).unwrap() ^= 0x80;
+                    assert!(check(&broken, raw.len()).is_err(), "{codec:?}: {back}");
+                }
+            }
+        }
     }
 }
 

@@ -93,10 +93,11 @@ pub use extract::{
 pub use hash::{HashInputs, hash};
 pub use levels::{LevelRow, levels};
 pub use options::{
-    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, WORK_MAX_DEFAULT,
-    codec_names, codec_usages,
+    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, TemporarySpace,
+    WORK_MAX_DEFAULT, codec_names, codec_usages,
 };
 pub use progress::{Progress, Unwatched, Watch};
+pub use read::content_check::ContentCheck;
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;

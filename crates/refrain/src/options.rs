@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use refrain_codec::{by_name, codecs};
 use refrain_protect::DigestAlgorithm;
+use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -180,6 +181,31 @@ impl fmt::Debug for PasswordSource {
     }
 }
 
+/// Provides temporary space where memory does not suffice.
+#[derive(Clone)]
+pub struct TemporarySpace(Arc<dyn Fn() -> Result<Box<dyn Sink>> + Send + Sync>);
+
+impl TemporarySpace {
+    /// Space in the sinks that `create` returns. They must support [`Sink::read_back`]; each is
+    /// dropped without being published.
+    pub fn new(
+        create: impl Fn() -> Result<Box<dyn Sink>> + Send + Sync + 'static,
+    ) -> TemporarySpace {
+        TemporarySpace(Arc::new(create))
+    }
+
+    /// A new sink.
+    pub(crate) fn sink(&self) -> Result<Box<dyn Sink>> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for TemporarySpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TemporarySpace")
+    }
+}
+
 /// The default of [`ReadOptions::work_max`]. With the default memory, a pass decodes every block of
 /// an ordinary archive about once. With a sixteenth, or for blocks of 16 MiB a quarter of it,
 /// source code and eight versions of a program needed up to 60 bytes, as counted here, in a pass,
@@ -205,6 +231,9 @@ pub struct ReadOptions {
     /// budget if that is more, is always allowed. Only forged archives come near the default, or
     /// those with blocks far larger than the memory. For archives of lrzip there is no such limit.
     pub work_max: u64,
+    /// Temporary space for archives of lrzip from a pipe, of which more bytes must be at hand than
+    /// fit in three eighths of the memory. `None`: such archives are refused.
+    pub temporary: Option<TemporarySpace>,
 }
 
 impl Default for ReadOptions {
@@ -215,6 +244,7 @@ impl Default for ReadOptions {
             password: None,
             content_bytes_max: None,
             work_max: WORK_MAX_DEFAULT,
+            temporary: None,
         }
     }
 }

@@ -31,6 +31,7 @@ const SMALL: ReadOptions = ReadOptions {
     password: None,
     content_bytes_max: None,
     work_max: crate::WORK_MAX_DEFAULT,
+    temporary: None,
 };
 
 /// The options of a reader with as much memory as the writer had.
@@ -40,6 +41,7 @@ const AS_MADE: ReadOptions = ReadOptions {
     password: None,
     content_bytes_max: None,
     work_max: crate::WORK_MAX_DEFAULT,
+    temporary: None,
 };
 
 /// Collects the members that were closed; fails at more than [`CONTENT_BYTES_MAX`].

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::size::Size;
+use crate::files;
 
 /// The number of threads.
 #[derive(Debug, Clone, Default, Args)]
@@ -55,6 +56,7 @@ impl ResourceArgs {
                 .map_or(refrain::ReadOptions::default().memory_bytes, |size| {
                     size.bytes
                 }),
+            temporary: Some(files::temporary_space()),
             ..refrain::ReadOptions::default()
         }
     }

@@ -3,6 +3,7 @@
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod blocks;
 mod chunks;
 
 use std::collections::BTreeMap;

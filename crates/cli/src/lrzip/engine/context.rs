@@ -79,6 +79,7 @@ impl RunContext<'_> {
             password: Some(super::password::for_reading(self.settings, is_stdin_data)),
             // lrzip has no such limit.
             content_bytes_max: Some(u64::MAX),
+            temporary: Some(files::temporary_space()),
             ..ReadOptions::default()
         }
     }
