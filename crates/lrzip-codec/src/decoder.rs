@@ -4,7 +4,7 @@ use refrain_codec::Result;
 
 use crate::codec::LrzipCodec;
 use crate::stage::{Progress, Stage, damaged};
-use crate::{filter, libraries, lzo, zpaq};
+use crate::{filter, libraries, lzo, zpaq, zstd};
 
 /// Decodes one block from front to back.
 pub struct LrzipDecoder {
@@ -26,7 +26,7 @@ impl std::fmt::Debug for LrzipDecoder {
 
 impl LrzipDecoder {
     /// Creates a decoder for a block of `raw_length_bytes`. Where the encoded data states how much
-    /// memory its decoder needs (ZPAQ), the decoder refuses to use more than `memory_bytes_max`.
+    /// memory its decoder needs (ZPAQ, Zstandard), the decoder refuses to use more than `memory_bytes_max`.
     ///
     /// # Errors
     /// `Description` for properties that the library does not accept; `OutOfMemory`.
@@ -57,6 +57,7 @@ impl LrzipDecoder {
                 raw_length_bytes,
                 memory_bytes_max,
             )),
+            LrzipCodec::Zstd => Box::new(zstd::ZstdStage::new(memory_bytes_max)?),
         };
         Ok(LrzipDecoder {
             stage,

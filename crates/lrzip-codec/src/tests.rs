@@ -47,10 +47,62 @@ fn decodes_stored_bzip2_and_zlib_blocks() {
     }
 }
 
+/// A frame, with a checksum and with the length of its content in the header or without.
+fn zstd(raw: &[u8], level: i32, has_checksum: bool, states_length: bool) -> Vec<u8> {
+    let mut context = zstd_safe::CCtx::create();
+    for parameter in [
+        zstd_safe::CParameter::CompressionLevel(level),
+        zstd_safe::CParameter::ChecksumFlag(has_checksum),
+        zstd_safe::CParameter::ContentSizeFlag(states_length),
+    ] {
+        context.set_parameter(parameter).unwrap();
+    }
+    let mut data = Vec::with_capacity(zstd_safe::compress_bound(raw.len()));
+    context.compress2(&mut data, raw).unwrap();
+    data
+}
+
+#[test]
+fn decodes_zstd_blocks() {
+    for raw in contents() {
+        for (level, has_checksum, states_length) in
+            [(1, false, true), (19, true, true), (3, true, false)]
+        {
+            let data = zstd(&raw, level, has_checksum, states_length);
+            assert_decodes(LrzipCodec::Zstd, &data, &raw);
+            let memory = LrzipCodec::Zstd.memory_bytes(&data).unwrap();
+            assert!((512 << 10..4 << 20).contains(&memory), "{memory}");
+            let check = |data: &[u8], raw_bytes| checked(LrzipCodec::Zstd, data, raw_bytes, 999).1;
+            assert_eq!(check(&data, raw.len()), Ok(()));
+            assert!(check(&data, raw.len() - 1).is_err(), "longer than stated");
+            assert!(check(&data, raw.len() + 1).is_err(), "shorter than stated");
+            let mut broken = data;
+            *broken.last_mut().unwrap() ^= 1;
+            assert!(!has_checksum || check(&broken, raw.len()).is_err());
+        }
+    }
+}
+
+#[test]
+fn zstd_windows_larger_than_the_memory_are_refused() {
+    let raw = random_bytes(3 << 20, 3);
+    let data = zstd(&raw, 3, false, true);
+    assert_eq!(
+        LrzipCodec::Zstd.memory_bytes(&data),
+        Ok((2 << 20) + (512 << 10))
+    );
+    let decode = |memory_bytes_max| {
+        let mut decoder = LrzipDecoder::new(LrzipCodec::Zstd, raw.len() as u64, memory_bytes_max)?;
+        decoder.step(&data, true, &mut vec![0; 1000])
+    };
+    assert!(decode(2 << 20).is_ok());
+    assert!(decode(1 << 20).is_err());
+}
+
 /// Decodes a block and its end, with input in chunks. Returns the number of raw bytes before the
 /// checksum was compared, and the result of that.
 fn checked(codec: LrzipCodec, data: &[u8], raw_bytes: usize, chunk: usize) -> (usize, Result<()>) {
-    let mut decoder = LrzipDecoder::new(codec, raw_bytes as u64, 0).unwrap();
+    let mut decoder = LrzipDecoder::new(codec, raw_bytes as u64, 1 << 30).unwrap();
     let mut raw = vec![0; raw_bytes];
     let (mut taken, mut produced) = (0, 0);
     let input = |taken: usize| &data[taken..data.len().min(taken + chunk)];

@@ -93,6 +93,7 @@ fn cat_of_a_damaged_archive_does_not_succeed_silently() {
     assert!(message.contains(notice), "{message}");
     let quiet = case.ok("cat -q --range 200..1000 x.tar.lrz");
     assert!(quiet.stderr.is_empty());
+    assert!(case.ok("cat --range 7..7 x.tar.lrz").stderr.is_empty());
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub fn codec(choice: u8) -> LrzipCodec {
         dictionary_bytes: 1 << 20,
         filter,
     };
-    match choice % 9 {
+    match choice % 10 {
         0 => LrzipCodec::Stored,
         1 => LrzipCodec::Bzip2,
         2 => LrzipCodec::Zlib,
@@ -26,6 +26,7 @@ pub fn codec(choice: u8) -> LrzipCodec {
         5 => lzma(None),
         6 => lzma(Some(LrzipFilter::X86)),
         7 => lzma(Some(LrzipFilter::Arm64)),
+        8 => LrzipCodec::Zstd,
         _ => lzma(Some(LrzipFilter::Delta { distance_bytes: 3 })),
     }
 }

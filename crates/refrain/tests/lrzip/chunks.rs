@@ -10,7 +10,7 @@ fn with_md5(chunks: &[SampleChunk], dialect: SampleDialect) -> (Vec<u8>, Vec<u8>
     let content = replay(chunks);
     let mut archive = sample_lrzip_archive(chunks, dialect, 50_000, 3);
     match dialect.minor {
-        14 => archive[14] = 1,
+        8.. => archive[14] = 1,
         _ => archive[21] = 1,
     }
     let mut hasher = DigestHasher::new(Md5);

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod chunks;
+mod next;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -76,13 +76,13 @@ pub(super) enum Dictionary {
 
 impl Opener {
     /// The codec of a block.
-    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> LrzipCodec {
+    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> Result<LrzipCodec> {
         let lzma = |filter| LrzipCodec::Lzma {
             properties: self.lzma.packed,
             dictionary_bytes: self.dictionary_bytes(found, dictionary),
             filter,
         };
-        match found.back_end {
+        Ok(match found.back_end {
             BackEnd::None => LrzipCodec::Stored,
             BackEnd::Bzip2 => LrzipCodec::Bzip2,
             BackEnd::Lzo => LrzipCodec::Lzo,
@@ -92,7 +92,12 @@ impl Opener {
             BackEnd::LzmaX86 => lzma(Some(LrzipFilter::X86)),
             BackEnd::LzmaArm64 => lzma(Some(LrzipFilter::Arm64)),
             BackEnd::LzmaDelta(distance_bytes) => lzma(Some(LrzipFilter::Delta { distance_bytes })),
-        }
+            BackEnd::Zstd => LrzipCodec::Zstd,
+            BackEnd::Bzip3 => {
+                let message = "a block of bzip3, which this program cannot decode: lrzip-next can";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+        })
     }
 
     fn dictionary_bytes(&self, found: &FoundBlock, dictionary: Dictionary) -> u32 {
@@ -118,7 +123,7 @@ impl Opener {
     /// The memory for decoding a block, in bytes.
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
         let found = &block.found;
-        let codec = self.codec(found, Dictionary::Stated);
+        let codec = self.codec(found, Dictionary::Stated)?;
         let whole_bytes = match self.items.is_encrypted() {
             true if found.stored_bytes <= self.whole_bytes_max() => found.stored_bytes,
             _ => 0,
@@ -130,8 +135,10 @@ impl Opener {
         let decoder_bytes = match codec {
             // The model of ZPAQ is known only after decryption. One block at a time is always
             // allowed.
-            LrzipCodec::Zpaq if self.items.is_encrypted() => self.decoder_bytes_max / 2,
-            LrzipCodec::Zpaq => {
+            LrzipCodec::Zpaq | LrzipCodec::Zstd if self.items.is_encrypted() => {
+                self.decoder_bytes_max / 2
+            }
+            LrzipCodec::Zpaq | LrzipCodec::Zstd => {
                 let head_bytes = found.coded_bytes.min(HEADER_BYTES_MAX as u64) as usize;
                 codec.memory_bytes(&self.input.exact("a block", block.offset, head_bytes)?)?
             }
@@ -165,7 +172,7 @@ impl Opener {
     }
 
     fn begin(&self, block: &Block, knowledge: BlockKnowledge) -> Result<BlockStream> {
-        let codec = self.codec(&block.found, knowledge.dictionary);
+        let codec = self.codec(&block.found, knowledge.dictionary)?;
         let mut stream = self.begin_unchecked(block, codec, knowledge.is_checked)?;
         if self.is_decoded_whole(codec, &block.found) {
             let mut raw = Vec::new();
