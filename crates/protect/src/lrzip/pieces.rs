@@ -28,7 +28,7 @@ pub struct ItemParts {
 pub struct PieceDecryption(Cipher);
 
 enum Cipher {
-    Cbc(CbcChain),
+    Cbc(Box<CbcChain>),
     Gcm(Box<Ctr32BE<Aes256>>),
 }
 
@@ -76,7 +76,7 @@ impl ArchiveKeys {
                 salted_password,
             } => {
                 let salt: &[u8; SALT_BYTES] = start.first_chunk()?;
-                Cipher::Cbc(CbcChain::new(hash, salt, salted_password)?)
+                Cipher::Cbc(Box::new(CbcChain::new(hash, salt, salted_password)?))
             }
             ArchiveKeys::Gcm { data_cipher, .. } => {
                 let counter = counter_block(start, 2)?;
