@@ -26,7 +26,8 @@ impl std::fmt::Debug for LrzipDecoder {
 
 impl LrzipDecoder {
     /// Creates a decoder for a block of `raw_length_bytes`. Where the encoded data states how much
-    /// memory its decoder needs (ZPAQ, Zstandard), the decoder refuses to use more than `memory_bytes_max`.
+    /// memory its decoder needs (ZPAQ, Zstandard), the decoder refuses to use more than
+    /// `memory_bytes_max`.
     ///
     /// # Errors
     /// `Description` for properties that the library does not accept; `OutOfMemory`.
@@ -117,8 +118,8 @@ impl LrzipDecoder {
     /// produced, until [`LrzipDecoder::has_checked_end`]. Returns the number of bytes consumed.
     ///
     /// # Errors
-    /// `Damaged` if the checksum differs, the block has more raw bytes, or the input ends before its
-    /// end.
+    /// `Damaged` if the checksum differs, the block has more raw bytes, or the input ends before
+    /// the block does.
     pub fn check_end(&mut self, input: &[u8], is_last: bool) -> Result<usize> {
         if self.stage.has_ended() {
             return Ok(0);

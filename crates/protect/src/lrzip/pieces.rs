@@ -120,8 +120,8 @@ fn counter_block(start: &[u8], number: u32) -> Option<Block> {
 
 impl PieceDecryption {
     /// Decrypts the next piece: a multiple of [`PIECE_UNIT_BYTES`], or the rest of the block, which
-    /// has at least [`LAST_PIECE_BYTES_MIN`] bytes unless it is the whole block. `None` if it is too
-    /// short, or the block too long for the cipher (64 GiB).
+    /// has at least [`LAST_PIECE_BYTES_MIN`] bytes unless it is the whole block. `None` if it is
+    /// too short, or the block too long for the cipher (64 GiB).
     #[must_use]
     pub fn decrypt(&mut self, piece: &mut [u8]) -> Option<()> {
         match &mut self.0 {

@@ -158,8 +158,8 @@ impl Opener {
         codec.has_checksum() && found.raw_bytes <= self.whole_bytes_max()
     }
 
-    /// Starts to decode a block. A block with a checksum of its own (bzip2, zlib) yields no bytes if
-    /// the checksum is wrong: small ones are decoded completely, large ones twice.
+    /// Starts to decode a block. A block with a checksum of its own (bzip2, zlib, zstd) yields no
+    /// bytes if the checksum is wrong: small ones are decoded completely, large ones twice.
     pub(super) fn open(
         &self,
         block: &Block,

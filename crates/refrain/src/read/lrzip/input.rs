@@ -30,8 +30,8 @@ impl ArchiveInput {
         })
     }
 
-    /// Reads from a pipe, of which at most `bytes_max` bytes are retained in memory, and the rest in
-    /// `temporary` space.
+    /// Reads from a pipe, of which at most `bytes_max` bytes are retained in memory, and the rest
+    /// in `temporary` space.
     pub(crate) fn from_stream(
         stream: Box<dyn Read + Send>,
         bytes_max: u64,
