@@ -147,15 +147,15 @@ impl Opener {
         Ok(decoder_bytes + whole_bytes + raw_bytes)
     }
 
-    /// The largest block that is decrypted at once if it has a tag, and the largest that is decoded
-    /// at once if it has a checksum.
+    /// The largest block that is decrypted at once.
     fn whole_bytes_max(&self) -> u64 {
         self.decoder_bytes_max / 8
     }
 
-    /// Whether a block is decoded completely before any of it is used.
+    /// Whether a block with a checksum is decoded completely before any of it is used. Two such
+    /// blocks fit in the memory of all decoders.
     fn is_decoded_whole(&self, codec: LrzipCodec, found: &FoundBlock) -> bool {
-        codec.has_checksum() && found.raw_bytes <= self.whole_bytes_max()
+        codec.has_checksum() && found.raw_bytes <= self.decoder_bytes_max / 2
     }
 
     /// Starts to decode a block. A block with a checksum of its own (bzip2, zlib, zstd) yields no
@@ -174,13 +174,21 @@ impl Opener {
     fn begin(&self, block: &Block, knowledge: BlockKnowledge) -> Result<BlockStream> {
         let codec = self.codec(&block.found, knowledge.dictionary)?;
         let mut stream = self.begin_unchecked(block, codec, knowledge.is_checked)?;
+        if !codec.has_checksum() || knowledge.is_checked {
+            return Ok(stream);
+        }
         if self.is_decoded_whole(codec, &block.found) {
             let mut raw = Vec::new();
+            let raw_bytes = block.found.raw_bytes as usize;
+            raw.try_reserve_exact(raw_bytes).map_err(|_| {
+                let needed = mebibytes(block.found.raw_bytes);
+                Error::limit(format!("{needed} of memory for a block are not available"))
+            })?;
             stream.decode_all(&self.input, |piece| raw.extend_from_slice(piece))?;
             stream.decoder = LrzipDecoder::new(LrzipCodec::Stored, block.found.raw_bytes, 0)?;
             stream.coded = CodedBytes::of_bytes(raw);
             stream.memory_bytes = stream.coded.memory_bytes();
-        } else if codec.has_checksum() && !knowledge.is_checked {
+        } else {
             stream.decode_all(&self.input, |_| ())?;
             stream = self.begin_unchecked(block, codec, true)?;
         }
