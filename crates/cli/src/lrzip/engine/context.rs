@@ -119,9 +119,14 @@ impl RunContext<'_> {
                 path.display(),
                 error_text(&error)
             )),
-            failure => RunError::Message(failure.to_string()),
+            failure => RunError::Message(with_lrzip_options(&failure.to_string())),
         }
     }
+}
+
+/// Names lrzip's option for the memory where a message names Refrain's.
+fn with_lrzip_options(message: &str) -> String {
+    message.replace("(option --memory)", "(option -m)")
 }
 
 /// Returns the system's text for the most frequent errors, which scripts may parse.
@@ -131,5 +136,19 @@ fn error_text(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "Permission denied".into(),
         io::ErrorKind::StorageFull => "No space left on device".into(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn limits_of_memory_name_lrzips_option() {
+        let error = Error::new(ErrorKind::Limit, "raise the memory limit");
+        let message = with_lrzip_options(&Failure::engine("x", error).to_string());
+        assert_eq!(message, "x: raise the memory limit (option -m)");
     }
 }
