@@ -101,6 +101,18 @@ fn cuts_and_damage_after_a_wrong_mark_are_detected() {
         let (archive, content) = with_md5(&chunks, dialect);
         let source = Arc::new(MemorySource::new(archive.clone()));
         let layout = LrzipLayout::read(source, &options(1)).unwrap();
+        // lrzip sometimes loses a chunk of a pipe, but not the digest.
+        if !dialect.to_pipe {
+            let end = layout.chunks[2].stream_offsets[0] as usize - 11;
+            let ends = (end..end + 9).map(|end| [&archive[..end], &archive[archive.len() - 16..]]);
+            let lost = ends.map(|parts| parts.concat());
+            let messages: Vec<String> = lost
+                .map(|lost| by_file(&lost, &options(2)).unwrap_err().to_string())
+                .collect();
+            let expected = format!("the archive states {} bytes of content", content.len());
+            let found = messages.iter().any(|message| message.contains(&expected));
+            assert!(found, "{dialect:?}: {messages:?}");
+        }
         for chunk in &layout.chunks[1..] {
             let start = chunk.stream_offsets[0] as usize;
             for length in [

@@ -135,7 +135,7 @@ fn check_records(mut layout: LayoutReader, options: &ReadOptions) -> Result<()> 
             .map_err(|error| error.at_content(content_bytes))?;
         content_bytes = content_bytes.saturating_add(summary.content_bytes);
     }
-    Ok(())
+    layout.tail(content_bytes).map(drop)
 }
 
 fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {

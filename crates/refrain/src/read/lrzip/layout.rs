@@ -150,14 +150,10 @@ impl LayoutReader {
             return Ok(Follows::Chunk);
         }
         let stated = self.header.content_bytes;
-        if let (Some(stated), Some(found)) = (stated, content_bytes)
-            && found < stated
-        {
-            return Ok(Follows::Chunk);
-        }
         let digest_bytes = self.digest_bytes();
         if self.input.up_to(self.next, digest_bytes + 1)?.len() <= digest_bytes {
-            // Archives without MD5 could be cut between two chunks.
+            // Archives without MD5 could be cut between two chunks. Where the length is stated,
+            // [`LayoutReader::tail`] compares it.
             let needs_mark = digest_bytes == 0 && stated.is_none() && !self.is_marked_last;
             return Ok(if needs_mark {
                 Follows::Chunk
@@ -166,6 +162,7 @@ impl LayoutReader {
             });
         }
         Ok(match (stated, content_bytes) {
+            (Some(stated), Some(found)) if found < stated => Follows::Chunk,
             // All content of a pipe that ended with a full chunk; an empty one follows.
             (Some(_), Some(_)) => Follows::PerhapsEmpty,
             (None, _) if !self.is_marked_last => Follows::Chunk,
