@@ -46,14 +46,8 @@ mod tests {
         let given = Path::new("/given");
         let output = Some(Path::new("out"));
         let expected = Some(TemporarySpace::new("/given"));
-        assert_eq!(for_compressing(Some(given), output), expected);
-        assert_eq!(if_given(Some(given)), expected);
-        for of in [
-            for_compressing(Some(Path::new("none")), output),
-            if_given(None),
-        ] {
-            assert_eq!(of, None);
-        }
+        assert_eq!(space(Some(given), output), expected);
+        assert_eq!(space(Some(Path::new("none")), output), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use refrain_codec::{CodecId, Result};
 
 use crate::filter::LrzipFilter;
-use crate::zpaq;
+use crate::{zpaq, zstd};
 
 /// The encoding of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum LrzipCodec {
     Lzo,
     /// ZPAQ blocks, with or without locator tags.
     Zpaq,
+    /// One Zstandard frame (RFC 8878).
+    Zstd,
 }
 
 impl LrzipCodec {
@@ -40,12 +42,21 @@ impl LrzipCodec {
             Self::Lzma { .. } => CodecId::LZMA,
             Self::Lzo => CodecId::LZO,
             Self::Zpaq => CodecId::ZPAQ,
+            Self::Zstd => CodecId::ZSTD,
         }
     }
 
+    /// Returns whether encoded blocks may have a checksum: see [`LrzipDecoder::check_end`].
+    ///
+    /// [`LrzipDecoder::check_end`]: crate::LrzipDecoder::check_end
+    #[must_use]
+    pub fn has_checksum(self) -> bool {
+        matches!(self, Self::Bzip2 | Self::Zlib | Self::Zstd)
+    }
+
     /// Returns the working memory of a decoder in bytes. `start` is the beginning of the encoded
-    /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: a ZPAQ block states
-    /// its memory in its header.
+    /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: blocks of ZPAQ and
+    /// Zstandard state their memory in their headers.
     ///
     /// # Errors
     /// `Damaged` if the header is invalid.
@@ -58,6 +69,7 @@ impl LrzipCodec {
                 dictionary_bytes, ..
             } => u64::from(dictionary_bytes) + (256 << 10),
             Self::Zpaq => zpaq::decoder::memory_bytes(start)?,
+            Self::Zstd => zstd::memory_bytes(start)?,
         })
     }
 }

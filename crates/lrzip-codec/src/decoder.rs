@@ -4,7 +4,7 @@ use refrain_codec::Result;
 
 use crate::codec::LrzipCodec;
 use crate::stage::{Progress, Stage, damaged};
-use crate::{filter, libraries, lzo, zpaq};
+use crate::{filter, libraries, lzo, zpaq, zstd};
 
 /// Decodes one block from front to back.
 pub struct LrzipDecoder {
@@ -26,7 +26,8 @@ impl std::fmt::Debug for LrzipDecoder {
 
 impl LrzipDecoder {
     /// Creates a decoder for a block of `raw_length_bytes`. Where the encoded data states how much
-    /// memory its decoder needs (ZPAQ), the decoder refuses to use more than `memory_bytes_max`.
+    /// memory its decoder needs (ZPAQ, Zstandard), the decoder refuses to use more than
+    /// `memory_bytes_max`.
     ///
     /// # Errors
     /// `Description` for properties that the library does not accept; `OutOfMemory`.
@@ -57,6 +58,7 @@ impl LrzipDecoder {
                 raw_length_bytes,
                 memory_bytes_max,
             )),
+            LrzipCodec::Zstd => Box::new(zstd::ZstdStage::new(memory_bytes_max)?),
         };
         Ok(LrzipDecoder {
             stage,
@@ -101,6 +103,38 @@ impl LrzipDecoder {
             ));
         }
         Ok(progress)
+    }
+}
+
+impl LrzipDecoder {
+    /// Returns whether the checksum of the block was compared.
+    #[must_use]
+    pub fn has_checked_end(&self) -> bool {
+        self.stage.has_ended()
+    }
+
+    /// Examines what follows the last raw byte of a block that has a checksum
+    /// ([`LrzipCodec::has_checksum`]): its end, and the checksum. Call it after all raw bytes were
+    /// produced, until [`LrzipDecoder::has_checked_end`]. Returns the number of bytes consumed.
+    ///
+    /// # Errors
+    /// `Damaged` if the checksum differs, the block has more raw bytes, or the input ends before
+    /// the block does.
+    pub fn check_end(&mut self, input: &[u8], is_last: bool) -> Result<usize> {
+        if self.stage.has_ended() {
+            return Ok(0);
+        }
+        let mut beyond = [0];
+        let progress = self.stage.step(input, is_last, &mut beyond)?;
+        let cause = match progress.produced_bytes {
+            0 if self.stage.has_ended() || progress.consumed_bytes > 0 => {
+                return Ok(progress.consumed_bytes);
+            }
+            0 if !is_last && input.is_empty() => return Ok(0),
+            0 => "the data ends before its checksum",
+            _ => "the data is longer than the block",
+        };
+        Err(damaged(self.codec.id(), cause))
     }
 }
 

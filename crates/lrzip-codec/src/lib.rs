@@ -3,10 +3,12 @@
 //! Such blocks may be larger than memory, so [`LrzipDecoder`] decodes them as a stream: encoded
 //! bytes in, raw bytes out, in chunks of any size. [`encode_lrzip_block`] encodes a block that is
 //! in memory. The crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives
-//! the libraries for bzip2, zlib and LZMA in the form in which lrzip stores them.
+//! the libraries for bzip2, zlib, LZMA and
+//! Zstandard in the form in which lrzip stores them.
 //!
-//! Bytes after the last raw byte of a block are not examined, and nothing here detects damage that
-//! decodes: the archives around these blocks have digests of their own.
+//! Bytes after the last raw byte of a block are examined on request only
+//! ([`LrzipDecoder::check_end`]), and only some back ends have checksums: the archives around these
+//! blocks have digests of their own.
 //!
 //! The crate depends on `refrain-codec` for the ids of codecs, the error type and the ARM64 filter.
 
@@ -21,6 +23,7 @@ mod lzo;
 pub mod property;
 mod stage;
 mod zpaq;
+mod zstd;
 
 #[cfg(test)]
 mod tests;

@@ -11,51 +11,79 @@ use refrain_codec::{Error, Result};
 /// One bzip2 stream.
 pub(crate) struct Bzip2Stage {
     stream: Bzip2Decompress,
+    has_ended: bool,
 }
 
 impl Bzip2Stage {
     pub(crate) fn new() -> Bzip2Stage {
         Bzip2Stage {
             stream: Bzip2Decompress::new(false),
+            has_ended: false,
         }
     }
 }
 
 impl Stage for Bzip2Stage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        if self.has_ended {
+            return Ok(Progress::default());
+        }
         let before = (self.stream.total_in(), self.stream.total_out());
         let status = match self.stream.decompress(input, out) {
             Ok(bzip2::Status::MemNeeded) => Err(out_of_memory(CodecId::BZIP2, 4 << 20)),
-            Ok(_) => Ok(()),
-            Err(_) => Err(damaged(CodecId::BZIP2, "not a bzip2 stream")),
+            Ok(status) => {
+                self.has_ended = status == bzip2::Status::StreamEnd;
+                Ok(())
+            }
+            Err(_) => Err(damaged(
+                CodecId::BZIP2,
+                "not a bzip2 stream, or its checksum differs",
+            )),
         };
         let after = (self.stream.total_in(), self.stream.total_out());
         progress(before, after, status)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
     }
 }
 
 /// One zlib stream.
 pub(crate) struct ZlibStage {
     stream: ZlibDecompress,
+    has_ended: bool,
 }
 
 impl ZlibStage {
     pub(crate) fn new() -> ZlibStage {
         ZlibStage {
             stream: ZlibDecompress::new(true),
+            has_ended: false,
         }
     }
 }
 
 impl Stage for ZlibStage {
     fn step(&mut self, input: &[u8], _is_last: bool, out: &mut [u8]) -> Result<Progress> {
+        if self.has_ended {
+            return Ok(Progress::default());
+        }
         let before = (self.stream.total_in(), self.stream.total_out());
         let status = self.stream.decompress(input, out, FlushDecompress::None);
-        let status = status
-            .map(drop)
-            .map_err(|_| damaged(CodecId::DEFLATE, "not a zlib stream"));
+        self.has_ended = matches!(status, Ok(flate2::Status::StreamEnd));
+        let status = status.map(drop).map_err(|_| {
+            damaged(
+                CodecId::DEFLATE,
+                "not a zlib stream, or its checksum differs",
+            )
+        });
         let after = (self.stream.total_in(), self.stream.total_out());
         progress(before, after, status)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
     }
 }
 

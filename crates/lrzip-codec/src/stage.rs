@@ -17,6 +17,12 @@ pub(crate) trait Stage: Send {
     /// follows. A step that consumes and produces nothing needs more input, or the stream has
     /// ended.
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress>;
+
+    /// Whether the end of the stream was decoded and its checksum compared. `false` for streams
+    /// without a checksum.
+    fn has_ended(&self) -> bool {
+        false
+    }
 }
 
 /// The error for encoded bytes that are not valid.

@@ -4,9 +4,11 @@ use liblzma::stream::{Action, Filters, LzmaOptions, Status, Stream};
 use proptest::prelude::*;
 
 use crate::codec::LrzipCodec;
+use crate::decoder::LrzipDecoder;
 use crate::encoder::encode_lrzip_block;
 use crate::property::blocks::{decodes_arbitrary_bytes, plan, round_trips};
 use crate::property::decode::{codec, decode_in_chunks};
+use refrain_codec::Result;
 use refrain_codec::property::{random_bytes, text};
 
 /// The sizes of the chunks of input and output.
@@ -42,6 +44,122 @@ fn decodes_stored_bzip2_and_zlib_blocks() {
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
         zlib.write_all(&raw).unwrap();
         assert_decodes(LrzipCodec::Zlib, &zlib.finish().unwrap(), &raw);
+    }
+}
+
+/// A frame, with a checksum and with the length of its content in the header or without.
+fn zstd(raw: &[u8], level: i32, has_checksum: bool, states_length: bool) -> Vec<u8> {
+    let mut context = zstd_safe::CCtx::create();
+    for parameter in [
+        zstd_safe::CParameter::CompressionLevel(level),
+        zstd_safe::CParameter::ChecksumFlag(has_checksum),
+        zstd_safe::CParameter::ContentSizeFlag(states_length),
+    ] {
+        context.set_parameter(parameter).unwrap();
+    }
+    let mut data = Vec::with_capacity(zstd_safe::compress_bound(raw.len()));
+    context.compress2(&mut data, raw).unwrap();
+    data
+}
+
+#[test]
+fn decodes_zstd_blocks() {
+    for raw in contents() {
+        for (level, has_checksum, states_length) in
+            [(1, false, true), (19, true, true), (3, true, false)]
+        {
+            let data = zstd(&raw, level, has_checksum, states_length);
+            assert_decodes(LrzipCodec::Zstd, &data, &raw);
+            let memory = LrzipCodec::Zstd.memory_bytes(&data).unwrap();
+            assert!((512 << 10..4 << 20).contains(&memory), "{memory}");
+            let check = |data: &[u8], raw_bytes| checked(LrzipCodec::Zstd, data, raw_bytes, 999).1;
+            assert_eq!(check(&data, raw.len()), Ok(()));
+            assert!(check(&data, raw.len() - 1).is_err(), "longer than stated");
+            assert!(check(&data, raw.len() + 1).is_err(), "shorter than stated");
+            let mut broken = data;
+            *broken.last_mut().unwrap() ^= 1;
+            assert!(!has_checksum || check(&broken, raw.len()).is_err());
+        }
+    }
+}
+
+#[test]
+fn zstd_windows_larger_than_the_memory_are_refused() {
+    let raw = random_bytes(3 << 20, 3);
+    let data = zstd(&raw, 3, false, true);
+    assert_eq!(
+        LrzipCodec::Zstd.memory_bytes(&data),
+        Ok((2 << 20) + (512 << 10))
+    );
+    let decode = |memory_bytes_max| {
+        let mut decoder = LrzipDecoder::new(LrzipCodec::Zstd, raw.len() as u64, memory_bytes_max)?;
+        decoder.step(&data, true, &mut vec![0; 1000])
+    };
+    assert!(decode(2 << 20).is_ok());
+    assert!(decode(1 << 20).is_err());
+}
+
+/// Decodes a block and its end, with input in chunks. Returns the number of raw bytes before the
+/// checksum was compared, and the result of that.
+fn checked(codec: LrzipCodec, data: &[u8], raw_bytes: usize, chunk: usize) -> (usize, Result<()>) {
+    let mut decoder = LrzipDecoder::new(codec, raw_bytes as u64, 1 << 30).unwrap();
+    let mut raw = vec![0; raw_bytes];
+    let (mut taken, mut produced) = (0, 0);
+    let input = |taken: usize| &data[taken..data.len().min(taken + chunk)];
+    while produced < raw.len() {
+        let rest = input(taken);
+        let is_last = taken + rest.len() == data.len();
+        match decoder.step(rest, is_last, &mut raw[produced..]) {
+            Ok(progress) => {
+                taken += progress.consumed_bytes;
+                produced += progress.produced_bytes;
+            }
+            Err(error) => return (produced, Err(error)),
+        }
+    }
+    while !decoder.has_checked_end() {
+        let rest = input(taken);
+        match decoder.check_end(rest, taken + rest.len() == data.len()) {
+            Ok(consumed) => taken += consumed,
+            Err(error) => return (produced, Err(error)),
+        }
+    }
+    (produced, Ok(()))
+}
+
+#[test]
+fn the_end_of_a_block_shows_a_wrong_checksum() {
+    for raw in contents() {
+        let mut bzip2 = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::new(1));
+        bzip2.write_all(&raw).unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
+        zlib.write_all(&raw).unwrap();
+        for (codec, data) in [
+            (LrzipCodec::Bzip2, bzip2.finish().unwrap()),
+            (LrzipCodec::Zlib, zlib.finish().unwrap()),
+        ] {
+            assert!(codec.has_checksum());
+            for chunk in [1, 1000, 1 << 30] {
+                let check = |data: &[u8], raw_bytes| checked(codec, data, raw_bytes, chunk).1;
+                assert_eq!(check(&data, raw.len()), Ok(()), "{codec:?}");
+                let longer = [&data[..], b"more"].concat();
+                assert_eq!(check(&longer, raw.len()), Ok(()), "{codec:?}");
+                for (what, raw_bytes, data) in [
+                    ("too few raw bytes", raw.len() - 1, data.clone()),
+                    ("too many raw bytes", raw.len() + 1, data.clone()),
+                    ("a cut", raw.len(), data[..data.len() - 1].to_vec()),
+                    ("a longer cut", raw.len(), data[..data.len() - 4].to_vec()),
+                ] {
+                    assert!(check(&data, raw_bytes).is_err(), "{codec:?}: {what}");
+                }
+                for back in 1..=4 {
+                    let mut broken = data.clone();
+                    // The last bits of a bzip2 stream may be padding.
+                    *broken.iter_mut().nth_back(back - 1).unwrap() ^= 0x80;
+                    assert!(check(&broken, raw.len()).is_err(), "{codec:?}: {back}");
+                }
+            }
+        }
     }
 }
 

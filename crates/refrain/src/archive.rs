@@ -11,6 +11,7 @@ use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
+use crate::read::content_check::ContentCheck;
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{OpenedArchive, no_member};
@@ -163,10 +164,17 @@ impl Archive {
         }
     }
 
+    /// A check of a member of which [`Archive::read_at`] cannot compare parts with a hash, because
+    /// the archive states digests of all content only (those of lrzip). Pass it all content to find
+    /// out whether it is right. `None` if everything that is read was compared.
+    pub fn content_check(&self, member: usize) -> Option<ContentCheck> {
+        self.opened.content_check(member)
+    }
+
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
     /// that a directory is seen as. Does not publish the sink. Entries are compared with their
-    /// hash. Returns whether all content was compared with its hash: that of a tar member is; the
-    /// content of others is left to the caller.
+    /// hash. Returns whether all content was compared with its hash: that of a tar member and of an
+    /// archive of lrzip is; the content of others is left to the caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
@@ -201,12 +209,16 @@ impl Archive {
             return write_view(&*tree, output, watch);
         }
         meter.add(total_bytes)?;
+        let mut check = self.content_check(member);
         let mut buffer = vec![0; READ_BYTES];
         let mut offset = 0;
         while offset < total_bytes {
             let count = self.opened.read_at(member, offset, &mut buffer)?;
             if count == 0 {
                 return Err(Error::damaged("the member ends before its length"));
+            }
+            if let Some(check) = &mut check {
+                check.update(&buffer[..count])?;
             }
             sink.write_all(&buffer[..count])?;
             offset += count as u64;
@@ -219,7 +231,9 @@ impl Archive {
                 return Err(Error::cancelled());
             }
         }
-        Ok(false)
+        let is_checked = check.is_some();
+        check.map_or(Ok(()), ContentCheck::finish)?;
+        Ok(is_checked)
     }
 
     /// The entry list of a directory or tar member; empty for others. All of it is in memory: see

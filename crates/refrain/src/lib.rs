@@ -97,6 +97,7 @@ pub use options::{
     WORK_MAX_DEFAULT, codec_names, codec_usages,
 };
 pub use progress::{Progress, Unwatched, Watch};
+pub use read::content_check::ContentCheck;
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;

@@ -19,7 +19,7 @@ pub enum SampleRecord {
 /// The version and options of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleDialect {
-    /// 4 to 7, or 14 for lrzip-next.
+    /// 4 to 7, or 8 to 14 for lrzip-next.
     pub minor: u8,
     /// Chunks name a filter (0.7.1).
     pub names_filter: bool,
@@ -28,7 +28,7 @@ pub struct SampleDialect {
 }
 
 /// All dialects that can be generated.
-pub const DIALECTS: [SampleDialect; 8] = [
+pub const DIALECTS: [SampleDialect; 11] = [
     SampleDialect {
         minor: 4,
         names_filter: false,
@@ -69,6 +69,21 @@ pub const DIALECTS: [SampleDialect; 8] = [
         names_filter: false,
         to_pipe: false,
     },
+    SampleDialect {
+        minor: 8,
+        names_filter: false,
+        to_pipe: false,
+    },
+    SampleDialect {
+        minor: 10,
+        names_filter: false,
+        to_pipe: false,
+    },
+    SampleDialect {
+        minor: 12,
+        names_filter: false,
+        to_pipe: true,
+    },
 ];
 
 /// One chunk.
@@ -80,6 +95,8 @@ pub struct SampleChunk {
     pub literals: Vec<u8>,
     /// The filter that 0.7.1 applied to its content: 0 none, 1 x86, 2 ARM64.
     pub filter: u8,
+    /// Whether it is marked as the last one; `None`: truthfully.
+    pub is_marked_last: Option<bool>,
 }
 
 /// Returns chunks of random records with about `content_bytes` of content in total.
@@ -174,6 +191,21 @@ pub fn sample_lrzip_archive(
     block_bytes: usize,
     seed: u64,
 ) -> Vec<u8> {
+    let stored = |block: &[u8]| (3, block.to_vec());
+    encoded_lrzip_archive(chunks, dialect, (block_bytes, &stored), seed)
+}
+
+/// Encodes a block; also returns its type.
+pub type EncodeBlock<'a> = &'a dyn Fn(&[u8]) -> (u8, Vec<u8>);
+
+/// Returns an archive as [`sample_lrzip_archive`] does, with encoded blocks.
+#[must_use]
+pub fn encoded_lrzip_archive(
+    chunks: &[SampleChunk],
+    dialect: SampleDialect,
+    blocks: (usize, EncodeBlock),
+    seed: u64,
+) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let content = replay(chunks);
     let stated = if dialect.to_pipe {
@@ -185,7 +217,9 @@ pub fn sample_lrzip_archive(
     archive.push(dialect.minor);
     archive.extend(stated.to_le_bytes());
     match dialect.minor {
-        14 => archive.extend([0, 0, 0, 0, 0, 0x77, 3, b'a', b'b', b'c']),
+        8 => archive.extend([0, 0, 0, 0]),
+        9 | 10 => archive.extend([0, 0, 0, 0, 0x77, 2, b'a', b'b']),
+        11.. => archive.extend([0, 0, 0, 0, 0, 0x77, 3, b'a', b'b', b'c']),
         _ => {
             let is_streaming = u8::from(dialect.minor == 7 && dialect.to_pipe);
             archive.extend([is_streaming, 0, 0x5D, 0, 0, 1, 0, 0, 0, 1 - is_streaming]);
@@ -201,15 +235,14 @@ pub fn sample_lrzip_archive(
             archive.extend(b"LRZC");
             archive.extend([0; 20]);
         }
-        let is_last = index + 1 == chunks.len();
+        let is_last = chunk.is_marked_last.unwrap_or(index + 1 == chunks.len());
         let crc = chunk_crc(&content[from..to]);
         put_chunk(
             &mut archive,
             chunk,
             dialect,
-            is_last,
-            crc,
-            block_bytes,
+            (is_last, crc),
+            blocks,
             &mut rng,
         );
         from = to;
@@ -221,9 +254,8 @@ fn put_chunk(
     archive: &mut Vec<u8>,
     chunk: &SampleChunk,
     dialect: SampleDialect,
-    is_last: bool,
-    crc: u32,
-    block_bytes: usize,
+    (is_last, crc): (bool, u32),
+    (block_bytes, encode): (usize, EncodeBlock),
     rng: &mut Rng,
 ) {
     let width = match dialect.minor {
@@ -247,7 +279,7 @@ fn put_chunk(
     // The offsets at which the position of each stream's next block is to be written.
     let mut patch = [0; 2];
     for offset in &mut patch {
-        put_block_header(archive, header_width, 0);
+        put_block_header(archive, header_width, 3, [0; 2]);
         *offset = archive.len() - header_width;
     }
     let mut remaining = [&records[..], &chunk.literals[..]];
@@ -267,16 +299,21 @@ fn put_chunk(
         let position = (archive.len() - base) as u64;
         archive[patch[stream]..patch[stream] + header_width]
             .copy_from_slice(&position.to_le_bytes()[..header_width]);
-        put_block_header(archive, header_width, count as u64);
+        let (kind, coded) = match block.is_empty() {
+            true => (3, Vec::new()),
+            false => encode(block),
+        };
+        let lengths = [coded.len(), count];
+        put_block_header(archive, header_width, kind, lengths);
         patch[stream] = archive.len() - header_width;
-        archive.extend(block);
+        archive.extend(coded);
     }
 }
 
-/// Appends the header of an uncompressed block whose successor is not known yet.
-fn put_block_header(archive: &mut Vec<u8>, width: usize, length: u64) {
-    archive.push(3);
-    for field in [length, length, 0] {
+/// Appends the header of a block whose successor is not known yet.
+fn put_block_header(archive: &mut Vec<u8>, width: usize, kind: u8, lengths: [usize; 2]) {
+    archive.push(kind);
+    for field in [lengths[0], lengths[1], 0] {
         archive.extend(&field.to_le_bytes()[..width]);
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, ErrorKind, Member, Progress, Watch};
+use refrain::{Archive, ContentCheck, Entry, EntryKind, ErrorKind, Member, Progress, Watch};
 use serde_json::json;
 
 use super::entries::{self, Found};
@@ -186,6 +186,7 @@ impl Copy<'_> {
             .map_err(|error| Failure::engine(self.label, error))?;
         let request_bytes = usize::try_from(length_bytes).unwrap_or(usize::MAX);
         let mut buffer = vec![0; request_bytes.min(REQUEST_BYTES_MAX)];
+        let mut check = self.check_of(&range)?;
         let mut offset = range.start;
         while offset < range.end && !self.session.is_cancelled() {
             let wanted = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
@@ -196,8 +197,13 @@ impl Copy<'_> {
                 let text = "the content ends before the length that the archive states";
                 return Err(Failure::refused(self.label, text));
             }
-            sink.write_all(buffer.get(..read).unwrap_or_default())
-                .map_err(Failure::Storage)?;
+            let bytes = buffer.get(..read).unwrap_or_default();
+            sink.write_all(bytes).map_err(Failure::Storage)?;
+            if let Some(check) = &mut check {
+                check
+                    .update(bytes)
+                    .map_err(|error| Failure::engine(self.label, error))?;
+            }
             offset = offset.saturating_add(read as u64);
             self.meter.progress(&Progress {
                 content_bytes_done: offset - range.start,
@@ -205,7 +211,38 @@ impl Copy<'_> {
                 archive_bytes: 0,
             });
         }
-        Ok(())
+        match check {
+            Some(check) if offset == range.end => check
+                .finish()
+                .map_err(|error| Failure::engine(self.label, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The check of a range whose bytes are not compared with a hash as they are read. Only all of
+    /// the content can be checked; a part is written with a notice.
+    fn check_of(&self, range: &Range<u64>) -> Result<Option<ContentCheck>> {
+        let Data::Member(member) = self.data else {
+            return Ok(None);
+        };
+        let check = self.archive.content_check(member);
+        if check.is_none() || *range == (0..self.length_bytes()?) {
+            return Ok(check);
+        }
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let text = "the range cannot be compared with the digest, which covers all content: \
+                    `refrain test` compares it";
+        self.meter.notice(text);
+        let after = self.archive.skipped_bytes();
+        if after > 0 {
+            let bytes = counted(after, "byte");
+            self.meter.notice(&format!(
+                "{bytes} after the end of the archive were ignored"
+            ));
+        }
+        Ok(None)
     }
 
     /// Reads what is before damage, if there is something.

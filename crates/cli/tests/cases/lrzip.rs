@@ -69,6 +69,34 @@ fn lists_archives_and_reads_ranges() {
 }
 
 #[test]
+fn cat_of_a_damaged_archive_does_not_succeed_silently() {
+    let (case, content) = case_with("v06-none.lrz");
+    let notice = "the range cannot be compared with the digest";
+    for whole in ["cat x.tar.lrz", "cat --range ..56000 x.tar.lrz"] {
+        let output = case.ok(whole);
+        assert!(output.stdout == content && output.stderr.is_empty());
+    }
+    let mut archive = case.read("x.tar.lrz");
+    let at = archive
+        .windows(100)
+        .position(|window| window == &content[300..400])
+        .unwrap();
+    archive[at] ^= 1;
+    case.write("x.tar.lrz", &archive);
+    for whole in ["cat x.tar.lrz", "cat --range 0.. x.tar.lrz"] {
+        let message = case.fails(whole, 2);
+        assert!(message.contains("does not match its MD5"), "{message}");
+    }
+    let part = case.ok("cat --range 200..1000 x.tar.lrz");
+    assert_eq!(part.stdout.len(), 800);
+    let message = String::from_utf8(part.stderr).unwrap();
+    assert!(message.contains(notice), "{message}");
+    let quiet = case.ok("cat -q --range 200..1000 x.tar.lrz");
+    assert!(quiet.stderr.is_empty());
+    assert!(case.ok("cat --range 7..7 x.tar.lrz").stderr.is_empty());
+}
+
+#[test]
 fn reads_passwords_from_a_file() {
     let (case, content) = case_with("v071-aead-pw_secret.lrz");
     case.write("right", b"secret\n");

@@ -159,6 +159,10 @@ pub enum BackEnd {
     LzmaArm64,
     /// LZMA after a delta filter of this distance.
     LzmaDelta(u8),
+    /// bzip3 (lrzip-next).
+    Bzip3,
+    /// Zstandard (lrzip-next).
+    Zstd,
 }
 
 impl BackEnd {
@@ -173,13 +177,8 @@ impl BackEnd {
             (9, Version::V7) => BackEnd::LzmaX86,
             (10, Version::V7) => BackEnd::LzmaArm64,
             (11..=14, Version::V7) => BackEnd::LzmaDelta(kind - 10),
-            // bzip3 and zstd.
-            (9 | 10, Version::Next14) => {
-                return Err(FormatError::Reserved {
-                    what: "back end of a block",
-                    value: u64::from(kind),
-                });
-            }
+            (9, Version::Next { .. }) => BackEnd::Bzip3,
+            (10, Version::Next { .. }) => BackEnd::Zstd,
             _ => {
                 let (what, rule) = ("type of a block", "one of the version's back ends");
                 return Err(FormatError::Value {
@@ -200,6 +199,8 @@ impl BackEnd {
             BackEnd::Lzo => "lzo",
             BackEnd::Gzip => "gzip",
             BackEnd::Zpaq => "zpaq",
+            BackEnd::Bzip3 => "bzip3",
+            BackEnd::Zstd => "zstd",
             BackEnd::Lzma | BackEnd::LzmaX86 | BackEnd::LzmaArm64 | BackEnd::LzmaDelta(_) => "lzma",
         }
     }

@@ -11,11 +11,9 @@ pub const HEADER_BYTES_MAX: usize = 21 + 255;
 
 pub(super) const MAGIC: [u8; 4] = *b"LRZI";
 
-/// The sizes in bytes of lrzip's header, of the descriptor of its second cipher, and of
-/// lrzip-next's header without its comment.
+/// The sizes in bytes of lrzip's header, and of the descriptor of its second cipher.
 const HEADER_BYTES: usize = 24;
 const DESCRIPTOR_BYTES: usize = 32;
-const NEXT_BYTES: usize = 21;
 
 /// The accepted numbers of iterations of a key derivation: some tens of seconds of one core. lrzip
 /// writes about 11 million rounds of its first cipher in 2026, a number that grows by a factor of
@@ -40,8 +38,11 @@ pub enum Version {
     V6,
     /// lrzip 0.7.x. Since 0.7.1 chunks name a filter, which the header does not state.
     V7,
-    /// lrzip-next 0.14.
-    Next14,
+    /// lrzip-next, 0.8 to 0.14.
+    Next {
+        /// The minor version, 8 to 14.
+        minor: u8,
+    },
 }
 
 impl Version {
@@ -53,7 +54,7 @@ impl Version {
             Version::V5 => 5,
             Version::V6 => 6,
             Version::V7 => 7,
-            Version::Next14 => 14,
+            Version::Next { minor } => minor,
         }
     }
 
@@ -65,7 +66,13 @@ impl Version {
             Version::V5 => "0.5",
             Version::V6 => "0.6",
             Version::V7 => "0.7",
-            Version::Next14 => "0.14 (lrzip-next)",
+            Version::Next { minor: 8 } => "0.8 (lrzip-next)",
+            Version::Next { minor: 9 } => "0.9 (lrzip-next)",
+            Version::Next { minor: 10 } => "0.10 (lrzip-next)",
+            Version::Next { minor: 11 } => "0.11 (lrzip-next)",
+            Version::Next { minor: 12 } => "0.12 (lrzip-next)",
+            Version::Next { minor: 13 } => "0.13 (lrzip-next)",
+            Version::Next { .. } => "0.14 (lrzip-next)",
         }
     }
 }
@@ -159,7 +166,7 @@ impl Header {
             (0, 5) => parse_lrzip(Version::V5, reader),
             (0, 6) => parse_lrzip(Version::V6, reader),
             (0, 7) => parse_lrzip(Version::V7, reader),
-            (0, 14) => parse_next(reader),
+            (0, 8..=14) => parse_next(minor, reader),
             _ => Err(FormatError::Version {
                 major: u16::from(major),
                 minor: u16::from(minor),
@@ -258,11 +265,22 @@ fn gcm(descriptor: [u8; DESCRIPTOR_BYTES]) -> Result<Cipher> {
     })
 }
 
-fn parse_next(mut reader: ByteReader) -> Result<Header> {
+fn parse_next(minor: u8, mut reader: ByteReader) -> Result<Header> {
+    let version = Version::Next { minor };
     let stated = reader.u64()?;
     let (digest, encryption, filter) = (reader.u8()?, reader.u8()?, reader.u8()?);
-    let (method, properties) = (reader.u8()? & 15, reader.u8()?);
-    let (_levels, comment_bytes) = (reader.u8()?, reader.u8()?);
+    // Since 0.11 a byte says which method the properties are of.
+    let method = match minor {
+        11.. => Some(reader.u8()? & 15),
+        _ => None,
+    };
+    let properties = reader.u8()?;
+    // Since 0.9 there are levels and a comment.
+    let comment_bytes = match minor {
+        9.. => Some((reader.u8()?, reader.u8()?).1),
+        _ => None,
+    };
+    let fixed_bytes = 18 + 2 * usize::from(minor >= 9) + usize::from(minor >= 11);
     for (what, value) in [("encryption", encryption), ("filter", filter)] {
         if value != 0 {
             return Err(FormatError::Reserved {
@@ -281,20 +299,25 @@ fn parse_next(mut reader: ByteReader) -> Result<Header> {
             });
         }
     };
+    let is_lzma = match method {
+        Some(method) => method == 1,
+        // The highest bit marks the properties of other methods.
+        None => properties < 0x80,
+    };
     Ok(Header {
-        version: Version::Next14,
-        content_bytes: content_bytes(Version::Next14, stated)?,
+        version,
+        content_bytes: content_bytes(version, stated)?,
         lzma: LzmaProperties {
             packed: 0x5D,
-            dictionary_bytes: match method {
-                1 => lzma2_dictionary_bytes(properties)?,
-                _ => 0,
+            dictionary_bytes: match is_lzma {
+                true => lzma2_dictionary_bytes(properties)?,
+                false => 0,
             },
         },
         digest,
         cipher: None,
         is_streaming: false,
-        length_bytes: NEXT_BYTES + usize::from(comment_bytes),
+        length_bytes: fixed_bytes + usize::from(comment_bytes.unwrap_or(0)),
     })
 }
 
@@ -338,11 +361,46 @@ mod tests {
             assert_eq!(parsed.lzma.dictionary_bytes, 1 << 16);
             assert_eq!(parsed.length_bytes, 24);
         }
-        for minor in [0, 3, 8, 13, 15, 255] {
+        for minor in [0, 3, 15, 255] {
             assert!(matches!(
                 Header::parse(&header(minor)),
                 Err(FormatError::Version { .. })
             ));
+        }
+    }
+
+    #[test]
+    fn parses_the_headers_of_lrzip_next() {
+        // The bytes after the encryption: filter, method, properties, levels, comment.
+        for (minor, rest, length_bytes, dictionary_bytes) in [
+            (8, &[0, 0x1A][..], 18, 32 << 20),
+            (8, &[0, 0xB7], 18, 0),
+            (9, &[0, 0x1A, 0x77, 3], 20 + 3, 32 << 20),
+            (10, &[0, 0xF6, 0x77, 0], 20, 0),
+            (11, &[0, 1, 0x1A, 0x77, 0], 21, 32 << 20),
+            (12, &[0, 3, 6, 0x77, 0], 21, 0),
+            (13, &[0, 0x74, 17, 0x77, 9], 21 + 9, 0),
+            (14, &[0, 1, 0x1A, 0x77, 0], 21, 32 << 20),
+        ] {
+            let start = [
+                b'L', b'R', b'Z', b'I', 0, minor, 200, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+            ];
+            let bytes = [&start[..], rest].concat();
+            let parsed = Header::parse(&bytes).unwrap();
+            assert_eq!(parsed.version, Version::Next { minor });
+            assert_eq!(parsed.content_bytes, Some(200));
+            assert_eq!(parsed.digest, DigestKind::Md5);
+            assert_eq!(parsed.length_bytes, length_bytes, "0.{minor}");
+            assert_eq!(parsed.lzma.dictionary_bytes, dictionary_bytes, "0.{minor}");
+            for length in 0..bytes.len() {
+                assert!(Header::parse(&bytes[..length]).is_err(), "0.{minor}");
+            }
+            for unsupported in [14, 15, 16] {
+                let mut bytes = bytes.clone();
+                bytes[unsupported] = 2;
+                let error = Header::parse(&bytes).unwrap_err();
+                assert!(matches!(error, FormatError::Reserved { .. }), "{error}");
+            }
         }
     }
 

@@ -141,8 +141,8 @@ impl BackEnd {
             BackEnd::Lzma => 6,
             BackEnd::Gzip => 7,
             BackEnd::Zpaq => 8,
-            BackEnd::LzmaX86 => 9,
-            BackEnd::LzmaArm64 => 10,
+            BackEnd::LzmaX86 | BackEnd::Bzip3 => 9,
+            BackEnd::LzmaArm64 | BackEnd::Zstd => 10,
             BackEnd::LzmaDelta(distance) => 10 + distance,
         }
     }

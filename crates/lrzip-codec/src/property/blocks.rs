@@ -1,6 +1,6 @@
 //! Properties of all codecs.
 
-use super::decode::{codec, decode_in_chunks, decode_in_chunks_within};
+use super::decode::{codec, decode_in_chunks_within, decode_to_end};
 use super::zpaq;
 use crate::codec::LrzipCodec;
 use crate::encoder::{LrzipPlan, encode_lrzip_block};
@@ -9,20 +9,9 @@ use crate::encoder::{LrzipPlan, encode_lrzip_block};
 /// size of the chunks. ZPAQ decodes them as its reference implementation does, also in a model
 /// derived from them.
 pub fn decodes_arbitrary_bytes(choice: u8, data: &[u8], raw_length_bytes: usize) {
-    let whole = decode_in_chunks(
-        codec(choice),
-        data,
-        raw_length_bytes,
-        usize::MAX / 2,
-        usize::MAX / 2,
-    );
-    let chunked = decode_in_chunks(
-        codec(choice),
-        data,
-        raw_length_bytes,
-        1 + data.len() / 7,
-        1000,
-    );
+    let decode = |chunk_bytes| decode_to_end(codec(choice), data, raw_length_bytes, chunk_bytes);
+    let whole = decode((usize::MAX / 2, usize::MAX / 2));
+    let chunked = decode((1 + data.len() / 7, 1000));
     assert_eq!(whole.is_ok(), chunked.is_ok());
     if let (Ok(whole), Ok(chunked)) = (whole, chunked) {
         assert!(whole == chunked, "the chunk size changes the output");

@@ -26,7 +26,8 @@ impl ArchiveKeys {
                         salt
                     }
                 };
-                decrypt_cbc(hash, &salt, salted_password, &mut stored)?;
+                let mut chain = CbcChain::new(hash, &salt, salted_password)?;
+                chain.decrypt(&mut stored)?;
                 Some(stored)
             }
             ArchiveKeys::Gcm { header, data, .. } => {
@@ -48,36 +49,48 @@ impl ArchiveKeys {
     }
 }
 
-/// Decrypts AES-128-CBC with ciphertext stealing: an incomplete last block was filled with the end
-/// of the previous one, and both were swapped.
-fn decrypt_cbc(
-    hash: &[u8; 64],
-    salt: &[u8],
-    salted_password: &[u8],
-    encrypted: &mut [u8],
-) -> Option<()> {
-    let key = chain(hash, salt, salted_password);
-    let initial = chain(&key, salt, salted_password);
-    let cipher = Aes128::new_from_slice(key.get(..BLOCK_BYTES)?).ok()?;
-    let (blocks, tail) = encrypted.as_chunks_mut::<BLOCK_BYTES>();
-    if !tail.is_empty() {
-        let last = blocks.last_mut()?;
-        cipher.decrypt_block(GenericArray::from_mut_slice(last));
-        for (byte, stolen) in tail.iter_mut().zip(last.iter_mut()) {
-            let encrypted = *byte;
-            *byte ^= *stolen;
-            *stolen = encrypted;
+/// AES-128-CBC with ciphertext stealing, as far as an item was decrypted.
+pub(super) struct CbcChain {
+    cipher: Aes128,
+    /// The previous encrypted block; at first the initial vector.
+    previous: [u8; BLOCK_BYTES],
+}
+
+impl CbcChain {
+    /// Starts an item.
+    pub(super) fn new(hash: &[u8; 64], salt: &[u8], salted_password: &[u8]) -> Option<CbcChain> {
+        let key = chain(hash, salt, salted_password);
+        let initial = chain(&key, salt, salted_password);
+        Some(CbcChain {
+            cipher: Aes128::new_from_slice(key.get(..BLOCK_BYTES)?).ok()?,
+            previous: *initial.first_chunk()?,
+        })
+    }
+
+    /// Decrypts the next bytes: whole blocks, or the rest of the item, at least one block. An
+    /// incomplete last block was filled with the end of the one before it, and both were swapped.
+    pub(super) fn decrypt(&mut self, encrypted: &mut [u8]) -> Option<()> {
+        let (blocks, tail) = encrypted.as_chunks_mut::<BLOCK_BYTES>();
+        if !tail.is_empty() {
+            let last = blocks.last_mut()?;
+            self.cipher
+                .decrypt_block(GenericArray::from_mut_slice(last));
+            for (byte, stolen) in tail.iter_mut().zip(last.iter_mut()) {
+                let encrypted = *byte;
+                *byte ^= *stolen;
+                *stolen = encrypted;
+            }
         }
+        for block in blocks {
+            let encrypted = *block;
+            self.cipher
+                .decrypt_block(GenericArray::from_mut_slice(block));
+            block
+                .iter_mut()
+                .zip(self.previous)
+                .for_each(|(byte, previous)| *byte ^= previous);
+            self.previous = encrypted;
+        }
+        Some(())
     }
-    let mut previous = *initial.first_chunk::<BLOCK_BYTES>()?;
-    for block in blocks {
-        let encrypted = *block;
-        cipher.decrypt_block(GenericArray::from_mut_slice(block));
-        block
-            .iter_mut()
-            .zip(previous)
-            .for_each(|(byte, previous)| *byte ^= previous);
-        previous = encrypted;
-    }
-    Some(())
 }

@@ -1,5 +1,6 @@
 //! The keys of an archive, derived from a password.
 
+use aes::Aes256;
 use aes_gcm::Aes256Gcm;
 use aes_gcm::KeyInit;
 use hkdf::Hkdf;
@@ -11,7 +12,7 @@ pub(super) const BLOCK_BYTES: usize = 16;
 pub(super) const SALT_BYTES: usize = 8;
 /// The lengths in bytes of the nonce before an item of AES-256-GCM and of the tag after it.
 pub(super) const NONCE_BYTES: usize = 12;
-const TAG_BYTES: usize = 16;
+pub(super) const TAG_BYTES: usize = 16;
 
 /// The number of bytes that the key derivation hashes at a time.
 const BATCH_BYTES: usize = 16 << 10;
@@ -45,6 +46,8 @@ pub enum ArchiveKeys {
         header: Box<Aes256Gcm>,
         /// The key of all other items.
         data: Box<Aes256Gcm>,
+        /// The block cipher of that key, for items that are decrypted in pieces.
+        data_cipher: Box<Aes256>,
         /// The version of the archive, to which every item is bound.
         version: [u8; 2],
     },
@@ -95,11 +98,13 @@ impl ArchiveKeys {
         let key = |label: &[u8]| {
             let mut key = [0; 32];
             expand.expand(label, &mut key).ok()?;
-            Some(Box::new(Aes256Gcm::new(&key.into())))
+            Some(key)
         };
+        let data_key = key(b"lrzip-v3-data")?;
         Some(ArchiveKeys::Gcm {
-            header: key(b"lrzip-v3-hdr")?,
-            data: key(b"lrzip-v3-data")?,
+            header: Box::new(Aes256Gcm::new(&key(b"lrzip-v3-hdr")?.into())),
+            data: Box::new(Aes256Gcm::new(&data_key.into())),
+            data_cipher: Box::new(Aes256::new(&data_key.into())),
             version,
         })
     }

@@ -8,9 +8,13 @@
 mod decrypt;
 mod encrypt;
 mod keys;
+mod pieces;
 mod random;
 #[cfg(test)]
 mod tests;
 
 pub use keys::{ArchiveKeys, ItemKind, PASSWORD_BYTES_MAX};
+pub use pieces::{
+    ItemParts, LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES, PieceAuthentication, PieceDecryption,
+};
 pub use random::{SEED_BYTES, SeededRandom};

@@ -5,6 +5,7 @@ use aes_gcm::aead::{Aead, Payload};
 use sha2::{Digest, Sha512};
 
 use super::keys::{ArchiveKeys, ItemKind};
+use super::pieces::{LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES};
 use super::random::{SEED_BYTES, SeededRandom};
 
 /// The reference implementation of encryption, as `docs/lrzip.md` describes it.
@@ -133,4 +134,66 @@ fn gcm_rejects_changed_items() {
     stored[14] ^= 1;
     assert_eq!(keys.decrypt(ItemKind::Data, stored.clone()), None);
     assert_eq!(keys.decrypt(ItemKind::Data, stored[..5].to_vec()), None);
+}
+
+/// Pieces of any size give what the decryption of a whole block gives.
+#[test]
+fn blocks_are_decrypted_in_pieces() {
+    let mut random = SeededRandom::new([8; SEED_BYTES]);
+    let cbc = ArchiveKeys::cbc(*b"12345678", 100, b"secret");
+    let gcm = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+    for keys in [&cbc, &gcm] {
+        let parts = keys.block_parts();
+        for length in (16..200_usize).chain([4096, 4097, 5000]) {
+            let raw: Vec<u8> = (0..length).map(|at| (at * at / 3) as u8).collect();
+            let mut item = Vec::new();
+            keys.encrypt(ItemKind::Data, &raw, &mut random, &mut item)
+                .unwrap();
+            let (start, rest) = item.split_at(parts.start_bytes);
+            let (encrypted, tag) = rest.split_at(rest.len() - parts.tag_bytes);
+            for units in [1, 2, 3, 1000] {
+                let mut decryption = keys.decrypt_block_in_pieces(start).unwrap();
+                let mut authentication = keys.authenticate_block_in_pieces(start);
+                assert_eq!(authentication.is_some(), parts.tag_bytes > 0);
+                let mut decrypted = encrypted.to_vec();
+                let mut at = 0;
+                while at < decrypted.len() {
+                    let left = decrypted.len() - at;
+                    let mut count = left.min(units * PIECE_UNIT_BYTES);
+                    if left - count < LAST_PIECE_BYTES_MIN {
+                        count = left;
+                    }
+                    let piece = &mut decrypted[at..at + count];
+                    if let Some(authentication) = &mut authentication {
+                        authentication.update(piece);
+                    }
+                    decryption.decrypt(piece).unwrap();
+                    at += count;
+                }
+                assert!(decrypted == raw, "{length} by {units}");
+                if let Some(authentication) = authentication {
+                    assert!(authentication.has_tag(tag), "{length} by {units}");
+                }
+            }
+            for at in [0, length / 2, length - 1] {
+                let mut changed = encrypted.to_vec();
+                changed[at] ^= 4;
+                if let Some(mut authentication) = keys.authenticate_block_in_pieces(start) {
+                    authentication.update(&changed);
+                    assert!(!authentication.has_tag(tag));
+                }
+            }
+        }
+        assert!(keys.decrypt_block_in_pieces(b"short").is_none());
+        assert!(keys.authenticate_block_in_pieces(b"short").is_none());
+    }
+}
+
+#[test]
+fn a_tag_of_another_length_is_wrong() {
+    let gcm = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+    for tag in [&[][..], &[0; 15], &[0; 17]] {
+        let authentication = gcm.authenticate_block_in_pieces(&[1; 12]).unwrap();
+        assert!(!authentication.has_tag(tag));
+    }
 }

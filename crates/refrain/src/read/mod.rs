@@ -1,6 +1,7 @@
 //! From archive bytes back to content: see README.md.
 
 pub(crate) mod block_cache;
+pub(crate) mod content_check;
 pub(crate) mod content_limit;
 pub(crate) mod content_visitor;
 pub(crate) mod epoch_map;

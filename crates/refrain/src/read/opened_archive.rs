@@ -2,6 +2,7 @@
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::content_check::ContentCheck;
 use crate::read::tree::content::TreeContent;
 
 /// The error for a member that does not exist.
@@ -30,6 +31,12 @@ pub(crate) trait OpenedArchive: Send + Sync {
 
     /// The content and the entries of a member that has entries; `None` for other members.
     fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>>;
+
+    /// A check of all content of a member; `None` if [`OpenedArchive::read_at`] compares what it
+    /// returns with hashes.
+    fn content_check(&self, _member: usize) -> Option<ContentCheck> {
+        None
+    }
 
     /// Sets the memory for decoded blocks, in bytes.
     fn set_cache_bytes(&self, _bytes: u64) {}

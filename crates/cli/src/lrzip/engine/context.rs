@@ -17,6 +17,7 @@ use crate::lrzip::error::RunError;
 use crate::lrzip::report::console::Console;
 use crate::report::Meter;
 use crate::session::Session;
+use crate::temporary;
 
 /// The context that all files of a run share.
 pub struct RunContext<'a> {
@@ -79,6 +80,7 @@ impl RunContext<'_> {
             password: Some(super::password::for_reading(self.settings, is_stdin_data)),
             // lrzip has no such limit.
             content_bytes_max: Some(u64::MAX),
+            temporary: temporary::space(None, None).map(|space| space.directory),
             ..ReadOptions::default()
         }
     }
@@ -123,9 +125,14 @@ impl RunContext<'_> {
                 path.display(),
                 error_text(&error)
             )),
-            failure => RunError::Message(failure.to_string()),
+            failure => RunError::Message(with_lrzip_options(&failure.to_string())),
         }
     }
+}
+
+/// Names lrzip's option for the memory where a message names Refrain's.
+fn with_lrzip_options(message: &str) -> String {
+    message.replace("(option --memory)", "(option -m)")
 }
 
 /// Returns the system's text for the most frequent errors, which scripts may parse.
@@ -135,5 +142,19 @@ fn error_text(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "Permission denied".into(),
         io::ErrorKind::StorageFull => "No space left on device".into(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn limits_of_memory_name_lrzips_option() {
+        let error = Error::new(ErrorKind::Limit, "raise the memory limit");
+        let message = with_lrzip_options(&Failure::engine("x", error).to_string());
+        assert_eq!(message, "x: raise the memory limit (option -m)");
     }
 }

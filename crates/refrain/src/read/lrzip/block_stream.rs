@@ -5,8 +5,9 @@ use std::sync::Arc;
 use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
 use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
 
+use super::coded_bytes::CodedBytes;
 use super::input::ArchiveInput;
-use super::item_decryption::{ItemKind, Items};
+use super::item_decryption::Items;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 
 /// A block of an archive.
@@ -27,9 +28,6 @@ pub(super) struct Opener {
     pub decoder_bytes_max: u64,
 }
 
-/// The number of coded bytes that are read at a time.
-const INPUT_BYTES: usize = 128 << 10;
-
 /// The first dictionary size to try if the archive does not state it: four times that of lrzip's
 /// default level.
 const DICTIONARY_BYTES_UNKNOWN: u64 = 64 << 20;
@@ -44,14 +42,26 @@ const DICTIONARY_SPARE_BYTES: u64 = 1 << 20;
 pub(super) struct BlockStream {
     block: Block,
     decoder: LrzipDecoder,
-    /// The archive offsets of the next coded byte and of the end.
-    next: u64,
-    end: u64,
-    buffer: Vec<u8>,
-    taken: usize,
+    coded: CodedBytes,
     /// The number of raw bytes read by complete reads.
     passed: u64,
     memory_bytes: u64,
+}
+
+/// What earlier decoding of a block has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockKnowledge {
+    pub dictionary: Dictionary,
+    /// Whether its tag and its own checksum were compared.
+    pub is_checked: bool,
+}
+
+impl BlockKnowledge {
+    /// Before the block was decoded.
+    pub(super) const NOTHING: BlockKnowledge = BlockKnowledge {
+        dictionary: Dictionary::Stated,
+        is_checked: false,
+    };
 }
 
 /// The dictionary size for decoding an LZMA block.
@@ -66,13 +76,13 @@ pub(super) enum Dictionary {
 
 impl Opener {
     /// The codec of a block.
-    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> LrzipCodec {
+    fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> Result<LrzipCodec> {
         let lzma = |filter| LrzipCodec::Lzma {
             properties: self.lzma.packed,
             dictionary_bytes: self.dictionary_bytes(found, dictionary),
             filter,
         };
-        match found.back_end {
+        Ok(match found.back_end {
             BackEnd::None => LrzipCodec::Stored,
             BackEnd::Bzip2 => LrzipCodec::Bzip2,
             BackEnd::Lzo => LrzipCodec::Lzo,
@@ -82,7 +92,12 @@ impl Opener {
             BackEnd::LzmaX86 => lzma(Some(LrzipFilter::X86)),
             BackEnd::LzmaArm64 => lzma(Some(LrzipFilter::Arm64)),
             BackEnd::LzmaDelta(distance_bytes) => lzma(Some(LrzipFilter::Delta { distance_bytes })),
-        }
+            BackEnd::Zstd => LrzipCodec::Zstd,
+            BackEnd::Bzip3 => {
+                let message = "a block of bzip3, which this program cannot decode: lrzip-next can";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+        })
     }
 
     fn dictionary_bytes(&self, found: &FoundBlock, dictionary: Dictionary) -> u32 {
@@ -107,71 +122,98 @@ impl Opener {
 
     /// The memory for decoding a block, in bytes.
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
-        if self.items.is_encrypted() {
+        let found = &block.found;
+        let codec = self.codec(found, Dictionary::Stated)?;
+        let whole_bytes = match self.items.is_encrypted() {
+            true if found.stored_bytes <= self.whole_bytes_max() => found.stored_bytes,
+            _ => 0,
+        };
+        let raw_bytes = match self.is_decoded_whole(codec, found) {
+            true => found.raw_bytes,
+            false => 0,
+        };
+        let decoder_bytes = match codec {
             // The model of ZPAQ is known only after decryption. One block at a time is always
             // allowed.
-            return Ok(block.found.stored_bytes.max(self.decoder_bytes_max / 2));
-        }
-        let codec = self.codec(&block.found, Dictionary::Stated);
-        Ok(codec.memory_bytes(&self.head(block, codec)?)?)
-    }
-
-    /// The first coded bytes of a block if they determine the memory for decoding.
-    fn head(&self, block: &Block, codec: LrzipCodec) -> Result<Vec<u8>> {
-        let head_bytes = block.found.coded_bytes.min(HEADER_BYTES_MAX as u64) as usize;
-        match codec {
-            LrzipCodec::Zpaq => self.input.exact("a block", block.offset, head_bytes),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// Starts to decode a block.
-    pub(super) fn open(&self, block: &Block, dictionary: Dictionary) -> Result<BlockStream> {
-        self.begin(block, dictionary)
-            .map_err(|error| error.at_offset(block.offset))
-    }
-
-    fn begin(&self, block: &Block, dictionary: Dictionary) -> Result<BlockStream> {
-        let codec = self.codec(&block.found, dictionary);
-        let decrypted = self.decrypted(block)?;
-        let head = match &decrypted {
-            Some(bytes) => bytes[..bytes.len().min(HEADER_BYTES_MAX)].to_vec(),
-            None => self.head(block, codec)?,
+            LrzipCodec::Zpaq | LrzipCodec::Zstd if self.items.is_encrypted() => {
+                self.decoder_bytes_max / 2
+            }
+            LrzipCodec::Zpaq | LrzipCodec::Zstd => {
+                let head_bytes = found.coded_bytes.min(HEADER_BYTES_MAX as u64) as usize;
+                codec.memory_bytes(&self.input.exact("a block", block.offset, head_bytes)?)?
+            }
+            _ => codec.memory_bytes(&[])?,
         };
-        let decoder_bytes = codec.memory_bytes(&head)?;
-        let decrypted_bytes = decrypted.as_ref().map_or(0, |bytes| bytes.len() as u64);
-        self.check_memory(decoder_bytes.saturating_add(decrypted_bytes), codec.id())?;
-        let end = block.offset.saturating_add(block.found.coded_bytes);
+        Ok(decoder_bytes + whole_bytes + raw_bytes)
+    }
+
+    /// The largest block that is decrypted at once.
+    fn whole_bytes_max(&self) -> u64 {
+        self.decoder_bytes_max / 8
+    }
+
+    /// Whether a block with a checksum is decoded completely before any of it is used. Two such
+    /// blocks fit in the memory of all decoders.
+    fn is_decoded_whole(&self, codec: LrzipCodec, found: &FoundBlock) -> bool {
+        codec.has_checksum() && found.raw_bytes <= self.decoder_bytes_max / 2
+    }
+
+    /// Starts to decode a block. A block with a checksum of its own (bzip2, zlib, zstd) yields no
+    /// bytes if the checksum is wrong: small ones are decoded completely, large ones twice.
+    pub(super) fn open(
+        &self,
+        block: &Block,
+        knowledge: &mut BlockKnowledge,
+    ) -> Result<BlockStream> {
+        let opened = self.begin(block, *knowledge);
+        let stream = opened.map_err(|error| error.at_offset(block.offset))?;
+        knowledge.is_checked = true;
+        Ok(stream)
+    }
+
+    fn begin(&self, block: &Block, knowledge: BlockKnowledge) -> Result<BlockStream> {
+        let codec = self.codec(&block.found, knowledge.dictionary)?;
+        let mut stream = self.begin_unchecked(block, codec, knowledge.is_checked)?;
+        if !codec.has_checksum() || knowledge.is_checked {
+            return Ok(stream);
+        }
+        if self.is_decoded_whole(codec, &block.found) {
+            let mut raw = Vec::new();
+            let raw_bytes = block.found.raw_bytes as usize;
+            raw.try_reserve_exact(raw_bytes).map_err(|_| {
+                let needed = mebibytes(block.found.raw_bytes);
+                Error::limit(format!("{needed} of memory for a block are not available"))
+            })?;
+            stream.decode_all(&self.input, |piece| raw.extend_from_slice(piece))?;
+            stream.decoder = LrzipDecoder::new(LrzipCodec::Stored, block.found.raw_bytes, 0)?;
+            stream.coded = CodedBytes::of_bytes(raw);
+            stream.memory_bytes = stream.coded.memory_bytes();
+        } else {
+            stream.decode_all(&self.input, |_| ())?;
+            stream = self.begin_unchecked(block, codec, true)?;
+        }
+        stream.passed = 0;
+        Ok(stream)
+    }
+
+    fn begin_unchecked(
+        &self,
+        block: &Block,
+        codec: LrzipCodec,
+        is_authentic: bool,
+    ) -> Result<BlockStream> {
+        let (input, whole_bytes_max) = (&self.input, self.whole_bytes_max());
+        let mut coded = CodedBytes::open(input, &self.items, block, whole_bytes_max, is_authentic)?;
+        coded.refill(input)?;
+        let decoder_bytes = codec.memory_bytes(coded.rest())?;
+        self.check_memory(decoder_bytes, codec.id())?;
         Ok(BlockStream {
             block: *block,
             decoder: LrzipDecoder::new(codec, block.found.raw_bytes, self.decoder_bytes_max)?,
-            next: if decrypted.is_some() {
-                end
-            } else {
-                block.offset
-            },
-            end,
-            buffer: decrypted.unwrap_or_default(),
-            taken: 0,
             passed: 0,
-            memory_bytes: decoder_bytes + decrypted_bytes + INPUT_BYTES as u64,
+            memory_bytes: decoder_bytes + coded.memory_bytes(),
+            coded,
         })
-    }
-
-    /// All coded bytes of an encrypted block: their authenticity can only be checked as a whole.
-    fn decrypted(&self, block: &Block) -> Result<Option<Vec<u8>>> {
-        if !self.items.is_encrypted() {
-            return Ok(None);
-        }
-        let stored_bytes = block.found.stored_bytes;
-        self.check_memory(stored_bytes, "its decryption")?;
-        let stored = self
-            .input
-            .exact("a block", block.offset, stored_bytes as usize)?;
-        let mut coded = self.items.decrypt(ItemKind::Data, stored)?;
-        // Encryption pads short blocks.
-        coded.truncate(block.found.coded_bytes as usize);
-        Ok(Some(coded))
     }
 
     fn check_memory(&self, needed_bytes: u64, what: impl std::fmt::Display) -> Result<()> {
@@ -179,7 +221,7 @@ impl Opener {
             return Ok(());
         }
         Err(Error::limit(format!(
-            "decoding a block needs {} of memory for {what}, the limit is {}: raise the memory limit",
+            "decoding a block needs {} of memory for {what}, the limit is {} (a quarter of all): raise the memory limit",
             mebibytes(needed_bytes),
             mebibytes(self.decoder_bytes_max)
         )))
@@ -205,16 +247,17 @@ impl BlockStream {
     pub(super) fn again_with_larger_dictionary(
         &self,
         opener: &Opener,
-        dictionary: Dictionary,
+        knowledge: &mut BlockKnowledge,
         error: Error,
     ) -> Result<(BlockStream, u64)> {
         let may_open = error.kind == ErrorKind::Damaged
-            && dictionary == Dictionary::Stated
+            && knowledge.dictionary == Dictionary::Stated
             && opener.has_larger_dictionary(&self.block.found);
-        match may_open {
-            true => Ok((opener.open(&self.block, Dictionary::Whole)?, self.passed)),
-            false => Err(error),
+        if !may_open {
+            return Err(error);
         }
+        knowledge.dictionary = Dictionary::Whole;
+        Ok((opener.open(&self.block, knowledge)?, self.passed))
     }
 
     /// Skips `length` raw bytes.
@@ -250,13 +293,11 @@ impl BlockStream {
     fn fill(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
         let mut produced = 0;
         while produced < out.len() {
-            if self.taken == self.buffer.len() && self.next < self.end {
-                self.pull(input)?;
-            }
-            let is_last = self.next == self.end;
-            let rest = &self.buffer[self.taken..];
-            let progress = self.decoder.step(rest, is_last, &mut out[produced..])?;
-            self.taken += progress.consumed_bytes;
+            self.coded.refill(input)?;
+            let is_last = self.coded.is_last();
+            let (rest, out) = (self.coded.rest(), &mut out[produced..]);
+            let progress = self.decoder.step(rest, is_last, out)?;
+            self.coded.consume(progress.consumed_bytes);
             produced += progress.produced_bytes;
             if progress.consumed_bytes == 0 && progress.produced_bytes == 0 {
                 return Err(Error::damaged("a block is shorter than its header states"));
@@ -265,18 +306,23 @@ impl BlockStream {
         Ok(())
     }
 
-    fn pull(&mut self, input: &ArchiveInput) -> Result<()> {
-        let left = self.end - self.next;
-        let count = usize::try_from(left)
-            .unwrap_or(INPUT_BYTES)
-            .min(INPUT_BYTES);
-        self.buffer.resize(count, 0);
-        let found = input.read_at(self.next, &mut self.buffer)?;
-        if found < count {
-            return Err(Error::damaged("the archive ends inside a block"));
+    /// Decodes all of a block that has a checksum, and compares the checksum.
+    fn decode_all(&mut self, input: &ArchiveInput, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let mut left = self.block.found.raw_bytes;
+        let mut piece = vec![0; left.min(1 << 20) as usize];
+        while left > 0 {
+            let count = left.min(piece.len() as u64);
+            let piece = &mut piece[..count as usize];
+            self.fill(input, piece)?;
+            take(piece);
+            left -= count;
         }
-        self.next += count as u64;
-        self.taken = 0;
+        while !self.decoder.has_checked_end() {
+            self.coded.refill(input)?;
+            let is_last = self.coded.is_last();
+            let consumed = self.decoder.check_end(self.coded.rest(), is_last)?;
+            self.coded.consume(consumed);
+        }
         Ok(())
     }
 }

@@ -76,7 +76,8 @@ impl ContentDigest {
         Ok(())
     }
 
-    fn update(&mut self, bytes: &[u8]) {
+    /// Adds content.
+    pub(super) fn update(&mut self, bytes: &[u8]) {
         self.content_bytes += bytes.len() as u64;
         match &mut self.sum {
             Sum::Md5(md5) => md5.update(bytes),

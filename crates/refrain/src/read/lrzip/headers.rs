@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use refrain_format::lrzip::{
     BlockHeader, Cipher, DigestKind, EncryptionOverhead, HEADER_BYTES_MAX, Header, Prefilter,
-    Version,
 };
 use refrain_storage::Source;
 
@@ -13,6 +12,8 @@ use super::block_stream::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::ItemKind;
 use super::layout::{Chunk, LayoutReader};
+use super::reader_memory::ReaderMemory;
+use super::record_summary::RecordSummary;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
@@ -101,29 +102,40 @@ impl LrzipLayout {
         options: &ReadOptions,
     ) -> Result<()> {
         let mut reader = LayoutReader::open(Arc::clone(&input), options.password.as_ref())?;
-        let digest_bytes = match header.digest {
-            DigestKind::Md5 => reader.items().digest_bytes(),
-            DigestKind::Crc => 0,
-        };
-        // Not every archive marks its last chunk; without the mark the content ends with the file.
-        // (Other readers stop by the amount of content, which only the records state.)
-        while self.chunks.is_empty()
-            || (header.version != Version::V4
-                && input.bytes_after(reader.offset())? > digest_bytes as u64)
-        {
-            let Some(chunk) = reader.next(0)? else { break };
+        let start = reader.clone();
+        while let Some(chunk) = reader.next_by_headers()? {
             if self.chunks.len() >= CHUNKS_MAX {
                 return Err(Error::limit(format!("more than {CHUNKS_MAX} chunks")));
             }
             self.chunks.push(describe(&chunk, header));
         }
-        if header.digest == DigestKind::Md5 {
+        let digest_bytes = reader.digest_bytes();
+        if header.content_bytes.is_some()
+            && input.bytes_after(reader.offset())? > digest_bytes as u64
+        {
+            // Either bytes follow the archive, or a chunk is damaged.
+            check_records(start, options)?;
+        }
+        if digest_bytes > 0 {
             let stored = input.exact("the digest", reader.offset(), digest_bytes)?;
             let bytes = reader.items().decrypt(ItemKind::Digest, stored)?;
             self.md5 = bytes.try_into().ok();
         }
         Ok(())
     }
+}
+
+/// Checks that the records of all chunks from `layout` make up the content that the archive states.
+fn check_records(mut layout: LayoutReader, options: &ReadOptions) -> Result<()> {
+    let opener = layout.opener(ReaderMemory::for_ranges(options).decoders_bytes);
+    let version = layout.header().version;
+    let mut content_bytes: u64 = 0;
+    while let Some(chunk) = layout.next(content_bytes)? {
+        let summary = RecordSummary::of(version, &chunk, &opener, 0)
+            .map_err(|error| error.at_content(content_bytes))?;
+        content_bytes = content_bytes.saturating_add(summary.content_bytes);
+    }
+    layout.tail(content_bytes).map(drop)
 }
 
 fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {

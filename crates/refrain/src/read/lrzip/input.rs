@@ -1,36 +1,19 @@
 //! Reads an archive at offsets, from a file, or from a pipe whose history is retained as needed.
 
-use std::collections::VecDeque;
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_pool::Lock;
 use refrain_storage::Source;
 
-use crate::error::{Error, Result, mebibytes};
-use crate::store::exact_read::read_full;
-
-/// The number of bytes that are read from a pipe at a time.
-const PIECE_BYTES: usize = 256 << 10;
+use super::spool::Spool;
+use crate::error::{Error, Result};
 
 /// The origin of the archive's bytes.
 enum Origin {
     File(Arc<dyn Source>, u64),
     Pipe(Lock<Spool>),
-}
-
-/// The history of a pipe.
-struct Spool {
-    stream: Box<dyn Read + Send>,
-    /// The retained pieces, of [`PIECE_BYTES`] each except for the last one of the pipe.
-    pieces: VecDeque<Vec<u8>>,
-    /// The archive offset of the first one.
-    start: u64,
-    end: u64,
-    has_ended: bool,
-    bytes_max: u64,
-    /// Bytes before this offset may be evicted.
-    floor: u64,
 }
 
 /// An archive's bytes.
@@ -47,18 +30,15 @@ impl ArchiveInput {
         })
     }
 
-    /// Reads from a pipe, of which at most `bytes_max` bytes are retained.
-    pub(crate) fn from_stream(stream: Box<dyn Read + Send>, bytes_max: u64) -> ArchiveInput {
+    /// Reads from a pipe, of which at most `bytes_max` bytes are retained in memory, and the rest
+    /// in `temporary` space.
+    pub(crate) fn from_stream(
+        stream: Box<dyn Read + Send>,
+        bytes_max: u64,
+        temporary: Option<PathBuf>,
+    ) -> ArchiveInput {
         ArchiveInput {
-            origin: Origin::Pipe(Lock::new(Spool {
-                stream,
-                pieces: VecDeque::new(),
-                start: 0,
-                end: 0,
-                has_ended: false,
-                bytes_max,
-                floor: 0,
-            })),
+            origin: Origin::Pipe(Lock::new(Spool::new(stream, bytes_max, temporary))),
         }
     }
 
@@ -106,8 +86,7 @@ impl ArchiveInput {
     /// Permits the release of bytes before `offset` when memory is needed.
     pub(crate) fn release_before(&self, offset: u64) {
         if let Origin::Pipe(spool) = &self.origin {
-            let mut spool = spool.lock();
-            spool.floor = spool.floor.max(offset);
+            spool.lock().release_before(offset);
         }
     }
 
@@ -129,132 +108,9 @@ impl ArchiveInput {
         match &self.origin {
             Origin::File(_, size) => Ok(size.saturating_sub(offset)),
             Origin::Pipe(spool) => {
-                let mut spool = spool.lock();
-                spool.floor = u64::MAX;
-                while spool.pull()? {}
-                Ok(spool.end.saturating_sub(offset))
+                let end = spool.lock().read_to_end()?;
+                Ok(end.saturating_sub(offset))
             }
         }
-    }
-}
-
-impl Spool {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if offset < self.start {
-            return Err(Error::limit(format!(
-                "this archive refers to bytes further back than the {} that remain in memory: raise the memory limit, or \
-                 read it from a file",
-                mebibytes(self.bytes_max)
-            ))
-            .at_offset(offset));
-        }
-        let end = offset.saturating_add(buffer.len() as u64);
-        while self.end < end && self.pull()? {}
-        let mut done = 0;
-        while done < buffer.len() {
-            let Some(inside) = (offset + done as u64).checked_sub(self.start) else {
-                break;
-            };
-            let (piece, at) = (inside / PIECE_BYTES as u64, inside % PIECE_BYTES as u64);
-            let piece = usize::try_from(piece)
-                .ok()
-                .and_then(|piece| self.pieces.get(piece));
-            let Some(rest) = piece.and_then(|piece| piece.get(at as usize..)) else {
-                break;
-            };
-            let count = rest.len().min(buffer.len() - done);
-            if count == 0 {
-                break;
-            }
-            buffer[done..done + count].copy_from_slice(&rest[..count]);
-            done += count;
-        }
-        Ok(done)
-    }
-
-    /// Reads one more piece. Returns false at the end.
-    fn pull(&mut self) -> Result<bool> {
-        if self.has_ended {
-            return Ok(false);
-        }
-        let mut piece = match self.pieces.front() {
-            Some(_) if self.start + PIECE_BYTES as u64 <= self.floor && self.is_full() => {
-                self.start += PIECE_BYTES as u64;
-                self.pieces.pop_front().unwrap_or_default()
-            }
-            Some(_) if self.is_full() => {
-                return Err(Error::limit(format!(
-                    "from a pipe, more than {} of this archive must remain in memory: raise the memory limit, or read it \
-                     from a file",
-                    mebibytes(self.bytes_max)
-                )));
-            }
-            _ => Vec::new(),
-        };
-        piece.resize(PIECE_BYTES, 0);
-        let count = read_full(&mut *self.stream, &mut piece)?;
-        self.has_ended = count < PIECE_BYTES;
-        piece.truncate(count);
-        self.end += count as u64;
-        self.pieces.push_back(piece);
-        Ok(count > 0)
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        (self.pieces.len() * PIECE_BYTES) as u64
-    }
-
-    fn is_full(&self) -> bool {
-        self.memory_bytes() + PIECE_BYTES as u64 > self.bytes_max
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Cursor;
-
-    fn bytes() -> Vec<u8> {
-        (0..3 * PIECE_BYTES as u32 + 99)
-            .map(|at| (at.wrapping_mul(at) >> 7) as u8)
-            .collect()
-    }
-
-    #[test]
-    fn a_pipe_is_read_at_any_offset() {
-        let bytes = bytes();
-        let input = ArchiveInput::from_stream(Box::new(Cursor::new(bytes.clone())), 1 << 30);
-        for offset in [
-            0,
-            PIECE_BYTES - 5,
-            5,
-            3 * PIECE_BYTES,
-            bytes.len(),
-            bytes.len() + 7,
-        ] {
-            for length in [0, 1, 10, PIECE_BYTES + 10] {
-                let expected = &bytes[offset.min(bytes.len())..(offset + length).min(bytes.len())];
-                assert!(
-                    input.up_to(offset as u64, length).unwrap() == expected,
-                    "{offset} {length}"
-                );
-            }
-        }
-        assert_eq!(input.bytes_after(100).unwrap(), bytes.len() as u64 - 100);
-    }
-
-    #[test]
-    fn only_released_bytes_are_evicted() {
-        let bytes = bytes();
-        let room = 2 * PIECE_BYTES as u64;
-        let input = ArchiveInput::from_stream(Box::new(Cursor::new(bytes.clone())), room);
-        assert!(
-            input.up_to(2 * PIECE_BYTES as u64, 1).is_err(),
-            "nothing is released"
-        );
-        input.release_before(PIECE_BYTES as u64);
-        assert!(input.up_to(2 * PIECE_BYTES as u64, 1).unwrap() == bytes[2 * PIECE_BYTES..][..1]);
-        assert!(input.up_to(0, 1).is_err(), "it was evicted");
-        assert!(input.up_to(PIECE_BYTES as u64, 1).is_ok());
     }
 }

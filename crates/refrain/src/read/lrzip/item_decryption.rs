@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_format::lrzip::Header;
-use refrain_protect::lrzip::ArchiveKeys;
+use refrain_protect::lrzip::{ArchiveKeys, ItemParts, PieceAuthentication, PieceDecryption};
 
 pub(super) use refrain_protect::lrzip::ItemKind;
 
@@ -41,8 +41,23 @@ impl Items {
         };
         keys.decrypt(item, stored).ok_or_else(|| match item {
             ItemKind::BlockHeader => wrong_password(),
-            _ => Error::damaged("an encrypted block is not authentic: it was modified"),
+            _ => not_authentic(),
         })
+    }
+
+    /// The parts of an encrypted block; `None` if the archive is not encrypted.
+    pub(super) fn block_parts(&self) -> Option<ItemParts> {
+        self.keys.as_ref().map(|keys| keys.block_parts())
+    }
+
+    /// Starts the decryption of the block that begins with `start`.
+    pub(super) fn decrypt_in_pieces(&self, start: &[u8]) -> Option<PieceDecryption> {
+        self.keys.as_ref()?.decrypt_block_in_pieces(start)
+    }
+
+    /// Starts the authentication of the block that begins with `start`, if its cipher has one.
+    pub(super) fn authenticate_in_pieces(&self, start: &[u8]) -> Option<PieceAuthentication> {
+        self.keys.as_ref()?.authenticate_block_in_pieces(start)
     }
 
     /// The number of bytes of the digest in the archive.
@@ -52,6 +67,11 @@ impl Items {
             .as_ref()
             .map_or(MD5_BYTES, |keys| keys.digest_bytes())
     }
+}
+
+/// The error for an item whose tag differs.
+pub(super) fn not_authentic() -> Error {
+    Error::damaged("an encrypted block is not authentic: it was modified")
 }
 
 /// What is most likely when the first head cannot be opened.

@@ -10,7 +10,7 @@ use refrain_format::lrzip::{
 use super::block_stream::{Block, Opener};
 use super::input::ArchiveInput;
 use super::item_decryption::{ItemKind, Items, wrong_password};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
 
 /// A chunk and its blocks.
@@ -19,6 +19,8 @@ pub(super) struct Chunk {
     pub header: ChunkHeader,
     /// The archive offset of its first root. Offsets in headers count from here.
     pub base: u64,
+    /// The archive offset of its end.
+    pub end: u64,
     pub records: Vec<Block>,
     pub literals: Vec<Block>,
     /// The decoded size of all blocks.
@@ -45,7 +47,21 @@ pub(super) struct LayoutReader {
     has_prefilter: Option<bool>,
     next: u64,
     chunks: u64,
-    is_last: bool,
+    /// Whether the chunk that was read last is marked as the last one.
+    is_marked_last: bool,
+}
+
+/// What follows the chunks that were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// A chunk, or the archive is damaged.
+    Chunk,
+    /// A chunk, or bytes that are no part of the archive.
+    Perhaps,
+    /// A chunk without content, or bytes that are no part of the archive.
+    PerhapsEmpty,
+    /// No chunk.
+    End,
 }
 
 /// The limit for blocks of one chunk. With lrzip's smallest blocks, 10 MiB, these are 160 TiB.
@@ -71,7 +87,7 @@ impl LayoutReader {
             header,
             next,
             chunks: 0,
-            is_last: false,
+            is_marked_last: false,
         })
     }
 
@@ -96,6 +112,14 @@ impl LayoutReader {
         &self.header
     }
 
+    /// The number of bytes of the digest at the end of the archive.
+    pub(super) fn digest_bytes(&self) -> usize {
+        match self.header.digest {
+            DigestKind::Crc => 0,
+            DigestKind::Md5 => self.items.digest_bytes(),
+        }
+    }
+
     /// The archive offset of the next chunk, or of the data after the last one.
     pub(super) fn offset(&self) -> u64 {
         self.next
@@ -103,14 +127,62 @@ impl LayoutReader {
 
     /// Reads the next chunk; `content_bytes` is the content so far. `None` after the last one.
     pub(super) fn next(&mut self, content_bytes: u64) -> Result<Option<Chunk>> {
-        let is_complete = |stated| self.chunks > 0 && content_bytes >= stated;
-        if self.is_last || self.header.content_bytes.is_some_and(is_complete) {
+        let follows = self.what_follows(Some(content_bytes))?;
+        self.next_if(follows)
+    }
+
+    /// Reads the next chunk without knowing how much content there is so far. `None` after the last
+    /// one, and also if the last chunk that was read may be the last one and what follows is no
+    /// chunk.
+    pub(super) fn next_by_headers(&mut self) -> Result<Option<Chunk>> {
+        let follows = self.what_follows(None)?;
+        self.next_if(follows)
+    }
+
+    /// What follows the chunks so far.
+    ///
+    /// lrzip (0.651 and 0.7.1) often marks a chunk before the last one as the last: a thread that
+    /// writes the header of a chunk takes the mark from a variable that the main thread may already
+    /// have set for the next chunk. So the length that the header of the archive states decides,
+    /// and where it states none, the end of the file.
+    fn what_follows(&self, content_bytes: Option<u64>) -> Result<Follows> {
+        if self.chunks == 0 {
+            return Ok(Follows::Chunk);
+        }
+        let stated = self.header.content_bytes;
+        let digest_bytes = self.digest_bytes();
+        if self.input.up_to(self.next, digest_bytes + 1)?.len() <= digest_bytes {
+            // Archives without MD5 could be cut between two chunks. Where the length is stated,
+            // [`LayoutReader::tail`] compares it.
+            let needs_mark = digest_bytes == 0 && stated.is_none() && !self.is_marked_last;
+            return Ok(if needs_mark {
+                Follows::Chunk
+            } else {
+                Follows::End
+            });
+        }
+        Ok(match (stated, content_bytes) {
+            (Some(stated), Some(found)) if found < stated => Follows::Chunk,
+            // All content of a pipe that ended with a full chunk; an empty one follows.
+            (Some(_), Some(_)) => Follows::PerhapsEmpty,
+            (None, _) if !self.is_marked_last => Follows::Chunk,
+            _ => Follows::Perhaps,
+        })
+    }
+
+    fn next_if(&mut self, follows: Follows) -> Result<Option<Chunk>> {
+        if follows == Follows::End {
             return Ok(None);
         }
         let offset = self.next;
-        let chunk = self.chunk().map_err(|error| error.at_offset(offset))?;
-        self.chunks += 1;
-        Ok(Some(chunk))
+        let has_prefilter = self.has_prefilter;
+        let chunk = self.chunk(follows).map_err(|error| error.at_offset(offset));
+        if matches!(chunk, Ok(Some(_))) {
+            self.chunks += 1;
+        } else {
+            (self.next, self.has_prefilter) = (offset, has_prefilter);
+        }
+        chunk
     }
 
     /// Reads the data after the last chunk; `content_bytes` is the length of all content.
@@ -123,10 +195,9 @@ impl LayoutReader {
             )));
         }
         let at = self.next;
-        let (md5, end) = match self.header.digest {
-            DigestKind::Crc => (None, at),
-            DigestKind::Md5 => {
-                let stored = self.items.digest_bytes();
+        let (md5, end) = match self.digest_bytes() {
+            0 => (None, at),
+            stored => {
                 let bytes = self.input.exact("the MD5 of its content", at, stored)?;
                 let md5 = self.items.decrypt(ItemKind::Digest, bytes)?;
                 (md5.try_into().ok(), at + stored as u64)
@@ -139,7 +210,34 @@ impl LayoutReader {
         })
     }
 
-    fn chunk(&mut self) -> Result<Chunk> {
+    /// Reads the headers of the next chunk. `None` if what follows may be something else, and is.
+    fn chunk(&mut self, follows: Follows) -> Result<Option<Chunk>> {
+        let (header, roots) = match (self.chunk_start(), follows) {
+            (Ok(start), _) => start,
+            (Err(error), Follows::Perhaps | Follows::PerhapsEmpty)
+                if error.kind == ErrorKind::Damaged
+                    || error.kind == ErrorKind::Unsupported
+                    || error.kind == ErrorKind::Usage =>
+            {
+                return Ok(None);
+            }
+            (Err(error), _) => return Err(error),
+        };
+        match self.blocks(header, roots) {
+            Ok(chunk) if follows != Follows::PerhapsEmpty || chunk.literals_bytes == 0 => {
+                self.next = chunk.end;
+                self.is_marked_last = header.is_last == Some(true);
+                Ok(Some(chunk))
+            }
+            Err(error) if follows != Follows::PerhapsEmpty || error.kind == ErrorKind::Io => {
+                Err(error)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The header of the next chunk, and the headers of its streams.
+    fn chunk_start(&mut self) -> Result<(ChunkHeader, [BlockHeader; 2])> {
         if self.header.is_streaming && self.chunks > 0 {
             let bytes =
                 self.input
@@ -149,18 +247,19 @@ impl LayoutReader {
             }
             self.next += STREAM_HEADER_BYTES as u64;
         }
-        let (header, roots) = match self.has_prefilter {
-            Some(has_prefilter) => self.roots(has_prefilter)?,
-            None => {
-                // The field moves the roots by one byte, so at most one interpretation finds both.
-                let found = self.roots(false).map(|found| (false, found));
-                let (has_prefilter, found) =
-                    found.or_else(|_| self.roots(true).map(|found| (true, found)))?;
-                self.has_prefilter = Some(has_prefilter);
-                found
-            }
-        };
-        self.is_last = header.is_last == Some(true);
+        if let Some(has_prefilter) = self.has_prefilter {
+            return self.roots(has_prefilter);
+        }
+        // The field moves the roots by one byte, so at most one interpretation finds both.
+        let found = self.roots(false).map(|found| (false, found));
+        let (has_prefilter, found) =
+            found.or_else(|_| self.roots(true).map(|found| (true, found)))?;
+        self.has_prefilter = Some(has_prefilter);
+        Ok(found)
+    }
+
+    /// The blocks of the chunk with this header.
+    fn blocks(&self, header: ChunkHeader, roots: [BlockHeader; 2]) -> Result<Chunk> {
         let width = header.number_width_bytes(self.header.version, self.header.cipher.is_some());
         let overhead = EncryptionOverhead::of(self.header.cipher.as_ref());
         let mut walk = BlockWalk::new(self.header.version, overhead, width, roots)?;
@@ -168,6 +267,7 @@ impl LayoutReader {
         let mut chunk = Chunk {
             header,
             base,
+            end: base,
             records: Vec::new(),
             literals: Vec::new(),
             records_bytes: 0,
@@ -178,7 +278,7 @@ impl LayoutReader {
             self.block(&mut walk, stream, at, width, &mut chunk)
                 .map_err(|error| error.at_offset(at))?;
         }
-        self.next = base + walk.position();
+        chunk.end = base + walk.position();
         Ok(chunk)
     }
 

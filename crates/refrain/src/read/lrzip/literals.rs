@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
 
-use super::block_stream::{Block, BlockStream, Dictionary, Opener};
+use super::block_stream::{Block, BlockKnowledge, BlockStream, Opener};
 use super::reader_memory::ReaderMemory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -27,7 +27,7 @@ pub(super) struct LiteralBlock {
     /// Its number among all blocks of literals.
     number: u64,
     /// Locked while pages are decoded: a stream produces them in order only.
-    turn: Lock<Dictionary>,
+    turn: Lock<BlockKnowledge>,
 }
 
 /// A decoder that has reached some page of a block.
@@ -80,7 +80,7 @@ impl Literals {
             store_start,
             first_page,
             number,
-            turn: Lock::new(Dictionary::Stated),
+            turn: Lock::new(BlockKnowledge::NOTHING),
         }));
     }
 
@@ -124,8 +124,8 @@ impl Literals {
         if self.opener.read_stored(&block.block, inside, page)? {
             return Ok(());
         }
-        let mut dictionary = block.turn.lock();
-        self.open_to(block, &mut dictionary, inside, page)
+        let mut knowledge = block.turn.lock();
+        self.open_to(block, &mut knowledge, inside, page)
     }
 
     /// Fills `page` with the bytes of a block from `inside`, by an idle decoder before it or a new
@@ -133,13 +133,13 @@ impl Literals {
     fn open_to(
         &self,
         block: &LiteralBlock,
-        dictionary: &mut Dictionary,
+        knowledge: &mut BlockKnowledge,
         inside: u64,
         page: &mut [u8],
     ) -> Result<()> {
         let mut stream = match self.take_idle_stream(block.first_page, inside) {
             Some(stream) => stream,
-            None => self.opener.open(&block.block, *dictionary)?,
+            None => self.opener.open(&block.block, knowledge)?,
         };
         let input = &self.opener.input;
         let read = |stream: &mut BlockStream, page: &mut [u8]| {
@@ -148,9 +148,7 @@ impl Literals {
             stream.read(input, page)
         };
         if let Err(error) = read(&mut stream, page) {
-            let again = stream.again_with_larger_dictionary(&self.opener, *dictionary, error)?;
-            *dictionary = Dictionary::Whole;
-            stream = again.0;
+            (stream, _) = stream.again_with_larger_dictionary(&self.opener, knowledge, error)?;
             read(&mut stream, page)?;
         }
         if stream.position() < block.block.found.raw_bytes {

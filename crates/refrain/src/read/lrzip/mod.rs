@@ -11,8 +11,10 @@
 //! | file | what |
 //! |---|---|
 //! | `input` | the archive's bytes, from a file or a pipe |
+//! | `spool` | the history of a pipe |
 //! | `item_decryption` | decryption |
 //! | `layout` | chunks and blocks |
+//! | `coded_bytes` | the bytes of one block in the archive, decrypted |
 //! | `block_stream` | one block as a stream of raw bytes |
 //! | `literals` | the store, in pages |
 //! | `records` | the records of a chunk |
@@ -25,9 +27,11 @@
 //! | `random` | random access |
 //! | `headers` | the structure of an archive, from its headers |
 //! | `unfilter` | ranges of filtered chunks |
+//! | `whole_check` | the digests of content that is read by ranges |
 //! | `digest` | MD5 and CRC-32 of content |
 
 mod block_stream;
+mod coded_bytes;
 mod digest;
 mod epochs;
 mod flatten;
@@ -47,5 +51,7 @@ mod records;
 mod replay;
 mod replayed_piece;
 mod retained;
+mod spool;
 mod unfilter;
 pub(crate) mod walk;
+mod whole_check;

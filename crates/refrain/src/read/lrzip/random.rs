@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::limits::ADDRESS_BYTES_MAX;
-use refrain_format::lrzip::{Cipher, Header, Prefilter};
+use refrain_format::lrzip::{Cipher, DigestKind, Header, Prefilter};
 use refrain_pool::{Lock, OnceValue};
 use refrain_protect::{DigestAlgorithm, DigestValue};
 use refrain_storage::Source;
 
+use super::digest::ContentDigest;
 use super::epochs::{ArchiveStep, EpochReader};
 use super::headers::block_info;
 use super::input::ArchiveInput;
@@ -22,9 +23,11 @@ use super::member::{member_of_start, member_start};
 use super::reader_memory::ReaderMemory;
 use super::record_summary::RecordSummary;
 use super::unfilter::Unfilter;
+use super::whole_check::WholeCheck;
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::read::content_check::ContentCheck;
 use crate::read::epoch_map::EpochMap;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::store_reader::{Depth, StoreReader};
@@ -58,6 +61,7 @@ struct MappedArchive {
 /// A chunk of content.
 struct ContentChunk {
     content_start: u64,
+    crc: Option<u32>,
     prefilter: Option<Prefilter>,
 }
 
@@ -102,6 +106,7 @@ impl LrzipArchive {
                 .map_err(|error| error.at_content(content_bytes))?;
             self.chunks.push(ContentChunk {
                 content_start: content_bytes,
+                crc: survey.crc,
                 prefilter: chunk.header.prefilter,
             });
             content_bytes = content_after(content_bytes, survey.content_bytes)?;
@@ -243,6 +248,18 @@ impl OpenedArchive for LrzipArchive {
             }
         }
         Ok(count)
+    }
+
+    /// Blocks are not compared with the digests, which cover all content.
+    fn content_check(&self, member: usize) -> Option<ContentCheck> {
+        let content_bytes = self.members.get(member)?.content_bytes;
+        let starts = self.chunks.iter().map(|chunk| chunk.content_start);
+        let ends = starts.skip(1).chain([content_bytes]);
+        let counts = self.header.digest == DigestKind::Crc;
+        let crcs = self.chunks.iter().map(|chunk| chunk.crc.filter(|_| counts));
+        let digest = ContentDigest::new(self.header.digest);
+        let check = WholeCheck::new(digest, self.tail.md5, ends.zip(crcs).collect());
+        Some(ContentCheck(Box::new(check)))
     }
 
     /// The properties of the archive.

@@ -21,6 +21,8 @@ pub(super) struct RecordSummary {
     pub records: u64,
     /// The content bytes of matches that overlap themselves.
     pub run_bytes: u64,
+    /// The CRC-32 of the content, if the chunk has one.
+    pub crc: Option<u32>,
     pub last_uses: LastUses,
 }
 
@@ -52,7 +54,10 @@ impl RecordSummary {
         loop {
             let record = records.next(opener)?;
             let length = match record {
-                Record::End { .. } => break,
+                Record::End { crc } => {
+                    summary.crc = crc;
+                    break;
+                }
                 Record::Literals { length_bytes } => {
                     literal_bytes += length_bytes;
                     length_bytes

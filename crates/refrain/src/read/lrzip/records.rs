@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use refrain_format::lrzip::{Record, RecordParser, Version};
 
-use super::block_stream::{Block, BlockStream, Dictionary, Opener};
+use super::block_stream::{Block, BlockKnowledge, BlockStream, Opener};
 use super::layout::Chunk;
 use crate::error::{Error, Result};
 
@@ -23,7 +23,7 @@ pub(super) struct ChunkRecords {
 /// The block that is being read.
 struct RecordBlock {
     stream: BlockStream,
-    dictionary: Dictionary,
+    knowledge: BlockKnowledge,
     left_bytes: u64,
 }
 
@@ -72,9 +72,10 @@ impl ChunkRecords {
                 let Some(block) = self.blocks.pop_front() else {
                     return Ok(false);
                 };
+                let mut knowledge = BlockKnowledge::NOTHING;
                 RecordBlock {
-                    stream: opener.open(&block, Dictionary::Stated)?,
-                    dictionary: Dictionary::Stated,
+                    stream: opener.open(&block, &mut knowledge)?,
+                    knowledge,
                     left_bytes: block.found.raw_bytes,
                 }
             }
@@ -83,11 +84,11 @@ impl ChunkRecords {
         self.buffer.resize(count as usize, 0);
         self.taken = 0;
         if let Err(error) = open.stream.read(&opener.input, &mut self.buffer) {
-            let again = open
-                .stream
-                .again_with_larger_dictionary(opener, open.dictionary, error);
+            let again =
+                open.stream
+                    .again_with_larger_dictionary(opener, &mut open.knowledge, error);
             let (larger, passed_bytes) = again?;
-            (open.stream, open.dictionary) = (larger, Dictionary::Whole);
+            open.stream = larger;
             open.stream.skip(&opener.input, passed_bytes)?;
             open.stream.read(&opener.input, &mut self.buffer)?;
         }

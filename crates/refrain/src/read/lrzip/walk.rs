@@ -153,7 +153,8 @@ pub(crate) fn walk_archive(
     let input = match feed {
         ArchiveFeed::Source(source) => ArchiveInput::from_source(source)?,
         ArchiveFeed::Stream(stream) => {
-            ArchiveInput::from_stream(stream, ReaderMemory::new(options, true).spool_bytes)
+            let spool_bytes = ReaderMemory::new(options, true).spool_bytes;
+            ArchiveInput::from_stream(stream, spool_bytes, options.temporary.clone())
         }
     };
     crew(options.threads.max(1), |crew| {

@@ -3,6 +3,10 @@
 #![cfg(feature = "lrzip")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod blocks;
+mod chunks;
+mod next;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
@@ -17,7 +21,7 @@ use refrain::{
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{
-    DIALECTS, SampleChunk, SampleRecord, replay, sample_chunks, sample_lrzip_archive,
+    DIALECTS, SampleChunk, SampleDialect, SampleRecord, replay, sample_chunks, sample_lrzip_archive,
 };
 use refrain_testkit::rng::Rng;
 

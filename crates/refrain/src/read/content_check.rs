@@ -1,0 +1,40 @@
+//! The check of content whose archive has digests of all of it only.
+
+use crate::error::Result;
+
+/// Compares all content of a member with what the archive states.
+pub(crate) trait CheckContent: Send {
+    /// Receives the next content.
+    fn update(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Ends the content.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Compares all content of a member, which the caller reads from its beginning to its end, with
+/// the digests that the archive states.
+pub struct ContentCheck(pub(crate) Box<dyn CheckContent>);
+
+impl std::fmt::Debug for ContentCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ContentCheck")
+    }
+}
+
+impl ContentCheck {
+    /// Adds the next content.
+    ///
+    /// # Errors
+    /// `Damaged` if a digest of the content so far differs.
+    pub fn update(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.update(bytes)
+    }
+
+    /// Compares the digests at the end of the content.
+    ///
+    /// # Errors
+    /// `Damaged` if they differ.
+    pub fn finish(self) -> Result<()> {
+        self.0.finish()
+    }
+}
