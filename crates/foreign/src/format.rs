@@ -66,6 +66,17 @@ impl Format {
         }
     }
 
+    /// What its independent parts, which may follow each other in one file, are called.
+    #[must_use]
+    pub fn part_name(self) -> &'static str {
+        match self {
+            Format::Gzip => "member",
+            Format::Xz | Format::Bzip2 => "stream",
+            Format::Zstd | Format::Lz4 => "frame",
+            Format::Zip => "entry",
+        }
+    }
+
     /// Whether a file holds one sequence of bytes, not files.
     #[must_use]
     pub fn is_stream(self) -> bool {

@@ -89,8 +89,7 @@ impl GzipDecoder {
         self.input.fill()?;
         let is_last = self.input.has_ended();
         let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
-        let status =
-            (self.inflate).decompress(self.input.window(), buffer, FlushDecompress::None);
+        let status = (self.inflate).decompress(self.input.window(), buffer, FlushDecompress::None);
         let consumed = usize::try_from(self.inflate.total_in() - in_before).unwrap_or(0);
         let written = usize::try_from(self.inflate.total_out() - out_before).unwrap_or(0);
         let offset = self.input.offset();
@@ -197,7 +196,10 @@ fn pass_header(input: &mut Input) -> Result<()> {
         let offset = input.offset();
         let stated = u32::from(u16::from_le_bytes(input.take(IN_HEADER)?));
         if stated != crc.sum() & 0xffff {
-            return Err(Error::damaged(offset, "the checksum of the gzip header differs"));
+            return Err(Error::damaged(
+                offset,
+                "the checksum of the gzip header differs",
+            ));
         }
     }
     Ok(())

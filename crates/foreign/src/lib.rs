@@ -12,22 +12,38 @@
 //! |---|---|
 //! | `format` | the formats: [`Format`] |
 //! | `decoder` | [`Decoder`] and what it may use |
+//! | `open` | the decoder for each format: [`decoder`] |
 //! | `gzip`, `xz`, `zstd`, `bzip2`, `lz4` | one decoder each |
+//! | `bzip2_blocks` | the blocks of bzip2 files, to be decoded in parallel |
+//! | `zip` | [`ZipFile`]: entries and their content |
+//! | `describe` | what a file states about itself: [`describe`](describe()) |
 //! | `input` | the window over the compressed file |
 //! | `error` | [`Error`] |
 
 #![forbid(unsafe_code)]
 
 mod bzip2;
+mod bzip2_blocks;
 mod decoder;
+mod describe;
 mod error;
 mod format;
 mod gzip;
 mod input;
 mod lz4;
+mod open;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+#[cfg(test)]
+mod tests;
 mod xz;
+mod zip;
 mod zstd;
 
-pub use decoder::{Decoder, DecoderReader, Resources, decoder};
+pub use bzip2_blocks::{Block, BlockPart, BlockSplitter, StreamCheck};
+pub use decoder::{Decoder, Resources};
+pub use describe::{Bytes, Description, describe};
 pub use error::{Error, Result};
 pub use format::Format;
+pub use open::decoder;
+pub use zip::{ZipEntry, ZipFile, ZipKind};

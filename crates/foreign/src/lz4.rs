@@ -225,7 +225,10 @@ impl Lz4Decoder {
         if header.has_block_checksums {
             let stated = u32::from_le_bytes(self.input.take(IN_FRAME)?);
             if stated != hash(&self.block) {
-                return Err(Error::damaged(offset, "the checksum of the lz4 block differs"));
+                return Err(Error::damaged(
+                    offset,
+                    "the checksum of the lz4 block differs",
+                ));
             }
         }
         self.decode_block(header, is_stored, offset)?;
@@ -284,7 +287,11 @@ impl Lz4Decoder {
     /// Compares the length and the checksum of a frame.
     fn end_frame(&mut self, frame: &Frame) -> Result<()> {
         let offset = self.input.offset();
-        if let Some(stated) = frame.header.content_bytes.filter(|it| *it != frame.content_bytes) {
+        if let Some(stated) = frame
+            .header
+            .content_bytes
+            .filter(|it| *it != frame.content_bytes)
+        {
             let what = format!(
                 "the lz4 frame has {} bytes, its header states {stated}",
                 frame.content_bytes

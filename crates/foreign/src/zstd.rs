@@ -10,7 +10,11 @@ use crate::input::Input;
 /// The most bytes that the header of a frame has.
 pub(crate) const HEADER_BYTES_MAX: usize = 18;
 /// The largest window, which the library accepts on machines with 64 bits: 2 GiB.
-const WINDOW_LOG_MAX: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
+const WINDOW_LOG_MAX: u32 = if cfg!(target_pointer_width = "64") {
+    31
+} else {
+    30
+};
 /// The memory beside the window, in bytes: three blocks and the tables.
 const WORK_BYTES: u64 = 1 << 20;
 const IN_HEADER: &str = "the header of a zstd frame";
@@ -41,7 +45,9 @@ impl FrameStart {
     pub(crate) fn parse(window: &[u8]) -> FrameStart {
         let Some((magic, rest)) = window.split_first_chunk::<4>() else {
             let is_start = ZSTD_MAGIC.to_le_bytes().starts_with(window)
-                || window.get(1..).is_some_and(|rest| b"\x2a\x4d\x18".starts_with(rest));
+                || window
+                    .get(1..)
+                    .is_some_and(|rest| b"\x2a\x4d\x18".starts_with(rest));
             return match is_start {
                 true => FrameStart::Cut,
                 false => FrameStart::Other,
@@ -186,9 +192,7 @@ impl ZstdDecoder {
                 let largest = DParameter::WindowLogMax(WINDOW_LOG_MAX);
                 self.context.set_parameter(largest)
             });
-        prepared
-            .map(|_| ())
-            .map_err(|code| damaged(code, offset))
+        prepared.map(|_| ()).map_err(|code| damaged(code, offset))
     }
 }
 
@@ -254,12 +258,18 @@ mod tests {
             })
         };
         // A window of 2^(10+11) and a quarter; no size; a checksum.
-        assert_eq!(header(&[0x04, 0x5a]), expected(6, (1 << 21) * 5 / 4, None, 0, true));
+        assert_eq!(
+            header(&[0x04, 0x5a]),
+            expected(6, (1 << 21) * 5 / 4, None, 0, true)
+        );
         // A single segment: its size is the window.
         assert_eq!(header(&[0x20, 200]), expected(6, 200, Some(200), 0, false));
         assert_eq!(header(&[0x60, 1, 0]), expected(7, 257, Some(257), 0, false));
         // A dictionary of two bytes.
-        assert_eq!(header(&[0x02, 0, 7, 1]), expected(8, 1 << 10, None, 263, false));
+        assert_eq!(
+            header(&[0x02, 0, 7, 1]),
+            expected(8, 1 << 10, None, 263, false)
+        );
         assert_eq!(header(&[0x60, 1]), FrameStart::Cut);
         assert_eq!(FrameStart::parse(b"\x28\xb5"), FrameStart::Cut);
         assert_eq!(FrameStart::parse(b"\x53\x2a\x4d"), FrameStart::Cut);
