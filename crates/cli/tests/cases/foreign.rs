@@ -106,6 +106,55 @@ fn damaged_and_cut_files_leave_nothing() {
 }
 
 #[test]
+fn the_number_of_threads_changes_nothing() {
+    let case = Case::new();
+    let content = [
+        incompressible(7, 900_000),
+        vec![0; 700_000],
+        incompressible(8, 900_000),
+    ];
+    case.write("x", &content.concat());
+    let line = "-1 -k x";
+    expect(case.command("bzip2", line).output().unwrap(), 0, line);
+    let line = "-k -T2 --block-size=200000 x";
+    expect(case.command("xz", line).output().unwrap(), 0, line);
+    for packed in ["x.bz2", "x.xz"] {
+        let whole = case.read(packed);
+        // Whole, changed far behind the beginning, and cut.
+        let mut changed = whole.clone();
+        changed[whole.len() * 3 / 4] ^= 0x10;
+        let cut = whole[..whole.len() * 3 / 4].to_vec();
+        for (bytes, exit, is_prefix) in [(whole, 0, true), (changed, 2, false), (cut, 2, true)] {
+            fs::write(case.path(packed), &bytes).unwrap();
+            let run = |threads: u32| {
+                let line = format!("decompress -q {packed} -o - --threads {threads}");
+                expect(case.run(&line), exit, &line)
+            };
+            let (one, four) = (run(1), run(4));
+            // A block is written before its checksum is compared.
+            let is_start = content.concat().starts_with(&four.stdout);
+            let bytes = four.stdout.len();
+            assert!(
+                is_start || !is_prefix,
+                "{packed}, exit {exit}: {bytes} bytes"
+            );
+            assert!(one.stdout.len().abs_diff(four.stdout.len()) <= 1 << 20);
+            // The last bytes before an error may still have been in a buffer.
+            assert!(one.stdout == four.stdout || exit != 0, "{packed}");
+            assert!(one.stderr == four.stderr || packed == "x.xz", "{packed}");
+        }
+    }
+    // Runs of zeros are holes of the output.
+    fs::remove_file(case.path("x.bz2")).unwrap();
+    let line = "-1 -k x";
+    expect(case.command("bzip2", line).output().unwrap(), 0, line);
+    case.ok("decompress -q x.bz2 -o y");
+    assert!(case.read("y") == content.concat());
+    let blocks = |name: &str| fs::metadata(case.path(name)).unwrap().blocks();
+    assert!(blocks("y") < blocks("x"), "{} {}", blocks("y"), blocks("x"));
+}
+
+#[test]
 fn ranges_and_names_of_the_content() {
     for (program, suffix, _) in PROGRAMS {
         let case = Case::new();
@@ -164,6 +213,9 @@ fn compressed_tars_are_read_inside() {
         assert!(case.read("out/dir/hard") == case.read("dir/a"), "{program}");
         assert!(!case.exists("out/dir/soft"));
         case.fails(&format!("decompress -q {packed} nothing -o out"), 1);
+        let told = case.fails(&format!("decompress -q {packed} dir/a nothing -o part"), 1);
+        assert!(told.contains("holds no \"nothing\""), "{told}");
+        assert!(case.read("part/dir/a") == case.read("dir/a"), "{program}");
         fs::rename(case.path(&packed), case.path(&format!("x.{short}"))).unwrap();
         case.ok(&format!("decompress -q x.{short}"));
         assert!(case.read("x.tar") == stream, "{program}");

@@ -45,7 +45,7 @@ impl Contents {
     /// Decodes everything and returns the number of bytes.
     ///
     /// # Errors
-    /// As [`verify`].
+    /// As [`verify`](crate::foreign::verify).
     pub fn count(self, watch: &dyn Watch) -> Result<u64> {
         Ok(deliver(self.content, None, watch, &mut |_| Ok(()))?.content_bytes)
     }

@@ -1,9 +1,10 @@
-//! Files of other formats: gzip, xz, zstd, bzip2 and lz4, and tar streams compressed with them.
+//! Files of other formats: gzip, xz, zstd, bzip2, lz4 and zip, and compressed tar streams.
 //!
 //! A file is recognised by its first bytes ([`Format::of_prefix`]). It is read from front to back
 //! like an archive with one member that has no name; [`Contents`] says whether that is a tar
-//! stream. The limits of [`ReadOptions`] hold: memory for windows and dictionaries, and the content
-//! limit for everything that is decoded, also before a range.
+//! stream. The limits of [`ReadOptions`](crate::ReadOptions) hold: memory for windows and
+//! dictionaries, and the content limit for everything that is decoded, also before a range. A zip
+//! file is like a directory member; [`Zip`] reads its entries in any order.
 
 mod contents;
 mod description;

@@ -1,16 +1,22 @@
 //! `refrain decompress` of a file of another format.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use refrain::MemberKind;
 use refrain::foreign::Format;
 
 use super::super::extraction::{Extraction, NOTHING_TEXT};
 use super::super::input::ArchiveContent;
+use crate::entry_paths::normalized;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan};
 use crate::report::Report;
 use crate::restore::{Placement, Restore, StreamPlacement};
+use crate::text::quoted;
 
 /// Restores the content of a file.
 pub fn extract<'a>(
@@ -72,6 +78,8 @@ pub fn extract<'a>(
     let mut not_found = Vec::new();
     if restore.restored_count() == 0 && is_part {
         not_found.push(NOTHING_TEXT.to_string());
+    } else if let Some(root) = restore.restored().first() {
+        not_found.extend(missing(Path::new(root), selection.paths()));
     }
     Ok(Extraction {
         restore,
@@ -79,4 +87,20 @@ pub fn extract<'a>(
         meter,
         not_found,
     })
+}
+
+/// What to say about each of the paths that is not below `root`, where all that the file holds of
+/// them was restored.
+fn missing<'a>(root: &Path, paths: &'a [Vec<u8>]) -> impl Iterator<Item = String> + 'a {
+    let root = root.to_path_buf();
+    let is_missing = move |path: &&Vec<u8>| {
+        let inside = normalized(path).join(&b'/');
+        let inside = inside.strip_prefix(b"//").unwrap_or(&inside);
+        let restored = root.join(OsStr::from_bytes(inside));
+        std::fs::symlink_metadata(restored).is_err()
+    };
+    paths
+        .iter()
+        .filter(is_missing)
+        .map(|path| format!("holds no {}", quoted(path)))
 }

@@ -3,6 +3,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use refrain_foreign::{Error as ForeignError, ZipEntry, ZipFile, ZipKind};
 use refrain_pool::{Lane, crew};
@@ -19,6 +21,8 @@ use crate::read::tree::chosen::Chosen;
 
 /// The memory of an entry, in bytes: an estimate.
 const ENTRY_BYTES: u64 = 512;
+/// The longest time between two looks at a cancellation.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest target of a symbolic link.
 const LINK_BYTES_MAX: u64 = 4096;
 
@@ -216,31 +220,48 @@ impl Zip {
         next: &mut dyn FnMut() -> Option<(usize, Option<Entry>)>,
         target: Option<&TreeRestore>,
     ) -> Result<u64> {
+        let shared = Shared {
+            meter: &self.meter,
+            content_bytes: AtomicU64::new(0),
+            is_cancelled: AtomicBool::new(false),
+        };
+        let shared = &shared;
         crew(self.threads, |crew| {
-            let mut submit = || match next() {
-                None => false,
-                Some((index, entry)) => {
-                    let (file, meter) = (self.file.clone(), &*self.meter);
+            loop {
+                let has_ended = target.is_some_and(TreeRestore::has_ended);
+                while !has_ended
+                    && crew.in_flight() < 2 * self.threads
+                    && let Some((index, entry)) = next()
+                {
+                    let file = self.file.clone();
                     crew.submit(Lane::Normal, move || {
-                        decode(file, index, entry.as_ref().zip(target), meter)
+                        decode(file, index, entry.as_ref().zip(target), shared)
                     });
-                    true
                 }
-            };
-            for _ in 0..2 * self.threads {
-                submit();
-            }
-            let mut content_bytes = 0_u64;
-            while let Some(decoded) = crew.next() {
-                content_bytes = content_bytes.saturating_add(decoded??);
-                report(content_bytes, watch)?;
-                if !target.is_some_and(TreeRestore::has_ended) {
-                    submit();
+                if crew.in_flight() == 0 {
+                    return Ok(shared.content_bytes.load(Ordering::Relaxed));
+                }
+                let decoded = crew.next_within(REPORT_INTERVAL);
+                let content_bytes = shared.content_bytes.load(Ordering::Relaxed);
+                let reported = report(content_bytes, watch);
+                // The jobs that run end soon after a failure.
+                let outcome = decoded
+                    .map(|decoded| -> Result<()> { decoded? })
+                    .transpose();
+                if let Err(error) = reported.and(outcome.map(|_| ())) {
+                    shared.is_cancelled.store(true, Ordering::Relaxed);
+                    return Err(error);
                 }
             }
-            Ok(content_bytes)
         })
     }
+}
+
+/// What the jobs of a run share.
+struct Shared<'a> {
+    meter: &'a ContentMeter,
+    content_bytes: AtomicU64,
+    is_cancelled: AtomicBool,
 }
 
 fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
@@ -255,29 +276,34 @@ fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
     }
 }
 
-/// Decodes an entry, and writes it to a target if there is one. Returns its length.
+/// Decodes an entry, and writes it to a target if there is one.
 fn decode(
     mut file: ZipFile<Cursor>,
     index: usize,
     target: Option<(&Entry, &TreeRestore)>,
-    meter: &ContentMeter,
-) -> Result<u64> {
+    shared: &Shared<'_>,
+) -> Result<()> {
     // Without a file the failure is recorded, and the content is checked all the same.
     let restored = target.and_then(|(entry, target)| target.file(entry));
     let mut offset = 0_u64;
     file.read(index, &mut |bytes| -> Result<bool> {
-        meter.add(bytes.len() as u64)?;
+        let count = bytes.len() as u64;
+        shared.meter.add(count)?;
+        shared.content_bytes.fetch_add(count, Ordering::Relaxed);
+        if shared.is_cancelled.load(Ordering::Relaxed) {
+            return Err(Error::cancelled());
+        }
         let is_written = restored
             .as_ref()
             .is_none_or(|restored| restored.write_at(offset, bytes).is_ok());
-        offset = offset.saturating_add(bytes.len() as u64);
+        offset = offset.saturating_add(count);
         Ok(is_written)
     })?;
     if let Some(restored) = restored {
         // A failure is recorded.
         let _ = restored.finish();
     }
-    Ok(offset)
+    Ok(())
 }
 
 /// An entry of a zip file as one of a directory. Owners are not known.
