@@ -27,23 +27,47 @@ pub const LRZIP_SUFFIX: &str = "lrz";
 /// The same for a directory, which becomes a tar stream.
 pub const TAR_LRZIP_SUFFIX: &str = "tar.lrz";
 
-/// Whether the path ends in `.rfn`.
-pub fn has_suffix(path: &Path) -> bool {
-    path.extension() == Some(OsStr::new(SUFFIX))
+/// The suffixes of files that can be read, without their dot, and what remains of them: a name
+/// without its suffix, or with that of the tar stream inside.
+const READ_SUFFIXES: [(&str, &str); 17] = [
+    (SUFFIX, ""),
+    (LRZIP_SUFFIX, ""),
+    ("gz", ""),
+    ("xz", ""),
+    ("zst", ""),
+    ("bz2", ""),
+    ("lz4", ""),
+    ("zip", ""),
+    ("tgz", "tar"),
+    ("taz", "tar"),
+    ("txz", "tar"),
+    ("tzst", "tar"),
+    ("tbz2", "tar"),
+    ("tbz", "tar"),
+    ("tb2", "tar"),
+    ("tz2", "tar"),
+    ("tlz4", "tar"),
+];
+
+/// What replaces the suffix of a file that can be read; `None` for other files.
+fn replacement(path: &Path) -> Option<&'static str> {
+    let suffix = path.extension()?.to_str()?;
+    let mut known = READ_SUFFIXES.iter();
+    known.find_map(|(known, inside)| (*known == suffix).then_some(*inside))
 }
 
-/// Whether the path has the suffix of an archive format that can be read.
+/// Whether the path has the suffix of a format that can be read.
 pub fn has_archive_suffix(path: &Path) -> bool {
-    has_suffix(path) || path.extension() == Some(OsStr::new(LRZIP_SUFFIX))
+    replacement(path).is_some()
 }
 
-/// `FILE.rfn` or `FILE.lrz` -> `FILE`. There are no short forms like `.tgz`.
+/// `FILE.rfn`, `FILE.gz` and the like -> `FILE`; `FILE.tgz` and the like -> `FILE.tar`.
 pub fn without_suffix(path: &Path) -> Result<PathBuf> {
-    match has_archive_suffix(path) {
-        true => Ok(path.with_extension("")),
-        false => Err(Failure::usage(
+    match replacement(path) {
+        Some(inside) => Ok(path.with_extension(inside)),
+        None => Err(Failure::usage(
             path.to_string_lossy(),
-            "has no suffix .rfn or .lrz to remove: name the output with -o",
+            "has no suffix such as .rfn or .gz to remove: name the output with -o",
         )),
     }
 }
@@ -157,6 +181,14 @@ mod tests {
             without_suffix(Path::new("a/x.tar.lrz")).unwrap(),
             Path::new("a/x.tar")
         );
+        for (path, without) in [
+            ("a/x.gz", "a/x"),
+            ("x.tar.zst", "x.tar"),
+            ("x.tgz", "x.tar"),
+            ("a.b/x.tbz2", "a.b/x.tar"),
+        ] {
+            assert_eq!(without_suffix(Path::new(path)).unwrap(), Path::new(without));
+        }
         assert!(without_suffix(Path::new("a/x.tar")).is_err());
         assert!(without_suffix(Path::new(".rfn")).is_err());
     }

@@ -166,8 +166,12 @@ impl std::error::Error for Error {
 }
 
 impl From<io::Error> for Error {
+    /// An error of this crate that passed through a reader comes back as it was.
     fn from(error: io::Error) -> Error {
-        Error::new(ErrorKind::Io, error)
+        match error.downcast::<Error>() {
+            Ok(error) => error,
+            Err(error) => Error::new(ErrorKind::Io, error),
+        }
     }
 }
 

@@ -65,6 +65,7 @@ mod digests;
 pub mod directory;
 mod error;
 mod extract;
+pub mod foreign;
 mod hash;
 mod levels;
 pub mod lrzip;

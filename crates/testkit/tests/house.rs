@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("longmatch", &[]),
     ("codec", &[]),
     ("lrzip-codec", &["codec"]),
+    ("foreign", &[]),
     ("protect", &[]),
     ("format", &["protect", "tree"]),
     ("tree", &["pool", "storage", "timer"]),
@@ -41,6 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "longmatch",
             "codec",
             "lrzip-codec",
+            "foreign",
             "protect",
             "format",
             "tree",
@@ -77,7 +79,14 @@ const DEVELOPMENT_ONLY: &str = "testkit";
 const NOT_PUBLISHED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
 
 /// Crates of pure functions: bytes in, bytes out.
-const BYTES_LAYER: &[&str] = &["longmatch", "codec", "lrzip-codec", "protect", "format"];
+const BYTES_LAYER: &[&str] = &[
+    "longmatch",
+    "codec",
+    "lrzip-codec",
+    "foreign",
+    "protect",
+    "format",
+];
 
 /// Crates that use locks of the operating system and read its clocks.
 const USES_THE_SYSTEM: &[&str] = &["pool", "timer"];

@@ -145,6 +145,7 @@ impl RfnArgs {
         let (output, compression) = (self.output, self.compression);
         Verb::Compress(CompressArgs {
             files,
+            unpack: false,
             output,
             compression,
             walk: WalkArgs::default(),

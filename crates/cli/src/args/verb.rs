@@ -91,6 +91,10 @@ pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Compress the content of files that are gzip, xz, zstd, bzip2 or lz4: x.tar.gz becomes
+    /// x.tar.rfn. Other files, and those in directories, are compressed as they are
+    #[arg(long)]
+    pub unpack: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -116,7 +120,7 @@ or time.";
 
 /// `refrain decompress`
 #[derive(Debug, Args)]
-#[command(after_help = format!("{DECOMPRESS_TEXT}\n\n{OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
+#[command(after_help = format!("{DECOMPRESS_TEXT}\n\n{FOREIGN_TEXT}\n\n{OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct DecompressArgs {
     /// Archives, or one archive and paths inside it; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE|PATH")]
@@ -160,6 +164,11 @@ directory is named and counted, and the exit code is 4; what the user may not re
 owners and devices, is summed up.";
 
 /// The rule by which operands are archives or paths.
+const FOREIGN_TEXT: &str = "\
+Files of gzip, xz, zstd, bzip2 and lz4 are read as well, whatever they are called: x.gz becomes x, \
+x.tgz x.tar, and paths are those inside a compressed tar stream. A zip file becomes a directory. The \
+verbs test, info, list and cat read them, too.";
+
 const OPERANDS_TEXT: &str = "\
 The first operand is an archive. The others are paths inside it (of files, or of directories with \
 all below them, as `list` prints them), unless they name files that are archives: then all are \

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use refrain::CompressOptions;
+use refrain::foreign::Format;
+use refrain::{CompressOptions, Dialect, ReadOptions};
 
 use super::inputs::or_stdin;
 use crate::args::{CompressArgs, WalkArgs};
@@ -27,6 +29,8 @@ pub struct CompressPlan {
     pub walk: WalkArgs,
     /// Whether sources are removed when their archive is complete.
     pub removes_sources: bool,
+    /// With `--unpack`: how files of other formats are read, whose content is compressed.
+    pub unpack: Option<ReadOptions>,
 }
 
 /// The format of the archives, with its options.
@@ -90,6 +94,7 @@ impl CompressPlan {
             archives,
             walk: args.walk.clone(),
             removes_sources: args.output.rm,
+            unpack: args.unpack.then(|| args.resources.read_options()),
         })
     }
 }
@@ -137,13 +142,36 @@ fn archive_beside(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
     if is_dash(path) {
         return archive(vec![stdin_input()], None, args);
     }
-    let input = path_input(path, names::base_name(path)?)?;
+    let content_path = content_path(path, args);
+    let input = path_input(path, names::base_name(&content_path)?)?;
     let suffix = suffix(args, &input);
-    if path.extension() == Some(OsStr::new(suffix)) && !args.output.force {
+    if content_path.extension() == Some(OsStr::new(suffix)) && !args.output.force {
         let text = format!("already ends in .{suffix} (--force compresses it again)");
         return Err(Failure::usage(label(path), text));
     }
-    archive(vec![input], Some(names::with_suffix(path, suffix)), args)
+    let output = names::with_suffix(&content_path, suffix);
+    archive(vec![input], Some(output), args)
+}
+
+/// The path that the content of an input has: its own, or with `--unpack` that of what is in it.
+fn content_path(path: &Path, args: &CompressArgs) -> PathBuf {
+    let is_unpacked = args.unpack && packed_format(path).is_some();
+    let without = || names::without_suffix(path).ok();
+    let inside = is_unpacked.then(without).flatten();
+    inside.unwrap_or_else(|| path.to_path_buf())
+}
+
+/// The format of another program that a regular file has.
+fn packed_format(path: &Path) -> Option<Format> {
+    paths::metadata(path).ok().filter(Metadata::is_file)?;
+    let mut first = Vec::with_capacity(Format::PREFIX_BYTES);
+    let file = File::open(path).ok()?;
+    let mut start = file.take(Format::PREFIX_BYTES as u64);
+    start.read_to_end(&mut first).ok()?;
+    match Dialect::of_prefix(&first) {
+        Some(_) => None,
+        None => Format::of_prefix(&first),
+    }
 }
 
 /// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a
@@ -168,7 +196,7 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
     for path in paths {
         let input = match is_dash(path) {
             true => stdin_input(),
-            false => path_input(path, name(path)?)?,
+            false => path_input(path, name(&content_path(path, args))?)?,
         };
         if !taken.insert(input.name.clone()) {
             let text = format!(

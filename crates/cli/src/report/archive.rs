@@ -36,12 +36,18 @@ pub fn table_line(label: &str, info: &ArchiveInfo) -> String {
 
 /// Rows of a name and a value.
 #[derive(Default)]
-struct Rows {
+pub struct Rows {
     text: String,
 }
 
 impl Rows {
-    fn add(&mut self, name: &str, value: impl AsRef<str>) {
+    /// All rows.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, name: &str, value: impl AsRef<str>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "  {name:<13}  {}", value.as_ref());
     }
@@ -77,7 +83,8 @@ pub fn archive_text(path: &Path, info: &ArchiveInfo, has_md5: bool, is_detailed:
     format!("{}\n{}", printable(&label(path)), rows.text)
 }
 
-fn exact(bytes: u64) -> String {
+/// A length in two forms.
+pub fn exact(bytes: u64) -> String {
     format!("{} ({})", bytes_text(bytes), counted(bytes, "byte"))
 }
 

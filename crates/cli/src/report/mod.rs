@@ -8,11 +8,13 @@
 //! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
 //! | `archive` | `info`: what an archive consists of |
+//! | `foreign`, `zip` | `info` of files of other formats |
 //! | `member`, `block` | one member, one block |
 //! | `listing` | `list`: one line per entry |
 
 mod archive;
 mod block;
+mod foreign;
 mod listing;
 mod member;
 mod problems;
@@ -20,14 +22,17 @@ mod progress;
 mod run;
 mod size_estimate;
 mod summary;
+mod zip;
 
 pub use archive::{
     archive_json, archive_text, block_text, has_md5, member_text, table_head, table_line,
 };
 pub use block::block_json;
+pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row};
 pub use problems::{FileProblem, problems_text};
 pub use progress::{Meter, ProgressLine, Total};
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};
+pub use zip::{ZipSummary, zip_json, zip_line, zip_text};

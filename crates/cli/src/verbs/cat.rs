@@ -11,7 +11,8 @@ use refrain::{Archive, ContentCheck, Entry, EntryKind, ErrorKind, Member, Progre
 use serde_json::json;
 
 use super::entries::{self, Found};
-use super::input::open_archive;
+use super::foreign;
+use super::input::{open_archive, open_foreign};
 use super::near_names;
 use crate::args::CatArgs;
 use crate::exit::Exit;
@@ -51,6 +52,9 @@ pub fn run(args: &CatArgs, session: &Session) -> Exit {
 fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     let label = &plan.archive.label;
     let meter = report.meter(label);
+    if let Some(opened) = open_foreign(&plan.archive, &args.opening)? {
+        return foreign::cat(opened, plan, &meter);
+    }
     let archive = open_archive(
         &plan.archive,
         &args.opening,

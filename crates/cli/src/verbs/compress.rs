@@ -9,6 +9,7 @@ use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput};
 use serde_json::{Value, json};
 
+use super::foreign;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::entry_paths::normalized;
 use crate::exit::Exit;
@@ -68,7 +69,7 @@ fn compress(
     let members = archive
         .inputs
         .iter()
-        .map(|input| open_member(input, &plan.walk, selection, report.session()))
+        .map(|input| open_member(input, plan, selection, report.session()))
         .collect::<Result<Vec<_>>>()?;
     let mut meter = report.meter(&archive.label);
     if meter.is_drawn() && plan.walk.given().is_none() {
@@ -182,10 +183,11 @@ fn output_path(output: &ArchiveOutput) -> &Path {
 /// Opens an input as a member.
 fn open_member(
     input: &CompressInput,
-    walk: &WalkArgs,
+    plan: &CompressPlan,
     selection: &WalkSelection,
     session: &Session,
 ) -> Result<MemberInput> {
+    let walk = &plan.walk;
     let content = match &input.metadata {
         None => match files::stdin_source()? {
             Some(source) => Content::Source(source),
@@ -206,6 +208,10 @@ fn open_member(
         }),
         Some(found) if paths::can_seek(found) => Content::Source(files::source(&input.path)?),
         Some(_) => Content::Stream(files::file_stream(&input.path, session)?),
+    };
+    let content = match &plan.unpack {
+        Some(options) => foreign::unpack(content, input, options)?,
+        None => content,
     };
     Ok(MemberInput {
         name: input.name.clone(),

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, ExtractSummary, MemberKind};
+use refrain::{Archive, Dialect, MemberKind};
 use serde_json::json;
 
 use super::entries;
+use super::extraction::{Extraction, NOTHING_TEXT};
+use super::foreign;
 use super::input::{ArchiveContent, open_content, read_total};
 use super::near_names;
 use super::operands::{self, Operands};
@@ -20,7 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, writes_stdout};
-use crate::report::{DataTo, Meter, Outcome, Report, Sizes, decompressed_line, restored_part_line};
+use crate::report::{DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line};
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
 use crate::session::Session;
@@ -70,16 +72,21 @@ fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
 fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Result<Outcome> {
     let label = &item.archive.label;
     let (content, first) = open_content(&item.archive, report.session())?;
-    if plan.copies_other_input && Dialect::of_prefix(&first).is_none() {
+    let foreign = recognise::foreign(&first);
+    let is_known = foreign.is_some() || Dialect::of_prefix(&first).is_some();
+    if plan.copies_other_input && !is_known {
         return copy_unchanged(
             &item.archive.path,
             reader(content, &item, report.session())?,
         );
     }
-    recognise::check(label, &first)?;
-    let mut extraction = match content {
-        ArchiveContent::Stream(stream) => extract_stream(stream, &item, plan, report),
-        ArchiveContent::Source(source) => extract_source(source, &item, plan, report),
+    if foreign.is_none() {
+        recognise::check(label, &first)?;
+    }
+    let mut extraction = match (foreign, content) {
+        (Some(format), content) => foreign::extract(content, format, &item, plan, report),
+        (None, ArchiveContent::Stream(stream)) => extract_stream(stream, &item, plan, report),
+        (None, ArchiveContent::Source(source)) => extract_source(source, &item, plan, report),
     }?;
     extraction.meter.erase();
     let is_stdout = extraction.restore.is_stdout();
@@ -99,15 +106,6 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
         ));
     }
     Ok(outcome)
-}
-
-/// What was done to an archive.
-struct Extraction<'a> {
-    restore: Restore,
-    summary: ExtractSummary,
-    meter: Meter<'a>,
-    /// What to say about paths that were asked for and that the archive does not hold.
-    not_found: Vec<String>,
 }
 
 fn extract_stream<'a>(
@@ -140,8 +138,6 @@ fn extract_stream<'a>(
         not_found,
     })
 }
-
-const NOTHING_TEXT: &str = "holds nothing that was asked for";
 
 fn extract_source<'a>(
     source: Arc<dyn Source>,

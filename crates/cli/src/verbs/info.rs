@@ -4,7 +4,8 @@ use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
 
 use super::entries::for_each_member;
-use super::input::open_archive;
+use super::foreign;
+use super::input::{open_archive, open_foreign};
 use crate::args::InfoArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -35,6 +36,9 @@ fn info(
     report: &Report,
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
+    if let Some(opened) = open_foreign(input, &args.opening)? {
+        return foreign::info(opened, input, args.table, report, options);
+    }
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
     let engine_failure = |error| Failure::engine(&input.label, error);
     let info = archive.info().map_err(engine_failure)?;

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use refrain::foreign::{ForeignFeed, Format};
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, Progress, ReadOptions};
 
@@ -21,6 +22,40 @@ pub enum ArchiveContent {
     Source(Arc<dyn Source>),
     /// Can only be read forward.
     Stream(Box<dyn Read + Send>),
+}
+
+impl ArchiveContent {
+    /// What the percentage refers to while a file is decoded from front to back.
+    pub fn total(&self) -> Total {
+        match self {
+            ArchiveContent::Source(source) => source
+                .size_bytes()
+                .map_or(Total::Reported, Total::ArchiveBytes),
+            ArchiveContent::Stream(_) => Total::Reported,
+        }
+    }
+}
+
+impl From<ArchiveContent> for ForeignFeed {
+    fn from(content: ArchiveContent) -> ForeignFeed {
+        match content {
+            ArchiveContent::Source(source) => ForeignFeed::Source(source),
+            ArchiveContent::Stream(stream) => ForeignFeed::Stream(stream),
+        }
+    }
+}
+
+/// A file of another program's format, if the input is one.
+pub fn open_foreign(
+    input: &SeekableInput,
+    opening: &OpeningArgs,
+) -> Result<Option<(Format, Arc<dyn Source>)>> {
+    if opening.scan {
+        return Ok(None);
+    }
+    let source = files::source(&input.open_path)?;
+    let format = recognise::foreign(&first_bytes(&*source)?);
+    Ok(format.map(|format| (format, source)))
 }
 
 /// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.
@@ -75,7 +110,8 @@ pub fn open_archive(
     Ok(archive)
 }
 
-fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
+/// The first [`PREFIX_BYTES`] bytes, or all of a shorter input.
+pub fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
     let mut first = vec![0; PREFIX_BYTES];
     let count = source.read_at(0, &mut first).map_err(Failure::Storage)?;
     first.truncate(count);

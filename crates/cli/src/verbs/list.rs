@@ -4,7 +4,8 @@ use refrain::{Archive, EntryKind, ReadOptions};
 use serde_json::Value;
 
 use super::entries::{for_each, for_each_member, has_entries, path_prefix};
-use super::input::open_archive;
+use super::foreign;
+use super::input::{open_archive, open_foreign};
 use super::operands::{self, Operands};
 use crate::args::ListArgs;
 use crate::entry_paths::full_path;
@@ -44,11 +45,24 @@ fn list(
     report: &Report,
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
-    let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
-    meter.erase();
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
-    let written = add_members(input, &archive, selection, &mut matched, &mut listing);
+    let written = match open_foreign(input, &args.opening)? {
+        Some(opened) => {
+            let list = foreign::List {
+                input,
+                options,
+                needs_size: args.report.json || args.long || args.report.verbose > 0,
+                meter: &meter,
+            };
+            list.add(opened, selection, &mut matched, &mut listing)
+        }
+        None => {
+            let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
+            meter.erase();
+            add_members(input, &archive, selection, &mut matched, &mut listing)
+        }
+    };
     // What was found before a failure is listed.
     listing.finish()?;
     written?;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
+//! | `extraction` | what `decompress` did |
+//! | `foreign` | the verbs on files of other formats |
 //! | `recognise` | names the format of an input that is not an archive |
 //! | `entries` | the entries of archived directories: visited, and found by path |
 //! | `operands` | which operands are archives, and which are paths inside one |
@@ -16,6 +18,8 @@ pub mod compress;
 pub mod decompress;
 mod entries;
 mod examples;
+mod extraction;
+mod foreign;
 pub mod generate;
 pub mod hash;
 pub mod info;

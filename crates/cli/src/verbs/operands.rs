@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use refrain::{Archive, Dialect, ReadOptions};
 
 use super::entries;
-use super::recognise::PREFIX_BYTES;
+use super::recognise::{self, PREFIX_BYTES};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
@@ -124,7 +124,8 @@ fn begins_like_an_archive(path: &Path) -> bool {
         let mut start = file.take(PREFIX_BYTES as u64);
         start.read_to_end(&mut first)
     });
-    read.is_ok() && Dialect::of_prefix(&first).is_some()
+    let is_known = || Dialect::of_prefix(&first).is_some() || recognise::foreign(&first).is_some();
+    read.is_ok() && is_known()
 }
 
 /// The first operand, opened if it is asked about.

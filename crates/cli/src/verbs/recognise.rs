@@ -1,6 +1,7 @@
 //! Recognises inputs that are not archives of a known format, by their first bytes.
 
 use refrain::Dialect;
+use refrain::foreign::Format;
 
 use crate::failure::{Failure, Result};
 use crate::text::counted;
@@ -9,14 +10,7 @@ use crate::text::counted;
 pub const PREFIX_BYTES: usize = 512;
 
 /// Magic numbers of other formats: offset, bytes, name.
-const MAGIC_NUMBERS: [(usize, &[u8], &str); 15] = [
-    (0, b"\x1f\x8b", "gzip"),
-    (0, b"\xfd7zXZ\0", "xz"),
-    (0, b"\x28\xb5\x2f\xfd", "zstd"),
-    (0, b"BZh", "bzip2"),
-    (0, b"\x04\x22\x4d\x18", "lz4"),
-    (0, b"PK\x03\x04", "zip"),
-    (0, b"PK\x05\x06", "zip"),
+const MAGIC_NUMBERS: [(usize, &[u8], &str); 8] = [
     (0, b"7z\xbc\xaf\x27\x1c", "7z"),
     (0, b"Rar!\x1a\x07", "rar"),
     (257, b"ustar", "tar"),
@@ -26,6 +20,15 @@ const MAGIC_NUMBERS: [(usize, &[u8], &str); 15] = [
     (0, b"hsqs", "SquashFS"),
     (0, b"DWARFS", "DwarFS"),
 ];
+
+/// The format of another program that an input has, if it can be read. `first` are its first
+/// [`PREFIX_BYTES`] bytes, or all of a shorter input.
+pub fn foreign(first: &[u8]) -> Option<Format> {
+    match Dialect::of_prefix(first) {
+        Some(_) => None,
+        None => Format::of_prefix(first),
+    }
+}
 
 /// Refuses an input that is empty or in another known format. `first` are its first
 /// [`PREFIX_BYTES`] bytes, or all of a shorter input. Other inputs are left to the engine, which
@@ -38,7 +41,10 @@ pub fn check(label: &str, first: &[u8]) -> Result<()> {
         "empty file, not a Refrain archive".to_string()
     } else if Dialect::of_prefix(first).is_some() {
         return Ok(());
-    } else if let Some(name) = other_format(first) {
+    } else if let Some(name) = Format::of_prefix(first)
+        .map(Format::name)
+        .or(other_format(first))
+    {
         format!("not a Refrain archive: this is {name}")
     } else if first.len() < Dialect::PREFIX_BYTES {
         let length = counted(first.len() as u64, "byte");
@@ -75,7 +81,7 @@ mod tests {
             (&b"\x1f\x8b\x08\0"[..], "gzip"),
             (b"\xfd7zXZ\0\0", "xz"),
             (b"\x28\xb5\x2f\xfd\0", "zstd"),
-            (b"BZh9", "bzip2"),
+            (b"BZh91AY&SY", "bzip2"),
             (b"PK\x03\x04\x14", "zip"),
         ] {
             let expected = format!("x: not a Refrain archive: this is {name}");

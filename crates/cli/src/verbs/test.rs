@@ -27,11 +27,20 @@ pub fn run(args: &TestArgs, session: &Session) -> Exit {
 fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outcome> {
     let label = &archive.label;
     let (content, first) = open_content(archive, report.session())?;
-    recognise::check(label, &first)?;
+    let foreign = recognise::foreign(&first);
+    if foreign.is_none() {
+        recognise::check(label, &first)?;
+    }
     let mut meter = report.meter(label);
-    let summary = match content {
-        ArchiveContent::Stream(stream) => refrain::verify_stream(stream, &plan.options, &meter),
-        ArchiveContent::Source(source) => {
+    let summary = match (foreign, content) {
+        (Some(format), content) => {
+            meter.set_total(content.total());
+            refrain::foreign::verify(content.into(), format, &plan.options, &meter)
+        }
+        (None, ArchiveContent::Stream(stream)) => {
+            refrain::verify_stream(stream, &plan.options, &meter)
+        }
+        (None, ArchiveContent::Source(source)) => {
             meter.set_total(read_total(&*source));
             refrain::verify(source, &plan.options, &meter)
         }

@@ -15,6 +15,7 @@
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
 //! | `hash` | digests, beside md5sum and sha256sum |
+//! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
 //! | `lrzip_tar` | `lrztar` and `lrzuntar` |
@@ -25,6 +26,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod damage;
+mod foreign;
 mod hash;
 #[cfg(feature = "lrzip")]
 mod lrzip;

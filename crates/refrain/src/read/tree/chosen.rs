@@ -28,6 +28,15 @@ impl<'a> Chosen<'a> {
         }
     }
 
+    /// Chooses the entries of a tar stream.
+    pub(crate) fn of_recorded(selection: Option<&'a Selection>) -> Chosen<'a> {
+        Chosen {
+            selection,
+            is_sorted: false,
+            parents: BTreeMap::new(),
+        }
+    }
+
     /// Passes the next entry to `take` if it is chosen, after the directories above it that were
     /// not passed yet.
     pub(crate) fn choose(&mut self, entry: Entry, mut take: impl FnMut(Entry)) {

@@ -1,6 +1,6 @@
 //! Trees that are read: their tar view, and their restoration as files. See README.md.
 
-mod chosen;
+pub(crate) mod chosen;
 pub(crate) mod content;
 pub(crate) mod entry_data;
 pub(crate) mod parallel;

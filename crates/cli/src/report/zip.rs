@@ -1,0 +1,111 @@
+//! `info` of zip files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use refrain::foreign::{ZipEntry, ZipKind};
+use serde_json::{Value, json};
+
+use super::archive::{Rows, exact};
+use crate::paths::label;
+use crate::text::{counted, printable};
+use crate::units::{percent_text, ratio_text};
+
+/// What the central directory of a zip file states, summed up.
+#[derive(Debug, Default)]
+pub struct ZipSummary {
+    file_bytes: u64,
+    content_bytes: u64,
+    entries: u64,
+    files: u64,
+    encrypted: u64,
+    /// The number of files by method.
+    methods: BTreeMap<String, u64>,
+}
+
+impl ZipSummary {
+    /// No entries yet.
+    pub fn new(file_bytes: u64) -> ZipSummary {
+        ZipSummary {
+            file_bytes,
+            ..ZipSummary::default()
+        }
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, entry: &ZipEntry) {
+        self.entries += 1;
+        if entry.kind == ZipKind::File {
+            self.files += 1;
+            self.content_bytes = self.content_bytes.saturating_add(entry.content_bytes);
+            *self.methods.entry(entry.method.clone()).or_default() += 1;
+        }
+        self.encrypted += u64::from(entry.is_encrypted);
+    }
+}
+
+/// The line in the table of `rfn -l`.
+pub fn zip_line(label: &str, summary: &ZipSummary) -> String {
+    let (file_bytes, content_bytes) = (summary.file_bytes, summary.content_bytes);
+    let ratio = percent_text(file_bytes, content_bytes);
+    format!(
+        "{file_bytes:>15} {content_bytes:>15} {ratio:>8}  {}\n",
+        printable(label)
+    )
+}
+
+/// The text for people.
+pub fn zip_text(path: &Path, summary: &ZipSummary) -> String {
+    let mut rows = Rows::default();
+    let (file_bytes, content_bytes) = (summary.file_bytes, summary.content_bytes);
+    rows.add("original", exact(content_bytes));
+    rows.add("compressed", exact(file_bytes));
+    rows.add(
+        "ratio",
+        format!(
+            "{} ({} of the original)",
+            ratio_text(content_bytes, file_bytes),
+            percent_text(file_bytes, content_bytes)
+        ),
+    );
+    let (entries, files) = (summary.entries, summary.files);
+    rows.add(
+        "entries",
+        format!("{entries}, of which {}", counted(files, "file")),
+    );
+    let methods = summary.methods.iter();
+    let methods = methods.map(|(method, count)| format!("{method} {}", counted(*count, "file")));
+    rows.add("methods", methods.collect::<Vec<_>>().join(", "));
+    if summary.encrypted > 0 {
+        let text = format!(
+            "{}, which cannot be read",
+            counted(summary.encrypted, "entry")
+        );
+        rows.add("encrypted", text);
+    }
+    rows.add(
+        "integrity",
+        "CRC-32 of each file; not checked here, `refrain test` does",
+    );
+    rows.add("random access", "from the beginning of each file");
+    rows.add("format", "zip");
+    format!("{}\n{}", printable(&label(path)), rows.into_text())
+}
+
+/// Everything, for scripts.
+pub fn zip_json(path: &Path, summary: &ZipSummary) -> Value {
+    json!({
+        "file": label(path),
+        "archive_bytes": summary.file_bytes,
+        "content_bytes": summary.content_bytes,
+        "integrity_checked": false,
+        "foreign": {
+            "format": "zip",
+            "entries": summary.entries,
+            "files": summary.files,
+            "encrypted": summary.encrypted,
+            "methods": summary.methods,
+            "checks": ["CRC-32"],
+        },
+    })
+}

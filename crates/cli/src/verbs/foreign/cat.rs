@@ -1,0 +1,197 @@
+//! `refrain cat` of a file of another format.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use refrain::foreign::{Contents, ForeignFeed, Format, Zip, write_range};
+use refrain::storage::{Sink, Source};
+use refrain::{Entry, EntryKind};
+use serde_json::json;
+
+use super::super::near_names::NearNames;
+use crate::entry_paths::normalized;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::names;
+use crate::plan::CatPlan;
+use crate::report::{Meter, Outcome};
+use crate::text::{counted, quoted};
+
+/// Writes the content, or a file of a compressed tar stream.
+pub fn cat(
+    (format, source): (Format, Arc<dyn Source>),
+    plan: &CatPlan,
+    meter: &Meter,
+) -> Result<Outcome> {
+    let cat = Cat {
+        format,
+        source,
+        plan,
+        meter,
+    };
+    let mut stdout = files::stdout_sink()?;
+    let path = plan.path.as_deref().map(OsStr::as_bytes);
+    let is_stream = format.is_stream();
+    let bytes = match path.filter(|path| !is_stream || !cat.is_whole(path)) {
+        None if !is_stream => {
+            let text = "holds files: name one of them (see `refrain list`)";
+            return Err(Failure::usage(&plan.archive.label, text));
+        }
+        None => cat.content(stdout.as_mut())?,
+        Some(path) => cat.file(path, stdout.as_mut())?,
+    };
+    files::publish(stdout.as_mut(), Path::new("standard output"))?;
+    meter.erase();
+    Ok(Outcome::complete(
+        String::new(),
+        json!({
+            "file": plan.archive.label,
+            "path": plan.path.as_deref().map(OsStr::to_string_lossy),
+            "start": plan.range.start,
+            "bytes": bytes,
+        }),
+    ))
+}
+
+struct Cat<'a> {
+    format: Format,
+    source: Arc<dyn Source>,
+    plan: &'a CatPlan,
+    meter: &'a Meter<'a>,
+}
+
+/// An entry of a tar stream, with its number.
+type Numbered = (u64, Entry);
+
+impl Cat<'_> {
+    /// Whether a path means all of the content: its name as `list` prints it.
+    fn is_whole(&self, path: &[u8]) -> bool {
+        names::of_member(&self.plan.archive.path, b"") == path
+    }
+
+    fn failure(&self, error: refrain::Error) -> Failure {
+        Failure::engine(&self.plan.archive.label, error)
+    }
+
+    /// Writes the range of the content. Returns its length.
+    fn content(&self, sink: &mut dyn Sink) -> Result<u64> {
+        let range = self.plan.range.start..self.plan.range.end.unwrap_or(u64::MAX);
+        let feed = ForeignFeed::Source(self.source.clone());
+        write_range(
+            feed,
+            self.format,
+            range,
+            sink,
+            &self.plan.options,
+            self.meter,
+        )
+        .map_err(|error| self.failure(error))
+    }
+
+    fn open(&self) -> Result<Contents> {
+        let feed = ForeignFeed::Source(self.source.clone());
+        Contents::open(feed, self.format, &self.plan.options).map_err(|error| self.failure(error))
+    }
+
+    /// Writes the range of a file of a tar stream. Returns its length.
+    ///
+    /// The stream is read twice: the last of several entries with one path counts.
+    fn file(&self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
+        let label = &self.plan.archive.label;
+        let refuse = |why: String| Err(Failure::usage(label, why));
+        let name = quoted(path);
+        let (found, near) = self.find(path)?;
+        let (number, entry) = match found {
+            None => return refuse(format!("holds no {name}{}", near.text())),
+            Some((_, entry)) if entry.kind == EntryKind::Hardlink => {
+                let target = entry.link_target.as_deref().unwrap_or_default();
+                match self.find(target)?.0 {
+                    Some(found) => found,
+                    None => {
+                        return refuse(format!(
+                            "{name} is a hard link to a file that is not in the archive"
+                        ));
+                    }
+                }
+            }
+            Some(found) => found,
+        };
+        match (entry.kind, entry.link_target.as_deref()) {
+            (EntryKind::File, _) => {}
+            (EntryKind::Symlink, Some(target)) => {
+                return refuse(format!("{name} is a symbolic link to {}", quoted(target)));
+            }
+            (EntryKind::Directory, _) => return refuse(format!("{name} is a directory")),
+            _ => return refuse(format!("{name} is not a file")),
+        }
+        let range = self.range_of(&name, entry.size_bytes)?;
+        let written = match self.format.is_stream() {
+            true => self.open()?.write_entry(number, &range, sink, self.meter),
+            false => {
+                // The number of an entry fits, as it was counted in memory.
+                let index = usize::try_from(number).unwrap_or(usize::MAX);
+                self.open_zip()?
+                    .write_entry(index, &range, sink, self.meter)
+            }
+        };
+        written.map_err(|error| self.failure(error))?;
+        Ok(range.end - range.start)
+    }
+
+    fn range_of(&self, name: &str, length_bytes: u64) -> Result<Range<u64>> {
+        let range = self.plan.range;
+        range.within(length_bytes).ok_or_else(|| {
+            let bytes = counted(length_bytes, "byte");
+            let text = format!("the range {range} ends beyond the end: {name} has {bytes}");
+            Failure::usage(&self.plan.archive.label, text)
+        })
+    }
+
+    fn open_zip(&self) -> Result<Zip> {
+        let zip = Zip::open(self.source.clone(), &self.plan.options);
+        zip.map_err(|error| self.failure(error))
+    }
+
+    /// The last entry with this path, and the names that are near to it.
+    fn find(&self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
+        if !self.format.is_stream() {
+            return self.find_in_zip(path);
+        }
+        let contents = self.open()?;
+        let mut near = NearNames::of(path);
+        if !contents.is_tar() {
+            near.offer(&names::of_member(&self.plan.archive.path, b""));
+            return Ok((None, near));
+        }
+        let wanted = normalized(path);
+        let (mut found, mut number) = (None, 0);
+        let read = contents.for_each_entry(self.meter, &mut |entry| {
+            if normalized(&entry.path) == wanted {
+                found = Some((number, entry.clone()));
+            } else if found.is_none() {
+                near.offer(&entry.path);
+            }
+            number += 1;
+            Ok(())
+        });
+        read.map_err(|error| self.failure(error))?;
+        Ok((found, near))
+    }
+
+    fn find_in_zip(&self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
+        let zip = self.open_zip()?;
+        let mut near = NearNames::of(path);
+        let wanted = normalized(path);
+        let mut found = None;
+        for (number, entry) in zip.entries().iter().enumerate() {
+            match normalized(&entry.path) == wanted {
+                true => found = Some((number as u64, entry.clone())),
+                false => near.offer(&entry.path),
+            }
+        }
+        Ok((found, near))
+    }
+}

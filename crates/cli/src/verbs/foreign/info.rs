@@ -1,0 +1,66 @@
+//! `refrain info` of a file of another format.
+
+use std::sync::Arc;
+
+use refrain::ReadOptions;
+use refrain::foreign::{Format, Zip, describe};
+use refrain::storage::Source;
+use serde_json::Value;
+
+use crate::failure::{Failure, Result};
+use crate::plan::SeekableInput;
+use crate::report::{
+    Outcome, Report, ZipSummary, foreign_json, foreign_line, foreign_text, print, zip_json,
+    zip_line, zip_text,
+};
+
+/// Says what a file states about itself: nothing is decoded.
+pub fn info(
+    (format, source): (Format, Arc<dyn Source>),
+    input: &SeekableInput,
+    is_table: bool,
+    report: &Report,
+    options: &ReadOptions,
+) -> Result<Outcome> {
+    if !format.is_stream() {
+        return zip(source, input, is_table, report, options);
+    }
+    let description = describe(source, format);
+    let description = description.map_err(|error| Failure::engine(&input.label, error))?;
+    if !report.writes_text() {
+        let json = foreign_json(&input.path, &description);
+        return Ok(Outcome::complete(String::new(), json));
+    }
+    print(&match is_table {
+        true => foreign_line(&input.label, &description),
+        false => foreign_text(&input.path, &description),
+    })?;
+    Ok(Outcome::complete(String::new(), Value::Null))
+}
+
+/// Sums up the central directory of a zip file.
+fn zip(
+    source: Arc<dyn Source>,
+    input: &SeekableInput,
+    is_table: bool,
+    report: &Report,
+    options: &ReadOptions,
+) -> Result<Outcome> {
+    let failure = |error| Failure::engine(&input.label, error);
+    let mut zip = Zip::open(source, options).map_err(failure)?;
+    let mut summary = ZipSummary::new(zip.file_bytes());
+    for index in 0..zip.entries().len() {
+        summary.add(&zip.details(index).map_err(failure)?);
+    }
+    if !report.writes_text() {
+        return Ok(Outcome::complete(
+            String::new(),
+            zip_json(&input.path, &summary),
+        ));
+    }
+    print(&match is_table {
+        true => zip_line(&input.label, &summary),
+        false => zip_text(&input.path, &summary),
+    })?;
+    Ok(Outcome::complete(String::new(), Value::Null))
+}

@@ -1,0 +1,70 @@
+//! What a file states about itself.
+
+use crate::format::Format;
+
+/// What is stated. `None` is what the format does not state, or what could be learned only by
+/// decoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The format.
+    pub format: Format,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// The length of the content.
+    pub content_bytes: Option<u64>,
+    /// The number of independent parts, called as [`Format::part_name`] says; skipped frames do not
+    /// count.
+    pub parts: Option<u64>,
+    /// The number of frames that hold no content.
+    pub skipped_frames: u64,
+    /// The number of blocks.
+    pub blocks: Option<u64>,
+    /// The most content that one block has.
+    pub block_bytes_max: Option<u64>,
+    /// The memory that the largest window takes.
+    pub window_bytes: Option<u64>,
+    /// The checksums of the content, each once; empty if there are none.
+    pub checks: Vec<&'static str>,
+    /// The name that the first gzip member states.
+    pub name: Option<Vec<u8>>,
+    /// The time that the first gzip member states, in seconds since 1970.
+    pub modified: Option<u32>,
+    /// The length of the last gzip member, modulo 2^32.
+    pub last_member_bytes: Option<u32>,
+}
+
+impl Description {
+    /// Nothing but the length.
+    pub(super) fn new(format: Format, file_bytes: u64) -> Description {
+        Description {
+            format,
+            file_bytes,
+            content_bytes: None,
+            parts: None,
+            skipped_frames: 0,
+            blocks: None,
+            block_bytes_max: None,
+            window_bytes: None,
+            checks: Vec::new(),
+            name: None,
+            modified: None,
+            last_member_bytes: None,
+        }
+    }
+
+    /// Adds a checksum, once.
+    pub(super) fn add_check(&mut self, check: &'static str) {
+        if !self.checks.contains(&check) {
+            self.checks.push(check);
+        }
+    }
+
+    /// Adds a part whose length may be stated.
+    pub(super) fn add_part(&mut self, content_bytes: Option<u64>) {
+        self.parts = Some(self.parts.unwrap_or(0).saturating_add(1));
+        self.content_bytes = match (self.content_bytes, content_bytes) {
+            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+            _ => None,
+        };
+    }
+}

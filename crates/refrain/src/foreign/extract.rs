@@ -1,0 +1,175 @@
+//! The verbs extract and verify on files of other formats.
+
+use refrain_foreign::Format;
+use refrain_storage::Sink;
+
+use crate::archive_info::{Member, MemberKind, MemberStart};
+use crate::error::{Error, ErrorKind, Result};
+use crate::extract::{ExtractSummary, Target, Targets};
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::foreign::content::{Again, Content, ForeignFeed};
+use crate::read::foreign::pieces::{Delivered, deliver};
+use crate::read::foreign::tar::restore_tar;
+use crate::read::foreign::zip::{Zip, needs_a_file};
+
+/// Extracts the content of a file of another format: one member without a name, a tar member if it
+/// is a tar stream, a directory member if it is a zip file.
+///
+/// # Errors
+/// `Damaged`, `Unsupported` and `Limit` for the file, with the offset; `Io` for reads and writes;
+/// any error of `targets`.
+pub fn extract(
+    feed: ForeignFeed,
+    format: Format,
+    targets: &mut dyn Targets,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    if format == Format::Zip {
+        return extract_zip(feed, targets, options, watch);
+    }
+    let again = match &feed {
+        ForeignFeed::Source(source) => Some(Again {
+            source: source.clone(),
+            format,
+            options,
+        }),
+        ForeignFeed::Stream(_) => None,
+    };
+    let mut content = Content::open(feed, format, options)?;
+    let start = MemberStart {
+        index: 0,
+        name: Vec::new(),
+        kind: match content.is_tar()? {
+            true => MemberKind::Tar,
+            false => MemberKind::Stream,
+        },
+        mode: None,
+        modified: None,
+        content_bytes: None,
+    };
+    let mut target = targets.open(&start)?;
+    let mut entries = 0;
+    let delivered = match &mut target {
+        Target::Skipped => Delivered {
+            content_bytes: 0,
+            archive_bytes: content.archive_bytes(),
+            remark: None,
+        },
+        Target::Nowhere => deliver(content, again.as_ref(), watch, &mut |_| Ok(()))?,
+        Target::Sink(sink) => deliver(content, again.as_ref(), watch, &mut |bytes| {
+            write_sparse(sink.as_mut(), bytes)
+        })?,
+        Target::Tree(tree) => {
+            let target = (&tree.restore, tree.selection.as_ref());
+            let (mut content, count) = restore_tar(content, again.as_ref(), target, watch)?;
+            entries = count;
+            Delivered {
+                content_bytes: content.content_bytes(),
+                archive_bytes: content.archive_bytes(),
+                remark: content.take_remark(),
+            }
+        }
+    };
+    if let Some(remark) = &delivered.remark {
+        watch.notice(remark);
+    }
+    let summary = ExtractSummary {
+        content_bytes: delivered.content_bytes,
+        archive_bytes: delivered.archive_bytes,
+        members: 1,
+        entries,
+    };
+    targets.close(&member(&start, &summary), target)?;
+    Ok(summary)
+}
+
+/// Decodes a file of another format and compares its checksums, without writing anything.
+///
+/// # Errors
+/// As [`extract`].
+pub fn verify(
+    feed: ForeignFeed,
+    format: Format,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    struct Nowhere;
+    impl Targets for Nowhere {
+        fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+            Ok(Target::Nowhere)
+        }
+        fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
+            Ok(())
+        }
+    }
+    extract(feed, format, &mut Nowhere, options, watch)
+}
+
+/// The pieces that become holes if they are zero.
+const HOLE_BYTES: usize = 32 << 10;
+
+/// Writes content, of which long runs of zeros become holes where the sink has them.
+fn write_sparse(sink: &mut dyn Sink, bytes: &[u8]) -> Result<()> {
+    for piece in bytes.chunks(HOLE_BYTES) {
+        match piece.iter().all(|byte| *byte == 0) {
+            true => sink.write_zeros(piece.len() as u64)?,
+            false => sink.write_all(piece)?,
+        }
+    }
+    Ok(())
+}
+
+/// Extracts a zip file: a directory member without a name.
+fn extract_zip(
+    feed: ForeignFeed,
+    targets: &mut dyn Targets,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let ForeignFeed::Source(source) = feed else {
+        return Err(needs_a_file());
+    };
+    let zip = Zip::open(source, options)?;
+    let start = MemberStart {
+        index: 0,
+        name: Vec::new(),
+        kind: MemberKind::Tree,
+        mode: None,
+        modified: None,
+        content_bytes: None,
+    };
+    let target = targets.open(&start)?;
+    let content_bytes = match &target {
+        Target::Skipped => 0,
+        Target::Nowhere => zip.verify(watch)?,
+        Target::Tree(tree) => zip.restore((&tree.restore, tree.selection.as_ref()), watch)?,
+        Target::Sink(_) => {
+            let message = "a zip file holds files: name a directory for them, or one of them";
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+    };
+    let summary = ExtractSummary {
+        content_bytes,
+        archive_bytes: zip.file_bytes(),
+        members: 1,
+        entries: zip.entries().len() as u64,
+    };
+    targets.close(&member(&start, &summary), target)?;
+    Ok(summary)
+}
+
+/// The only member, once it is complete. The formats have no BLAKE3 hash.
+fn member(start: &MemberStart, summary: &ExtractSummary) -> Member {
+    Member {
+        name: start.name.clone(),
+        kind: start.kind,
+        mode: start.mode,
+        modified: start.modified,
+        content_bytes: summary.content_bytes,
+        blake3: [0; 32],
+        digests: Vec::new(),
+        entries: summary.entries,
+    }
+}

@@ -1,0 +1,175 @@
+//! The decoded content of a file of another format, counted and limited.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use refrain_foreign::{Decoder, Error as ForeignError, Format, Resources, decoder};
+use refrain_storage::Source;
+use refrain_tree::RECORD_BYTES;
+use refrain_tree::tar::looks_like_tar;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::read::content_limit::{ContentLimit, ContentMeter};
+
+/// A file of another format.
+pub enum ForeignFeed {
+    /// One that can be read at any offset.
+    Source(Arc<dyn Source>),
+    /// One that can only be read forward.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// A file that can be read from its beginning again.
+pub(crate) struct Again<'a> {
+    pub source: Arc<dyn Source>,
+    pub format: Format,
+    pub options: &'a ReadOptions,
+}
+
+impl Again<'_> {
+    /// The file as a stream.
+    pub(crate) fn stream(&self) -> Box<dyn Read + Send> {
+        Box::new(SourceStream {
+            source: self.source.clone(),
+            offset: 0,
+        })
+    }
+
+    /// The content from its beginning on.
+    pub(crate) fn open(&self) -> Result<Content> {
+        let feed = ForeignFeed::Source(self.source.clone());
+        Content::open(feed, self.format, self.options)
+    }
+}
+
+/// A source as a stream.
+struct SourceStream {
+    source: Arc<dyn Source>,
+    offset: u64,
+}
+
+impl Read for SourceStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read_at(self.offset, buffer)?;
+        self.offset = self.offset.saturating_add(count as u64);
+        Ok(count)
+    }
+}
+
+/// The error of this crate for one of a decoder.
+pub(crate) fn engine_error(error: ForeignError) -> Error {
+    let kind = match error {
+        ForeignError::Io(error) => return Error::from(error),
+        ForeignError::Damaged { .. } | ForeignError::Truncated { .. } => ErrorKind::Damaged,
+        ForeignError::Memory { .. } => ErrorKind::Limit,
+        _ => ErrorKind::Unsupported,
+    };
+    match error.offset() {
+        Some(offset) => Error::new(kind, error).at_offset(offset),
+        None => Error::new(kind, error),
+    }
+}
+
+/// The content, read from front to back.
+pub(crate) struct Content {
+    decoder: Box<dyn Decoder>,
+    meter: ContentMeter,
+    content_bytes: u64,
+    /// The beginning of the content, which was looked at and not read yet.
+    first: Vec<u8>,
+}
+
+impl Content {
+    /// # Errors
+    /// `Unsupported` for a format that holds files, `Io`.
+    pub(crate) fn open(
+        feed: ForeignFeed,
+        format: Format,
+        options: &ReadOptions,
+    ) -> Result<Content> {
+        let (stream, limit): (Box<dyn Read + Send>, _) = match feed {
+            ForeignFeed::Source(source) => {
+                let limit = ContentLimit::new(options, source.size_bytes()?);
+                (Box::new(SourceStream { source, offset: 0 }), limit)
+            }
+            ForeignFeed::Stream(stream) => ContentLimit::of_stream(stream, options),
+        };
+        let resources = Resources {
+            memory_bytes: options.memory_bytes,
+            threads: options.threads,
+        };
+        Ok(Content {
+            decoder: decoder(format, stream, resources).map_err(engine_error)?,
+            meter: ContentMeter::new(limit),
+            content_bytes: 0,
+            first: Vec::new(),
+        })
+    }
+
+    /// Whether the content begins like a tar stream.
+    pub(crate) fn is_tar(&mut self) -> Result<bool> {
+        let mut first = vec![0; RECORD_BYTES];
+        let count = self.read_full(&mut first)?;
+        first.truncate(count);
+        self.content_bytes -= count as u64;
+        let is_tar = looks_like_tar(&first);
+        self.first = first;
+        Ok(is_tar)
+    }
+
+    /// The bytes that were read so far.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// The bytes of the file that were decoded so far.
+    pub(crate) fn archive_bytes(&self) -> u64 {
+        self.decoder.offset()
+    }
+
+    /// What a user should know, after the end.
+    pub(crate) fn take_remark(&mut self) -> Option<String> {
+        self.decoder.take_remark()
+    }
+
+    /// The next content; 0 bytes only at the end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if !self.first.is_empty() {
+            let count = self.first.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&self.first[..count]);
+            self.first.drain(..count);
+            self.content_bytes += count as u64;
+            return Ok(count);
+        }
+        let count = self.decoder.read(buffer).map_err(engine_error)?;
+        self.meter.add(count as u64)?;
+        self.content_bytes = self.content_bytes.saturating_add(count as u64);
+        Ok(count)
+    }
+
+    /// Fills `buffer`; fewer bytes only at the end.
+    pub(crate) fn read_full(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read(&mut buffer[done..])? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// The content as a reader. Its errors hold one of this crate, which comes back from them.
+pub(crate) struct ContentReader(pub Content);
+
+impl Read for ContentReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let kind = |error: &Error| match error.kind {
+            ErrorKind::Damaged => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::Other,
+        };
+        (self.0.read(buffer)).map_err(|error| io::Error::new(kind(&error), error))
+    }
+}

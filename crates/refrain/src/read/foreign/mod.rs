@@ -1,0 +1,19 @@
+//! Files of other formats, read like archives with one member.
+//!
+//! | file | what |
+//! |---|---|
+//! | `content` | the decoded content, counted and limited |
+//! | `blocks` | bzip2 files, whose blocks are decoded in parallel |
+//! | `pieces` | the content in pieces, decoded ahead of their delivery |
+//! | `range` | a range of the content |
+//! | `tar_stream` | the entries of a compressed tar stream, and their data |
+//! | `zip` | zip files |
+//! | `tar` | list, find, read and restore such entries |
+
+pub(crate) mod blocks;
+pub(crate) mod content;
+pub(crate) mod pieces;
+pub(crate) mod range;
+pub(crate) mod tar;
+pub(crate) mod tar_stream;
+pub(crate) mod zip;

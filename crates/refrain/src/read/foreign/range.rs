@@ -1,0 +1,81 @@
+//! A range of the content, for which everything before it is decoded, too.
+
+use std::ops::Range;
+
+use refrain_foreign::Format;
+use refrain_storage::Sink;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::progress::{Progress, Watch, is_cancelled};
+use crate::read::foreign::content::{Content, ForeignFeed};
+
+/// The bytes that are decoded at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// Writes `range` of the content to `sink`, which is not published; an end of `u64::MAX` is the end
+/// of the content. Decodes from the beginning up to the end of the range; what is behind it is not
+/// read, and checksums there are not compared. Returns the number of bytes written.
+///
+/// # Errors
+/// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before the
+/// range begins or ends; those of the sink; `Cancelled`.
+pub fn write_range(
+    feed: ForeignFeed,
+    format: Format,
+    range: Range<u64>,
+    sink: &mut dyn Sink,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<u64> {
+    let mut content = Content::open(feed, format, options)?;
+    let written = copy(&mut content, &range, watch, &mut |bytes| {
+        Ok(sink.write_all(bytes)?)
+    })?;
+    let end = content.content_bytes();
+    let is_open = range.end == u64::MAX;
+    if end < range.start || (!is_open && end < range.end) {
+        let message = format!("the range ends beyond the end: there are {end} bytes");
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    if let Some(remark) = content.take_remark() {
+        watch.notice(&remark);
+    }
+    Ok(written)
+}
+
+/// Passes `range` of the content to `each`, or what there is of it. Returns the number of bytes.
+fn copy(
+    content: &mut Content,
+    range: &Range<u64>,
+    watch: &dyn Watch,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut offset, mut written) = (content.content_bytes(), 0);
+    while offset < range.end {
+        let left = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
+        let wanted = left.min(buffer.len());
+        let count = content.read(&mut buffer[..wanted])?;
+        if count == 0 {
+            break;
+        }
+        let end = offset.saturating_add(count as u64);
+        let skipped = range.start.clamp(offset, end) - offset;
+        let bytes = &buffer[skipped as usize..count];
+        if !bytes.is_empty() {
+            each(bytes)?;
+            written += bytes.len() as u64;
+        }
+        offset = end;
+        watch.progress(&Progress {
+            content_bytes_done: offset,
+            content_bytes_total: None,
+            archive_bytes: content.archive_bytes(),
+        });
+        if is_cancelled(watch) {
+            return Err(Error::cancelled());
+        }
+    }
+    Ok(written)
+}

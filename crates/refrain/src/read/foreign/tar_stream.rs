@@ -1,0 +1,143 @@
+//! The entries of a tar stream and their data, read from front to back.
+
+use std::ops::Range;
+
+use refrain_tree::Entry;
+use refrain_tree::tar::{SplitStep, TarSplitter};
+
+use crate::error::{Error, Result};
+use crate::read::foreign::content::Content;
+
+/// The bytes that are decoded at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// The data of the present entry that were not read yet.
+#[derive(Default)]
+struct Unread {
+    data_bytes: u64,
+    padding_bytes: u64,
+}
+
+/// A tar stream. What is no tar between its entries is passed over, as by tar programs.
+pub(crate) struct TarStream {
+    content: Content,
+    splitter: TarSplitter,
+    buffer: Vec<u8>,
+    visible: Range<usize>,
+    has_ended: bool,
+    unread: Unread,
+}
+
+impl TarStream {
+    pub(crate) fn new(content: Content) -> TarStream {
+        TarStream {
+            content,
+            splitter: TarSplitter::new(),
+            buffer: Vec::new(),
+            visible: 0..0,
+            has_ended: false,
+            unread: Unread::default(),
+        }
+    }
+
+    /// The content, which is at its end if there are no more entries.
+    pub(crate) fn into_content(self) -> Content {
+        self.content
+    }
+
+    /// The bytes of the file that were decoded so far.
+    pub(crate) fn archive_bytes(&self) -> u64 {
+        self.content.archive_bytes()
+    }
+
+    /// Makes `count` bytes visible, or all up to the end.
+    fn show(&mut self, count: usize) -> Result<()> {
+        while self.visible.len() < count && !self.has_ended {
+            self.buffer.copy_within(self.visible.clone(), 0);
+            self.visible = 0..self.visible.len();
+            let wanted = count.max(READ_BYTES);
+            if self.buffer.len() < wanted {
+                self.buffer.resize(wanted, 0);
+            }
+            let read = self.content.read(&mut self.buffer[self.visible.end..])?;
+            self.has_ended = read == 0;
+            self.visible.end += read;
+        }
+        Ok(())
+    }
+
+    /// The next entry, whose data can be read then; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// Those of the content; `Damaged` if the stream ends inside an entry.
+    pub(crate) fn next(&mut self) -> Result<Option<Entry>> {
+        loop {
+            self.pass_data()?;
+            // Recipes, which restore the headers, are not used here: nothing is kept for them.
+            self.splitter.restart();
+            let window = &self.buffer[self.visible.clone()];
+            match self.splitter.next(window, self.has_ended) {
+                SplitStep::NeedBytes(count) => self.show(count)?,
+                SplitStep::End => return Ok(None),
+                SplitStep::Item(item) => {
+                    self.visible.start += item.header_bytes;
+                    self.unread = Unread {
+                        data_bytes: item.data_bytes,
+                        padding_bytes: item.padding_bytes,
+                    };
+                    if item.entry.kind != refrain_tree::EntryKind::Raw {
+                        return Ok(Some(item.entry));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the data of the present entry, those that a sparse file has. Returns the number of
+    /// bytes; 0 only at the end of the data.
+    ///
+    /// # Errors
+    /// As [`TarStream::next`].
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let left = usize::try_from(self.unread.data_bytes).unwrap_or(usize::MAX);
+        let wanted = left.min(buffer.len());
+        let buffer = &mut buffer[..wanted];
+        let count = match self.visible.len().min(wanted) {
+            0 if wanted > 0 => self.content.read(buffer)?,
+            count => {
+                let from = self.visible.start;
+                buffer[..count].copy_from_slice(&self.buffer[from..from + count]);
+                self.visible.start += count;
+                count
+            }
+        };
+        if count == 0 && wanted > 0 {
+            return Err(self.ends_early());
+        }
+        self.unread.data_bytes -= count as u64;
+        Ok(count)
+    }
+
+    /// Passes over the rest of the present entry.
+    fn pass_data(&mut self) -> Result<()> {
+        while self.unread.data_bytes > 0 {
+            self.show(1)?;
+            if self.visible.is_empty() {
+                return Err(self.ends_early());
+            }
+            let left = usize::try_from(self.unread.data_bytes).unwrap_or(usize::MAX);
+            let passed = left.min(self.visible.len());
+            self.visible.start += passed;
+            self.unread.data_bytes -= passed as u64;
+        }
+        let padding_bytes = std::mem::take(&mut self.unread.padding_bytes) as usize;
+        self.show(padding_bytes)?;
+        self.visible.start += padding_bytes.min(self.visible.len());
+        Ok(())
+    }
+
+    fn ends_early(&self) -> Error {
+        Error::damaged("the tar stream ends inside the data of an entry")
+            .at_content(self.content.content_bytes())
+    }
+}
