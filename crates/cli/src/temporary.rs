@@ -14,8 +14,8 @@ const NONE: &str = "none";
 /// often in memory.
 const SYSTEM_DIRECTORY: &str = "/var/tmp";
 
-/// The space for temporary content of a run: in the directory that was given, else in the first on a
-/// disk that may be written of `TMPDIR`, `/var/tmp` and the directory of the output.
+/// The space for temporary content of a run: in the directory that was given, else in the first on
+/// a disk that may be written of `TMPDIR`, `/var/tmp` and the directory of the output.
 pub fn space(given: Option<&Path>, output: Option<&Path>) -> Option<TemporarySpace> {
     if let Some(given) = given {
         return (given != Path::new(NONE)).then(|| TemporarySpace::new(given));

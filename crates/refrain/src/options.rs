@@ -150,14 +150,14 @@ pub struct CompressOptions {
     /// fit, the next lower level that fits is used, and a notice says so.
     pub memory_bytes: Option<u64>,
     /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all
-    /// of them, or three eighths of the memory (a quarter below 1 GiB) from a stream to a stream (a member that cannot be read
-    /// again, a sink that cannot be read back). More than half of the memory is an error there, and
-    /// less than four blocks or some 3 MiB is one everywhere.
+    /// of them, or three eighths of the memory, a quarter of less than 1 GiB, from a stream to a
+    /// stream (a member that cannot be read again, a sink that cannot be read back). More than half
+    /// of the memory is an error there, and less than four blocks or some 3 MiB is one everywhere.
     pub reach_bytes: Option<u64>,
-    /// Where earlier content of members that cannot be read again is put that has no room in memory.
-    /// `None`: it is decoded again from the archive, which takes far longer. With codecs that decode
-    /// slowly, extents refer back as far as `bytes_max`; without, as far as compressed copies in
-    /// memory reach. Otherwise it does not change the archive's bytes.
+    /// Where earlier content of members that cannot be read again is put that has no room in
+    /// memory. `None`: it is decoded again from the archive, which takes far longer. With codecs
+    /// that decode slowly, extents refer back as far as `bytes_max`; without, as far as compressed
+    /// copies in memory reach. Otherwise it does not change the archive's bytes.
     pub temporary: Option<TemporarySpace>,
     /// Further digests of each member's content to be stored in addition to BLAKE3. They are
     /// computed on one thread.
@@ -224,9 +224,9 @@ pub struct ReadOptions {
     pub threads: usize,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
-    /// The directory of a temporary file for the parts of an archive from a non-seekable stream that
-    /// later extents refer to and that have no room in memory. `None`: an archive that needs more
-    /// memory is refused.
+    /// The directory of a temporary file for the parts of an archive from a non-seekable stream
+    /// that later extents refer to and that have no room in memory. `None`: an archive that needs
+    /// more memory is refused.
     pub temporary: Option<PathBuf>,
     /// The source of the password of an encrypted archive. It is called once, if the archive is
     /// encrypted.

@@ -180,7 +180,7 @@ mod tests {
     use crate::property::{WriteStep, sink_holds_what_was_written, source_equals};
 
     fn steps() -> Vec<WriteStep> {
-        let bytes: Vec<u8> = (0..400_u32).map(|at| (at * 37 >> 2) as u8).collect();
+        let bytes: Vec<u8> = (0..400_u32).map(|at| ((at * 37) >> 2) as u8).collect();
         WriteStep::decode(&bytes)
     }
 

@@ -55,8 +55,8 @@ impl ScratchFile {
         written.map_err(at("write a temporary file in", &self.directory))
     }
 
-    /// Releases the disk space of a range, which reads as zeros from then on, where the system can do
-    /// that.
+    /// Releases the disk space of a range, which reads as zeros from then on, where the system can
+    /// do that.
     pub fn discard(&self, range: Range<u64>) {
         #[cfg(target_os = "linux")]
         {

@@ -17,7 +17,8 @@ use crate::store::frames::{CheckedFrame, read_frame_at};
 /// A block whose frame has been read.
 struct StreamedBlock {
     location: BlockLocation,
-    /// Retained until the block was decoded, or, for a pipe, while it is within reach and in memory.
+    /// Retained until the block was decoded, or, for a pipe, while it is within reach and there is
+    /// room for it.
     payload: Option<Arc<Vec<u8>>>,
     /// The length and the checksum of a payload in the temporary file.
     spilled: Option<(usize, u64)>,
