@@ -25,8 +25,8 @@ pub struct CompressionArgs {
     pub block_size: Option<Size>,
     /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory.
     /// Default: unlimited; from a pipe or directory to a pipe 3/8 of the memory, 1/4 of less
-    /// than 1G (levels 8 and 9 refer in pipes to what the temporary file has, or without one to what
-    /// a third of the memory holds compressed)
+    /// than 1G (levels 8 and 9 refer in pipes to what the temporary file has, or without one to
+    /// what a third of the memory holds compressed)
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
     /// Store further digests of each member, such as md5,sha256; `info` shows them. BLAKE3 is

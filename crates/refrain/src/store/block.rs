@@ -1,5 +1,7 @@
 //! Blocks of the native dialect, encoded from pages into frames.
 
+use std::sync::Arc;
+
 use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, FallbackReason, encode_block, is_slow_to_decode,
     looks_incompressible,
@@ -60,11 +62,16 @@ impl BlockFrame {
     }
 
     /// The frame in one piece.
-    pub(crate) fn joined(mut self) -> Vec<u8> {
+    pub(crate) fn joined(&self) -> Arc<[u8]> {
+        if self.stored.is_empty() {
+            return Arc::from(&self.bytes[..]);
+        }
+        let mut joined = Vec::with_capacity(self.frame_bytes() as usize);
+        joined.extend_from_slice(&self.bytes);
         self.stored
             .iter()
-            .for_each(|page| self.bytes.extend_from_slice(page));
-        self.bytes
+            .for_each(|page| joined.extend_from_slice(page));
+        joined.into()
     }
 }
 

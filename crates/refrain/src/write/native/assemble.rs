@@ -396,13 +396,11 @@ impl<'a> Assembler<'a> {
         let UnwrittenBlock { first_page, copy } = self.unwritten.remove(&header.block_id)?;
         let checksums = std::mem::take(&mut frame.page_checksums);
         let is_incompressible = header.coding.fallback() == FallbackReason::Incompressible.number();
-        match &self.written_blocks {
-            Some(blocks) => {
-                let place = (!is_retained).then_some(offset);
-                blocks.add(first_page, checksums.len() as u64, header, place, frame);
-            }
-            None => self.context.workspaces.recycle_frame(frame.bytes),
+        if let Some(blocks) = &self.written_blocks {
+            let place = (!is_retained).then_some(offset);
+            blocks.add(first_page, checksums.len() as u64, header, place, &frame);
         }
+        self.context.workspaces.recycle_frame(frame.bytes);
         Some(EncodedPages {
             first_page,
             checksums,

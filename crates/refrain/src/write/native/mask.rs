@@ -84,7 +84,7 @@ mod tests {
     fn bytes_of(frame: Frame) -> Vec<u8> {
         let mut bytes = match frame {
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes,
-            Frame::Block(_, frame) => frame.joined(),
+            Frame::Block(_, frame) => frame.joined().to_vec(),
             Frame::MemberStart(_) | Frame::MemberEnd(_) => vec![],
         };
         finish_header(&mut bytes, ID, 3);

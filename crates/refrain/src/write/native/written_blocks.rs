@@ -23,7 +23,7 @@ const DECODE_SHARE: u64 = 16;
 #[derive(Clone)]
 enum FrameLocation {
     /// In memory.
-    Memory(Arc<Vec<u8>>),
+    Memory(Arc<[u8]>),
     /// In the archive.
     Archive { offset: u64, frame_bytes: u64 },
 }
@@ -63,14 +63,15 @@ impl WrittenBlocks {
         pages: u64,
         header: BlockHeader,
         offset: Option<u64>,
-        frame: BlockFrame,
+        frame: &BlockFrame,
     ) {
         let location = match offset.filter(|_| self.archive.is_some()) {
             Some(offset) => FrameLocation::Archive {
                 offset,
                 frame_bytes: frame.frame_bytes(),
             },
-            None => FrameLocation::Memory(Arc::new(frame.joined())),
+            // A copy of its own length: the encoder's buffer has room for a raw block.
+            None => FrameLocation::Memory(frame.joined()),
         };
         self.blocks.lock().push_back(LocatedBlock {
             first_page,
@@ -91,7 +92,7 @@ impl WrittenBlocks {
         Some((block.first_page, block.header, block.location.clone()))
     }
 
-    fn frame(&self, location: FrameLocation) -> Option<Arc<Vec<u8>>> {
+    fn frame(&self, location: FrameLocation) -> Option<Arc<[u8]>> {
         let (offset, frame_bytes) = match location {
             FrameLocation::Memory(frame) => return Some(frame),
             FrameLocation::Archive {
@@ -101,7 +102,7 @@ impl WrittenBlocks {
         };
         let mut frame = vec![0; usize::try_from(frame_bytes).ok()?];
         let count = self.archive.as_ref()?.read_at(offset, &mut frame).ok()?;
-        (count == frame.len()).then(|| Arc::new(frame))
+        (count == frame.len()).then(|| frame.into())
     }
 }
 
