@@ -18,6 +18,7 @@ use refrain_tree::{FileRoot, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, W
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
+use crate::store::source_stream::SourceStream;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
@@ -337,7 +338,7 @@ impl PreparedMembers {
     fn add_tar_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
         let again = log.source_of_tar(source.clone());
-        let stream = SourceStream { source, offset: 0 };
+        let stream = SourceStream::new(source, 0);
         self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
         self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
     }
@@ -438,20 +439,6 @@ fn is_tar(source: &dyn Source) -> Result<bool> {
     let mut first = [0; RECORD_BYTES];
     let count = read_full(0, &mut first, |at, part| source.read_at(at, part))?;
     Ok(looks_like_tar(&first[..count]))
-}
-
-/// Reads a source from front to back.
-struct SourceStream {
-    source: Arc<dyn Source>,
-    offset: u64,
-}
-
-impl Read for SourceStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read_at(self.offset, buffer)?;
-        self.offset += count as u64;
-        Ok(count)
-    }
 }
 
 struct SharedReader(Arc<Lock<TreeReader>>);

@@ -11,6 +11,7 @@ use refrain_tree::tar::looks_like_tar;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::content_limit::{ContentLimit, ContentMeter};
+use crate::store::source_stream::SourceStream;
 
 /// A file of another format.
 pub enum ForeignFeed {
@@ -30,30 +31,13 @@ pub(crate) struct Again<'a> {
 impl Again<'_> {
     /// The file as a stream.
     pub(crate) fn stream(&self) -> Box<dyn Read + Send> {
-        Box::new(SourceStream {
-            source: self.source.clone(),
-            offset: 0,
-        })
+        Box::new(SourceStream::new(self.source.clone(), 0))
     }
 
     /// The content from its beginning on.
     pub(crate) fn open(&self) -> Result<Content> {
         let feed = ForeignFeed::Source(self.source.clone());
         Content::open(feed, self.format, self.options)
-    }
-}
-
-/// A source as a stream.
-struct SourceStream {
-    source: Arc<dyn Source>,
-    offset: u64,
-}
-
-impl Read for SourceStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read_at(self.offset, buffer)?;
-        self.offset = self.offset.saturating_add(count as u64);
-        Ok(count)
     }
 }
 
@@ -91,7 +75,7 @@ impl Content {
         let (stream, limit): (Box<dyn Read + Send>, _) = match feed {
             ForeignFeed::Source(source) => {
                 let limit = ContentLimit::new(options, source.size_bytes()?);
-                (Box::new(SourceStream { source, offset: 0 }), limit)
+                (Box::new(SourceStream::new(source, 0)), limit)
             }
             ForeignFeed::Stream(stream) => ContentLimit::of_stream(stream, options),
         };
