@@ -54,10 +54,22 @@ struct State {
     file: Option<Arc<ScratchFile>>,
     /// The length of the file for which the free room was measured.
     measured_bytes: u64,
-    /// The number after the latest page that was written.
+    /// The number after the latest page that was written, and after the latest one whose slot was
+    /// or is being overwritten.
     written_end: u64,
+    begun_end: u64,
+    /// The first page that was not written because of the failure.
+    lost_from: Option<u64>,
     /// Why nothing is written any more.
     failure: Option<io::Error>,
+}
+
+impl State {
+    /// Whether the slot of a page that does not wait has this page.
+    fn has(&self, number: u64, slots: u64) -> bool {
+        let is_lost = self.lost_from.is_some_and(|lost| number >= lost);
+        number < self.written_end && number + slots >= self.begun_end && !is_lost
+    }
 }
 
 struct WaitingBlock {
@@ -114,9 +126,11 @@ impl PageSpill {
         let block = (state.waiting.iter_mut()).find(|block| !block.is_being_written)?;
         block.is_being_written = true;
         let (first_page, pages) = (block.first_page, block.pages.clone());
+        let end = first_page + pages.len() as u64;
         // What is being written counts no more, or each thread would write all of the rest.
         let bytes = block.bytes();
         state.waiting_bytes -= bytes;
+        state.begun_end = state.begun_end.max(end);
         Some((first_page, pages))
     }
 
@@ -167,6 +181,9 @@ impl PageSpill {
             }
             Err(error) => {
                 state.failure.get_or_insert(error);
+                let oldest = state.waiting.front().map(|block| block.first_page);
+                let lost = oldest.unwrap_or(first_page).min(first_page);
+                state.lost_from = Some(state.lost_from.unwrap_or(lost).min(lost));
                 // They would never be written. What the file has remains.
                 state.waiting.clear();
                 state.waiting_bytes = 0;
@@ -196,18 +213,18 @@ impl PageSpill {
         page.cloned()
     }
 
-    /// Fills `page` from the file. What it gets has to be compared with the page's checksum: the
-    /// slot may have another page by now.
+    /// Fills `page` from the file, if its slot has this page and none that came later. The caller
+    /// compares the page with its checksum, as everything that a disk returns.
     pub(crate) fn read(&self, number: u64, page: &mut [u8]) -> Option<()> {
         let file = {
             let state = self.state.lock();
-            let is_replaced = number + self.slots < state.written_end;
-            let is_written = number < state.written_end;
-            (is_written && !is_replaced).then(|| state.file.clone())??
+            (state.has(number, self.slots)).then(|| state.file.clone())??
         };
         let offset = number % self.slots * PAGE_BYTES as u64;
         let count = file.read_at(offset, page).ok()?;
-        (count == page.len()).then_some(())
+        // Meanwhile a later page may have been written to the slot.
+        let is_still_there = self.state.lock().has(number, self.slots);
+        (is_still_there && count == page.len()).then_some(())
     }
 
     /// Why pages could not be written, if that is so.
@@ -297,6 +314,22 @@ mod tests {
         assert!(failure.contains("does not exist"), "{failure}");
         assert!((0..9).all(|number| get(&spill, number).is_none()));
         assert_eq!(spill.state.lock().waiting.len(), 0);
+    }
+
+    #[test]
+    fn a_slot_that_is_being_overwritten_or_was_lost_is_not_read() {
+        let mut state = State {
+            written_end: 30,
+            begun_end: 30,
+            ..State::default()
+        };
+        let readable = |state: &State| (0..40).filter(|&page| state.has(page, 20)).collect();
+        let pages: Vec<u64> = readable(&state);
+        assert_eq!(pages, (10..30).collect::<Vec<_>>());
+        state.begun_end = 34;
+        state.lost_from = Some(28);
+        let pages: Vec<u64> = readable(&state);
+        assert_eq!(pages, (14..28).collect::<Vec<_>>());
     }
 
     #[test]
