@@ -1,5 +1,6 @@
 //! An archive opened for random access: any range of any member, by many threads at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_storage::{Sink, Source};
@@ -294,6 +295,38 @@ impl Archive {
             }
         }
         Ok(None)
+    }
+
+    /// The number of frames that hold the entry list of a directory or tar member; 0 for others.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn entry_frame_count(&self, member: usize) -> Result<usize> {
+        let tree = self.opened.content(member)?;
+        tree.map_or(Ok(0), |tree| tree.entry_frames())
+    }
+
+    /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. Those of a
+    /// directory ascend by path over all frames, component by component: a directory precedes its
+    /// contents, and these precede its siblings.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Usage` for a member without entries.
+    pub fn entries_of_frame(&self, member: usize, frame: usize) -> Result<Vec<Entry>> {
+        let Some(tree) = self.opened.content(member)? else {
+            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
+        };
+        tree.entries_of(frame)
+    }
+
+    /// The frames that may hold the entry with this path, and, of a directory, the first of what is
+    /// after it if there is none. Empty for a member without entries.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn entry_frames_for_path(&self, member: usize, path: &[u8]) -> Result<Range<usize>> {
+        let tree = self.opened.content(member)?;
+        tree.map_or(Ok(0..0), |tree| tree.frames_for_path(path))
     }
 
     /// Reads the data of an entry of `member` from `offset` on, holes as zeros. Returns the number

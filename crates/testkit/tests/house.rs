@@ -52,7 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "storage",
         ],
     ),
-    ("server", &["refrain", "pool"]),
+    ("server", &["refrain", "pool", "timer"]),
     ("cli", &["refrain", "server"]),
     ("capi", &["refrain"]),
     ("python", &["refrain"]),

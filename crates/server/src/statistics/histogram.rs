@@ -1,0 +1,176 @@
+//! Histograms of latencies that many threads add to.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Buckets per doubling: a bucket is at most 1/16 of its lower end wide.
+const STEPS: u64 = 16;
+const STEP_BITS: u32 = STEPS.ilog2();
+/// Every `u64` has a bucket.
+const BUCKETS: usize = ((64 - STEP_BITS + 1) * STEPS as u32) as usize;
+
+/// Counts that threads add to at the same time, log-linear as in HdrHistogram (Gil Tene).
+#[derive(Debug)]
+pub(super) struct SharedHistogram {
+    buckets: Box<[AtomicU64]>,
+    sum_ns: AtomicU64,
+    min_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Default for SharedHistogram {
+    fn default() -> Self {
+        SharedHistogram {
+            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            sum_ns: AtomicU64::new(0),
+            min_ns: AtomicU64::new(u64::MAX),
+            max_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+impl SharedHistogram {
+    /// Counts one time.
+    pub(super) fn add(&self, time_ns: u64) {
+        self.buckets[bucket_of(time_ns)].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(time_ns, Ordering::Relaxed);
+        // Most calls change neither limit: a load is cheaper than an exchange.
+        if time_ns < self.min_ns.load(Ordering::Relaxed) {
+            self.min_ns.fetch_min(time_ns, Ordering::Relaxed);
+        }
+        if time_ns > self.max_ns.load(Ordering::Relaxed) {
+            self.max_ns.fetch_max(time_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The counts so far.
+    pub(super) fn snapshot(&self) -> LatencyHistogram {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        LatencyHistogram {
+            counts: self.buckets.iter().map(load).collect(),
+            sum_ns: load(&self.sum_ns),
+            min_ns: load(&self.min_ns),
+            max_ns: load(&self.max_ns),
+        }
+    }
+
+    /// Sets all counts to zero.
+    pub(super) fn reset(&self) {
+        for bucket in &self.buckets {
+            bucket.store(0, Ordering::Relaxed);
+        }
+        self.sum_ns.store(0, Ordering::Relaxed);
+        self.min_ns.store(u64::MAX, Ordering::Relaxed);
+        self.max_ns.store(0, Ordering::Relaxed);
+    }
+}
+
+fn bucket_of(time_ns: u64) -> usize {
+    if time_ns < STEPS {
+        return time_ns as usize;
+    }
+    let doublings = time_ns.ilog2() - STEP_BITS;
+    let step = (time_ns >> doublings) - STEPS;
+    ((u64::from(doublings) + 1) * STEPS + step) as usize
+}
+
+/// The largest time of a bucket.
+fn bucket_end(bucket: usize) -> u64 {
+    let (doublings, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
+    if doublings == 0 {
+        return step;
+    }
+    let first = (STEPS + step) << (doublings - 1);
+    first + ((1u64 << (doublings - 1)) - 1)
+}
+
+/// The latencies of an operation; the resolution of percentiles is 1/16.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LatencyHistogram {
+    counts: Vec<u64>,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl LatencyHistogram {
+    /// The number of calls.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all latencies, in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// The average latency in nanoseconds; 0 without calls.
+    pub fn average_ns(&self) -> u64 {
+        self.sum_ns.checked_div(self.count()).unwrap_or(0)
+    }
+
+    /// The shortest latency in nanoseconds; 0 without calls.
+    pub fn min_ns(&self) -> u64 {
+        match self.min_ns {
+            u64::MAX => 0,
+            min_ns => min_ns,
+        }
+    }
+
+    /// The longest latency in nanoseconds; 0 without calls.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The latency that a `share` (0 to 1) of the calls does not exceed, in nanoseconds, rounded up
+    /// by at most 1/16; 0 without calls.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        let total = self.count();
+        let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return bucket_end(bucket).min(self.max_ns);
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_sorted_times(
+            mut times in proptest::collection::vec(0u64..1 << 40, 1..200),
+            share in 0.0f64..1.0,
+        ) {
+            let histogram = SharedHistogram::default();
+            times.iter().for_each(|&time| histogram.add(time));
+            times.sort_unstable();
+            let found = histogram.snapshot();
+            let rank = ((times.len() as f64 * share).ceil() as usize).max(1);
+            let exact = times[rank - 1];
+            let quantile = found.quantile_ns(share);
+            prop_assert!(exact <= quantile && quantile <= exact + exact / 16);
+            prop_assert_eq!(found.count(), times.len() as u64);
+            prop_assert_eq!(found.min_ns(), times[0]);
+            prop_assert_eq!(found.max_ns(), times[times.len() - 1]);
+            prop_assert_eq!(found.average_ns(), times.iter().sum::<u64>() / times.len() as u64);
+        }
+    }
+
+    #[test]
+    fn without_calls_everything_is_zero_and_every_time_has_a_bucket() {
+        let none = SharedHistogram::default().snapshot();
+        assert_eq!(
+            (none.quantile_ns(0.5), none.min_ns(), none.max_ns()),
+            (0, 0, 0)
+        );
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_end(BUCKETS - 1), u64::MAX);
+    }
+}
