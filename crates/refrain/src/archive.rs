@@ -34,7 +34,7 @@ const READ_BYTES: usize = 8 << 20;
 /// An archive of lrzip has no index: opening it reads the records of all of its chunks, and a range
 /// is decoded from the beginning of the blocks that hold it.
 pub struct Archive {
-    opened: Box<dyn OpenedArchive>,
+    pub(crate) opened: Box<dyn OpenedArchive>,
     threads: usize,
     memory_bytes: u64,
     content_limit: ContentLimit,
