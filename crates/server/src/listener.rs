@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use refrain_pool::{SignalDelivery, start_detached};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::AddressFamily;
 
 use crate::clients::{Clients, Door};
 use crate::error::{Error, Result};
@@ -68,8 +67,12 @@ impl fmt::Display for Address {
 pub struct Listener {
     socket: ListeningSocket,
     /// The path of a socket that was made here: it is removed at the end.
-    path: Option<PathBuf>,
+    path: Option<OwnPath>,
 }
+
+/// The path of a socket, removed when it is dropped.
+#[derive(Debug)]
+struct OwnPath(PathBuf);
 
 #[derive(Debug)]
 enum ListeningSocket {
@@ -99,30 +102,26 @@ impl Listener {
                 let listener = UnixListener::bind(path).map_err(failed)?;
                 Ok(Listener {
                     socket: ListeningSocket::Unix(listener),
-                    path: Some(path.clone()),
+                    path: Some(OwnPath(path.clone())),
                 })
             }
         }
     }
 
     /// A socket that was made by someone else, such as systemd.
-    ///
-    /// # Errors
-    /// `Refused` if it is not a listening TCP or Unix socket.
-    pub fn inherited(descriptor: OwnedFd) -> Result<Listener> {
-        let refused =
-            || Error::Refused("an inherited descriptor is no listening socket".to_owned());
-        if !rustix::net::sockopt::socket_acceptconn(&descriptor).unwrap_or(false) {
-            return Err(refused());
+    pub fn of_tcp(listener: TcpListener) -> Listener {
+        Listener {
+            socket: ListeningSocket::Tcp(listener),
+            path: None,
         }
-        let socket = match rustix::net::sockopt::socket_domain(&descriptor) {
-            Ok(AddressFamily::UNIX) => ListeningSocket::Unix(UnixListener::from(descriptor)),
-            Ok(AddressFamily::INET | AddressFamily::INET6) => {
-                ListeningSocket::Tcp(TcpListener::from(descriptor))
-            }
-            _ => return Err(refused()),
-        };
-        Ok(Listener { socket, path: None })
+    }
+
+    /// A socket that was made by someone else, such as systemd.
+    pub fn of_unix(listener: UnixListener) -> Listener {
+        Listener {
+            socket: ListeningSocket::Unix(listener),
+            path: None,
+        }
     }
 
     /// Where clients connect, with the port that the system chose.
@@ -153,21 +152,25 @@ impl Listener {
     }
 
     /// Accepts clients on a thread of its own and serves each on another, until the signal is
-    /// dropped. Then the socket is closed.
+    /// dropped.
     ///
     /// # Errors
     /// `System` if no thread can be started.
     pub fn start(
-        self,
+        mut self,
         door: Arc<dyn Door>,
         clients: Clients,
         reporter: Arc<Reporter>,
     ) -> Result<StopSignal> {
         let failed = |error| Error::system("cannot start to listen", error);
         let (keep, watched) = UnixStream::pair().map_err(failed)?;
+        let path = self.path.take();
         let run = move || self.accept_all(&watched, &door, &clients, &*reporter);
         match start_detached("listener", SignalDelivery::OwnFaults, run) {
-            true => Ok(StopSignal { _keep: keep }),
+            true => Ok(StopSignal {
+                _path: path,
+                _keep: keep,
+            }),
             false => Err(failed(io::ErrorKind::OutOfMemory.into())),
         }
     }
@@ -224,18 +227,17 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for OwnPath {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // Somebody may have removed it.
-            let _ = fs::remove_file(path);
-        }
+        // Somebody may have removed it.
+        let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A listener accepts clients until this is dropped.
+/// A listener accepts clients until this is dropped, which also removes the path of its socket.
 #[derive(Debug)]
 pub struct StopSignal {
+    _path: Option<OwnPath>,
     _keep: UnixStream,
 }
 

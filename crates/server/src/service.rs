@@ -33,6 +33,11 @@ impl Service {
         &self.archive
     }
 
+    /// Who is told.
+    pub fn reporter(&self) -> Arc<Reporter> {
+        Arc::clone(&self.reporter)
+    }
+
     /// Tells the server's owner something.
     pub fn report(&self, line: &str) {
         (self.reporter)(line);
