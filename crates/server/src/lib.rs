@@ -11,9 +11,11 @@ mod clients;
 mod error;
 mod listener;
 pub mod nbd;
+pub mod readahead;
 mod service;
 mod socket;
 pub mod statistics;
+pub mod trace;
 
 pub use block_source::{BlockSource, FileOfArchive};
 pub use clients::{Client, Clients, Door};

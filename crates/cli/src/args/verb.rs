@@ -9,6 +9,7 @@ use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
 use super::bench::BenchArgs;
+use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lrzip::LrzipArgs;
@@ -55,6 +56,8 @@ pub enum Verb {
     Cat(CatArgs),
     /// Serve an archive to many clients: as block devices (NBD)
     Serve(ServeArgs),
+    /// Run a virtual machine from a disk image in an archive (QEMU)
+    Boot(BootArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 12] = [
+const EXAMPLES: [(&str, Examples); 13] = [
     (
         "refrain",
         &[
@@ -73,6 +73,19 @@ const EXAMPLES: [(&str, Examples); 12] = [
             (
                 "Pass a directory to tar:",
                 "refrain decompress project.rfn -o - | tar -tv",
+            ),
+        ],
+    ),
+    (
+        "refrain-boot",
+        &[
+            (
+                "Boot a disk image, and record what it reads:",
+                "refrain boot debian.img.rfn --record boot.trace -- -m 2G -nographic",
+            ),
+            (
+                "Boot it again, read ahead by that, and keep what the guest writes:",
+                "refrain boot debian.img.rfn --replay boot.trace --overlay mine.qcow2",
             ),
         ],
     ),

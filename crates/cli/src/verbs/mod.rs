@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `serve`, `hash`, `bench`, `generate` | verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `serve`, `boot`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -13,6 +13,7 @@
 //! | `examples` | the examples in the manual pages |
 
 pub mod bench;
+pub mod boot;
 pub mod cat;
 pub mod compress;
 pub mod decompress;
