@@ -306,6 +306,16 @@ impl Archive {
         tree.map_or(Ok(0), |tree| tree.entry_frames())
     }
 
+    /// Whether the entries of a member ascend by path over all frames, as those of a directory do.
+    /// Those of a tar stream are in its order. `true` for a member without entries.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn entries_are_sorted(&self, member: usize) -> Result<bool> {
+        let tree = self.opened.content(member)?;
+        Ok(tree.is_none_or(|tree| tree.is_sorted()))
+    }
+
     /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. Those of a
     /// directory ascend by path over all frames, component by component: a directory precedes its
     /// contents, and these precede its siblings.

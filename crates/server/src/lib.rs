@@ -9,6 +9,7 @@
 mod error;
 mod service;
 pub mod statistics;
+pub mod tree;
 
 pub use error::{Error, Result};
 pub use service::Service;
