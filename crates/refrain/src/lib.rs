@@ -58,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod archive_frames;
 mod archive_info;
 mod compress;
 mod dialect;
@@ -82,6 +83,7 @@ mod tuning;
 mod write;
 
 pub use archive::Archive;
+pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
