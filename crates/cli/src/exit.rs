@@ -65,6 +65,23 @@ impl Exit {
 }
 
 impl Exit {
+    /// The code with this number; a bug for any other.
+    pub fn of_code(code: i32) -> Exit {
+        let all = [
+            Exit::Done,
+            Exit::Usage,
+            Exit::Damaged,
+            Exit::Unsupported,
+            Exit::Io,
+            Exit::Limit,
+            Exit::HungUp,
+            Exit::Interrupted,
+            Exit::Terminated,
+        ];
+        let found = all.into_iter().find(|exit| *exit as i32 == code);
+        found.unwrap_or(Exit::Internal)
+    }
+
     /// The code for the end by a signal: 128 plus its number, as shells report it.
     pub fn of_signal(signal: i32) -> Exit {
         match signal {

@@ -164,6 +164,18 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<refrain_server::Error> for Failure {
+    fn from(error: refrain_server::Error) -> Failure {
+        match error {
+            refrain_server::Error::Archive(error) => Failure::Engine(error),
+            refrain_server::Error::System(what, error) => {
+                Failure::Storage(io::Error::new(error.kind(), format!("{what}: {error}")))
+            }
+            error => Failure::usage("", error.to_string()),
+        }
+    }
+}
+
 fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let error = cause.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)

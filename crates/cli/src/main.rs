@@ -44,6 +44,7 @@ mod report;
 mod restore;
 mod run;
 mod selection;
+mod service;
 mod session;
 mod temporary;
 mod terminal;

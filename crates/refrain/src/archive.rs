@@ -80,8 +80,9 @@ impl Archive {
         self.content_limit.check(content_bytes)
     }
 
-    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
-    pub(crate) fn cache_for_extraction(&self) {
+    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive, or
+    /// serves it to many.
+    pub fn use_memory_for_blocks(&self) {
         self.opened.set_cache_bytes(self.memory_bytes / 8 * 5);
     }
 

@@ -114,7 +114,7 @@ pub fn extract(
     if Dialect::of(&*source)? == Dialect::Native {
         match Archive::open(source.clone(), options) {
             Ok(archive) if matches!(has_trees(&archive), Ok(true)) => {
-                archive.cache_for_extraction();
+                archive.use_memory_for_blocks();
                 return extract_members(&archive, &source, targets, options, watch);
             }
             // Damage is found again by what follows, with its location.

@@ -60,6 +60,7 @@
 mod archive;
 mod archive_frames;
 mod archive_info;
+mod archive_serving;
 mod compress;
 mod dialect;
 mod digests;
@@ -87,6 +88,7 @@ pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
+pub use archive_serving::{ReadControl, Run};
 pub use compress::{CompressSummary, compress};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
@@ -101,6 +103,7 @@ pub use options::{
 };
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
+pub use read::read_statistics::ReadStatistics;
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;

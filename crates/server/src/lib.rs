@@ -6,12 +6,21 @@
 
 #![forbid(unsafe_code)]
 
+mod block_source;
+mod clients;
 mod error;
 pub mod http;
+mod listener;
+pub mod nbd;
 mod service;
+mod socket;
 pub mod statistics;
 pub mod tree;
 
+pub use block_source::{BlockSource, FileOfArchive};
+pub use clients::{Client, Clients, Door};
 pub use error::{Error, Result};
-pub use service::Service;
+pub use listener::{Address, Listener, StopSignal};
+pub use service::{Reporter, Service};
+pub use socket::Socket;
 pub use statistics::{Operation, Outcome, Statistics};

@@ -16,6 +16,7 @@ pub mod resources;
 mod rfn;
 mod run;
 mod selection;
+mod serve;
 mod size;
 mod verb;
 
@@ -27,6 +28,7 @@ pub use range::ByteRange;
 pub use report::ReportArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
+pub use serve::ServeArgs;
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
     ListArgs, OpeningArgs, RefrainArgs, ShortVerb, TestArgs, Verb,

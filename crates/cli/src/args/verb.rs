@@ -20,6 +20,7 @@ use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
+use super::serve::ServeArgs;
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
@@ -52,6 +53,8 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
+    /// Serve an archive to many clients: as block devices (NBD)
+    Serve(ServeArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files

@@ -10,7 +10,7 @@
 //! | `output` | whether standard output may be written |
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
-//! | `read` | `test`, `info`, `list`, `cat` |
+//! | `read` | `test`, `info`, `list`, `cat`, `serve` |
 
 mod compress;
 mod decompress;
@@ -22,4 +22,4 @@ pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, Com
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
 pub use output::writes_stdout;
-pub use read::{CatPlan, InspectPlan, TestPlan};
+pub use read::{CatPlan, InspectPlan, ServePlan, TestPlan};

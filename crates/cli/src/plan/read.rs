@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
-use crate::args::{ByteRange, CatArgs, InfoArgs, TestArgs};
+use crate::args::{ByteRange, CatArgs, InfoArgs, ServeArgs, TestArgs};
 use crate::failure::Result;
 use crate::terminal::check_stdout;
 
@@ -83,6 +83,26 @@ impl CatPlan {
             archive: SeekableInput::new(&args.archive)?,
             path: args.path.clone(),
             range: args.range.unwrap_or(ByteRange::ALL),
+        })
+    }
+}
+
+/// An archive to serve.
+#[derive(Debug)]
+pub struct ServePlan {
+    pub options: ReadOptions,
+    pub archive: SeekableInput,
+}
+
+impl ServePlan {
+    /// Plans a run of `serve`.
+    ///
+    /// # Errors
+    /// `Usage` if the archive is a pipe; `Io` if there is no such file.
+    pub fn new(args: &ServeArgs) -> Result<ServePlan> {
+        Ok(ServePlan {
+            options: (args.limits).with(args.password.with(args.resources.read_options())),
+            archive: SeekableInput::new(&args.archive)?,
         })
     }
 }

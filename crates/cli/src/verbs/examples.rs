@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 11] = [
+const EXAMPLES: [(&str, Examples); 12] = [
     (
         "refrain",
         &[
@@ -73,6 +73,19 @@ const EXAMPLES: [(&str, Examples); 11] = [
             (
                 "Pass a directory to tar:",
                 "refrain decompress project.rfn -o - | tar -tv",
+            ),
+        ],
+    ),
+    (
+        "refrain-serve",
+        &[
+            (
+                "Attach a disk image to a virtual machine:",
+                "refrain serve disk.img.rfn --nbd unix:/run/disk.sock",
+            ),
+            (
+                "Serve every image of an archive to the network, and return to the shell:",
+                "refrain serve week.rfn --nbd 0.0.0.0:10809 --daemon",
             ),
         ],
     ),

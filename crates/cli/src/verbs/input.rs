@@ -88,6 +88,27 @@ pub fn open_archive(
     meter: &Meter,
     session: &Session,
 ) -> Result<Archive> {
+    open_until(input, opening, options, meter, session.shared_cancel_flag())
+}
+
+/// Opens an archive that is read until all clients have their replies, also after a signal.
+pub fn open_for_service(
+    input: &SeekableInput,
+    opening: &OpeningArgs,
+    options: &ReadOptions,
+    meter: &Meter,
+) -> Result<Archive> {
+    open_until(input, opening, options, meter, Arc::default())
+}
+
+/// Opens an archive whose reads fail when the flag is set.
+fn open_until(
+    input: &SeekableInput,
+    opening: &OpeningArgs,
+    options: &ReadOptions,
+    meter: &Meter,
+    cancelled: Arc<AtomicBool>,
+) -> Result<Archive> {
     let source = files::source(&input.open_path)?;
     if !opening.scan {
         recognise::check(&input.label, &first_bytes(&*source)?)?;
@@ -100,7 +121,7 @@ pub fn open_archive(
         line: meter.line(),
         bytes_total,
         bytes_done: AtomicU64::new(0),
-        cancelled: session.shared_cancel_flag(),
+        cancelled,
     });
     let archive = opening
         .open(watched, options)

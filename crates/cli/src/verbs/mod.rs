@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `serve`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -28,4 +28,5 @@ pub mod list;
 mod near_names;
 mod operands;
 mod recognise;
+pub mod serve;
 pub mod test;

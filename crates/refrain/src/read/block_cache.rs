@@ -9,6 +9,11 @@
 //! the block number are evicted first, as in the page cache of the compressor: a reader of one
 //! version after the other hits a fixed sample of old blocks more often than the most recently used
 //! ones.
+//!
+//! A pass over everything must not evict what many readers come back to, so decoded blocks are in
+//! two queues (segmented LRU; Karedla, Love and Wherry, 1994): new ones on probation, and protected
+//! ones. A block is protected when it is used again after other blocks came, because a pass uses
+//! each block several times in a row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,14 +34,26 @@ struct CachedBlock {
     /// Whether its compressed copy is being made. Its bytes do not count against the limit any
     /// more, but are readable until the copy exists.
     is_being_compressed: bool,
+    /// How many blocks had come when this one came.
+    came: u64,
+    is_protected: bool,
 }
 
+/// A block that is used again after so many others came is protected.
+const OTHERS_BETWEEN_USES: u64 = 8;
+
 /// Decoded blocks and compressed copies within a memory limit. The least recently used decoded
-/// block is evicted first.
+/// block on probation is evicted first.
 pub(crate) struct BlockCache {
     blocks: HashMap<u64, CachedBlock>,
-    by_use: BTreeMap<u64, u64>,
+    /// By the time of their last use: the blocks on probation, and the protected ones, which take
+    /// at most three quarters of the limit.
+    probation: BTreeMap<u64, u64>,
+    protected: BTreeMap<u64, u64>,
+    protected_bytes: u64,
     clock: u64,
+    /// The number of blocks that have come.
+    came: u64,
     bytes: u64,
     bytes_max: u64,
     /// By hash of the block number.
@@ -63,6 +80,8 @@ pub(crate) struct CodecMemory {
     pub share_bytes: u64,
     /// The limit for all codecs together, in bytes, unless a single block needs more.
     pub bytes_max: u64,
+    /// The number of caches that share what codecs leave.
+    pub shards: u64,
 }
 
 /// The default number of buffers that are retained for the next blocks.
@@ -72,8 +91,11 @@ impl BlockCache {
     pub(crate) fn new(bytes_max: u64, codecs: CodecMemory) -> BlockCache {
         BlockCache {
             blocks: HashMap::new(),
-            by_use: BTreeMap::new(),
+            probation: BTreeMap::new(),
+            protected: BTreeMap::new(),
+            protected_bytes: 0,
             clock: 0,
+            came: 0,
             bytes: 0,
             bytes_max,
             compressed: BTreeMap::new(),
@@ -89,11 +111,6 @@ impl BlockCache {
     /// Sets the memory limit, in bytes.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
-    }
-
-    /// Whether blocks of slow codecs have been decoded.
-    pub(crate) fn has_slow_blocks(&self) -> bool {
-        self.has_slow_blocks
     }
 
     /// The memory limit for decoded blocks, in bytes.
@@ -152,27 +169,85 @@ impl BlockCache {
         let most = self.codecs.bytes_max.max(codec_bytes);
         let all = codec_bytes.saturating_mul(self.codecs.threads).min(most);
         let beyond = all.saturating_sub(self.codecs.share_bytes);
-        self.codec_bytes = self.codec_bytes.max(beyond);
+        self.codec_bytes = self.codec_bytes.max(beyond / self.codecs.shards.max(1));
         self.has_slow_blocks |= is_slow;
+    }
+
+    /// The cell of a block with at least its first `needed` bytes, decoded or being decoded, and
+    /// how many it holds.
+    pub(crate) fn find(&mut self, block: u64, needed: u64) -> Option<(DecodedCell, u64)> {
+        self.clock += 1;
+        let open = self.blocks.get_mut(&block)?;
+        if open.bytes < needed {
+            return None;
+        }
+        let found = (open.cell.clone(), open.bytes);
+        if !open.is_being_compressed {
+            let queue = match open.is_protected {
+                true => &mut self.protected,
+                false => &mut self.probation,
+            };
+            queue.remove(&open.used);
+            queue.insert(self.clock, block);
+            open.used = self.clock;
+            if !open.is_protected && self.came - open.came > OTHERS_BETWEEN_USES {
+                self.protect(block);
+            }
+        }
+        Some(found)
+    }
+
+    /// Moves a block from probation to the protected ones, and back those that have no room there.
+    fn protect(&mut self, block: u64) {
+        let Some(open) = self.blocks.get_mut(&block) else {
+            return;
+        };
+        open.is_protected = true;
+        self.probation.remove(&open.used);
+        self.protected.insert(open.used, block);
+        self.protected_bytes += open.bytes;
+        let protected_max = self.decoded_bytes_max() / 4 * 3;
+        while self.protected_bytes > protected_max
+            && let Some((_, oldest)) = self.protected.pop_first()
+            && let Some(open) = self.blocks.get_mut(&oldest)
+        {
+            self.clock += 1;
+            self.protected_bytes -= open.bytes;
+            open.is_protected = false;
+            open.used = self.clock;
+            open.came = self.came;
+            self.probation.insert(self.clock, oldest);
+        }
+    }
+
+    /// Removes a block from its queue.
+    fn dequeue(&mut self, used: u64, is_protected: bool, bytes: u64) {
+        match is_protected {
+            true => {
+                self.protected.remove(&used);
+                self.protected_bytes -= bytes;
+            }
+            false => {
+                self.probation.remove(&used);
+            }
+        }
+        self.bytes -= bytes;
+    }
+
+    /// Whether a beginning of the block is in memory, but fewer bytes than are needed.
+    pub(crate) fn holds_beginning(&self, block: u64) -> bool {
+        self.blocks.contains_key(&block)
     }
 
     /// Returns the cell of a block, which holds at least `needed` bytes, and how many: whoever
     /// finds it empty has to decode so many. A new cell holds `wanted`, which is not less than
     /// `needed`.
     pub(crate) fn get(&mut self, block: u64, needed: u64, wanted: u64) -> (DecodedCell, u64) {
-        self.clock += 1;
-        let now = self.clock;
-        if let Some(open) = self.blocks.get_mut(&block)
-            && open.bytes >= needed
-        {
-            if open.is_being_compressed {
-                return (open.cell.clone(), open.bytes);
-            }
-            self.by_use.remove(&open.used);
-            self.by_use.insert(now, block);
-            open.used = now;
-            return (open.cell.clone(), open.bytes);
+        if let Some(found) = self.find(block, needed) {
+            return found;
         }
+        let now = self.clock;
+        self.came += 1;
         self.remove(block);
         let cell = DecodedCell::default();
         let open = CachedBlock {
@@ -181,9 +256,11 @@ impl BlockCache {
             bytes: wanted,
             is_slow_to_repeat: false,
             is_being_compressed: false,
+            came: self.came,
+            is_protected: false,
         };
         self.blocks.insert(block, open);
-        self.by_use.insert(now, block);
+        self.probation.insert(now, block);
         self.bytes += wanted;
         (cell, wanted)
     }
@@ -201,7 +278,7 @@ impl BlockCache {
     pub(crate) fn shrink(&mut self, block: u64) -> Vec<(u64, Arc<Vec<u8>>)> {
         let mut evicted = vec![];
         while self.bytes > self.decoded_bytes_max() {
-            let mut by_use = self.by_use.values();
+            let mut by_use = self.probation.values().chain(self.protected.values());
             let Some(&oldest) = by_use.find(|&&old| old != block) else {
                 break;
             };
@@ -221,8 +298,8 @@ impl BlockCache {
         let open = self.blocks.get_mut(&block)?;
         let bytes = open.cell.get().filter(|_| open.is_slow_to_repeat)?.clone();
         open.is_being_compressed = true;
-        self.by_use.remove(&open.used);
-        self.bytes -= open.bytes;
+        let (used, is_protected, block_bytes) = (open.used, open.is_protected, open.bytes);
+        self.dequeue(used, is_protected, block_bytes);
         Some(bytes)
     }
 
@@ -232,8 +309,7 @@ impl BlockCache {
             return;
         };
         if !open.is_being_compressed {
-            self.by_use.remove(&open.used);
-            self.bytes -= open.bytes;
+            self.dequeue(open.used, open.is_protected, open.bytes);
         }
         // Without other readers, its buffer is reused for the next block.
         let opened = Arc::into_inner(open.cell).and_then(OnceValue::into_inner);
@@ -270,6 +346,7 @@ mod tests {
         threads: 2,
         share_bytes: 100,
         bytes_max: 700,
+        shards: 1,
     };
 
     fn open(cache: &mut BlockCache, block: u64, bytes: usize) -> Vec<(u64, Arc<Vec<u8>>)> {
@@ -301,6 +378,34 @@ mod tests {
         assert!(cache.holds(2), "until it is compressed");
         cache.put_compressed(2, None);
         assert!(cache.holds(1) && !cache.holds(2));
+    }
+
+    #[test]
+    fn a_pass_over_everything_evicts_no_block_that_was_used_again_later() {
+        let mut cache = BlockCache::new(3200, CODECS);
+        let hot = 0..16;
+        let touch = |cache: &mut BlockCache, block| {
+            let (cell, _) = cache.get(block, 100, 100);
+            let made = cell.get_or_try_init(|| Ok::<_, ()>(Arc::new(vec![0; 100])));
+            assert!(made.is_ok());
+            cache.shrink(block);
+        };
+        hot.clone().for_each(|block| touch(&mut cache, block));
+        (50..60).for_each(|block| touch(&mut cache, block));
+        hot.clone().for_each(|block| touch(&mut cache, block));
+        for block in 100..1000 {
+            // A reader of small pieces uses each block several times in a row.
+            (0..5).for_each(|_| touch(&mut cache, block));
+        }
+        assert!(hot.clone().all(|block| cache.holds(block)));
+        assert!(cache.bytes <= 3200 && cache.protected_bytes <= 2400);
+        // What is not used any more goes when other blocks are used again.
+        for _ in 0..4 {
+            (2000..2024).for_each(|block| touch(&mut cache, block));
+        }
+        assert!(!hot.clone().any(|block| cache.holds(block)));
+        let queued = cache.probation.len() + cache.protected.len();
+        assert_eq!(queued, cache.blocks.len());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From archive bytes back to content: see README.md.
 
 pub(crate) mod block_cache;
+pub(crate) mod cache_shards;
 pub(crate) mod content_check;
 pub(crate) mod content_limit;
 pub(crate) mod content_visitor;
@@ -9,6 +10,8 @@ pub(crate) mod foreign;
 pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod opened_archive;
+pub(crate) mod read_control;
+pub(crate) mod read_statistics;
 pub(crate) mod store_reader;
 pub(crate) mod tree;
 pub(crate) mod work_meter;

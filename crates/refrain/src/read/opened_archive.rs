@@ -1,8 +1,12 @@
 //! The interface of an opened archive of any dialect.
 
+use std::ops::Range;
+
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_check::ContentCheck;
+use crate::read::read_control::{ReadControl, Run};
+use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
 
 /// The error for a member that does not exist.
@@ -29,8 +33,64 @@ pub(crate) trait OpenedArchive: Send + Sync {
     /// read, which is less than the length of `buffer` only at the member's end.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
+    /// Whether a member has entries.
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        Ok(self.content(member)?.is_some())
+    }
+
     /// The content and the entries of a member that has entries; `None` for other members.
     fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>>;
+
+    /// [`OpenedArchive::read_at`] of a member without entries for a reader that may leave, or wants
+    /// only what is in memory. `None`: that is not all of it.
+    fn read_controlled(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        control: &ReadControl,
+    ) -> Result<Option<usize>> {
+        match control.memory_only {
+            true => Ok(None),
+            false => self.read_at(member, offset, buffer).map(Some),
+        }
+    }
+
+    /// [`OpenedArchive::content`] for such a reader. Reads then fail as
+    /// [`WorkMeter::missed`](crate::read::work_meter::WorkMeter) says.
+    fn content_controlled(
+        &self,
+        member: usize,
+        _control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        self.content(member)
+    }
+
+    /// Calls `each` for the runs of a range of content of a member, in order, until it returns
+    /// `false`. By default all is data.
+    fn for_each_run(
+        &self,
+        _member: usize,
+        range: Range<u64>,
+        each: &mut dyn FnMut(Run) -> bool,
+    ) -> Result<()> {
+        each(Run {
+            length_bytes: range.end - range.start,
+            is_zero: false,
+        });
+        Ok(())
+    }
+
+    /// Decodes the blocks of a range of content of a member for the reads that follow. Returns the
+    /// bytes that were decoded.
+    fn prefetch(&self, _member: usize, _range: Range<u64>, _control: &ReadControl) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// What reads found in memory and what they decoded, since the archive was opened.
+    fn read_statistics(&self) -> ReadStatistics {
+        ReadStatistics::default()
+    }
 
     /// A check of all content of a member; `None` if [`OpenedArchive::read_at`] compares what it
     /// returns with hashes.

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::Limits;
+use refrain_pool::Permits;
 use refrain_pool::stages::stage;
-use refrain_pool::{Lock, Permits};
 
 use crate::error::{Error, Result};
-use crate::read::block_cache::{BlockCache, CodecMemory};
+use crate::read::block_cache::CodecMemory;
+use crate::read::cache_shards::CacheShards;
 use crate::read::epoch_map::{EpochMap, Origin};
+use crate::read::read_statistics::{ReadCounters, count};
 use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
 use crate::store::workspaces::{CodecScratch, Workspaces};
@@ -61,18 +63,18 @@ pub(crate) struct DecodeResources {
     pub workspaces: Workspaces,
     /// Limits the memory that codecs use at the same time, in bytes.
     pub codec_memory: Permits,
-    pub(super) cache: Lock<BlockCache>,
+    pub(super) cache: CacheShards,
 }
 
 impl DecodeResources {
-    /// Returns a buffer of an evicted block, or an empty one.
-    pub(crate) fn take_spare_buffer(&self) -> Vec<u8> {
-        self.cache.lock().take_spare_buffer()
+    /// Returns a buffer of an evicted block for this one, or an empty one.
+    pub(crate) fn take_spare_buffer(&self, block: u64) -> Vec<u8> {
+        self.cache.take_spare_buffer(block)
     }
 
     /// Records that a block is about to be decoded with `codec_bytes` of codec memory.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
-        self.cache.lock().note_decoding(codec_bytes, is_slow);
+        self.cache.note_decoding(codec_bytes, is_slow);
     }
 }
 
@@ -96,20 +98,25 @@ pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
     pub(super) resources: DecodeResources,
     decoded_pages: DecodedPages,
+    pub(super) counters: ReadCounters,
 }
+
+/// Blocks of up to so many bytes are always decoded as a whole: zstd decodes 128 KiB at once.
+const SMALL_BLOCK_BYTES: u64 = 256 << 10;
 
 impl StoreReader {
     pub(crate) fn new(
         blocks: Arc<dyn BlockDecoder>,
         limits: Limits,
         memory_bytes: u64,
-        cache_bytes_max: u64,
+        (cache_bytes_max, block_bytes_max): (u64, u64),
         threads: usize,
     ) -> StoreReader {
         let codecs = CodecMemory {
             threads: threads as u64,
             share_bytes: codec_share_bytes(memory_bytes),
             bytes_max: memory_bytes / 2,
+            shards: 1,
         };
         StoreReader {
             blocks,
@@ -117,25 +124,26 @@ impl StoreReader {
                 limits,
                 workspaces: Workspaces::default(),
                 codec_memory: Permits::new(codecs.bytes_max),
-                cache: Lock::new(BlockCache::new(cache_bytes_max, codecs)),
+                cache: CacheShards::new(cache_bytes_max, block_bytes_max, codecs),
             },
             decoded_pages: DecodedPages::default(),
+            counters: ReadCounters::default(),
         }
     }
 
     /// Sets the memory limit of the block cache, in bytes.
     pub(crate) fn set_cache_bytes(&self, bytes_max: u64) {
-        self.resources.cache.lock().set_bytes_max(bytes_max);
+        self.resources.cache.set_bytes_max(bytes_max);
     }
 
     /// Whether blocks of slow codecs have been decoded.
     pub(crate) fn has_slow_blocks(&self) -> bool {
-        self.resources.cache.lock().has_slow_blocks()
+        self.resources.cache.has_slow_blocks()
     }
 
     /// The memory limit for decoded blocks, in bytes.
     pub(crate) fn decoded_bytes_max(&self) -> u64 {
-        self.resources.cache.lock().decoded_bytes_max()
+        self.resources.cache.decoded_bytes_max()
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
@@ -172,10 +180,11 @@ impl StoreReader {
                 }
             }
         }
-        let cache = self.resources.cache.lock();
+        let cache = &self.resources.cache;
         let mut available_bytes = cache.decoded_bytes_max() / 4;
         needed.retain(|(location, bytes)| {
-            let is_missing = *bytes >= MUCH_BYTES && !cache.holds(location.block);
+            let is_cached = |block| cache.of(block).lock().holds(block);
+            let is_missing = *bytes >= MUCH_BYTES && !is_cached(location.block);
             let fits = is_missing && location.raw_bytes <= available_bytes;
             available_bytes -= if fits { location.raw_bytes } else { 0 };
             fits
@@ -199,6 +208,7 @@ impl StoreReader {
         let mut at = 0;
         let mut delivered_bytes = 0;
         let deliver = |bytes: u64| {
+            count(&self.counters.delivered_bytes, bytes);
             if let Some(meter) = meter {
                 meter.deliver(bytes);
             }
@@ -274,7 +284,8 @@ impl StoreReader {
         inside: u64,
         out: &mut [u8],
     ) -> Option<u64> {
-        let compressed = self.resources.cache.lock().compressed(location.block)?;
+        let shard = self.resources.cache.of(location.block);
+        let compressed = shard.lock().compressed(location.block)?;
         let read = |space: &mut CodecScratch| {
             let workspace = &mut space.codec;
             compressed.read_through(
@@ -296,21 +307,52 @@ impl StoreReader {
         depth: Depth,
         meter: Option<&WorkMeter>,
     ) -> Result<Arc<Vec<u8>>> {
-        let (needed, wanted) = match depth {
-            Depth::Whole => (location.raw_bytes, location.raw_bytes),
-            // The next read often follows a little later in the block.
-            Depth::Prefix => (needed, (needed + needed / 8).min(location.raw_bytes)),
+        let shard = self.resources.cache.of(location.block);
+        let mut cache = shard.lock();
+        let needed = match depth {
+            Depth::Whole => location.raw_bytes,
+            Depth::Prefix => needed,
         };
-        let mut cache = self.resources.cache.lock();
-        let (cell, wanted) = cache.get(location.block, needed, wanted);
+        let found = cache.find(location.block, needed);
+        if let Some(decoded) = found.as_ref().and_then(|(cell, _)| cell.get()) {
+            count(&self.counters.hits, 1);
+            return Ok(decoded.clone());
+        }
+        if let Some(meter) = meter
+            && meter.is_memory_only()
+        {
+            meter.allow_reading()?;
+        }
+        let (cell, wanted) = match found {
+            Some(found) => {
+                count(&self.counters.hits, 1);
+                found
+            }
+            None => {
+                count(&self.counters.misses, 1);
+                let wanted = match depth {
+                    // What was decoded of the block was too little: there will be a third read.
+                    _ if cache.holds_beginning(location.block) => location.raw_bytes,
+                    Depth::Prefix if location.raw_bytes > SMALL_BLOCK_BYTES => {
+                        // The next read often follows a little later in the block.
+                        (needed + needed / 8).min(location.raw_bytes)
+                    }
+                    _ => location.raw_bytes,
+                };
+                cache.get(location.block, needed, wanted)
+            }
+        };
         drop(cache);
         let decoded = cell.get_or_try_init(|| {
             if let Some(meter) = meter {
+                meter.allow_reading()?;
                 meter.decode(wanted, location.frame_offset, location.frame_bytes)?;
             }
+            count(&self.counters.decoded_bytes, wanted);
+            count(&self.counters.source_bytes, location.frame_bytes);
             let _stage = stage("decode", wanted);
             let bytes = Arc::new(self.decode(location, wanted)?);
-            let evicted = self.resources.cache.lock().shrink(location.block);
+            let evicted = shard.lock().shrink(location.block);
             evicted
                 .into_iter()
                 .for_each(|(block, bytes)| self.retain_compressed(block, bytes));
@@ -331,7 +373,7 @@ impl StoreReader {
             .resources
             .workspaces
             .with(|space| CompressedCopy::new(&mut space.codec, &bytes));
-        let mut cache = self.resources.cache.lock();
+        let mut cache = self.resources.cache.of(block).lock();
         cache.put_compressed(block, compressed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {
             cache.put_spare_buffer(memory);
@@ -341,7 +383,8 @@ impl StoreReader {
     fn decode(&self, location: &BlockLocation, wanted: u64) -> Result<Vec<u8>> {
         let decoded = self.blocks.decode(location, wanted, &self.resources)?;
         if decoded.is_slow_to_repeat {
-            self.resources.cache.lock().mark_slow(location.block);
+            let shard = self.resources.cache.of(location.block);
+            shard.lock().mark_slow(location.block);
         }
         Ok(decoded.bytes)
     }

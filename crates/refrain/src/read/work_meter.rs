@@ -12,6 +12,7 @@ use refrain_pool::Lock;
 
 use crate::error::{Error, Result, mebibytes};
 use crate::options::ReadOptions;
+use crate::read::read_control::ReadControl;
 
 /// What is decoded whatever is delivered, in bytes, unless the memory is larger: a block of the
 /// largest size, or those that are decoded ahead.
@@ -28,6 +29,7 @@ pub(crate) struct WorkMeter {
     /// The offsets of the frames that were decoded, and their bytes together.
     frames: Lock<HashSet<u64>>,
     frames_bytes: AtomicU64,
+    control: ReadControl,
 }
 
 impl WorkMeter {
@@ -39,6 +41,31 @@ impl WorkMeter {
             delivered_bytes: AtomicU64::new(0),
             frames: Lock::default(),
             frames_bytes: AtomicU64::new(0),
+            control: ReadControl::default(),
+        }
+    }
+
+    /// The meter of a read that is carried out in this way.
+    pub(crate) fn with_control(self, control: &ReadControl) -> WorkMeter {
+        WorkMeter {
+            control: control.clone(),
+            ..self
+        }
+    }
+
+    /// Whether only what is in memory is wanted.
+    pub(crate) fn is_memory_only(&self) -> bool {
+        self.control.memory_only
+    }
+
+    /// Is called before something is read from the source.
+    ///
+    /// # Errors
+    /// `Cancelled` if only what is in memory is wanted, or the reader has left.
+    pub(crate) fn allow_reading(&self) -> Result<()> {
+        match self.control.memory_only || self.control.is_cancelled() {
+            true => Err(Error::cancelled()),
+            false => Ok(()),
         }
     }
 

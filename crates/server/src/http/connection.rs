@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use refrain_timer::clock::{Clock, RealClock};
 
+use crate::clients::Client;
+use crate::socket::Socket;
+
 /// A client's connection.
 pub trait Connection: Read + Write + Send {
     /// Sets how long one read and one write wait at most.
@@ -23,6 +26,11 @@ pub trait Connection: Read + Write + Send {
 
     /// Whether the client is on the same machine.
     fn is_local(&self) -> bool;
+
+    /// Whether the server takes no more requests.
+    fn is_stopping(&self) -> bool {
+        false
+    }
 }
 
 impl Connection for TcpStream {
@@ -53,6 +61,48 @@ impl Connection for UnixStream {
 
     fn is_local(&self) -> bool {
         true
+    }
+}
+
+impl Read for ClientConnection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&mut &**self.0.socket()).read(buffer)
+    }
+}
+
+impl Write for ClientConnection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&mut &**self.0.socket()).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client that a listener has accepted.
+pub(super) struct ClientConnection(pub Client);
+
+impl Connection for ClientConnection {
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        self.0.socket().set_read_timeout(Some(read))?;
+        self.0.socket().set_write_timeout(Some(write))
+    }
+
+    fn shutdown_write(&self) -> io::Result<()> {
+        self.0.socket().shutdown(Shutdown::Write);
+        Ok(())
+    }
+
+    fn is_local(&self) -> bool {
+        match &**self.0.socket() {
+            Socket::Tcp(stream) => stream.is_local(),
+            Socket::Unix(stream) => stream.is_local(),
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.0.clients().is_stopping()
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::answer::answer;
-use super::connection::{ClientWriter, Connection};
+use super::connection::{ClientConnection, ClientWriter, Connection};
 use super::exchange::{Exchange, Served, refuse};
 use super::head::{HeadError, RequestBody, RequestHead};
 use super::reader::{NoRequest, POLL, ReadLimits, RequestReader};
 use super::response::Status;
 use super::settings::HttpSettings;
 use super::shared::Shared;
+use crate::clients::{Client, Door};
 use crate::error::Result;
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
@@ -65,7 +66,9 @@ impl HttpDoor {
         let mut reader = RequestReader::default();
         loop {
             let clock = &self.shared.clock;
-            let next = reader.next(&mut connection, clock, limits, || self.shared.is_stopping());
+            let next = reader.next(&mut connection, clock, limits, |connection| {
+                self.shared.is_stopping() || connection.is_stopping()
+            });
             let is_last = match next {
                 Ok(head) => !self.answer(&head, &mut reader, &mut connection),
                 Err(NoRequest::Ended) => break,
@@ -114,11 +117,12 @@ impl HttpDoor {
         }
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let is_local = connection.is_local();
+        let is_stopping = self.shared.is_stopping();
         let mut client = ClientWriter::new(connection, clock, self.shared.settings.write_timeout);
         let mut exchange = Exchange {
             shared: &self.shared,
             head,
-            keeps_alive: head.is_kept_alive && !self.shared.is_stopping(),
+            keeps_alive: head.is_kept_alive && !is_stopping,
             is_local,
             client: &mut client,
         };
@@ -150,12 +154,18 @@ impl HttpDoor {
     /// Ends the connection so that the client can still receive the response.
     fn linger(&self, reader: &mut RequestReader, connection: &mut impl Connection) {
         if connection.shutdown_write().is_ok() {
-            let wait = match self.shared.is_stopping() {
+            let wait = match self.shared.is_stopping() || connection.is_stopping() {
                 true => Duration::ZERO,
                 false => LINGER,
             };
             reader.skip_body(connection, BODY_BYTES_MAX, (&self.shared.clock, wait));
         }
+    }
+}
+
+impl Door for HttpDoor {
+    fn serve(&self, client: Client) {
+        self.serve_connection(ClientConnection(client));
     }
 }
 

@@ -46,4 +46,4 @@ pub mod property;
 
 pub use connection::Connection;
 pub use door::HttpDoor;
-pub use settings::{HttpSettings, Report};
+pub use settings::HttpSettings;

@@ -43,12 +43,12 @@ pub(super) struct RequestReader {
 
 impl RequestReader {
     /// Waits for the next head.
-    pub(super) fn next(
+    pub(super) fn next<C: Connection>(
         &mut self,
-        connection: &mut impl Connection,
+        connection: &mut C,
         clock: &RealClock,
         limits: ReadLimits,
-        is_stopping: impl Fn() -> bool,
+        is_stopping: impl Fn(&C) -> bool,
     ) -> Result<RequestHead, NoRequest> {
         let mut waits_since = clock.now();
         let mut has_begun = !self.received.is_empty();
@@ -73,7 +73,9 @@ impl RequestReader {
             let waited = now.saturating_sub(waits_since);
             match has_begun {
                 true if waited >= limits.head => return Err(NoRequest::Late),
-                false if waited >= limits.idle || is_stopping() => return Err(NoRequest::Ended),
+                false if waited >= limits.idle || is_stopping(connection) => {
+                    return Err(NoRequest::Ended);
+                }
                 _ => {}
             }
         }

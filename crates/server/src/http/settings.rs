@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use crate::statistics::MetricSource;
 
-/// Something that is told of failures.
-pub type Report = dyn Fn(&str) + Send + Sync;
-
 /// Settings of an HTTP door.
 #[derive(Clone)]
 pub struct HttpSettings {
@@ -29,8 +26,6 @@ pub struct HttpSettings {
     pub resets_from_anywhere: bool,
     /// Further numbers for the statistics.
     pub metrics: Vec<Arc<dyn MetricSource>>,
-    /// Is told what went wrong with a response that had begun, or because of the archive.
-    pub on_failure: Option<Arc<Report>>,
 }
 
 impl Default for HttpSettings {
@@ -44,7 +39,6 @@ impl Default for HttpSettings {
             max_age_seconds: 86_400,
             resets_from_anywhere: false,
             metrics: vec![],
-            on_failure: None,
         }
     }
 }

@@ -52,18 +52,55 @@ impl Shared {
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let sources = self.settings.metrics.iter();
         let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();
-        metrics.push(Metric {
-            name: "http_requests_in_flight",
-            help: "HTTP requests that are being answered.",
-            value: self.requests_in_flight() as f64,
-        });
+        let read = self.service.archive().read_statistics();
+        for (name, help, value) in [
+            (
+                "http_requests_in_flight",
+                "HTTP requests that are being answered.",
+                self.requests_in_flight(),
+            ),
+            (
+                "cache_hits_total",
+                "Blocks that a read found in memory.",
+                read.hits,
+            ),
+            (
+                "cache_misses_total",
+                "Blocks that a read did not find in memory.",
+                read.misses,
+            ),
+            (
+                "delivered_bytes_total",
+                "Bytes that reads took from blocks.",
+                read.delivered_bytes,
+            ),
+            (
+                "decoded_bytes_total",
+                "Bytes that were decoded.",
+                read.decoded_bytes,
+            ),
+            (
+                "source_bytes_total",
+                "Bytes of frames that were read from the archive.",
+                read.source_bytes,
+            ),
+            (
+                "prefetches_total",
+                "Blocks that were decoded ahead of reads.",
+                read.prefetches,
+            ),
+        ] {
+            metrics.push(Metric {
+                name,
+                help,
+                value: value as f64,
+            });
+        }
         metrics
     }
 
     /// Reports a failure that no client learns in full.
     pub(super) fn report(&self, text: &str) {
-        if let Some(report) = &self.settings.on_failure {
-            report(text);
-        }
+        self.service.report(&format!("http: {text}"));
     }
 }

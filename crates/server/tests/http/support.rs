@@ -147,13 +147,8 @@ impl Server {
         let archive = Archive::open(source, &ReadOptions::default()).unwrap();
         let failures = Arc::new(Mutex::new(vec![]));
         let report = Arc::clone(&failures);
-        let settings = HttpSettings {
-            on_failure: Some(Arc::new(move |text: &str| {
-                report.lock().unwrap().push(text.to_owned());
-            })),
-            ..settings
-        };
-        let door = HttpDoor::new(Service::new(archive), settings).unwrap();
+        let reporter = Arc::new(move |line: &str| report.lock().unwrap().push(line.to_owned()));
+        let door = HttpDoor::new(Service::new(archive, reporter), settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let is_ended = Arc::new(std::sync::atomic::AtomicBool::new(false));

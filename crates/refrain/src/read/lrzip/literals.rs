@@ -205,7 +205,7 @@ impl BlockDecoder for Literals {
         _wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        let bytes = self.page(place, resources.take_spare_buffer())?;
+        let bytes = self.page(place, resources.take_spare_buffer(place.block))?;
         // Decoding starts at the beginning of a block, so decoding a page again is slow.
         let comes_again = !self.is_forward.load(Ordering::Relaxed);
         if comes_again {
@@ -228,7 +228,8 @@ pub(super) fn store_reader(
         literals,
         limits_for(options.memory_bytes),
         options.memory_bytes,
-        share.cache_bytes,
+        // One shard: blocks may have any size.
+        (share.cache_bytes, u64::MAX),
         options.threads.max(1),
     )
 }

@@ -19,12 +19,14 @@ impl StoreReader {
     /// fragmentation can take several times the memory in use (kern2 through a pipe: 1.77 GB
     /// instead of 0.55).
     pub(crate) fn reuse_all_buffers(&self, all: bool) {
-        self.resources.cache.lock().reuse_all_buffers(all);
+        for shard in self.resources.cache.all() {
+            shard.lock().reuse_all_buffers(all);
+        }
     }
 
     /// Releases a block that is not needed again.
     pub(crate) fn release(&self, block: u64) {
-        self.resources.cache.lock().remove(block);
+        self.resources.cache.of(block).lock().remove(block);
     }
 }
 

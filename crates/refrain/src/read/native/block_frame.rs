@@ -32,7 +32,7 @@ pub(crate) fn decode_block_frame(
     let is_whole = wanted >= head.raw_bytes;
     let _permits = resources.codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, is_slow);
-    let mut raw = resources.take_spare_buffer();
+    let mut raw = resources.take_spare_buffer(location.block);
     resources.workspaces.with(|space| {
         let workspace = &mut space.codec;
         if is_whole {

@@ -4,6 +4,7 @@
 //! archives are open at a time, because each has caches of its own; to open one again reads its
 //! end only.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,8 @@ use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
 use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::read_control::{ReadControl, Run};
+use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
 
 /// Opens the archives of a file by the indexes at their ends.
@@ -170,12 +173,59 @@ impl OpenedArchive for Concatenation {
         part.read_at(member, offset, buffer)
     }
 
-    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+    fn read_controlled(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        control: &ReadControl,
+    ) -> Result<Option<usize>> {
         let (part, member) = self.part_of(member)?;
-        Ok(match MemberContent::of(part, member)? {
+        part.read_controlled(member, offset, buffer, control)
+    }
+
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        let (part, member) = self.part_of(member)?;
+        part.has_entries(member)
+    }
+
+    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        self.content_controlled(member, &ReadControl::default())
+    }
+
+    fn content_controlled(
+        &self,
+        member: usize,
+        control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        let (part, member) = self.part_of(member)?;
+        let meter = part.meter().with_control(control);
+        Ok(match MemberContent::of(part, member, meter)? {
             Some(content) => Some(Box::new(content)),
             None => None,
         })
+    }
+
+    fn for_each_run(
+        &self,
+        member: usize,
+        range: Range<u64>,
+        each: &mut dyn FnMut(Run) -> bool,
+    ) -> Result<()> {
+        let (part, member) = self.part_of(member)?;
+        part.for_each_run(member, range, each)
+    }
+
+    fn prefetch(&self, member: usize, range: Range<u64>, control: &ReadControl) -> Result<u64> {
+        let (part, member) = self.part_of(member)?;
+        part.prefetch(member, range, control)
+    }
+
+    /// Of the archives that are open.
+    fn read_statistics(&self) -> ReadStatistics {
+        let open = self.open.lock();
+        let of_parts = open.iter().map(|(_, part)| part.read_statistics());
+        of_parts.fold(ReadStatistics::default(), ReadStatistics::plus)
     }
 
     fn set_cache_bytes(&self, bytes: u64) {

@@ -13,7 +13,7 @@ use refrain_storage::Source;
 use crate::archive_info::{
     self, ArchiveInfo, BlockInfo, CodecUses, Member, codec_name, filters_text,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
@@ -24,6 +24,8 @@ use crate::read::native::repeats::{StatedMap, resolve_range};
 use crate::read::native::salvage::DamagedBlocks;
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::read_control::{ReadControl, Run};
+use crate::read::read_statistics::ReadStatistics;
 use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
@@ -88,7 +90,7 @@ impl CachedMaps {
 
 /// The most content whose repeats are resolved at once, in bytes. It bounds the memory for an epoch
 /// of many tiny extents.
-const RESOLVED_BYTES_MAX: u64 = 1 << 20;
+pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
 /// The blocks of an index.
 struct IndexedBlocks {
@@ -251,7 +253,7 @@ impl IndexedArchive {
                 Arc::new(blocks),
                 limits,
                 memory_bytes,
-                memory_bytes / 4,
+                (memory_bytes / 4, head.block_bytes_max),
                 options.threads,
             ),
             maps: Lock::default(),
@@ -325,20 +327,42 @@ impl IndexedArchive {
         outline.ok_or_else(|| no_member(member, self.index.member_count()))
     }
 
+    /// Reads content of a member from `offset` into `buffer`.
+    fn read_metered(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        meter: &WorkMeter,
+    ) -> Result<usize> {
+        let row = self.outline(member)?;
+        let offset = offset.min(row.content_bytes);
+        let left = row.content_bytes - offset;
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let start = row.content_start + offset;
+        let depth = Depth::of_read(count);
+        let (range, buffer) = (start..start + count as u64, &mut buffer[..count]);
+        self.read_content(range, buffer, depth, meter)?;
+        Ok(count)
+    }
+
     /// The map of a content range, without repeats.
-    fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
+    pub(super) fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
         let extents_max = self.limits.extents_per_frame_max;
         resolve_range(range, extents_max, &mut |at| self.map_of(at, meter))
     }
 
     /// The map of the epoch that holds the content at `content_at`.
-    fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<StatedMap>> {
+    pub(super) fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<StatedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
         let (number, row) = self.index.epoch_at(content_at)?.ok_or_else(missing)?;
         if let Some(map) = self.maps.lock().get(number) {
             return Ok(map);
         }
+        meter.allow_reading()?;
         let offset = row.frame_offset;
         let frame = read_frame_at(
             &*self.source,
@@ -392,24 +416,58 @@ impl OpenedArchive for IndexedArchive {
     /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
     /// frames that the range needs.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let row = self.outline(member)?;
-        let offset = offset.min(row.content_bytes);
-        let left = row.content_bytes - offset;
-        let count = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let start = row.content_start + offset;
-        let depth = Depth::of_read(count);
-        let (range, buffer) = (start..start + count as u64, &mut buffer[..count]);
-        self.read_content(range, buffer, depth, &self.meter())?;
-        Ok(count)
+        self.read_metered(member, offset, buffer, &self.meter())
+    }
+
+    fn read_controlled(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        control: &ReadControl,
+    ) -> Result<Option<usize>> {
+        let meter = self.meter().with_control(control);
+        match self.read_metered(member, offset, buffer, &meter) {
+            Err(error) if control.memory_only && error.kind == ErrorKind::Cancelled => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        Ok(self.outline(member)?.kind.has_entries())
     }
 
     fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        Ok(match MemberContent::of(self, member)? {
+        self.content_controlled(member, &ReadControl::default())
+    }
+
+    fn content_controlled(
+        &self,
+        member: usize,
+        control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        let meter = self.meter().with_control(control);
+        Ok(match MemberContent::of(self, member, meter)? {
             Some(content) => Some(Box::new(content)),
             None => None,
         })
+    }
+
+    fn for_each_run(
+        &self,
+        member: usize,
+        range: Range<u64>,
+        each: &mut dyn FnMut(Run) -> bool,
+    ) -> Result<()> {
+        self.runs_of(member, range, each)
+    }
+
+    fn prefetch(&self, member: usize, range: Range<u64>, control: &ReadControl) -> Result<u64> {
+        self.decode_ahead(member, range, control)
+    }
+
+    fn read_statistics(&self) -> ReadStatistics {
+        self.store.counters.snapshot()
     }
 
     fn set_cache_bytes(&self, bytes: u64) {

@@ -31,17 +31,20 @@ pub(crate) struct MemberContent<A> {
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
-    /// Member `number`; `None` if it has no entries.
+    /// Member `number`, read as `meter` says; `None` if it has no entries.
     ///
     /// # Errors
     /// `Usage` if there is no such member; those of the index.
-    pub(super) fn of(archive: A, number: usize) -> Result<Option<MemberContent<A>>> {
+    pub(super) fn of(
+        archive: A,
+        number: usize,
+        meter: WorkMeter,
+    ) -> Result<Option<MemberContent<A>>> {
         let outline = archive.outline(number)?;
         if !outline.kind.has_entries() {
             return Ok(None);
         }
         let frames = archive.index.entries_frames(&outline)?;
-        let meter = archive.meter();
         Ok(Some(MemberContent {
             archive,
             number,
@@ -81,6 +84,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
+        self.meter.allow_reading()?;
         let number = self.frames.start.saturating_add(frame as u64);
         let batch = self.archive.index.entries_frame(number)?;
         let (offset, limits) = (batch.frame_offset, &self.archive.limits);

@@ -16,5 +16,6 @@ mod repeats;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod segment_part;
+pub(crate) mod serving;
 pub(crate) mod streamed_blocks;
 pub(crate) mod walk;

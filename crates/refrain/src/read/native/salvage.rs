@@ -142,7 +142,7 @@ impl DamagedBlocks {
         let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
         let _permits = resources.codec_memory.acquire(codec_bytes);
         resources.note_decoding(codec_bytes, false);
-        let mut raw = resources.take_spare_buffer();
+        let mut raw = resources.take_spare_buffer(location.block);
         let data = head.coding.unmasked(split.data);
         resources.workspaces.with(|space| {
             decode_damaged(

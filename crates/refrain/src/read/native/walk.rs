@@ -161,7 +161,8 @@ pub(super) fn walk<'env>(
             blocks.clone(),
             options.limits,
             options.memory_bytes,
-            shares.cache_bytes,
+            // One shard: the pass needs all of the memory at one place.
+            (shares.cache_bytes, u64::MAX),
             options.threads,
         ),
         meter: options.meter.clone(),

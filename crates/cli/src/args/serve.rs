@@ -1,0 +1,102 @@
+//! `refrain serve`: the arguments.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use refrain_server::Address;
+
+use super::password::PasswordArgs;
+use super::read_limits::ReadLimitArgs;
+use super::report::ReportArgs;
+use super::resources::ResourceArgs;
+use super::verb::OpeningArgs;
+
+/// `refrain serve`
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_TEXT)]
+pub struct ServeArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// Serve block devices to NBD clients at this address: unix:PATH or HOST:PORT; may be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub nbd: Vec<Address>,
+    /// Serve members, their entries and pages of directories to HTTP clients at this address; may
+    /// be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub http: Vec<Address>,
+    /// The export under the empty name: a member, or MEMBER/PATH; default: the only file
+    #[arg(long, value_name = "NAME")]
+    pub export: Option<std::ffi::OsString>,
+    /// The most clients at once; more are refused
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub clients: usize,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub limits: ReadLimitArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// How a program that serves runs.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Service")]
+pub struct ServiceArgs {
+    /// Return to the shell when the service is ready; it goes on behind
+    #[arg(long)]
+    pub daemon: bool,
+    /// End when nobody has been connected for this time: 30s, 10m, 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub idle_exit: Option<Duration>,
+}
+
+const SERVE_TEXT: &str = "\
+Every member that is a file is an NBD export under its name, and a file in a directory member as \
+MEMBER/PATH; over HTTP it has the same path. Nothing can be written.
+A line on standard output says when clients can connect; systemd is told as well (Type=notify). \
+Sockets of systemd are used if they are named nbd or http (FileDescriptorName=). SIGTERM ends the \
+service when the requests that were received are answered.";
+
+fn address(text: &str) -> Result<Address, String> {
+    Address::parse(text).map_err(|error| error.to_string())
+}
+
+/// A number with a unit: seconds, minutes or hours.
+fn time(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = text[..text.len() - unit.len()].parse::<u64>().ok();
+    let seconds = match unit {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    match number.and_then(|number| number.checked_mul(seconds)) {
+        Some(total) if seconds > 0 => Ok(Duration::from_secs(total)),
+        _ => Err(format!("{text:?} is no time: a number and s, m or h")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(time("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("1h"), Ok(Duration::from_secs(3600)));
+        for wrong in ["", "m", "-1s", "1d", "1.5s", "99999999999999999999h"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `refrain serve`: an archive for many clients.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use listenfd::ListenFd;
+use refrain_server::http::{HttpDoor, HttpSettings};
+use refrain_server::nbd::{Exports, NbdDoor};
+use refrain_server::statistics::Metric;
+use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
+use serde_json::json;
+
+use super::input::open_for_service;
+use crate::args::ServeArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::messages;
+use crate::names;
+use crate::plan::ServePlan;
+use crate::report::{DataTo, Outcome, Report};
+use crate::service::{self, Waiter, wait_until};
+use crate::session::Session;
+
+/// How long clients may take for the replies that they wait for, after a signal.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Runs the verb.
+pub fn run(args: &ServeArgs, session: &Session) -> Exit {
+    let mut report = Report::new("serve", &args.report, session, DataTo::Stdout);
+    if args.service.daemon {
+        match service::go_behind() {
+            None => {}
+            Some(Ok(exit)) => return exit,
+            Some(Err(failure)) => {
+                report.add(Err(failure));
+                return report.finish();
+            }
+        }
+    }
+    let result = ServePlan::new(args).and_then(|plan| serve(args, &plan, &report));
+    let is_done = result.is_ok();
+    report.add(result);
+    let exit = report.finish();
+    // A service that was asked to end has done what it should.
+    if is_done { Exit::Done } else { exit }
+}
+
+fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome> {
+    let session = report.session();
+    let label = &plan.archive.label;
+    let listeners = Listeners::bind(args)?;
+    let meter = report.meter(label);
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    archive.use_memory_for_blocks();
+    let service = Service::new(archive, reporter(session));
+    let mut waiter = Waiter::new(args.service.idle_exit)?;
+    let clients = Clients::new(args.clients.max(1));
+    let memory_bytes = plan.options.memory_bytes;
+    let addresses = listeners.addresses();
+    let signals = listeners.start(args, &service, memory_bytes, &clients)?;
+    meter.erase();
+    service::announce(&format!("{label}: ready at {}", addresses.join(", ")))?;
+    waiter.wait(session, &|| clients.idle_time());
+    service::notify("STOPPING=1");
+    drop(signals);
+    clients.stop();
+    let is_clean = wait_until(GRACE, &|| clients.count() == 0);
+    clients.disconnect();
+    Ok(Outcome::complete(
+        String::new(),
+        json!({
+            "file": label,
+            "clients": clients.count_since_start(),
+            "all_replies_sent": is_clean,
+        }),
+    ))
+}
+
+/// Prints lines about the service.
+fn reporter(session: &Session) -> Arc<Reporter> {
+    let program = session.program;
+    Arc::new(move |line: &str| messages::tell(program, line))
+}
+
+/// The sockets of the doors.
+struct Listeners {
+    nbd: Vec<Listener>,
+    http: Vec<Listener>,
+}
+
+impl Listeners {
+    /// Makes the sockets, or takes those that systemd has made.
+    fn bind(args: &ServeArgs) -> Result<Listeners> {
+        let mut listeners = Listeners {
+            nbd: vec![],
+            http: vec![],
+        };
+        for address in &args.nbd {
+            listeners.nbd.push(Listener::bind(address)?);
+        }
+        for address in &args.http {
+            listeners.http.push(Listener::bind(address)?);
+        }
+        listeners.take_inherited()?;
+        match listeners.nbd.is_empty() && listeners.http.is_empty() {
+            true => Err(Failure::usage(
+                "",
+                "say where clients connect: --nbd or --http with unix:PATH or HOST:PORT",
+            )),
+            false => Ok(listeners),
+        }
+    }
+
+    /// systemd names its sockets; those that are not named `http` are for NBD.
+    fn take_inherited(&mut self) -> Result<()> {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':');
+        let mut inherited = ListenFd::from_env();
+        for number in 0..inherited.len() {
+            let name = names.next().unwrap_or_default();
+            let listener = match inherited.take_tcp_listener(number) {
+                Ok(found) => found.map(Listener::of_tcp),
+                Err(_) => {
+                    let found = inherited.take_unix_listener(number);
+                    let found = found.map_err(|error| Failure::Io {
+                        file: format!("socket {number} ({name})"),
+                        action: "take over",
+                        error,
+                    })?;
+                    found.map(Listener::of_unix)
+                }
+            };
+            match name {
+                "http" => self.http.extend(listener),
+                _ => self.nbd.extend(listener),
+            }
+        }
+        Ok(())
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        let of = |kind: &'static str, listeners: &[Listener]| -> Vec<String> {
+            let address = |listener: &Listener| format!("{kind} {}", listener.address());
+            listeners.iter().map(address).collect()
+        };
+        [of("nbd", &self.nbd), of("http", &self.http)].concat()
+    }
+
+    /// Begins to accept clients.
+    fn start(
+        self,
+        args: &ServeArgs,
+        service: &Service,
+        memory_bytes: u64,
+        clients: &Clients,
+    ) -> Result<Vec<StopSignal>> {
+        let mut signals = vec![];
+        if !self.nbd.is_empty() {
+            let mut exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
+            if let Some(name) = &args.export {
+                exports = exports.with_default(name.as_bytes().to_vec());
+            }
+            let door: Arc<dyn Door> = Arc::new(NbdDoor::new(exports, memory_bytes, args.clients));
+            for listener in self.nbd {
+                let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
+                signals.push(signal?);
+            }
+        }
+        if !self.http.is_empty() {
+            let door: Arc<dyn Door> = Arc::new(http_door(args, service, clients)?);
+            for listener in self.http {
+                let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
+                signals.push(signal?);
+            }
+        }
+        Ok(signals)
+    }
+}
+
+/// The HTTP door, whose statistics count the clients of all doors.
+fn http_door(args: &ServeArgs, service: &Service, clients: &Clients) -> Result<HttpDoor> {
+    let counted = clients.clone();
+    let metrics = move || {
+        vec![
+            Metric {
+                name: "clients",
+                help: "Clients that are connected.",
+                value: counted.count() as f64,
+            },
+            Metric {
+                name: "clients_total",
+                help: "Clients that have connected.",
+                value: counted.count_since_start() as f64,
+            },
+        ]
+    };
+    let settings = HttpSettings {
+        unnamed_member: names::of_member(&args.archive, b""),
+        metrics: vec![Arc::new(metrics)],
+        ..HttpSettings::default()
+    };
+    Ok(HttpDoor::new(service.clone(), settings)?)
+}

@@ -1,0 +1,169 @@
+//! What an opened archive offers to those who serve it to many readers: reads that do not wait or
+//! may be given up, the holes of a range, and decoding ahead.
+
+use std::ops::Range;
+
+use refrain_tree::Entry;
+
+use crate::archive::Archive;
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::read_statistics::ReadStatistics;
+use crate::read::tree::entry_data::read_entry;
+use crate::read::tree::view::read_view;
+
+pub use crate::read::read_control::{ReadControl, Run};
+
+impl Archive {
+    /// [`Archive::read_at`], or [`Archive::read_entry_at`] if there is an entry, as `control` says.
+    /// `None` if only what is in memory was asked for, and it is not all there.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Cancelled`.
+    pub fn read_controlled(
+        &self,
+        member: usize,
+        entry: Option<&Entry>,
+        offset: u64,
+        buffer: &mut [u8],
+        control: &ReadControl,
+    ) -> Result<Option<usize>> {
+        let tree = match entry {
+            // Members without entries are the usual case here.
+            None if !self.opened.has_entries(member)? => {
+                return self.opened.read_controlled(member, offset, buffer, control);
+            }
+            _ => self.opened.content_controlled(member, control)?,
+        };
+        let Some(tree) = tree else {
+            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
+        };
+        let read = match entry {
+            Some(entry) => read_entry(&*tree, entry, offset, buffer),
+            None => read_view(&*tree, offset, buffer),
+        };
+        match read {
+            Err(error) if control.memory_only && error.kind == ErrorKind::Cancelled => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Calls `each` for the runs of a range of a member's content, or of an entry's data, in order,
+    /// until it returns `false`: zeros that no block holds, and everything else. Neighbours may be
+    /// of the same sort. The tar stream that a directory is seen as is one run of data.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Usage` for a range beyond the end.
+    pub fn for_each_run(
+        &self,
+        member: usize,
+        entry: Option<&Entry>,
+        range: Range<u64>,
+        each: &mut dyn FnMut(Run) -> bool,
+    ) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let Some(entry) = entry else {
+            return self.opened.for_each_run(member, range, each);
+        };
+        if range.end > entry.size_bytes {
+            let text = "the range ends beyond the end of the entry";
+            return Err(Error::new(ErrorKind::Usage, text));
+        }
+        for run in entry_runs(entry, range) {
+            if !each(run) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the blocks that a range of a member's content needs, for reads that will follow.
+    /// Returns the number of bytes that were decoded. Blocks that have no room in the cache beside
+    /// the others of the range are left out.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Cancelled`.
+    pub fn prefetch(
+        &self,
+        member: usize,
+        entry: Option<&Entry>,
+        range: Range<u64>,
+        control: &ReadControl,
+    ) -> Result<u64> {
+        match entry {
+            None => self.opened.prefetch(member, range, control),
+            // A sparse file's data is nearer to the beginning than the range is.
+            Some(entry) if entry.data_ranges.is_some() => Ok(0),
+            Some(entry) => {
+                let start = entry.content_offset;
+                let end = entry.content_range().end;
+                let range = (start + range.start).min(end)..(start + range.end).min(end);
+                self.opened.prefetch(member, range, control)
+            }
+        }
+    }
+
+    /// What reads found in memory and what they decoded, since the archive was opened.
+    pub fn read_statistics(&self) -> ReadStatistics {
+        self.opened.read_statistics()
+    }
+}
+
+/// The data and the holes of a range of an entry.
+fn entry_runs(entry: &Entry, range: Range<u64>) -> impl Iterator<Item = Run> + '_ {
+    let all = std::iter::once(0..entry.size_bytes);
+    let data: Box<dyn Iterator<Item = Range<u64>>> = match &entry.data_ranges {
+        None => Box::new(all),
+        Some(ranges) => Box::new(ranges.iter().cloned()),
+    };
+    let mut data = data.peekable();
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        if at >= range.end {
+            return None;
+        }
+        while data.peek().is_some_and(|next| next.end <= at) {
+            data.next();
+        }
+        let (end, is_zero) = match data.peek() {
+            Some(next) if next.start <= at => (next.end, false),
+            Some(next) => (next.start, true),
+            None => (range.end, true),
+        };
+        let end = end.min(range.end);
+        let length_bytes = end - at;
+        at = end;
+        Some(Run {
+            length_bytes,
+            is_zero,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runs_of_an_entry_are_its_data_and_its_holes() {
+        let sparse = Entry {
+            size_bytes: 100,
+            data_ranges: Some(vec![10..20, 30..40]),
+            ..Entry::default()
+        };
+        let runs = |entry: &Entry, range| -> Vec<(u64, bool)> {
+            let run = |run: Run| (run.length_bytes, run.is_zero);
+            entry_runs(entry, range).map(run).collect()
+        };
+        let all = [(10, true), (10, false), (10, true), (10, false), (60, true)];
+        assert_eq!(runs(&sparse, 0..100), all);
+        assert_eq!(runs(&sparse, 15..35), [(5, false), (10, true), (5, false)]);
+        assert_eq!(runs(&sparse, 45..46), [(1, true)]);
+        let whole = Entry {
+            size_bytes: 50,
+            ..Entry::default()
+        };
+        assert_eq!(runs(&whole, 7..50), [(43, false)]);
+    }
+}

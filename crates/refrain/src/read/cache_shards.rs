@@ -1,0 +1,126 @@
+//! The block cache of a reader, in shards with a lock each, so that many readers do not wait for one
+//! another.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use refrain_pool::Lock;
+
+use crate::read::block_cache::{BlockCache, CodecMemory};
+
+/// The most shards.
+const SHARDS_MAX: u64 = 16;
+
+/// A shard has room for at least so many blocks of the largest size.
+const BLOCKS_PER_SHARD_MIN: u64 = 16;
+
+/// The shards of a cache. Neighbouring blocks are in different ones.
+pub(crate) struct CacheShards {
+    shards: Vec<Lock<BlockCache>>,
+    /// One more than the largest memory of a fast codec, and of a slow one, so far; 0: none was used.
+    codec_bytes_noted: AtomicU64,
+    slow_codec_bytes_noted: AtomicU64,
+}
+
+impl CacheShards {
+    /// A cache of `bytes_max` bytes for blocks of up to `block_bytes_max`.
+    pub(crate) fn new(bytes_max: u64, block_bytes_max: u64, codecs: CodecMemory) -> CacheShards {
+        let room = bytes_max / block_bytes_max.max(1) / BLOCKS_PER_SHARD_MIN;
+        let count = room.clamp(1, SHARDS_MAX);
+        let codecs = CodecMemory {
+            shards: count,
+            ..codecs
+        };
+        let shard = |_| Lock::new(BlockCache::new(bytes_max / count, codecs));
+        CacheShards {
+            shards: (0..count).map(shard).collect(),
+            codec_bytes_noted: AtomicU64::new(0),
+            slow_codec_bytes_noted: AtomicU64::new(0),
+        }
+    }
+
+    /// The shard of a block.
+    pub(crate) fn of(&self, block: u64) -> &Lock<BlockCache> {
+        &self.shards[(block % self.shards.len() as u64) as usize]
+    }
+
+    /// All shards.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Lock<BlockCache>> {
+        self.shards.iter()
+    }
+
+    /// Sets the memory limit, in bytes.
+    pub(crate) fn set_bytes_max(&self, bytes_max: u64) {
+        let count = self.shards.len() as u64;
+        for shard in self.all() {
+            shard.lock().set_bytes_max(bytes_max / count);
+        }
+    }
+
+    /// Records that a block is about to be decoded with `codec_bytes` of codec memory. All shards
+    /// give way to a codec.
+    pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
+        let noted = match is_slow {
+            true => &self.slow_codec_bytes_noted,
+            false => &self.codec_bytes_noted,
+        };
+        // Nearly all blocks need as much as those before.
+        let needed = codec_bytes.saturating_add(1);
+        if noted.load(Ordering::Relaxed) >= needed {
+            return;
+        }
+        noted.fetch_max(needed, Ordering::Relaxed);
+        for shard in &self.shards {
+            shard.lock().note_decoding(codec_bytes, is_slow);
+        }
+    }
+
+    /// Whether blocks of slow codecs have been decoded.
+    pub(crate) fn has_slow_blocks(&self) -> bool {
+        self.slow_codec_bytes_noted.load(Ordering::Relaxed) > 0
+    }
+
+    /// The memory limit for decoded blocks, in bytes.
+    pub(crate) fn decoded_bytes_max(&self) -> u64 {
+        let of_shard = |shard: &Lock<BlockCache>| shard.lock().decoded_bytes_max();
+        self.shards.iter().map(of_shard).sum()
+    }
+
+    /// A buffer of an evicted block of the same shard, or an empty one.
+    pub(crate) fn take_spare_buffer(&self, block: u64) -> Vec<u8> {
+        self.of(block).lock().take_spare_buffer()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODECS: CodecMemory = CodecMemory {
+        threads: 2,
+        share_bytes: 64 << 20,
+        bytes_max: 512 << 20,
+        shards: 1,
+    };
+
+    #[test]
+    fn small_blocks_get_many_shards_and_large_ones_few() {
+        let count = |bytes_max, block| CacheShards::new(bytes_max, block, CODECS).all().count();
+        assert_eq!(count(256 << 20, 128 << 10), 16);
+        assert_eq!(count(256 << 20, 4 << 20), 4);
+        assert_eq!(count(256 << 20, 64 << 20), 1);
+        assert_eq!(count(0, 0), 1);
+    }
+
+    #[test]
+    fn the_shards_share_the_limit_and_what_codecs_take_of_it() {
+        let shards = CacheShards::new(256 << 20, 4 << 20, CODECS);
+        assert_eq!(shards.decoded_bytes_max(), 256 << 20);
+        shards.note_decoding(64 << 20, false);
+        assert_eq!(shards.decoded_bytes_max(), 192 << 20);
+        shards.note_decoding(1 << 20, true);
+        assert!(shards.has_slow_blocks());
+        assert_eq!(shards.decoded_bytes_max(), 48 << 20);
+        shards.set_bytes_max(512 << 20);
+        assert_eq!(shards.decoded_bytes_max(), 112 << 20);
+    }
+}

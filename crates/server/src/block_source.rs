@@ -1,0 +1,122 @@
+//! One file of an archive as a block device: what the NBD door needs of it.
+
+use std::ops::Range;
+
+use refrain::{Archive, Entry, EntryKind, MemberKind, ReadControl, Result, Run};
+
+use crate::service::Service;
+
+/// Bytes at offsets that do not change, as a door serves them to many clients at once.
+pub trait BlockSource: Send + Sync {
+    /// The length in bytes.
+    fn size_bytes(&self) -> u64;
+
+    /// Fills `buffer`, whose range is inside the source, as `control` says. Returns `false` if only
+    /// what is in memory was asked for, and it is not all there.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool>;
+
+    /// Calls `each` for the zeros and the data of a range, until it returns `false`.
+    ///
+    /// # Errors
+    /// As [`Archive::for_each_run`].
+    fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()>;
+
+    /// Decodes what a range needs, for reads that will follow.
+    ///
+    /// # Errors
+    /// As [`Archive::prefetch`].
+    fn prefetch(&self, range: Range<u64>, control: &ReadControl) -> Result<()>;
+}
+
+/// A member of an archive, or a file in a directory member.
+pub struct FileOfArchive {
+    service: Service,
+    member: usize,
+    entry: Option<Box<Entry>>,
+    size_bytes: u64,
+}
+
+impl FileOfArchive {
+    /// The file with this name: a member, or `MEMBER/PATH`. `None` if there is none, or it is no
+    /// file.
+    ///
+    /// # Errors
+    /// As [`Archive::find_entry`].
+    pub fn find(service: &Service, name: &[u8]) -> Result<Option<FileOfArchive>> {
+        let archive = service.archive();
+        if let Some(member) = archive.find_member(name)? {
+            return FileOfArchive::of_member(service, member);
+        }
+        let slashes = (name.iter().enumerate()).filter(|(_, byte)| **byte == b'/');
+        for (at, _) in slashes {
+            let (member, path) = (&name[..at], &name[at + 1..]);
+            if let Some(member) = archive.find_member(member)?
+                && let Some(entry) = file_at(archive, member, path)?
+            {
+                let size_bytes = entry.size_bytes;
+                return Ok(Some(FileOfArchive {
+                    service: service.clone(),
+                    member,
+                    entry: Some(Box::new(entry)),
+                    size_bytes,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A whole member; `None` if it is a directory or a tar stream.
+    ///
+    /// # Errors
+    /// As [`Archive::member`].
+    pub fn of_member(service: &Service, member: usize) -> Result<Option<FileOfArchive>> {
+        let found = service.archive().member(member)?;
+        if matches!(found.kind, MemberKind::Tree | MemberKind::Tar) {
+            return Ok(None);
+        }
+        Ok(Some(FileOfArchive {
+            service: service.clone(),
+            member,
+            entry: None,
+            size_bytes: found.content_bytes,
+        }))
+    }
+}
+
+/// The file at a path of a directory member, or the one that a hard link there is another name of.
+fn file_at(archive: &Archive, member: usize, path: &[u8]) -> Result<Option<Entry>> {
+    let mut found = archive.find_entry(member, path)?;
+    if let Some(link) = &found
+        && link.kind == EntryKind::Hardlink
+        && let Some(target) = &link.link_target
+    {
+        found = archive.find_entry(member, target)?;
+    }
+    Ok(found.filter(|entry| entry.kind == EntryKind::File))
+}
+
+impl BlockSource for FileOfArchive {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool> {
+        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
+        let read = archive.read_controlled(self.member, entry, offset, buffer, control)?;
+        Ok(read.is_some())
+    }
+
+    fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {
+        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
+        archive.for_each_run(self.member, entry, range, each)
+    }
+
+    fn prefetch(&self, range: Range<u64>, control: &ReadControl) -> Result<()> {
+        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
+        archive.prefetch(self.member, entry, range, control)?;
+        Ok(())
+    }
+}

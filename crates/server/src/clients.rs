@@ -1,0 +1,179 @@
+//! The clients of a server: how many there are, and their end.
+
+use std::collections::HashMap;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_pool::Lock;
+use refrain_timer::clock::RealClock;
+
+use crate::socket::Socket;
+
+/// What serves clients that have connected.
+pub trait Door: Send + Sync + 'static {
+    /// Serves a client on this thread, and perhaps others, until the client or the server ends the
+    /// connection. It ends soon after [`Clients::stop`]: that shuts down the receiving side of the
+    /// socket, so that a read returns no more bytes, and requests that are there are answered.
+    fn serve(&self, client: Client);
+}
+
+/// All clients of a server. Cloning it gives another handle to the same.
+#[derive(Clone)]
+pub struct Clients(Arc<State>);
+
+struct State {
+    clients_max: usize,
+    clock: RealClock,
+    connected: Lock<Connected>,
+}
+
+#[derive(Default)]
+struct Connected {
+    sockets: HashMap<u64, Arc<Socket>>,
+    /// The number of clients so far.
+    count: u64,
+    is_stopping: bool,
+    /// When the last client left, or the server started.
+    idle_since_ns: u64,
+}
+
+impl Clients {
+    /// No clients yet, and at most so many at once.
+    pub fn new(clients_max: usize) -> Clients {
+        Clients(Arc::new(State {
+            clients_max,
+            clock: RealClock::new(),
+            connected: Lock::default(),
+        }))
+    }
+
+    /// Counts a client that has connected. `None`: there are too many, or the server stops; the
+    /// connection is closed.
+    pub fn add(&self, socket: Socket) -> Option<Client> {
+        let socket = Arc::new(socket);
+        let mut connected = self.0.connected.lock();
+        if connected.is_stopping || connected.sockets.len() >= self.0.clients_max {
+            return None;
+        }
+        let number = connected.count;
+        connected.count += 1;
+        connected.sockets.insert(number, Arc::clone(&socket));
+        Some(Client {
+            clients: self.clone(),
+            number,
+            socket,
+        })
+    }
+
+    /// The number of clients.
+    pub fn count(&self) -> usize {
+        self.0.connected.lock().sockets.len()
+    }
+
+    /// The number of clients since the start.
+    pub fn count_since_start(&self) -> u64 {
+        self.0.connected.lock().count
+    }
+
+    /// How long there has been no client.
+    pub fn idle_time(&self) -> Duration {
+        let connected = self.0.connected.lock();
+        match connected.sockets.is_empty() {
+            true => {
+                let idle_ns = self
+                    .0
+                    .clock
+                    .now_ns()
+                    .saturating_sub(connected.idle_since_ns);
+                Duration::from_nanos(idle_ns)
+            }
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Accepts no clients any more, and no requests of those that are there. What they have asked
+    /// for is still answered.
+    pub fn stop(&self) {
+        let mut connected = self.0.connected.lock();
+        connected.is_stopping = true;
+        for socket in connected.sockets.values() {
+            socket.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Whether [`Clients::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.0.connected.lock().is_stopping
+    }
+
+    /// Ends the connections of all clients, whatever they wait for.
+    pub fn disconnect(&self) {
+        for socket in self.0.connected.lock().sockets.values() {
+            socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// One client; it counts until this is dropped.
+pub struct Client {
+    clients: Clients,
+    number: u64,
+    socket: Arc<Socket>,
+}
+
+impl Client {
+    /// Its connection.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    /// All clients.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.socket.shutdown(Shutdown::Both);
+        let state = &self.clients.0;
+        let mut connected = state.connected.lock();
+        connected.sockets.remove(&self.number);
+        connected.idle_since_ns = state.clock.now_ns();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn clients_are_counted_limited_and_stopped() {
+        let clients = Clients::new(2);
+        let connect = || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (clients.add(Socket::Unix(ours)), theirs)
+        };
+        let (first, _) = connect();
+        let (second, mut of_second) = connect();
+        assert!(connect().0.is_none(), "there are two already");
+        assert_eq!(clients.count(), 2);
+        assert_eq!(clients.idle_time(), Duration::ZERO);
+        drop(first);
+        assert_eq!((clients.count(), clients.count_since_start()), (1, 2));
+        clients.stop();
+        assert!(connect().0.is_none(), "the server stops");
+        let second = second.unwrap();
+        let mut buffer = [0; 1];
+        assert_eq!((&**second.socket()).read(&mut buffer).unwrap(), 0);
+        second.socket().write_parts(b"!", b"").unwrap();
+        of_second.read_exact(&mut buffer).unwrap();
+        drop(second);
+        assert_eq!(of_second.read(&mut buffer).unwrap(), 0);
+        assert_eq!(clients.count(), 0);
+    }
+}

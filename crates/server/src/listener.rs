@@ -1,0 +1,347 @@
+//! Sockets that clients connect to.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use refrain_pool::{SignalDelivery, start_detached};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clients::{Clients, Door};
+use crate::error::{Error, Result};
+use crate::service::Reporter;
+use crate::socket::Socket;
+
+/// The prefix of the address of a socket on this machine.
+const UNIX_PREFIX: &str = "unix:";
+
+/// Where clients connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// `unix:PATH`.
+    Unix(PathBuf),
+    /// `HOST:PORT`, `[IPV6]:PORT`.
+    Tcp(String),
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// `Refused` for something else.
+    pub fn parse(text: &str) -> Result<Address> {
+        if let Some(path) = text.strip_prefix(UNIX_PREFIX) {
+            return match path.is_empty() {
+                true => Err(Error::Refused("unix: needs a path".to_owned())),
+                false => Ok(Address::Unix(PathBuf::from(path))),
+            };
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Ok(Address::Tcp(text.to_owned()))
+            }
+            _ => Err(Error::Refused(format!(
+                "{text:?} is no address: unix:PATH or HOST:PORT"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "{UNIX_PREFIX}{}", path.display()),
+            Address::Tcp(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub struct Listener {
+    socket: ListeningSocket,
+    /// The path of a socket that was made here: it is removed at the end.
+    path: Option<OwnPath>,
+}
+
+/// The path of a socket, removed when it is dropped.
+#[derive(Debug)]
+struct OwnPath(PathBuf);
+
+#[derive(Debug)]
+enum ListeningSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Makes a socket that clients can connect to. The socket of a server that has ended without
+    /// removing it is replaced.
+    ///
+    /// # Errors
+    /// `System`, for example for a port or a path that is taken.
+    pub fn bind(address: &Address) -> Result<Listener> {
+        let failed = |error| Error::system(format!("cannot listen at {address}"), error);
+        match address {
+            Address::Tcp(text) => {
+                let addresses: Vec<_> = text.to_socket_addrs().map_err(failed)?.collect();
+                let listener = TcpListener::bind(addresses.as_slice()).map_err(failed)?;
+                Ok(Listener {
+                    socket: ListeningSocket::Tcp(listener),
+                    path: None,
+                })
+            }
+            Address::Unix(path) => {
+                remove_abandoned(path).map_err(failed)?;
+                let listener = UnixListener::bind(path).map_err(failed)?;
+                Ok(Listener {
+                    socket: ListeningSocket::Unix(listener),
+                    path: Some(OwnPath(path.clone())),
+                })
+            }
+        }
+    }
+
+    /// A socket that was made by someone else, such as systemd.
+    pub fn of_tcp(listener: TcpListener) -> Listener {
+        Listener {
+            socket: ListeningSocket::Tcp(listener),
+            path: None,
+        }
+    }
+
+    /// A socket that was made by someone else, such as systemd.
+    pub fn of_unix(listener: UnixListener) -> Listener {
+        Listener {
+            socket: ListeningSocket::Unix(listener),
+            path: None,
+        }
+    }
+
+    /// Where clients connect, with the port that the system chose.
+    pub fn address(&self) -> String {
+        match &self.socket {
+            ListeningSocket::Tcp(listener) => {
+                let address = listener.local_addr();
+                address.map_or_else(|_| "tcp".to_owned(), |address| address.to_string())
+            }
+            ListeningSocket::Unix(listener) => {
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|address| address.as_pathname());
+                let path = path.map(|path| path.display().to_string());
+                format!("{UNIX_PREFIX}{}", path.unwrap_or_default())
+            }
+        }
+    }
+
+    fn accept(&self) -> io::Result<Socket> {
+        match &self.socket {
+            ListeningSocket::Tcp(listener) => listener
+                .accept()
+                .map(|(stream, _): (TcpStream, _)| Socket::tcp(stream)),
+            ListeningSocket::Unix(listener) => {
+                listener.accept().map(|(stream, _)| Socket::Unix(stream))
+            }
+        }
+    }
+
+    /// Accepts clients on a thread of its own and serves each on another, until the signal is
+    /// dropped.
+    ///
+    /// # Errors
+    /// `System` if no thread can be started.
+    pub fn start(
+        mut self,
+        door: Arc<dyn Door>,
+        clients: Clients,
+        reporter: Arc<Reporter>,
+    ) -> Result<StopSignal> {
+        let failed = |error| Error::system("cannot start to listen", error);
+        let (keep, watched) = UnixStream::pair().map_err(failed)?;
+        let path = self.path.take();
+        let run = move || self.accept_all(&watched, &door, &clients, &*reporter);
+        match start_detached("listener", SignalDelivery::OwnFaults, run) {
+            true => Ok(StopSignal {
+                _path: path,
+                _keep: keep,
+            }),
+            false => Err(failed(io::ErrorKind::OutOfMemory.into())),
+        }
+    }
+
+    fn accept_all(
+        &self,
+        stop: &UnixStream,
+        door: &Arc<dyn Door>,
+        clients: &Clients,
+        reporter: &Reporter,
+    ) {
+        while self.wait(stop) {
+            let socket = match self.accept() {
+                Ok(socket) => socket,
+                Err(error) if is_of_one_client(&error) => continue,
+                Err(error) => {
+                    reporter(&format!(
+                        "cannot accept a client at {}: {error}",
+                        self.address()
+                    ));
+                    // There may be descriptors again when a client has left.
+                    rest();
+                    continue;
+                }
+            };
+            let Some(client) = clients.add(socket) else {
+                continue;
+            };
+            let door = Arc::clone(door);
+            let serve = move || door.serve(client);
+            if !start_detached("client", SignalDelivery::OwnFaults, serve) {
+                reporter("a client was refused: the system allows no more threads");
+            }
+        }
+    }
+
+    /// Waits for a client; `false`: it is time to stop.
+    fn wait(&self, stop: &UnixStream) -> bool {
+        let listener = match &self.socket {
+            ListeningSocket::Tcp(listener) => listener.as_fd(),
+            ListeningSocket::Unix(listener) => listener.as_fd(),
+        };
+        let mut descriptors = [
+            PollFd::from_borrowed_fd(listener, PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        loop {
+            match poll(&mut descriptors, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+                Ok(_) => return descriptors[1].revents().is_empty(),
+            }
+        }
+    }
+}
+
+impl Drop for OwnPath {
+    fn drop(&mut self) {
+        // Somebody may have removed it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A listener accepts clients until this is dropped, which also removes the path of its socket.
+#[derive(Debug)]
+pub struct StopSignal {
+    _path: Option<OwnPath>,
+    _keep: UnixStream,
+}
+
+/// Whether an error of accepting concerns a client that has left meanwhile.
+fn is_of_one_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | Interrupted
+    )
+}
+
+/// Waits a little.
+fn rest() {
+    let a_little = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
+    // An interrupted wait is as good.
+    let _ = poll(&mut [], Some(&a_little));
+}
+
+/// Removes a socket that no server listens at any more.
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if !is_socket {
+        return Ok(());
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::clients::Client;
+
+    #[test]
+    fn addresses_are_read_and_others_refused() {
+        let read = |text: &str| Address::parse(text).unwrap().to_string();
+        for text in [
+            "unix:/run/a.sock",
+            "localhost:10809",
+            "[::1]:0",
+            "0.0.0.0:80",
+        ] {
+            assert_eq!(read(text), text);
+        }
+        for text in [
+            "",
+            "unix:",
+            "host",
+            ":80",
+            "host:",
+            "host:99999",
+            "/run/a.sock",
+        ] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    /// Sends back what it gets.
+    struct Echo;
+
+    impl Door for Echo {
+        fn serve(&self, client: Client) {
+            let mut bytes = vec![];
+            (&**client.socket()).read_to_end(&mut bytes).unwrap();
+            client.socket().write_parts(&bytes, b"").unwrap();
+        }
+    }
+
+    #[test]
+    fn clients_are_served_until_the_signal_is_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        // A server that ended without cleaning up.
+        drop(UnixListener::bind(&path).unwrap());
+        let address = Address::Unix(path.clone());
+        let listener = Listener::bind(&address).unwrap();
+        assert_eq!(listener.address(), address.to_string());
+        assert!(Listener::bind(&address).is_err(), "it is in use");
+        let clients = Clients::new(1);
+        let signal = listener
+            .start(Arc::new(Echo), clients.clone(), Arc::new(|_: &str| {}))
+            .unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(b"hello").unwrap();
+        while clients.count() == 0 {
+            std::thread::yield_now();
+        }
+        let mut refused = UnixStream::connect(&path).unwrap();
+        assert_eq!(refused.read(&mut [0; 1]).unwrap_or(0), 0);
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).unwrap();
+        assert_eq!(reply, "hello");
+        drop(signal);
+        while path.exists() {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which files of an archive are exports.
+
+use std::sync::Arc;
+
+use refrain::Result;
+
+use crate::block_source::{BlockSource, FileOfArchive};
+use crate::service::Service;
+
+/// Wraps the source of an export, for example to record what is read of it.
+pub type Wrap = dyn Fn(Arc<dyn BlockSource>) -> Arc<dyn BlockSource> + Send + Sync;
+
+/// The exports: every member that is a file, by its name; files of directory members as
+/// `MEMBER/PATH`, which are not listed; and under the empty name the only file, if there is one.
+pub struct Exports {
+    service: Service,
+    /// The number of the only member that is a file, and how many there are.
+    only: Option<usize>,
+    wrap: Option<Box<Wrap>>,
+    default_name: Option<Vec<u8>>,
+}
+
+impl Exports {
+    /// The exports of an archive.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub fn new(service: Service) -> Result<Exports> {
+        let mut files = vec![];
+        for member in 0..service.archive().member_count() {
+            if FileOfArchive::of_member(&service, member)?.is_some() {
+                files.push(member);
+            }
+            if files.len() > 1 {
+                break;
+            }
+        }
+        let only = (files.len() == 1).then(|| files[0]);
+        Ok(Exports {
+            service,
+            only,
+            wrap: None,
+            default_name: None,
+        })
+    }
+
+    /// The same, with this file under the empty name.
+    #[must_use]
+    pub fn with_default(self, name: Vec<u8>) -> Exports {
+        Exports {
+            default_name: Some(name),
+            ..self
+        }
+    }
+
+    /// The same, with every source wrapped.
+    #[must_use]
+    pub fn wrapped(self, wrap: Box<Wrap>) -> Exports {
+        Exports {
+            wrap: Some(wrap),
+            ..self
+        }
+    }
+
+    /// What the exports are part of.
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The names that are listed.
+    pub(crate) fn names(&self) -> Result<Vec<Vec<u8>>> {
+        let mut names = vec![];
+        let archive = self.service.archive();
+        for member in 0..archive.member_count() {
+            if FileOfArchive::of_member(&self.service, member)?.is_some() {
+                names.push(archive.member(member)?.name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// The export with this name; `None` if there is none.
+    pub(crate) fn open(&self, name: &[u8]) -> Result<Option<Arc<dyn BlockSource>>> {
+        let file = match (name, &self.default_name) {
+            (b"", Some(default)) => FileOfArchive::find(&self.service, default)?,
+            _ => match FileOfArchive::find(&self.service, name)? {
+                None if name.is_empty() => match self.only {
+                    Some(member) => FileOfArchive::of_member(&self.service, member)?,
+                    None => None,
+                },
+                found => found,
+            },
+        };
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let source: Arc<dyn BlockSource> = Arc::new(file);
+        Ok(Some(match &self.wrap {
+            Some(wrap) => wrap(source),
+            None => source,
+        }))
+    }
+
+    /// Why there is no such export.
+    pub(crate) fn unknown_text(&self, name: &[u8]) -> String {
+        match name.is_empty() {
+            true => "name an export: the archive does not hold exactly one file".to_owned(),
+            false => format!(
+                "the archive holds no file {:?}",
+                String::from_utf8_lossy(name)
+            ),
+        }
+    }
+}

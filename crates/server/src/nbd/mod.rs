@@ -1,0 +1,102 @@
+//! The NBD door: files of an archive as block devices, for QEMU, the Linux kernel, libnbd and
+//! others.
+//!
+//! Fixed newstyle negotiation with TLS where asked for, structured replies, holes
+//! (`base:allocation`), several connections per client, prefetch requests. Everything is read-only.
+
+mod allocation;
+mod channel;
+mod connection;
+mod exports;
+mod negotiation;
+mod protocol;
+mod requests;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_pool::Permits;
+
+use self::channel::Channel;
+use self::connection::{Connection, Shared};
+use self::negotiation::{Ended, Negotiation};
+use crate::clients::{Client, Door};
+
+pub use self::exports::{Exports, Wrap};
+
+/// How long a silent client may take for each step of the negotiation.
+const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take no byte of a reply.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most threads of one client.
+const THREADS_PER_CLIENT_MAX: u64 = 16;
+
+/// The memory of a thread of a client: the chunk that it sends and what decoding needs, in bytes.
+const THREAD_BYTES: u64 = 512 << 10;
+
+/// The least memory for replies that cannot be sent in chunks, in bytes.
+const REPLY_BYTES_MIN: u64 = 32 << 20;
+
+/// Serves exports to NBD clients.
+pub struct NbdDoor {
+    exports: Exports,
+    shared: Arc<Shared>,
+}
+
+impl NbdDoor {
+    /// A door to these exports for up to `clients_max` clients at once. `memory_bytes` is the
+    /// budget of the whole server, of which all clients together use about an eighth.
+    pub fn new(exports: Exports, memory_bytes: u64, clients_max: usize) -> NbdDoor {
+        let share_bytes = memory_bytes / 16;
+        let threads = share_bytes / THREAD_BYTES / clients_max.max(1) as u64;
+        let shared = Shared {
+            service: exports.service().clone(),
+            reply_memory: Permits::new(share_bytes.max(REPLY_BYTES_MIN)),
+            threads_per_client: threads.clamp(2, THREADS_PER_CLIENT_MAX) as usize,
+        };
+        NbdDoor {
+            exports,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Lets a client negotiate; `None` if it has left.
+    fn negotiate(&self, client: Client) -> io::Result<Option<Arc<Connection>>> {
+        let socket = Arc::clone(client.socket());
+        socket.set_read_timeout(Some(NEGOTIATION_TIMEOUT))?;
+        socket.set_write_timeout(Some(SEND_TIMEOUT))?;
+        let channel: Arc<dyn Channel> = socket;
+        let mut negotiation = Negotiation {
+            channel: &*channel,
+            exports: &self.exports,
+            offers_tls: false,
+            requires_tls: false,
+            is_structured: false,
+            context_of: None,
+            has_no_zeroes: false,
+        };
+        if !negotiation.greet()? {
+            return Ok(None);
+        }
+        match negotiation.run()? {
+            Ended::Agreed(agreed) => {
+                channel.set_receive_timeout(None)?;
+                let shared = Arc::clone(&self.shared);
+                Ok(Some(Connection::new(shared, client, channel, agreed)))
+            }
+            Ended::StartTls | Ended::Left => Ok(None),
+        }
+    }
+}
+
+impl Door for NbdDoor {
+    fn serve(&self, client: Client) {
+        // What goes wrong here concerns this client alone, who sees its connection end.
+        if let Ok(Some(connection)) = self.negotiate(client) {
+            connection.run();
+        }
+    }
+}
