@@ -21,6 +21,7 @@ use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use super::serve::ServeArgs;
+use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
@@ -53,8 +54,10 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
-    /// Serve an archive to many clients: as block devices (NBD)
+    /// Serve an archive to many clients: as block devices (NBD), as a web site (HTTP)
     Serve(ServeArgs),
+    /// Watch what the clients of a service ask for, and how long it takes
+    Top(TopArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files
