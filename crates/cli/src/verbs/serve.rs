@@ -25,6 +25,11 @@ use crate::session::Session;
 /// How long clients may take for the replies that they wait for, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// The bytes of content that the HTTP door decodes at once for each client: all clients together
+/// take a sixteenth of the memory.
+const HTTP_CHUNK_BYTES_MIN: u64 = 64 << 10;
+const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
+
 /// Runs the verb.
 pub fn run(args: &ServeArgs, session: &Session) -> Exit {
     let mut report = Report::new("serve", &args.report, session, DataTo::Stdout);
@@ -168,7 +173,8 @@ impl Listeners {
             }
         }
         if !self.http.is_empty() {
-            let door: Arc<dyn Door> = Arc::new(http_door(args, service, clients)?);
+            let door = http_door(args, service, memory_bytes, clients)?;
+            let door: Arc<dyn Door> = Arc::new(door);
             for listener in self.http {
                 let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
                 signals.push(signal?);
@@ -179,7 +185,12 @@ impl Listeners {
 }
 
 /// The HTTP door, whose statistics count the clients of all doors.
-fn http_door(args: &ServeArgs, service: &Service, clients: &Clients) -> Result<HttpDoor> {
+fn http_door(
+    args: &ServeArgs,
+    service: &Service,
+    memory_bytes: u64,
+    clients: &Clients,
+) -> Result<HttpDoor> {
     let counted = clients.clone();
     let metrics = move || {
         vec![
@@ -195,7 +206,10 @@ fn http_door(args: &ServeArgs, service: &Service, clients: &Clients) -> Result<H
             },
         ]
     };
+    let share_bytes = memory_bytes / 16 / args.clients.max(1) as u64;
+    let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
     let settings = HttpSettings {
+        chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
         unnamed_member: names::of_member(&args.archive, b""),
         metrics: vec![Arc::new(metrics)],
         ..HttpSettings::default()

@@ -7,13 +7,14 @@ use refrain::storage::{Sink, in_zero_pieces};
 use refrain::{Archive, ContentCheck, Entry, Result, Unwatched};
 
 use super::connection::{ClientWriter, Connection};
+use super::tar_permits::TarPermit;
 
 /// The bytes of the first piece: a short decode, so that the first byte comes soon.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// Each read of a directory's tar stream goes through all entries before it, so more is read at
-/// once.
-const TAR_READ_BYTES: usize = 4 << 20;
+/// once: so many times the bytes of other content.
+const TAR_READ_FACTOR: usize = 4;
 
 /// Bytes that are served.
 #[derive(Debug, Clone)]
@@ -86,6 +87,8 @@ pub(super) struct Transfer<'a> {
     pub head: Vec<u8>,
     /// The bytes that are read at once.
     pub chunk_bytes: usize,
+    /// The permission to decode a whole tar stream with many threads, which takes more memory.
+    pub threads: Option<TarPermit<'a>>,
 }
 
 impl Transfer<'_> {
@@ -97,7 +100,7 @@ impl Transfer<'_> {
     ) -> std::result::Result<(), SendError> {
         let is_whole = self.range == (0..self.length_bytes);
         match self.content {
-            Content::TarStream(member) if is_whole && !self.range.is_empty() => {
+            Content::TarStream(member) if is_whole && self.threads.is_some() => {
                 self.stream_tar(*member, client)
             }
             _ => self.in_pieces(is_whole, client),
@@ -111,7 +114,10 @@ impl Transfer<'_> {
     ) -> std::result::Result<(), SendError> {
         let mut check = is_whole.then(|| self.content.check(self.archive)).flatten();
         let (first_bytes, next_bytes) = match self.content {
-            Content::TarStream(_) => (TAR_READ_BYTES, TAR_READ_BYTES),
+            Content::TarStream(_) => {
+                let bytes = self.chunk_bytes.saturating_mul(TAR_READ_FACTOR);
+                (bytes, bytes)
+            }
             _ => (FIRST_BYTES.min(self.chunk_bytes), self.chunk_bytes),
         };
         let mut buffer = Vec::new();

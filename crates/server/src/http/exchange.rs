@@ -221,11 +221,17 @@ impl<C: Connection> Exchange<'_, '_, C> {
         if let Err(error) = archive.check_content_limit(range.end - range.start) {
             return self.failed(operation, &error.into());
         }
+        // Not for the head alone.
+        let threads = match response.content {
+            Content::TarStream(_) if !range.is_empty() => self.shared.tar_permits.try_take(),
+            _ => None,
+        };
         let mut transfer = Transfer {
             archive,
             content: response.content,
             length_bytes: response.length_bytes,
             range,
+            threads,
             head: head.into_bytes(),
             chunk_bytes: self.shared.settings.chunk_bytes.max(1),
         };

@@ -9,7 +9,7 @@
 //! | `route` | which resource a path names |
 //! | `exchange` | one request, and the forms of responses |
 //! | `answer` | from a request to what answers it |
-//! | `response`, `page`, `content` | heads, pages, ranges of bytes |
+//! | `response`, `page`, `content`, `tar_permits` | heads, pages, ranges of bytes |
 //! | `listing`, `directories` | pages of members and entries |
 //! | `frames`, `metrics`, `internal` | what is below `/.refrain/` |
 //! | `etag`, `content_type` | what a response says of its bytes |
@@ -39,6 +39,7 @@ mod response;
 mod route;
 mod settings;
 mod shared;
+mod tar_permits;
 mod target;
 
 #[cfg(any(test, feature = "property"))]

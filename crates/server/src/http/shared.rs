@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain_timer::clock::RealClock;
 
 use super::settings::HttpSettings;
+use super::tar_permits::TarPermits;
 use crate::error::Result;
 use crate::service::Service;
 use crate::statistics::Metric;
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub clock: RealClock,
     pub is_stopping: AtomicBool,
     pub in_flight: AtomicU64,
+    pub tar_permits: TarPermits,
 }
 
 impl Shared {
@@ -37,6 +39,7 @@ impl Shared {
             clock: RealClock::new(),
             is_stopping: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
+            tar_permits: TarPermits::default(),
         })
     }
 
