@@ -127,3 +127,54 @@ fn a_socket_of_this_machine_serves_http_as_well() {
     let wrong = case.run("top a:b");
     assert_eq!(wrong.status.code(), Some(1));
 }
+
+/// The commands of docs/http.md run as they stand, except for the port and the end of the service.
+#[test]
+fn the_commands_of_the_document_work() {
+    let document = include_str!("../../../../docs/http.md");
+    let after = document.split("<!-- commands begin").nth(1).unwrap();
+    let commands = after
+        .split("```sh\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let case = Case::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let script = commands
+        .replace("127.0.0.1:8080", &address)
+        .replace("--daemon", "--daemon --idle-exit 2s");
+    assert_eq!(script.matches("--idle-exit").count(), 1);
+    let directory = std::path::Path::new(REFRAIN)
+        .parent()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap());
+    let mut command = case.command("bash", "-euo pipefail -c");
+    let output = command.arg(script).env("PATH", path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for expected in [
+        "<a href=\"project/\">",
+        "\"name\":\"docs\"",
+        "hello\n",
+        "-rw-r--r-- ",
+        "Accept-Ranges: bytes",
+        "http_head",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // The range of a member, and the file through the link.
+    assert!(
+        text.contains("158731\n158732\n") && text.matches("hello\n").count() >= 2,
+        "{text}"
+    );
+}
