@@ -61,6 +61,8 @@ pub(super) struct RequestHead {
     pub if_modified_since: Option<Vec<u8>>,
     pub if_unmodified_since: Option<Vec<u8>>,
     pub accept: Option<Vec<u8>>,
+    /// Whether a page of another site may have caused the request.
+    pub has_origin: bool,
 }
 
 /// Parses the head at the start of `bytes`. Returns it and its length; `None` if more bytes are
@@ -141,6 +143,7 @@ fn checked(request: &httparse::Request<'_, '_>) -> Result<RequestHead, HeadError
         if_modified_since: fields.only("if-modified-since"),
         if_unmodified_since: fields.only("if-unmodified-since"),
         accept: fields.joined("accept"),
+        has_origin: fields.all("origin").next().is_some(),
     })
 }
 

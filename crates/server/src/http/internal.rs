@@ -86,8 +86,9 @@ pub(super) fn answer<C: Connection>(
 
 /// Sets the statistics to zero.
 pub(super) fn reset<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
-    if !exchange.is_local && !exchange.shared.settings.resets_from_anywhere {
-        let text = "only clients on the machine of the server may do this";
+    let may_reset = exchange.is_local && !exchange.head.has_origin;
+    if !may_reset && !exchange.shared.settings.resets_from_anywhere {
+        let text = "only programs on the machine of the server may do this";
         return exchange.text(Status(403), text, &[]);
     }
     exchange.shared.service.statistics().reset();

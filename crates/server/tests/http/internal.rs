@@ -85,6 +85,9 @@ fn statistics_count_what_was_served_until_they_are_reset() {
         "Content-Length: 0\r\n",
     );
     assert_eq!(reset.status, 200);
+    // What a page of another site sends from a browser on this machine.
+    let page = client.request("POST", "/.refrain/statistics/reset", "Origin: http://x\r\n");
+    assert_eq!(page.status, 403);
     let found = client.request("GET", "/.refrain/statistics", "").text();
     let document: serde_json::Value = serde_json::from_str(&found).unwrap();
     assert_eq!(
