@@ -54,6 +54,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Info(args) => verbs::info::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),
         Verb::Cat(args) => verbs::cat::run(&args, session),
+        Verb::Boot(args) => verbs::boot::run(&args, session),
         Verb::Serve(args) => verbs::serve::run(&args, session),
         Verb::Top(args) => verbs::top::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),

@@ -12,9 +12,11 @@ mod error;
 pub mod http;
 mod listener;
 pub mod nbd;
+pub mod readahead;
 mod service;
 mod socket;
 pub mod statistics;
+pub mod trace;
 pub mod tree;
 
 pub use block_source::{BlockSource, FileOfArchive};

@@ -2,6 +2,7 @@
 //! it.
 
 mod bench;
+mod boot;
 mod compression;
 mod hash;
 mod level;
@@ -22,6 +23,7 @@ mod top;
 mod verb;
 
 pub use bench::BenchArgs;
+pub use boot::BootArgs;
 pub use hash::HashArgs;
 pub use level::check_level_digits;
 pub use output::OutputArgs;

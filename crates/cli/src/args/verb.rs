@@ -9,6 +9,7 @@ use refrain::storage::Source;
 use refrain::{Archive, ReadOptions};
 
 use super::bench::BenchArgs;
+use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lrzip::LrzipArgs;
@@ -58,6 +59,8 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Watch what the clients of a service ask for, and how long it takes
     Top(TopArgs),
+    /// Run a virtual machine from a disk image in an archive (QEMU)
+    Boot(BootArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files

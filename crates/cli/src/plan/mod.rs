@@ -8,16 +8,19 @@
 //! |---|---|
 //! | `inputs` | the inputs of every verb: files, streams, standard input |
 //! | `output` | whether standard output may be written |
+//! | `boot` | `boot`: the commands that make an overlay and run a guest |
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
 //! | `read` | `test`, `info`, `list`, `cat`, `serve` |
 
+mod boot;
 mod compress;
 mod decompress;
 mod inputs;
 mod output;
 mod read;
 
+pub use boot::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
 pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};

@@ -77,6 +77,19 @@ const EXAMPLES: [(&str, Examples); 13] = [
         ],
     ),
     (
+        "refrain-boot",
+        &[
+            (
+                "Boot a disk image, and record what it reads:",
+                "refrain boot debian.img.rfn --record boot.trace -- -m 2G -nographic",
+            ),
+            (
+                "Boot it again, read ahead by that, and keep what the guest writes:",
+                "refrain boot debian.img.rfn --replay boot.trace --overlay mine.qcow2",
+            ),
+        ],
+    ),
+    (
         "refrain-serve",
         &[
             (

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
-//! | `serve`, `top`, `hash`, `bench`, `generate` | verbs |
+//! | `serve`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -14,6 +14,7 @@
 //! | `examples` | the examples in the manual pages |
 
 pub mod bench;
+pub mod boot;
 pub mod cat;
 pub mod compress;
 pub mod decompress;

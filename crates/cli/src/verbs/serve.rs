@@ -83,7 +83,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
 }
 
 /// Prints lines about the service.
-fn reporter(session: &Session) -> Arc<Reporter> {
+pub fn reporter(session: &Session) -> Arc<Reporter> {
     let program = session.program;
     Arc::new(move |line: &str| messages::tell(program, line))
 }
@@ -162,7 +162,8 @@ impl Listeners {
     ) -> Result<Vec<StopSignal>> {
         let mut signals = vec![];
         if !self.nbd.is_empty() {
-            let mut exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
+            let exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
+            let mut exports = exports.with_readahead(args.resources.thread_count());
             if let Some(name) = &args.export {
                 exports = exports.with_default(name.as_bytes().to_vec());
             }

@@ -21,7 +21,7 @@ impl ReadControl {
     };
 
     /// Whether the read is to end.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         self.cancelled.as_ref().is_some_and(is_set)
     }

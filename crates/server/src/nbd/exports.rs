@@ -5,6 +5,7 @@ use std::sync::Arc;
 use refrain::Result;
 
 use crate::block_source::{BlockSource, FileOfArchive};
+use crate::readahead::{Prefetcher, ReadaheadSource};
 use crate::service::Service;
 
 /// Wraps the source of an export, for example to record what is read of it.
@@ -18,6 +19,7 @@ pub struct Exports {
     only: Option<usize>,
     wrap: Option<Box<Wrap>>,
     default_name: Option<Vec<u8>>,
+    prefetcher: Option<Arc<Prefetcher>>,
 }
 
 impl Exports {
@@ -41,6 +43,7 @@ impl Exports {
             only,
             wrap: None,
             default_name: None,
+            prefetcher: None,
         })
     }
 
@@ -49,6 +52,15 @@ impl Exports {
     pub fn with_default(self, name: Vec<u8>) -> Exports {
         Exports {
             default_name: Some(name),
+            ..self
+        }
+    }
+
+    /// The same, with decoding ahead of every client by up to so many threads.
+    #[must_use]
+    pub fn with_readahead(self, threads_max: usize) -> Exports {
+        Exports {
+            prefetcher: Some(Prefetcher::new(threads_max)),
             ..self
         }
     }
@@ -94,7 +106,10 @@ impl Exports {
         let Some(file) = file else {
             return Ok(None);
         };
-        let source: Arc<dyn BlockSource> = Arc::new(file);
+        let mut source: Arc<dyn BlockSource> = Arc::new(file);
+        if let Some(prefetcher) = &self.prefetcher {
+            source = Arc::new(ReadaheadSource::new(source, Arc::clone(prefetcher)));
+        }
         Ok(Some(match &self.wrap {
             Some(wrap) => wrap(source),
             None => source,

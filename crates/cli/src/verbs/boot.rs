@@ -1,0 +1,346 @@
+//! `refrain boot`: a virtual machine from a disk image in an archive.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use refrain::pool::{SignalDelivery, start_detached};
+use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
+use refrain::{Archive, ReadControl};
+use refrain_server::nbd::{Exports, NbdDoor};
+use refrain_server::trace::{Recorder, Trace, replay};
+use refrain_server::{Address, BlockSource, Clients, FileOfArchive, Listener, Service};
+use serde_json::json;
+
+use super::input::open_for_service;
+use super::serve::reporter;
+use crate::args::BootArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::plan::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
+use crate::report::{DataTo, Outcome, Report};
+use crate::session::Session;
+
+/// The clients of the socket: QEMU, and the program that makes the overlay.
+const CLIENTS_MAX: usize = 8;
+
+/// Time between two looks at the guest.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What is appended to the name of an image for that of its trace.
+const TRACE_SUFFIX: &[u8] = b".trace";
+
+/// The longest trace, in bytes.
+const TRACE_BYTES_MAX: u64 = 64 << 20;
+
+/// Runs the verb.
+pub fn run(args: &BootArgs, session: &Session) -> Exit {
+    let mut report = Report::new("boot", &args.report, session, DataTo::Stdout);
+    let result = BootPlan::new(args).and_then(|plan| boot(args, &plan, &report));
+    report.add(result);
+    report.finish()
+}
+
+fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
+    let label = &plan.archive.label;
+    let meter = report.meter(label);
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    archive.use_memory_for_blocks();
+    meter.erase();
+    let service = Service::new(archive, reporter(report.session()));
+    let name = image_name(args, &service, label)?;
+    let image = find_image(&service, &name, label)?;
+    let directory = tempfile::tempdir().map_err(|error| Failure::Io {
+        file: "a temporary directory".to_owned(),
+        action: "make",
+        error,
+    })?;
+    let socket = args.socket.clone();
+    let socket = socket.unwrap_or_else(|| directory.path().join("image.sock"));
+    let mut head = [0; IMAGE_HEAD_BYTES];
+    let head_bytes = head
+        .len()
+        .min(usize::try_from(image.size_bytes()).unwrap_or(0));
+    let head = &mut head[..head_bytes];
+    (image.read(0, head, &ReadControl::default()))
+        .map_err(|error| Failure::engine(label, error))?;
+    let overlay = args.overlay.clone();
+    let guest = Guest {
+        qemu: &args.qemu,
+        socket: &socket,
+        overlay: overlay.unwrap_or_else(|| directory.path().join("overlay.qcow2")),
+        format: image_format(head),
+        arguments: &args.arguments,
+    };
+    if args.print {
+        return print(args, &guest, &name, label);
+    }
+    let trace = find_trace(args, &service, &name)?;
+    run_guest(
+        args,
+        plan,
+        report,
+        Machine {
+            service,
+            name,
+            image,
+            guest,
+            trace,
+        },
+    )
+}
+
+/// A guest and what it boots from.
+struct Machine<'a> {
+    service: Service,
+    name: Vec<u8>,
+    image: FileOfArchive,
+    guest: Guest<'a>,
+    trace: Option<Trace>,
+}
+
+fn run_guest(
+    args: &BootArgs,
+    plan: &BootPlan,
+    report: &Report,
+    machine: Machine,
+) -> Result<Outcome> {
+    let Machine {
+        service,
+        name,
+        image,
+        guest,
+        trace,
+    } = machine;
+    let recorder = args.record.is_some().then(Recorder::new);
+    let mut exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
+    exports = exports
+        .with_default(name)
+        .with_readahead(plan.options.threads);
+    if let Some(recorder) = recorder.clone() {
+        exports = exports.wrapped(Box::new(move |source| recorder.wrap(source)));
+    }
+    let memory_bytes = plan.options.memory_bytes;
+    let door = Arc::new(NbdDoor::new(exports, memory_bytes, CLIENTS_MAX));
+    let clients = Clients::new(CLIENTS_MAX);
+    let listener = Listener::bind(&Address::Unix(guest.socket.to_path_buf()))?;
+    let _signal = listener.start(door, clients.clone(), service.reporter())?;
+    let has_ended = Arc::new(AtomicBool::new(false));
+    if let Some(trace) = trace {
+        start_replay(trace, image, memory_bytes / 2, &has_ended, &service);
+    }
+    if !guest.overlay.exists() {
+        let status = spawn(&guest.make_overlay())?.wait();
+        check(&guest.make_overlay(), status)?;
+    }
+    let command = guest.run();
+    let ended = wait(spawn(&command)?, report.session());
+    has_ended.store(true, Ordering::Relaxed);
+    clients.stop();
+    // What the guest has read is of use even if it ended badly.
+    let recorded = recorder.map(|recorder| recorder.trace());
+    if let (Some(path), Some(trace)) = (&args.record, &recorded) {
+        write_trace(path, trace)?;
+    }
+    check(&command, ended)?;
+    Ok(Outcome::complete(
+        String::new(),
+        json!({
+            "file": plan.archive.label,
+            "recorded_bytes": recorded.as_ref().map(Trace::bytes),
+        }),
+    ))
+}
+
+/// The name of the image: given, or that of the only file.
+fn image_name(args: &BootArgs, service: &Service, label: &str) -> Result<Vec<u8>> {
+    if let Some(name) = &args.name {
+        return Ok(name.as_bytes().to_vec());
+    }
+    let mut names = vec![];
+    let archive: &Archive = service.archive();
+    for member in 0..archive.member_count() {
+        let file = FileOfArchive::of_member(service, member);
+        if file
+            .map_err(|error| Failure::engine(label, error))?
+            .is_some()
+        {
+            let found = archive.member(member);
+            names.push(found.map_err(|error| Failure::engine(label, error))?.name);
+        }
+    }
+    names.retain(|name| !name.ends_with(TRACE_SUFFIX));
+    match names.len() {
+        1 => Ok(names.swap_remove(0)),
+        count => {
+            let text = format!("holds {count} files: name the image (see `refrain list`)");
+            Err(Failure::usage(label, text))
+        }
+    }
+}
+
+fn find_image(service: &Service, name: &[u8], label: &str) -> Result<FileOfArchive> {
+    let found = FileOfArchive::find(service, name);
+    let found = found.map_err(|error| Failure::engine(label, error))?;
+    found.ok_or_else(|| {
+        let text = format!("holds no file {:?}", String::from_utf8_lossy(name));
+        Failure::usage(label, text)
+    })
+}
+
+/// Shows the commands as a shell takes them.
+fn print(args: &BootArgs, guest: &Guest, name: &[u8], label: &str) -> Result<Outcome> {
+    let mut serve: Vec<OsString> = ["refrain", "serve"].map(OsString::from).to_vec();
+    serve.push(args.archive.clone().into());
+    let mut address = OsString::from("unix:");
+    address.push(guest.socket);
+    serve.extend([OsString::from("--nbd"), address, OsString::from("--export")]);
+    serve.push(OsString::from(String::from_utf8_lossy(name).into_owned()));
+    let mut commands = vec![serve, guest.run()];
+    if !guest.overlay.exists() {
+        commands.insert(1, guest.make_overlay());
+    }
+    let lines: Vec<String> = commands.iter().map(|command| shell_line(command)).collect();
+    if !args.report.json {
+        let mut stdout = files::stdout_sink()?;
+        let text = format!("{}\n", lines.join("\n"));
+        stdout
+            .write_all(text.as_bytes())
+            .map_err(Failure::Storage)?;
+        files::publish(stdout.as_mut(), Path::new("standard output"))?;
+    }
+    Ok(Outcome::complete(
+        String::new(),
+        json!({ "file": label, "commands": lines }),
+    ))
+}
+
+fn shell_line(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let quoted = words.iter().map(|word| {
+        shlex::try_quote(word).map_or_else(|_| word.to_string(), |word| word.into_owned())
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The trace that is given, or that the archive holds.
+fn find_trace(args: &BootArgs, service: &Service, name: &[u8]) -> Result<Option<Trace>> {
+    if args.no_replay {
+        return Ok(None);
+    }
+    let (file, text) = match &args.replay {
+        Some(path) => {
+            let text = fs::read(path).map_err(|error| Failure::Io {
+                file: path.display().to_string(),
+                action: "read",
+                error,
+            })?;
+            (path.display().to_string(), text)
+        }
+        None => {
+            let name = [name, TRACE_SUFFIX].concat();
+            let found = FileOfArchive::find(service, &name).map_err(Failure::Engine)?;
+            let Some(found) = found.filter(|found| found.size_bytes() <= TRACE_BYTES_MAX) else {
+                return Ok(None);
+            };
+            let mut text = vec![0; found.size_bytes() as usize];
+            (found.read(0, &mut text, &ReadControl::default())).map_err(Failure::Engine)?;
+            (String::from_utf8_lossy(&name).into_owned(), text)
+        }
+    };
+    let trace = Trace::parse(&String::from_utf8_lossy(&text));
+    let trace = trace.map_err(|error| Failure::refused(file, error.to_string()))?;
+    Ok(Some(trace))
+}
+
+/// Prefetches beside the guest.
+fn start_replay(
+    trace: Trace,
+    image: FileOfArchive,
+    bytes_max: u64,
+    has_ended: &Arc<AtomicBool>,
+    service: &Service,
+) {
+    let control = ReadControl {
+        memory_only: false,
+        cancelled: Some(Arc::clone(has_ended)),
+    };
+    let service = service.clone();
+    let run = move || {
+        if let Err(error) = replay(&trace, &image, bytes_max, &control)
+            && !control.is_cancelled()
+        {
+            service.report(&format!("reading ahead by the trace has ended: {error}"));
+        }
+    };
+    // Without a thread nothing is read ahead.
+    let _ = start_detached("replay", SignalDelivery::OwnFaults, run);
+}
+
+fn write_trace(path: &Path, trace: &Trace) -> Result<()> {
+    let options = OutputOptions {
+        overwrite: Overwrite::Replace,
+        ..OutputOptions::default()
+    };
+    let mut file = AtomicFile::create(path, &options).map_err(Failure::Storage)?;
+    file.write_all(trace.to_text().as_bytes())
+        .map_err(Failure::Storage)?;
+    file.publish().map_err(Failure::Storage)
+}
+
+fn spawn(command: &[OsString]) -> Result<Child> {
+    let mut words = command.iter();
+    let program = words.next().cloned().unwrap_or_default();
+    Command::new(&program)
+        .args(words)
+        .spawn()
+        .map_err(|error| Failure::Io {
+            file: PathBuf::from(program).display().to_string(),
+            action: "start",
+            error,
+        })
+}
+
+/// Waits for the guest. A signal that ends this program ends the guest.
+fn wait(mut guest: Child, session: &Session) -> io::Result<ExitStatus> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = guest.try_wait()? {
+            return Ok(status);
+        }
+        if session.is_cancelled() && !is_told {
+            is_told = true;
+            let process = rustix::process::Pid::from_child(&guest);
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
+        std::thread::sleep(CHECK_INTERVAL);
+    }
+}
+
+/// Whether a command has succeeded.
+fn check(command: &[OsString], status: io::Result<ExitStatus>) -> Result<()> {
+    let program = command.first().cloned().unwrap_or_default();
+    let program = PathBuf::from(program).display().to_string();
+    let error = match status {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => io::Error::other(format!("it ended with code {code}")),
+            (_, signal) => io::Error::other(format!("signal {} ended it", signal.unwrap_or(0))),
+        },
+        Err(error) => error,
+    };
+    Err(Failure::Io {
+        file: program,
+        action: "run",
+        error,
+    })
+}

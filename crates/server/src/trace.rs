@@ -1,0 +1,285 @@
+//! What a guest reads while it boots, in order: recorded once, and read ahead the next time.
+//!
+//! A trace is text, one range in a line, so that it can be looked at, cut and compared:
+//!
+//! ```text
+//! refrain trace 1
+//! size 4294967296
+//! 0 65536
+//! 1073741824 262144
+//! ```
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain::{ReadControl, Result, Run};
+use refrain_pool::Lock;
+
+use crate::block_source::BlockSource;
+use crate::error::Error;
+
+/// The first line of a trace.
+const HEAD: &str = "refrain trace 1";
+
+/// Reads are recorded in pieces of this size, in bytes, each once.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// The most ranges of a trace.
+const RANGES_MAX: usize = 1 << 20;
+
+/// The ranges of a source that were read, in the order of their first reading.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trace {
+    /// The length of the source in bytes.
+    pub size_bytes: u64,
+    /// Not empty, inside the source; neighbours in the source are not neighbours here.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl Trace {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// `Refused` for something else, with the number of the line.
+    pub fn parse(text: &str) -> std::result::Result<Trace, Error> {
+        let refused = |line: usize, why: &str| {
+            Error::Refused(format!("line {} of the trace {why}", line + 1))
+        };
+        let mut lines = text.lines().enumerate();
+        if lines.next().is_none_or(|(_, line)| line != HEAD) {
+            return Err(refused(0, &format!("is not {HEAD:?}")));
+        }
+        let size = lines
+            .next()
+            .and_then(|(_, line)| line.strip_prefix("size "));
+        let size_bytes = size.and_then(|size| size.parse().ok());
+        let size_bytes = size_bytes.ok_or_else(|| refused(1, "does not state the size"))?;
+        let mut ranges = vec![];
+        for (number, line) in lines {
+            let range = line.split_once(' ').and_then(|(start, length)| {
+                let (start, length) = (start.parse().ok()?, length.parse::<u64>().ok()?);
+                Some(start..length.checked_add(start)?)
+            });
+            match range {
+                Some(range) if !range.is_empty() && range.end <= size_bytes => ranges.push(range),
+                _ => return Err(refused(number, "is no range of the source")),
+            }
+            if ranges.len() > RANGES_MAX {
+                return Err(refused(number, "is one too many"));
+            }
+        }
+        Ok(Trace { size_bytes, ranges })
+    }
+
+    /// The trace as text.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{HEAD}\nsize {}\n", self.size_bytes);
+        for range in &self.ranges {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{} {}", range.start, range.end - range.start);
+        }
+        text
+    }
+
+    /// The bytes of all ranges.
+    pub fn bytes(&self) -> u64 {
+        let length = |range: &Range<u64>| range.end - range.start;
+        self.ranges.iter().map(length).sum()
+    }
+}
+
+/// Records what is read of a source.
+#[derive(Debug, Default)]
+pub struct Recorder(Lock<Recorded>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    pieces: HashSet<u64>,
+    trace: Trace,
+}
+
+impl Recorder {
+    /// Nothing is recorded yet.
+    pub fn new() -> Arc<Recorder> {
+        Arc::default()
+    }
+
+    /// A source that records what is read of it.
+    pub fn wrap(self: &Arc<Self>, source: Arc<dyn BlockSource>) -> Arc<dyn BlockSource> {
+        self.0.lock().trace.size_bytes = source.size_bytes();
+        Arc::new(Recording {
+            source,
+            recorder: Arc::clone(self),
+        })
+    }
+
+    /// What was read so far.
+    pub fn trace(&self) -> Trace {
+        self.0.lock().trace.clone()
+    }
+
+    fn add(&self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let mut recorded = self.0.lock();
+        let recorded = &mut *recorded;
+        let size_bytes = recorded.trace.size_bytes;
+        for piece in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
+            if !recorded.pieces.insert(piece) {
+                continue;
+            }
+            let start = piece * PIECE_BYTES;
+            let end = (start + PIECE_BYTES).min(size_bytes);
+            let ranges = &mut recorded.trace.ranges;
+            if let Some(last) = ranges.last_mut()
+                && last.end == start
+            {
+                last.end = end;
+            } else if ranges.len() < RANGES_MAX {
+                ranges.push(start..end);
+            }
+        }
+    }
+}
+
+struct Recording {
+    source: Arc<dyn BlockSource>,
+    recorder: Arc<Recorder>,
+}
+
+impl BlockSource for Recording {
+    fn size_bytes(&self) -> u64 {
+        self.source.size_bytes()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool> {
+        let is_read = self.source.read(offset, buffer, control)?;
+        if is_read {
+            self.recorder.add(offset..offset + buffer.len() as u64);
+        }
+        Ok(is_read)
+    }
+
+    fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {
+        self.source.runs(range, each)
+    }
+
+    fn prefetch(&self, range: Range<u64>, control: &ReadControl) -> Result<()> {
+        self.source.prefetch(range, control)
+    }
+}
+
+/// The bytes that are prefetched at once.
+const REPLAYED_BYTES: u64 = 1 << 20;
+
+/// Prefetches the ranges of a trace, in its order, until all are in memory, `bytes_max` bytes were
+/// prefetched, or `control` cancels it.
+///
+/// # Errors
+/// As [`BlockSource::prefetch`]; `Refused` for a trace of another source.
+pub fn replay(
+    trace: &Trace,
+    source: &dyn BlockSource,
+    bytes_max: u64,
+    control: &ReadControl,
+) -> std::result::Result<(), Error> {
+    if trace.size_bytes != source.size_bytes() {
+        return Err(Error::Refused(format!(
+            "the trace is of a source of {} bytes, this one has {}",
+            trace.size_bytes,
+            source.size_bytes()
+        )));
+    }
+    let mut left_bytes = bytes_max;
+    for range in &trace.ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let stop = range.end.min(at + REPLAYED_BYTES);
+            let Some(left) = left_bytes.checked_sub(stop - at) else {
+                return Ok(());
+            };
+            left_bytes = left;
+            source.prefetch(at..stop, control)?;
+            at = stop;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros; remembers what was prefetched.
+    struct Zeros(u64, Lock<Vec<Range<u64>>>);
+
+    impl BlockSource for Zeros {
+        fn size_bytes(&self) -> u64 {
+            self.0
+        }
+
+        fn read(&self, _: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool> {
+            buffer.fill(0);
+            Ok(!control.memory_only)
+        }
+
+        fn runs(&self, _: Range<u64>, _: &mut dyn FnMut(Run) -> bool) -> Result<()> {
+            Ok(())
+        }
+
+        fn prefetch(&self, range: Range<u64>, _: &ReadControl) -> Result<()> {
+            self.1.lock().push(range);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_recorded_once_and_prefetched_in_its_order() {
+        let zeros = Arc::new(Zeros(1_000_000, Lock::default()));
+        let recorder = Recorder::new();
+        let source = recorder.wrap(zeros.clone());
+        let control = ReadControl::default();
+        for (offset, length) in [(999_999, 1), (70_000, 4096), (130_000, 4096), (70_000, 9)] {
+            source.read(offset, &mut vec![0; length], &control).unwrap();
+        }
+        // What was not in memory is read again.
+        let found = source.read(0, &mut [0], &ReadControl::MEMORY_ONLY);
+        assert!(!found.unwrap());
+        let trace = recorder.trace();
+        let expected = [983_040..1_000_000, 65_536..196_608];
+        assert_eq!(trace.ranges, expected);
+        assert_eq!(trace.bytes(), 16_960 + 131_072);
+        assert_eq!(Trace::parse(&trace.to_text()).unwrap(), trace);
+        replay(&trace, &*source, u64::MAX, &control).unwrap();
+        assert_eq!(*zeros.1.lock(), expected);
+        replay(&trace, &*source, 16_960, &control).unwrap();
+        assert_eq!(zeros.1.lock().len(), 3, "no more than is allowed");
+        let other = Trace {
+            size_bytes: 1,
+            ..trace
+        };
+        assert!(replay(&other, &*source, u64::MAX, &control).is_err());
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_their_line() {
+        let message = |text: &str| Trace::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            message(""),
+            "line 1 of the trace is not \"refrain trace 1\""
+        );
+        let head = format!("{HEAD}\nsize 100\n");
+        assert!(Trace::parse(&head).unwrap().ranges.is_empty());
+        for wrong in ["0 0", "0 101", "1", "a b", "18446744073709551615 2", ""] {
+            let text = format!("{head}0 100\n{wrong}\n");
+            assert_eq!(
+                message(&text),
+                "line 4 of the trace is no range of the source"
+            );
+        }
+        assert!(message(&format!("{HEAD}\nsize x")).contains("line 2"));
+    }
+}
