@@ -35,8 +35,10 @@ const READ_BYTES: usize = 8 << 20;
 /// is decoded from the beginning of the blocks that hold it.
 pub struct Archive {
     pub(crate) opened: Box<dyn OpenedArchive>,
+    /// The bytes of the archive.
+    pub(crate) source: Arc<dyn Source>,
     threads: usize,
-    memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     content_limit: ContentLimit,
 }
 
@@ -49,17 +51,19 @@ impl Archive {
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
-        let opened = (reader_of(&*source)?.open)(source, options)?;
-        Ok(Archive::new(opened, options, content_limit))
+        let opened = (reader_of(&*source)?.open)(source.clone(), options)?;
+        Ok(Archive::new(opened, source, options, content_limit))
     }
 
     fn new(
         opened: Box<dyn OpenedArchive>,
+        source: Arc<dyn Source>,
         options: &ReadOptions,
         content_limit: ContentLimit,
     ) -> Archive {
         Archive {
             opened,
+            source,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
             content_limit,
@@ -91,8 +95,8 @@ impl Archive {
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
-        let opened = Box::new(IndexedArchive::open_by_scan(source, options)?);
-        Ok(Archive::new(opened, options, content_limit))
+        let opened = Box::new(IndexedArchive::open_by_scan(source.clone(), options)?);
+        Ok(Archive::new(opened, source, options, content_limit))
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
@@ -305,6 +309,16 @@ impl Archive {
     pub fn entry_frame_count(&self, member: usize) -> Result<usize> {
         let tree = self.opened.content(member)?;
         tree.map_or(Ok(0), |tree| tree.entry_frames())
+    }
+
+    /// Whether the entries of a member ascend by path over all frames, as those of a directory do.
+    /// Those of a tar stream are in its order. `true` for a member without entries.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn entries_are_sorted(&self, member: usize) -> Result<bool> {
+        let tree = self.opened.content(member)?;
+        Ok(tree.is_none_or(|tree| tree.is_sorted()))
     }
 
     /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. Those of a

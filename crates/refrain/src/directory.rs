@@ -3,11 +3,13 @@
 //! A [`Selection`] holds the rules about which entries are wanted; [`WalkOptions`] say what of a
 //! directory is stored; a [`TreeRestore`] writes entries below a target by [`RestoreOptions`]. A
 //! [`Problem`] names a file that is missing in an archive or was not stored as it was at one
-//! moment, a [`RestoreProblem`] one that was not restored, or not completely.
+//! moment, a [`RestoreProblem`] one that was not restored, or not completely. [`compare_paths`] is
+//! the order of the entries of a directory.
 
 pub use refrain_tree::restore::{
     LeftOut, OwnerPolicy, Problem as RestoreProblem, RestoreOptions, RestoreSummary, TreeRestore,
 };
 pub use refrain_tree::{
     Decision, Problem, ProblemKind, Selection, SelectionBuilder, SelectionError, WalkOptions,
+    compare_paths,
 };

@@ -58,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod archive_frames;
 mod archive_info;
 mod archive_serving;
 mod compress;
@@ -83,6 +84,7 @@ mod tuning;
 mod write;
 
 pub use archive::Archive;
+pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };

@@ -24,6 +24,14 @@ impl Error {
     pub fn system(what: impl Into<String>, error: io::Error) -> Error {
         Error::System(what.into(), error)
     }
+
+    /// With the name of what the archive's error is about.
+    pub(crate) fn in_file(self, name: impl Into<String>) -> Error {
+        match self {
+            Error::Archive(error) => Error::Archive(error.in_file(name)),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -9,6 +9,7 @@
 mod block_source;
 mod clients;
 mod error;
+pub mod http;
 mod listener;
 pub mod nbd;
 pub mod readahead;
@@ -16,6 +17,7 @@ mod service;
 mod socket;
 pub mod statistics;
 pub mod trace;
+pub mod tree;
 
 pub use block_source::{BlockSource, FileOfArchive};
 pub use clients::{Client, Clients, Door};

@@ -5,11 +5,13 @@ use crate::rng::Rng;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EntriesHasher, EntriesHeader, Entry,
-    EntryKind, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, MemberEnd, MemberKind,
+    EntryKind, EpochSums, Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, MemberEnd,
     MemberStart, REACH_UNLIMITED, checksum64, compare_paths, content_hash, entries_are_sorted,
     pack_entries, pack_extents,
 };
 use refrain_tree::tar::TarView;
+
+pub use refrain_format::MemberKind;
 
 /// Returns at most `count` entries of a valid tree whose content has `content_bytes` bytes.
 #[must_use]

@@ -1,9 +1,9 @@
 //! Clocks as a dependency, so that tests control time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 #[cfg(not(target_os = "linux"))]
 use std::time::Instant;
+use std::time::{Duration, SystemTime};
 
 /// Monotonic time since the clock's own start.
 ///
@@ -58,6 +58,16 @@ fn monotonic_ns() -> u64 {
     (now.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(now.tv_nsec as u64)
+}
+
+/// The seconds since 1970-01-01 00:00:00 UTC by the machine's clock, which may be set; for what is
+/// shown to people and other machines.
+pub fn unix_seconds() -> i64 {
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        // The year 292 billion.
+        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_secs()).map_or(i64::MIN, |s| -s),
+    }
 }
 
 impl Default for RealClock {

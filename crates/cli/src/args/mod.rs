@@ -19,6 +19,7 @@ mod run;
 mod selection;
 mod serve;
 mod size;
+mod top;
 mod verb;
 
 pub use bench::BenchArgs;
@@ -31,6 +32,7 @@ pub use report::ReportArgs;
 pub use rfn::{RfnArgs, RfnMode};
 pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
 pub use serve::ServeArgs;
+pub use top::TopArgs;
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
     ListArgs, OpeningArgs, RefrainArgs, ShortVerb, TestArgs, Verb,

@@ -22,6 +22,10 @@ pub struct ServeArgs {
     /// Serve block devices to NBD clients at this address: unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub nbd: Vec<Address>,
+    /// Serve members, their entries and pages of directories to HTTP clients at this address; may
+    /// be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub http: Vec<Address>,
     /// Require TLS of NBD clients: the server's certificate and those that certify it, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
@@ -65,7 +69,7 @@ pub struct ServiceArgs {
 
 const SERVE_TEXT: &str = "\
 Every member that is a file is an NBD export under its name, and a file in a directory member as \
-MEMBER/PATH. Nothing can be written.
+MEMBER/PATH; over HTTP it has the same path. Nothing can be written.
 A line on standard output says when clients can connect; systemd is told as well (Type=notify). \
 Sockets of systemd are used if they are named nbd or http (FileDescriptorName=). SIGTERM ends the \
 service when the requests that were received are answered.";

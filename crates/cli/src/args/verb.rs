@@ -22,6 +22,7 @@ use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use super::serve::ServeArgs;
+use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
@@ -54,8 +55,10 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
-    /// Serve an archive to many clients: as block devices (NBD)
+    /// Serve an archive to many clients: as block devices (NBD), as a web site (HTTP)
     Serve(ServeArgs),
+    /// Watch what the clients of a service ask for, and how long it takes
+    Top(TopArgs),
     /// Run a virtual machine from a disk image in an archive (QEMU)
     Boot(BootArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do

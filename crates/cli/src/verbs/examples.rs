@@ -100,6 +100,20 @@ const EXAMPLES: [(&str, Examples); 13] = [
                 "Serve every image of an archive to the network, and return to the shell:",
                 "refrain serve week.rfn --nbd 0.0.0.0:10809 --daemon",
             ),
+            (
+                "Let browsers and curl read members, and the files of directories:",
+                "refrain serve project.rfn --http 127.0.0.1:8080",
+            ),
+        ],
+    ),
+    (
+        "refrain-top",
+        &[
+            ("Watch a service:", "refrain top 127.0.0.1:8080"),
+            (
+                "Print what was asked for since the last time, and begin again:",
+                "refrain top unix:/run/refrain.sock --once --reset",
+            ),
         ],
     ),
     (

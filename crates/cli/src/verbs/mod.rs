@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `serve`, `boot`, `hash`, `bench`, `generate` | verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
+//! | `serve`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -31,3 +32,4 @@ mod operands;
 mod recognise;
 pub mod serve;
 pub mod test;
+pub mod top;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use listenfd::ListenFd;
-use refrain_server::nbd::{Exports, NbdDoor};
+use refrain_server::http::{HttpDoor, HttpSettings};
+use refrain_server::nbd::{Exports, NbdDoor, TlsSettings};
+use refrain_server::statistics::Metric;
 use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use crate::args::ServeArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
+use crate::names;
 use crate::plan::ServePlan;
 use crate::report::{DataTo, Outcome, Report};
 use crate::service::{self, Waiter, wait_until};
@@ -21,6 +24,11 @@ use crate::session::Session;
 
 /// How long clients may take for the replies that they wait for, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
+
+/// The bytes of content that the HTTP door decodes at once for each client: all clients together
+/// take a sixteenth of the memory.
+const HTTP_CHUNK_BYTES_MIN: u64 = 64 << 10;
+const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the verb.
 pub fn run(args: &ServeArgs, session: &Session) -> Exit {
@@ -83,26 +91,33 @@ pub fn reporter(session: &Session) -> Arc<Reporter> {
 /// The sockets of the doors.
 struct Listeners {
     nbd: Vec<Listener>,
+    http: Vec<Listener>,
 }
 
 impl Listeners {
     /// Makes the sockets, or takes those that systemd has made.
     fn bind(args: &ServeArgs) -> Result<Listeners> {
-        let mut listeners = Listeners { nbd: vec![] };
+        let mut listeners = Listeners {
+            nbd: vec![],
+            http: vec![],
+        };
         for address in &args.nbd {
             listeners.nbd.push(Listener::bind(address)?);
         }
+        for address in &args.http {
+            listeners.http.push(Listener::bind(address)?);
+        }
         listeners.take_inherited()?;
-        match listeners.nbd.is_empty() {
+        match listeners.nbd.is_empty() && listeners.http.is_empty() {
             true => Err(Failure::usage(
                 "",
-                "say where clients connect: --nbd unix:PATH or --nbd HOST:PORT",
+                "say where clients connect: --nbd or --http with unix:PATH or HOST:PORT",
             )),
             false => Ok(listeners),
         }
     }
 
-    /// systemd names its sockets; those without a name are for NBD.
+    /// systemd names its sockets; those that are not named `http` are for NBD.
     fn take_inherited(&mut self) -> Result<()> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
@@ -121,17 +136,20 @@ impl Listeners {
                     found.map(Listener::of_unix)
                 }
             };
-            self.nbd.extend(listener);
+            match name {
+                "http" => self.http.extend(listener),
+                _ => self.nbd.extend(listener),
+            }
         }
         Ok(())
     }
 
     fn addresses(&self) -> Vec<String> {
-        let nbd = self
-            .nbd
-            .iter()
-            .map(|listener| format!("nbd {}", listener.address()));
-        nbd.collect()
+        let of = |kind: &'static str, listeners: &[Listener]| -> Vec<String> {
+            let address = |listener: &Listener| format!("{kind} {}", listener.address());
+            listeners.iter().map(address).collect()
+        };
+        [of("nbd", &self.nbd), of("http", &self.http)].concat()
     }
 
     /// Begins to accept clients.
@@ -149,12 +167,58 @@ impl Listeners {
             if let Some(name) = &args.export {
                 exports = exports.with_default(name.as_bytes().to_vec());
             }
-            let door: Arc<dyn Door> = Arc::new(NbdDoor::new(exports, memory_bytes, args.clients));
+            let mut door = NbdDoor::new(exports, memory_bytes, args.clients);
+            if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+                let authorities = args.tls_client_authorities.as_deref();
+                door = door.with_tls(TlsSettings::read(certificate, key, authorities)?);
+            }
+            let door: Arc<dyn Door> = Arc::new(door);
             for listener in self.nbd {
+                let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
+                signals.push(signal?);
+            }
+        }
+        if !self.http.is_empty() {
+            let door = http_door(args, service, memory_bytes, clients)?;
+            let door: Arc<dyn Door> = Arc::new(door);
+            for listener in self.http {
                 let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
                 signals.push(signal?);
             }
         }
         Ok(signals)
     }
+}
+
+/// The HTTP door, whose statistics count the clients of all doors.
+fn http_door(
+    args: &ServeArgs,
+    service: &Service,
+    memory_bytes: u64,
+    clients: &Clients,
+) -> Result<HttpDoor> {
+    let counted = clients.clone();
+    let metrics = move || {
+        vec![
+            Metric {
+                name: "clients",
+                help: "Clients that are connected.",
+                value: counted.count() as f64,
+            },
+            Metric {
+                name: "clients_total",
+                help: "Clients that have connected.",
+                value: counted.count_since_start() as f64,
+            },
+        ]
+    };
+    let share_bytes = memory_bytes / 16 / args.clients.max(1) as u64;
+    let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
+    let settings = HttpSettings {
+        chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
+        unnamed_member: names::of_member(&args.archive, b""),
+        metrics: vec![Arc::new(metrics)],
+        ..HttpSettings::default()
+    };
+    Ok(HttpDoor::new(service.clone(), settings)?)
 }

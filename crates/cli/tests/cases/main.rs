@@ -45,6 +45,7 @@ mod reading;
 mod rfn;
 mod round_trip;
 mod selection;
+mod serve_http;
 mod support;
 mod tar;
 mod terminal;

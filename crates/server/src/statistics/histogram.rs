@@ -121,6 +121,12 @@ impl LatencyHistogram {
         self.max_ns
     }
 
+    /// The number of calls that took less than this power of two, in nanoseconds.
+    pub fn count_below_ns(&self, power_of_two_ns: u64) -> u64 {
+        let buckets = bucket_of(power_of_two_ns).min(self.counts.len());
+        self.counts[..buckets].iter().sum()
+    }
+
     /// The latency that a `share` (0 to 1) of the calls does not exceed, in nanoseconds, rounded up
     /// by at most 1/16; 0 without calls.
     pub fn quantile_ns(&self, share: f64) -> u64 {
@@ -159,6 +165,10 @@ mod tests {
             prop_assert_eq!(found.count(), times.len() as u64);
             prop_assert_eq!(found.min_ns(), times[0]);
             prop_assert_eq!(found.max_ns(), times[times.len() - 1]);
+            for log2 in 0..40 {
+                let below = times.iter().filter(|&&time| time < 1 << log2).count() as u64;
+                prop_assert_eq!(found.count_below_ns(1 << log2), below);
+            }
             prop_assert_eq!(found.average_ns(), times.iter().sum::<u64>() / times.len() as u64);
         }
     }

@@ -5,6 +5,7 @@
 //! (HdrHistogram).
 
 mod histogram;
+mod metric;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,7 @@ use refrain_timer::clock::RealClock;
 
 pub use histogram::LatencyHistogram;
 use histogram::SharedHistogram;
+pub use metric::{Metric, MetricSource};
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {

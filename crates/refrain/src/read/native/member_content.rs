@@ -105,6 +105,10 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         open().map_err(|error: Error| error.at_offset(offset))
     }
 
+    fn is_sorted(&self) -> bool {
+        self.outline.entries_are_sorted
+    }
+
     fn is_recorded(&self) -> bool {
         self.outline.kind == MemberKind::Tar
     }

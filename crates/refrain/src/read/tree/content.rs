@@ -30,6 +30,9 @@ pub(crate) trait TreeContent: Sync {
     /// counts.
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>>;
 
+    /// Whether the entries are known to ascend by path, over all frames.
+    fn is_sorted(&self) -> bool;
+
     /// Whether the entries are those of a tar stream, whose headers the tar view restores.
     fn is_recorded(&self) -> bool;
 

@@ -86,6 +86,10 @@ impl TreeContent for SpilledContent {
         Ok(entries)
     }
 
+    fn is_sorted(&self) -> bool {
+        self.kind == MemberKind::Tree
+    }
+
     fn is_recorded(&self) -> bool {
         self.kind == MemberKind::Tar
     }

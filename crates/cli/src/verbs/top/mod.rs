@@ -1,0 +1,82 @@
+//! `refrain top`: the statistics of a running service as a live table.
+//!
+//! | file | what |
+//! |---|---|
+//! | `client` | asks the service over HTTP |
+//! | `table` | the numbers as a table |
+
+mod client;
+mod table;
+
+use std::io::{self, IsTerminal};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use client::Client;
+
+use crate::args::TopArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::messages;
+use crate::report::print;
+use crate::session::Session;
+
+/// How often a waiting run looks for a signal.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Moves to the top left corner and clears what is below.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// Runs the verb.
+pub fn run(args: &TopArgs, session: &Session) -> Exit {
+    match top(args, session) {
+        // A signal is how one leaves the live table.
+        Ok(()) => Exit::Done,
+        Err(failure) => {
+            let exit = failure.exit();
+            if !failure.is_broken_pipe() {
+                messages::tell(session.program, &failure.to_string());
+            }
+            exit
+        }
+    }
+}
+
+fn top(args: &TopArgs, session: &Session) -> Result<()> {
+    let client = Client::new(&args.address)?;
+    if args.reset && !args.once {
+        client.reset()?;
+    }
+    let is_live = !args.once && !args.json && io::stdout().is_terminal();
+    loop {
+        let statistics = client.statistics()?;
+        let text = match args.json {
+            true => format!("{statistics}\n"),
+            false => {
+                let table = table::text(&args.address, &statistics);
+                let table = table.ok_or_else(|| {
+                    let text =
+                        "this is not the service of an archive: its statistics have another form";
+                    Failure::refused(&args.address, text)
+                })?;
+                let (before, after) = match (is_live, args.once) {
+                    (true, _) => (CLEAR, ""),
+                    (false, true) => ("", ""),
+                    (false, false) => ("", "\n"),
+                };
+                format!("{before}{table}{after}")
+            }
+        };
+        print(&text)?;
+        if args.once {
+            return if args.reset { client.reset() } else { Ok(()) };
+        }
+        let shown = Instant::now();
+        while shown.elapsed() < args.interval {
+            if session.is_cancelled() {
+                return Ok(());
+            }
+            thread::sleep(CHECK_INTERVAL.min(args.interval));
+        }
+    }
+}

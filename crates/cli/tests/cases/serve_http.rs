@@ -1,0 +1,180 @@
+//! `refrain serve --http` and `refrain top`, with curl as a client.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Case, REFRAIN};
+
+/// A running service; killed at the end if it has not ended.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a service and returns it with its address.
+fn start(case: &Case, line: &str) -> (Service, String) {
+    let mut child = case
+        .command(REFRAIN, line)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut ready).unwrap();
+    let address = ready.trim().rsplit_once("http ").unwrap().1.to_owned();
+    // Whatever follows must have somewhere to go.
+    std::thread::spawn(move || output.read_to_end(&mut vec![]));
+    (Service(child), address)
+}
+
+fn curl(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new("curl")
+        .args(["-sSf", "--max-time", "30"])
+        .args(arguments)
+        .output();
+    let output = output.unwrap();
+    assert!(
+        output.status.success(),
+        "{arguments:?} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+#[test]
+fn what_is_served_is_what_cat_prints_and_top_counts_it() {
+    let case = Case::new();
+    let content: Vec<u8> = (0..300_000_u32)
+        .flat_map(|i| (i / 3).to_le_bytes())
+        .collect();
+    case.write("tree/dir/data", &content);
+    case.write("tree/hello", b"hello\n");
+    case.ok("compress tree -o a.rfn");
+    let (mut service, address) = start(&case, "serve a.rfn --http 127.0.0.1:0");
+    let url = format!("http://{address}");
+    assert!(curl(&[&format!("{url}/tree/dir/data")]) == content);
+    let part = curl(&["-r", "1000-70000", &format!("{url}/tree/dir/data")]);
+    assert!(part == case.ok("cat a.rfn dir/data --range 1000..70001").stdout);
+    let tar = curl(&[&format!("{url}/tree.tar")]);
+    assert!(tar == case.ok("cat a.rfn tree").stdout);
+    assert!(
+        String::from_utf8(curl(&["-L", &format!("{url}/tree")]))
+            .unwrap()
+            .contains("hello")
+    );
+
+    let table = String::from_utf8(case.ok(&format!("top {address} --once")).stdout).unwrap();
+    let row = table
+        .lines()
+        .find(|line| line.ends_with("http_get"))
+        .unwrap();
+    assert_eq!(row.split_whitespace().nth(2), Some("3"), "{table}");
+    assert!(
+        table.contains("bytes decoded for each byte served"),
+        "{table}"
+    );
+    let json = case
+        .ok(&format!("top http://{address}/ --once --json --reset"))
+        .stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(
+        json["operations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["calls"] != 0)
+            .count(),
+        2
+    );
+    let table = String::from_utf8(case.ok(&format!("top {address} --once")).stdout).unwrap();
+    assert!(!table.contains("http_get"), "{table}");
+
+    let id = rustix::process::Pid::from_child(&service.0);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert!(service.0.wait().unwrap().success());
+    let gone = case.run(&format!("top {address} --once"));
+    assert_eq!(
+        gone.status.code(),
+        Some(4),
+        "{}",
+        String::from_utf8_lossy(&gone.stderr)
+    );
+}
+
+#[test]
+fn a_socket_of_this_machine_serves_http_as_well() {
+    let case = Case::new();
+    case.write("a", b"content of a\n");
+    case.ok("compress a");
+    let socket = case.path("s");
+    let (_service, address) = start(&case, "serve a.rfn --http unix:s");
+    assert_eq!(address, "unix:s");
+    let socket = socket.to_str().unwrap();
+    assert_eq!(
+        curl(&["--unix-socket", socket, "http://x/a"]),
+        b"content of a\n"
+    );
+    let table = case.ok("top unix:s --once");
+    assert!(
+        String::from_utf8(table.stdout)
+            .unwrap()
+            .contains("http_get")
+    );
+    let wrong = case.run("top a:b");
+    assert_eq!(wrong.status.code(), Some(1));
+}
+
+/// The commands of docs/http.md run as they stand, except for the port and the end of the service.
+#[test]
+fn the_commands_of_the_document_work() {
+    let document = include_str!("../../../../docs/http.md");
+    let after = document.split("<!-- commands begin").nth(1).unwrap();
+    let commands = after
+        .split("```sh\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let case = Case::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let script = commands
+        .replace("127.0.0.1:8080", &address)
+        .replace("--daemon", "--daemon --idle-exit 2s");
+    assert_eq!(script.matches("--idle-exit").count(), 1);
+    let directory = std::path::Path::new(REFRAIN)
+        .parent()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap());
+    let mut command = case.command("bash", "-euo pipefail -c");
+    let output = command.arg(script).env("PATH", path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for expected in [
+        "<a href=\"project/\">",
+        "\"name\":\"docs\"",
+        "hello\n",
+        "-rw-r--r-- ",
+        "Accept-Ranges: bytes",
+        "http_head",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // The range of a member, and the file through the link.
+    assert!(
+        text.contains("158731\n158732\n") && text.matches("hello\n").count() >= 2,
+        "{text}"
+    );
+}

@@ -1,0 +1,224 @@
+//! The frames of an opened archive as they are in the file, for those that copy or cache them.
+
+use refrain_format::{FRAME_HEADER_BYTES, Limits, MAGIC, TAIL_BYTES, UntrustedFrameHeader};
+use refrain_storage::Source;
+
+use crate::archive::Archive;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::frames::limits_for;
+
+/// The largest payload that is read of a frame that readers may skip: nothing bounds it otherwise.
+const SKIPPABLE_BYTES_MAX: u64 = 64 << 20;
+
+/// A frame as it is in the file. Its header and payload match their checksums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawFrame {
+    /// Where it begins in the file.
+    pub archive_offset: u64,
+    /// 0, 1, 2 … in the order of its archive.
+    pub sequence: u64,
+    /// What it holds, for display.
+    pub kind: String,
+    /// Header and payload.
+    pub bytes: Vec<u8>,
+}
+
+impl RawFrame {
+    /// Where the frame ends in the file.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.archive_offset + self.bytes.len() as u64
+    }
+}
+
+impl Archive {
+    /// The frame that begins at this offset in the file, of whatever kind. Nothing is decoded.
+    ///
+    /// # Errors
+    /// `Unsupported` for an archive without frames, of lrzip; `Damaged` if no intact frame begins
+    /// there; `Limit` for one that takes more memory than allowed; `Io`.
+    pub fn raw_frame_at(&self, archive_offset: u64) -> Result<RawFrame> {
+        let source = self.native_source()?;
+        let limits = limits_for(self.memory_bytes);
+        read_raw(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
+    }
+
+    /// Where the first frame at or after `archive_offset` begins, which must be 0 or the end of a
+    /// frame; `None` at the end of the file. Tails and magic bytes, which are between archives that
+    /// stand one behind the other, are passed over.
+    ///
+    /// # Errors
+    /// `Unsupported` for an archive without frames, of lrzip; `Damaged` if something else is there;
+    /// `Io`.
+    pub fn raw_frame_after(&self, archive_offset: u64) -> Result<Option<u64>> {
+        let source = self.native_source()?;
+        let limits = limits_for(self.memory_bytes);
+        next_frame(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
+    }
+
+    /// The hash of the entries of a directory or tar member: of their paths, types and attributes,
+    /// and of the ranges of content that they have. `None` for other members, and if it is lost.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn entries_hash(&self, member: usize) -> Result<Option<[u8; 32]>> {
+        let tree = self.opened.content(member)?;
+        let stated = tree.map_or(Ok(None), |tree| tree.stated_entries())?;
+        Ok(stated.map(|(_, hash)| hash))
+    }
+
+    fn native_source(&self) -> Result<&dyn Source> {
+        let source = &*self.source;
+        let mut magic = [0; MAGIC.len()];
+        let count = source.read_at(0, &mut magic)?;
+        if magic[..count] != MAGIC {
+            let message = "the archive has no frames: it has not Refrain's own format";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(source)
+    }
+}
+
+/// The length of a frame whose header's checks pass.
+fn header_at(source: &dyn Source, offset: u64, limits: &Limits) -> Result<u64> {
+    let size_bytes = source.size_bytes()?;
+    if offset >= size_bytes {
+        let message = format!("the archive has {size_bytes} bytes, no frame begins behind them");
+        return Err(Error::damaged(message));
+    }
+    let mut bytes = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(offset, &mut bytes)?;
+    let after = offset.saturating_add(FRAME_HEADER_BYTES as u64);
+    let bytes_left = size_bytes.saturating_sub(after);
+    let header = UntrustedFrameHeader::parse(&bytes[..count])?.check(limits, Some(bytes_left))?;
+    if header.skippable && header.payload_bytes > SKIPPABLE_BYTES_MAX {
+        let bytes = header.payload_bytes;
+        let message = format!("a frame of {bytes} bytes exceeds the {SKIPPABLE_BYTES_MAX} allowed");
+        return Err(Error::limit(message));
+    }
+    Ok(header.frame_bytes())
+}
+
+fn read_raw(source: &dyn Source, offset: u64, limits: &Limits) -> Result<RawFrame> {
+    let frame_bytes = header_at(source, offset, limits)?;
+    // The header was checked against what is left of the file.
+    let mut bytes = vec![0; frame_bytes as usize];
+    let count = source.read_at(offset, &mut bytes)?;
+    bytes.truncate(count);
+    // Read again with the payload, so that both are of one moment.
+    let (head, payload) = bytes.split_at(FRAME_HEADER_BYTES.min(count));
+    let header = UntrustedFrameHeader::parse(head)?.check(limits, Some(payload.len() as u64))?;
+    header.check_payload(payload)?;
+    Ok(RawFrame {
+        archive_offset: offset,
+        sequence: header.sequence,
+        kind: header.kind.to_string(),
+        bytes,
+    })
+}
+
+fn next_frame(source: &dyn Source, offset: u64, limits: &Limits) -> Result<Option<u64>> {
+    let size_bytes = source.size_bytes()?;
+    let mut at = offset;
+    // A tail, behind it the magic bytes of another archive.
+    for _ in 0..=2 {
+        if at >= size_bytes {
+            return Ok(None);
+        }
+        let mut start = [0; MAGIC.len()];
+        let count = source.read_at(at, &mut start)?;
+        if start[..count] == MAGIC {
+            return Ok(Some(at + MAGIC.len() as u64));
+        }
+        match header_at(source, at, limits) {
+            Ok(_) => return Ok(Some(at)),
+            Err(error) if error.kind != ErrorKind::Damaged => return Err(error),
+            Err(_) => at += TAIL_BYTES as u64,
+        }
+    }
+    Err(Error::damaged(
+        "neither a frame nor the end of the archive is here",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use refrain_storage::{MemorySink, MemorySource};
+
+    use super::*;
+    use crate::{CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress};
+
+    fn archive_of(content: &[u8]) -> Vec<u8> {
+        let member = MemberInput {
+            name: "a".into(),
+            mode: None,
+            modified: None,
+            content: Content::Source(Arc::new(MemorySource::new(content.to_vec()))),
+        };
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        let options = CompressOptions::default();
+        compress(vec![member], &mut sink, &options, &Unwatched).unwrap();
+        output.published().unwrap()
+    }
+
+    fn open(bytes: Vec<u8>) -> Archive {
+        Archive::open(Arc::new(MemorySource::new(bytes)), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn frames_follow_each_other_through_archives_that_stand_one_behind_the_other() {
+        // A small one is a single frame, a larger one has several.
+        let large: Vec<u8> = (0..300_000_u32)
+            .flat_map(|i| i.wrapping_mul(i).to_le_bytes())
+            .collect();
+        let (small, large) = (archive_of(b"abc"), archive_of(&large));
+        let bytes = [&small[..], &large, &small].concat();
+        let archive = open(bytes.clone());
+        let mut at = archive.raw_frame_after(0).unwrap();
+        let (mut count, mut covered) = (0, 0);
+        while let Some(offset) = at {
+            let frame = archive.raw_frame_at(offset).unwrap();
+            assert_eq!(frame.bytes, bytes[offset as usize..frame.end() as usize]);
+            count += 1;
+            covered += frame.bytes.len();
+            at = archive.raw_frame_after(frame.end()).unwrap();
+        }
+        assert!(count > 5, "{count}");
+        let around = 3 * (MAGIC.len() + TAIL_BYTES);
+        assert_eq!(covered + around, bytes.len());
+    }
+
+    #[test]
+    fn only_intact_frames_are_frames() {
+        let mut bytes = archive_of(&[7; 100_000]);
+        let archive = open(bytes.clone());
+        let first = archive.raw_frame_after(0).unwrap().unwrap();
+        for offset in [
+            first + 1,
+            bytes.len() as u64 - 3,
+            bytes.len() as u64,
+            u64::MAX,
+        ] {
+            let error = archive.raw_frame_at(offset).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Damaged, "{offset}: {error}");
+        }
+        let at = first as usize + FRAME_HEADER_BYTES;
+        bytes[at] ^= 1;
+        let archive = open_by_any_means(bytes);
+        if let Some(archive) = archive {
+            assert!(archive.raw_frame_at(first).is_err());
+        }
+    }
+
+    fn open_by_any_means(bytes: Vec<u8>) -> Option<Archive> {
+        let source = Arc::new(MemorySource::new(bytes));
+        let options = ReadOptions::default();
+        let opened = Archive::open(source.clone(), &options);
+        opened
+            .or_else(|_| Archive::open_by_scan(source, &options))
+            .ok()
+    }
+}

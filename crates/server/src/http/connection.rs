@@ -1,0 +1,170 @@
+//! What the door needs of a connection, and writing to one that may not read.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use refrain_timer::clock::{Clock, RealClock};
+
+use crate::clients::Client;
+use crate::socket::Socket;
+
+/// A client's connection.
+pub trait Connection: Read + Write + Send {
+    /// Sets how long one read and one write wait at most.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()>;
+
+    /// Tells the client that nothing more is written.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn shutdown_write(&self) -> io::Result<()>;
+
+    /// Whether the client is on the same machine.
+    fn is_local(&self) -> bool;
+
+    /// Whether the server takes no more requests.
+    fn is_stopping(&self) -> bool {
+        false
+    }
+}
+
+impl Connection for TcpStream {
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(read))?;
+        self.set_write_timeout(Some(write))
+    }
+
+    fn shutdown_write(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+
+    fn is_local(&self) -> bool {
+        self.peer_addr()
+            .is_ok_and(|address| address.ip().to_canonical().is_loopback())
+    }
+}
+
+impl Connection for UnixStream {
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(read))?;
+        self.set_write_timeout(Some(write))
+    }
+
+    fn shutdown_write(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+impl Read for ClientConnection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&mut &**self.0.socket()).read(buffer)
+    }
+}
+
+impl Write for ClientConnection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&mut &**self.0.socket()).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client that a listener has accepted.
+pub(super) struct ClientConnection(pub Client);
+
+impl Connection for ClientConnection {
+    fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        self.0.socket().set_read_timeout(Some(read))?;
+        self.0.socket().set_write_timeout(Some(write))
+    }
+
+    fn shutdown_write(&self) -> io::Result<()> {
+        self.0.socket().shutdown(Shutdown::Write);
+        Ok(())
+    }
+
+    fn is_local(&self) -> bool {
+        match &**self.0.socket() {
+            Socket::Tcp(stream) => stream.is_local(),
+            Socket::Unix(stream) => stream.is_local(),
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.0.clients().is_stopping()
+    }
+}
+
+/// Whether an error means that a wait ended without anything.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// The bytes that a client must take within the time limit for writing. A client that takes single
+/// bytes would keep a thread forever otherwise.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Writes to a client that must keep reading.
+pub(super) struct ClientWriter<'a, C> {
+    pub connection: &'a mut C,
+    clock: &'a RealClock,
+    timeout: Duration,
+    /// The bytes of responses' bodies that were written, whether or not all of them arrived.
+    pub body_bytes: u64,
+}
+
+impl<'a, C: Connection> ClientWriter<'a, C> {
+    pub(super) fn new(connection: &'a mut C, clock: &'a RealClock, timeout: Duration) -> Self {
+        ClientWriter {
+            connection,
+            clock,
+            timeout,
+            body_bytes: 0,
+        }
+    }
+
+    /// Writes bytes of a body.
+    pub(super) fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes)?;
+        self.body_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes bytes that are no content: heads, frames of chunks.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        let mut deadline = self.clock.now() + self.timeout;
+        let mut of_piece = 0;
+        while !rest.is_empty() {
+            match self.connection.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    rest = &rest[count..];
+                    of_piece += count;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+            let now = self.clock.now();
+            if of_piece >= PIECE_BYTES {
+                (of_piece, deadline) = (0, now + self.timeout);
+            } else if now >= deadline && !rest.is_empty() {
+                let message = "the client does not read";
+                return Err(io::Error::new(ErrorKind::TimedOut, message));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Bytes of members and entries: what they are, and sending a range of them.
+
+use std::io;
+use std::ops::Range;
+
+use refrain::storage::{Sink, in_zero_pieces};
+use refrain::{Archive, ContentCheck, Entry, Result, Unwatched};
+
+use super::connection::{ClientWriter, Connection};
+use super::tar_permits::TarPermit;
+
+/// The bytes of the first piece: a short decode, so that the first byte comes soon.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// Each read of a directory's tar stream goes through all entries before it, so more is read at
+/// once: so many times the bytes of other content.
+const TAR_READ_FACTOR: usize = 4;
+
+/// Bytes that are served.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// The content of a member that is a file or a stream.
+    Member(usize),
+    /// A directory or tar member as a tar stream.
+    TarStream(usize),
+    /// The data of an entry of a member.
+    Entry(usize, Box<Entry>),
+    /// Bytes that are in memory.
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    fn read(&self, archive: &Archive, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match self {
+            Content::Member(member) | Content::TarStream(member) => {
+                archive.read_at(*member, offset, buffer)
+            }
+            Content::Entry(member, entry) => archive.read_entry_at(*member, entry, offset, buffer),
+            Content::Bytes(bytes) => {
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let count = buffer.len().min(bytes.len() - start);
+                buffer[..count].copy_from_slice(&bytes[start..start + count]);
+                Ok(count)
+            }
+        }
+    }
+
+    /// The check of all content, where ranges are not compared with hashes as they are read.
+    fn check(&self, archive: &Archive) -> Option<ContentCheck> {
+        match self {
+            Content::Member(member) => archive.content_check(*member),
+            Content::TarStream(_) | Content::Entry(..) | Content::Bytes(_) => None,
+        }
+    }
+}
+
+/// Why content was not sent to its end.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// The archive cannot be read.
+    Archive(refrain::Error),
+    /// The client does not take it.
+    Client,
+}
+
+impl From<refrain::Error> for SendError {
+    fn from(error: refrain::Error) -> SendError {
+        SendError::Archive(error)
+    }
+}
+
+impl From<io::Error> for SendError {
+    fn from(_: io::Error) -> SendError {
+        SendError::Client
+    }
+}
+
+/// A range of content that is sent to a client.
+pub(super) struct Transfer<'a> {
+    pub archive: &'a Archive,
+    pub content: &'a Content,
+    pub length_bytes: u64,
+    pub range: Range<u64>,
+    /// The head of the response, which is sent with the first bytes.
+    pub head: Vec<u8>,
+    /// The bytes that are read at once.
+    pub chunk_bytes: usize,
+    /// The permission to decode a whole tar stream with many threads, which takes more memory.
+    pub threads: Option<TarPermit<'a>>,
+}
+
+impl Transfer<'_> {
+    /// Sends the head and the range. Before the first error of the archive nothing was sent, or
+    /// everything up to it; `head` is empty in the second case.
+    pub(super) fn run(
+        &mut self,
+        client: &mut ClientWriter<'_, impl Connection>,
+    ) -> std::result::Result<(), SendError> {
+        let is_whole = self.range == (0..self.length_bytes);
+        match self.content {
+            Content::TarStream(member) if is_whole && self.threads.is_some() => {
+                self.stream_tar(*member, client)
+            }
+            _ => self.in_pieces(is_whole, client),
+        }
+    }
+
+    fn in_pieces(
+        &mut self,
+        is_whole: bool,
+        client: &mut ClientWriter<'_, impl Connection>,
+    ) -> std::result::Result<(), SendError> {
+        let mut check = is_whole.then(|| self.content.check(self.archive)).flatten();
+        let (first_bytes, next_bytes) = match self.content {
+            Content::TarStream(_) => {
+                let bytes = self.chunk_bytes.saturating_mul(TAR_READ_FACTOR);
+                (bytes, bytes)
+            }
+            _ => (FIRST_BYTES.min(self.chunk_bytes), self.chunk_bytes),
+        };
+        let mut buffer = Vec::new();
+        let mut wanted = first_bytes;
+        let mut offset = self.range.start;
+        while offset < self.range.end {
+            let left = usize::try_from(self.range.end - offset).unwrap_or(usize::MAX);
+            buffer.resize(wanted.min(left), 0);
+            let count = self.content.read(self.archive, offset, &mut buffer)?;
+            if count == 0 {
+                let text = "the content ends before the length that the archive states";
+                let error = refrain::Error::new(refrain::ErrorKind::Damaged, text);
+                return Err(error.at_content(offset).into());
+            }
+            offset += count as u64;
+            if let Some(check) = &mut check {
+                check.update(&buffer[..count])?;
+            }
+            if offset == self.range.end
+                && let Some(check) = check.take()
+            {
+                // The last bytes are not sent if the content is wrong, so that the client notices.
+                check.finish()?;
+            }
+            self.send(&buffer[..count], client)?;
+            // Longer pieces decode several blocks in parallel.
+            wanted = (wanted * 4).min(next_bytes);
+        }
+        self.send(&[], client)?;
+        Ok(())
+    }
+
+    /// Sends bytes, behind the head if that was not sent.
+    fn send(
+        &mut self,
+        bytes: &[u8],
+        client: &mut ClientWriter<'_, impl Connection>,
+    ) -> io::Result<()> {
+        let mut bytes = bytes;
+        if !self.head.is_empty() {
+            let mut head = std::mem::take(&mut self.head);
+            // Small responses are one packet.
+            let with_head = bytes.len().min(FIRST_BYTES);
+            head.extend_from_slice(&bytes[..with_head]);
+            client.write(&head)?;
+            client.body_bytes += with_head as u64;
+            bytes = &bytes[with_head..];
+        }
+        client.write_body(bytes)
+    }
+
+    /// Sends a whole tar stream, which many threads decode.
+    fn stream_tar<C: Connection>(
+        &mut self,
+        member: usize,
+        client: &mut ClientWriter<'_, C>,
+    ) -> std::result::Result<(), SendError> {
+        let archive = self.archive;
+        let mut sink = ClientSink {
+            transfer: self,
+            client,
+            has_gone: false,
+        };
+        // A failed write ends it.
+        let written = archive.write_member(member, &mut sink, &Unwatched);
+        match (written, sink.has_gone) {
+            (_, true) => Err(SendError::Client),
+            (Ok(_), false) => Ok(()),
+            (Err(error), false) => Err(error.into()),
+        }
+    }
+}
+
+/// A client as the target of a whole member.
+struct ClientSink<'s, 'a, 'c, C> {
+    transfer: &'s mut Transfer<'a>,
+    client: &'s mut ClientWriter<'c, C>,
+    has_gone: bool,
+}
+
+impl<C: Connection> Sink for ClientSink<'_, '_, '_, C> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let sent = self.transfer.send(bytes, self.client);
+        self.has_gone |= sent.is_err();
+        sent
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        in_zero_pieces(length_bytes, |piece| self.write_all(piece))
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The door: connections from their first to their last request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::answer::answer;
+use super::connection::{ClientConnection, ClientWriter, Connection};
+use super::exchange::{Exchange, Served, refuse};
+use super::head::{HeadError, RequestBody, RequestHead};
+use super::reader::{NoRequest, POLL, ReadLimits, RequestReader};
+use super::response::Status;
+use super::settings::HttpSettings;
+use super::shared::Shared;
+use crate::clients::{Client, Door};
+use crate::error::Result;
+use crate::service::Service;
+use crate::statistics::{Operation, Outcome};
+
+/// The longest body of a request that is read and forgotten, in bytes. No resource wants one.
+const BODY_BYTES_MAX: u64 = 64 << 10;
+
+/// How long a client that was refused may go on sending. Closing at once could lose the response.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// An archive behind HTTP. Cloning it gives another handle to the same.
+#[derive(Clone)]
+pub struct HttpDoor {
+    shared: Arc<Shared>,
+}
+
+impl HttpDoor {
+    /// A door to the archive of a service. Reads the names of the members.
+    ///
+    /// # Errors
+    /// Those of the archive's index.
+    pub fn new(service: Service, settings: HttpSettings) -> Result<HttpDoor> {
+        Ok(HttpDoor {
+            shared: Arc::new(Shared::new(service, settings)?),
+        })
+    }
+
+    /// Ends every connection after its present response. Waiting ones end within a moment.
+    pub fn stop(&self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// The number of requests that are being answered.
+    pub fn requests_in_flight(&self) -> u64 {
+        self.shared.requests_in_flight()
+    }
+
+    /// Answers the requests of a connection until it ends: the client closes it or is silent for
+    /// long, a request asks for it or is malformed, or the door stops. Blocks; each connection
+    /// needs a thread that may wait.
+    pub fn serve_connection(&self, mut connection: impl Connection) {
+        let settings = &self.shared.settings;
+        let write_wait = settings.write_timeout.max(Duration::from_millis(1));
+        if connection.set_timeouts(POLL, write_wait).is_err() {
+            return;
+        }
+        let limits = ReadLimits {
+            head: settings.head_timeout,
+            idle: settings.idle_timeout,
+        };
+        let mut reader = RequestReader::default();
+        loop {
+            let clock = &self.shared.clock;
+            let next = reader.next(&mut connection, clock, limits, |connection| {
+                self.shared.is_stopping() || connection.is_stopping()
+            });
+            let is_last = match next {
+                Ok(head) => !self.answer(&head, &mut reader, &mut connection),
+                Err(NoRequest::Ended) => break,
+                Err(NoRequest::Late) => {
+                    self.refuse(
+                        &mut connection,
+                        Status(408),
+                        "the request did not end in time",
+                    );
+                    true
+                }
+                Err(NoRequest::Malformed(error)) => {
+                    let (status, text) = describe(error);
+                    self.refuse(&mut connection, status, text);
+                    true
+                }
+            };
+            if is_last {
+                self.linger(&mut reader, &mut connection);
+                break;
+            }
+        }
+    }
+
+    /// Answers a request. Returns whether the connection remains.
+    fn answer(
+        &self,
+        head: &RequestHead,
+        reader: &mut RequestReader,
+        connection: &mut impl Connection,
+    ) -> bool {
+        let statistics = self.shared.service.statistics();
+        let started_ns = statistics.now_ns();
+        let clock = &self.shared.clock;
+        let limit = self.shared.settings.head_timeout;
+        let has_no_body = match head.body {
+            RequestBody::Length(0) => true,
+            RequestBody::Length(length) if length <= BODY_BYTES_MAX => {
+                reader.skip_body(connection, length, (clock, limit))
+            }
+            RequestBody::Length(_) | RequestBody::Coded => false,
+        };
+        if !has_no_body {
+            self.refuse(connection, Status(413), "no resource takes a body");
+            return false;
+        }
+        self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let is_local = connection.is_local();
+        let is_stopping = self.shared.is_stopping();
+        let mut client = ClientWriter::new(connection, clock, self.shared.settings.write_timeout);
+        let mut exchange = Exchange {
+            shared: &self.shared,
+            head,
+            keeps_alive: head.is_kept_alive && !is_stopping,
+            is_local,
+            client: &mut client,
+        };
+        let Served {
+            operation,
+            is_failure,
+            is_kept_alive,
+        } = answer(&mut exchange);
+        self.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let outcome = match is_failure {
+            true => Outcome::Failed,
+            false => Outcome::Bytes(client.body_bytes),
+        };
+        statistics.record(operation, started_ns, outcome);
+        is_kept_alive
+    }
+
+    /// Answers what is no request that could be served.
+    fn refuse(&self, connection: &mut impl Connection, status: Status, text: &str) {
+        let statistics = self.shared.service.statistics();
+        let started_ns = statistics.now_ns();
+        let timeout = self.shared.settings.write_timeout;
+        let mut client = ClientWriter::new(connection, &self.shared.clock, timeout);
+        // A client that does not take the answer is left as well.
+        let _ = refuse(&mut client, status, text);
+        statistics.record(Operation::HttpPage, started_ns, Outcome::Failed);
+    }
+
+    /// Ends the connection so that the client can still receive the response.
+    fn linger(&self, reader: &mut RequestReader, connection: &mut impl Connection) {
+        if connection.shutdown_write().is_ok() {
+            let wait = match self.shared.is_stopping() || connection.is_stopping() {
+                true => Duration::ZERO,
+                false => LINGER,
+            };
+            reader.skip_body(connection, BODY_BYTES_MAX, (&self.shared.clock, wait));
+        }
+    }
+}
+
+impl Door for HttpDoor {
+    fn serve(&self, client: Client) {
+        self.serve_connection(ClientConnection(client));
+    }
+}
+
+fn describe(error: HeadError) -> (Status, &'static str) {
+    match error {
+        HeadError::Malformed(why) => (Status(400), why),
+        HeadError::LongTarget => (Status(414), "the request line is longer than 8 KiB"),
+        HeadError::LongHead => (Status(431), "the head has more than 16 KiB or 64 fields"),
+        HeadError::Version => (Status(505), "this server speaks HTTP/1.0 and HTTP/1.1"),
+    }
+}

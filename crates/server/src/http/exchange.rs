@@ -1,0 +1,288 @@
+//! One request and its response.
+
+use std::io;
+
+use refrain::ErrorKind;
+
+use super::conditions::{Validators, Verdict, judge};
+use super::connection::{ClientWriter, Connection};
+use super::content::{Content, SendError, Transfer};
+use super::head::{Method, RequestHead};
+use super::listing::CONTENT_SECURITY_POLICY;
+use super::page::{PageBody, PageError, PageWriter};
+use super::range::{Wanted, wanted};
+use super::response::{ResponseHead, Status};
+use super::shared::Shared;
+use crate::error::Error;
+use crate::statistics::Operation;
+
+/// How a request was served.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Served {
+    pub operation: Operation,
+    /// Whether the client did not get what it wanted.
+    pub is_failure: bool,
+    /// Whether the connection can be used for another request.
+    pub is_kept_alive: bool,
+}
+
+/// A request that is being answered.
+pub(super) struct Exchange<'a, 'c, C> {
+    pub shared: &'a Shared,
+    pub head: &'a RequestHead,
+    /// Whether the connection remains, as far as the client and the door want.
+    pub keeps_alive: bool,
+    /// Whether the client is on this machine.
+    pub is_local: bool,
+    pub client: &'a mut ClientWriter<'c, C>,
+}
+
+/// A file as a response describes it.
+pub(super) struct ContentResponse<'a> {
+    pub content: &'a Content,
+    pub length_bytes: u64,
+    pub content_type: &'static str,
+    pub validators: Validators,
+    pub operation: Operation,
+    /// How long caches may keep it.
+    pub max_age_seconds: u64,
+}
+
+/// Sends a status with a text, and announces the end of the connection.
+pub(super) fn refuse(
+    client: &mut ClientWriter<'_, impl Connection>,
+    status: Status,
+    text: &str,
+) -> io::Result<()> {
+    let head = ResponseHead::new(status, false);
+    client.write(&text_response(head, text, true))
+}
+
+fn text_response(mut head: ResponseHead, text: &str, has_body: bool) -> Vec<u8> {
+    let text = format!("{text}\n");
+    head.add("Content-Type", "text/plain; charset=utf-8");
+    head.add("X-Content-Type-Options", "nosniff");
+    head.add("Content-Length", &text.len().to_string());
+    let mut bytes = head.into_bytes();
+    if has_body {
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    bytes
+}
+
+impl<C: Connection> Exchange<'_, '_, C> {
+    /// The head of a response, with the fields that all have.
+    fn response(&self, status: Status) -> ResponseHead {
+        ResponseHead::new(status, self.keeps_alive)
+    }
+
+    /// Answers with a text.
+    pub(super) fn text(&mut self, status: Status, text: &str, fields: &[(&str, &str)]) -> Served {
+        let mut head = self.response(status);
+        fields
+            .iter()
+            .for_each(|(name, value)| head.add(name, value));
+        let has_body = self.head.method != Method::Head;
+        let sent = self.client.write(&text_response(head, text, has_body));
+        Served {
+            operation: Operation::HttpPage,
+            is_failure: status.is_failure(),
+            is_kept_alive: sent.is_ok() && self.keeps_alive,
+        }
+    }
+
+    pub(super) fn not_allowed(&mut self, allowed: &str) -> Served {
+        self.text(
+            Status(405),
+            "the method is not allowed here",
+            &[("Allow", allowed)],
+        )
+    }
+
+    /// Answers that the archive cannot be read.
+    pub(super) fn failed(&mut self, operation: Operation, error: &Error) -> Served {
+        let status = match error {
+            Error::Archive(error) if error.kind == ErrorKind::Io => Status(502),
+            _ => Status(500),
+        };
+        let target = String::from_utf8_lossy(&self.head.target).into_owned();
+        self.shared.report(&format!("{target}: {error}"));
+        Served {
+            operation,
+            ..self.text(status, &error.to_string(), &[("Cache-Control", "no-store")])
+        }
+    }
+
+    /// Answers with a page that `write` makes.
+    pub(super) fn page(
+        &mut self,
+        content_type: &str,
+        cache_control: &str,
+        write: impl FnOnce(&mut PageWriter<'_, '_, C>) -> Result<(), PageError>,
+    ) -> Served {
+        let body = match (self.head.method, self.head.minor_version) {
+            (Method::Head, _) => PageBody::Absent,
+            (_, 0) => PageBody::ToTheEnd,
+            _ => PageBody::Chunked,
+        };
+        // A page of unknown length ends with the connection where there are no chunks.
+        let keeps_alive = self.keeps_alive && body != PageBody::ToTheEnd;
+        let mut head = ResponseHead::new(Status(200), keeps_alive);
+        head.add("Content-Type", content_type);
+        head.add("Cache-Control", cache_control);
+        head.add("Vary", "Accept");
+        head.add("X-Content-Type-Options", "nosniff");
+        head.add("Content-Security-Policy", CONTENT_SECURITY_POLICY);
+        let mut page = PageWriter::new(self.client, head, body);
+        let written = write(&mut page);
+        let is_untouched = page.is_untouched();
+        let written = match written {
+            Ok(()) => page.finish(),
+            Err(error) => Err(error),
+        };
+        let served = |is_failure: bool, is_kept_alive: bool| Served {
+            operation: Operation::HttpPage,
+            is_failure,
+            is_kept_alive,
+        };
+        match written {
+            Ok(can_go_on) => served(false, can_go_on && keeps_alive),
+            Err(PageError::HeadOnly) => served(false, keeps_alive),
+            Err(PageError::Client) => served(false, false),
+            Err(PageError::Archive(error)) if is_untouched => {
+                self.failed(Operation::HttpPage, &error)
+            }
+            Err(PageError::Archive(error)) => {
+                self.broken(&error);
+                served(true, false)
+            }
+        }
+    }
+
+    /// Records that a response ended before its end.
+    fn broken(&self, error: &dyn std::fmt::Display) {
+        let target = String::from_utf8_lossy(&self.head.target);
+        self.shared
+            .report(&format!("{target}: the response ended early: {error}"));
+    }
+
+    /// Answers with bytes of the archive.
+    pub(super) fn content(&mut self, response: &ContentResponse<'_>) -> Served {
+        let length_bytes = response.length_bytes;
+        let with_range = match judge(self.head, &response.validators) {
+            Verdict::Failed => {
+                return self.text(Status(412), "it is not the version asked for", &[]);
+            }
+            Verdict::NotModified => return self.not_modified(response),
+            Verdict::Proceed { with_range } => with_range,
+        };
+        let field = self.head.range.as_deref();
+        let field = field.filter(|_| with_range && self.head.method == Method::Get);
+        let (status, range) = match wanted(field, length_bytes) {
+            Wanted::Whole => (Status(200), 0..length_bytes),
+            Wanted::Part(range) => (Status(206), range),
+            Wanted::Unsatisfiable => {
+                let text =
+                    format!("the range begins beyond the end: there are {length_bytes} bytes");
+                let content_range = format!("bytes */{length_bytes}");
+                return Served {
+                    operation: response.operation,
+                    ..self.text(Status(416), &text, &[("Content-Range", &content_range)])
+                };
+            }
+        };
+        let mut head = self.response(status);
+        self.describe(response, &mut head);
+        head.add("Content-Type", response.content_type);
+        head.add("X-Content-Type-Options", "nosniff");
+        head.add("Content-Length", &(range.end - range.start).to_string());
+        if status == Status(206) {
+            let (first, last) = (range.start, range.end - 1);
+            head.add(
+                "Content-Range",
+                &format!("bytes {first}-{last}/{length_bytes}"),
+            );
+        }
+        let range = match self.head.method {
+            Method::Head => 0..0,
+            _ => range,
+        };
+        self.transfer(response, range, head)
+    }
+
+    fn transfer(
+        &mut self,
+        response: &ContentResponse<'_>,
+        range: std::ops::Range<u64>,
+        head: ResponseHead,
+    ) -> Served {
+        let operation = response.operation;
+        let archive = self.shared.service.archive();
+        if let Err(error) = archive.check_content_limit(range.end - range.start) {
+            return self.failed(operation, &error.into());
+        }
+        // Not for the head alone.
+        let threads = match response.content {
+            Content::TarStream(_) if !range.is_empty() => self.shared.tar_permits.try_take(),
+            _ => None,
+        };
+        let mut transfer = Transfer {
+            archive,
+            content: response.content,
+            length_bytes: response.length_bytes,
+            range,
+            threads,
+            head: head.into_bytes(),
+            chunk_bytes: self.shared.settings.chunk_bytes.max(1),
+        };
+        let sent = transfer.run(self.client);
+        let is_untouched = !transfer.head.is_empty();
+        let served = |is_failure: bool, is_kept_alive: bool| Served {
+            operation,
+            is_failure,
+            is_kept_alive,
+        };
+        match sent {
+            Ok(()) => served(false, self.keeps_alive),
+            Err(SendError::Client) => served(false, false),
+            Err(SendError::Archive(error)) if is_untouched => self.failed(operation, &error.into()),
+            Err(SendError::Archive(error)) => {
+                self.broken(&error);
+                served(true, false)
+            }
+        }
+    }
+
+    fn not_modified(&mut self, response: &ContentResponse<'_>) -> Served {
+        let mut head = self.response(Status(304));
+        self.describe(response, &mut head);
+        let sent = self.client.write(&head.into_bytes());
+        Served {
+            operation: response.operation,
+            is_failure: false,
+            is_kept_alive: sent.is_ok() && self.keeps_alive,
+        }
+    }
+
+    /// The fields by which clients and caches know the bytes again.
+    fn describe(&self, response: &ContentResponse<'_>, head: &mut ResponseHead) {
+        head.add("Accept-Ranges", "bytes");
+        let cache_control = match &response.validators.etag {
+            Some(etag) => {
+                head.add("ETag", etag);
+                let seconds = response.max_age_seconds;
+                format!("public, max-age={seconds}, immutable")
+            }
+            // Nothing here would tell other bytes from these.
+            None => "no-cache".to_owned(),
+        };
+        if let Some(date) = response
+            .validators
+            .modified
+            .and_then(super::date::http_date)
+        {
+            head.add("Last-Modified", &date);
+        }
+        head.add("Cache-Control", &cache_control);
+    }
+}

@@ -1,0 +1,135 @@
+//! Frames of the archive as they are in the file, under their hash: what any cache may keep.
+//!
+//! The address of a frame is its offset and the BLAKE3 hash of its bytes. The offset finds it
+//! without a table of all hashes, for which the whole archive would be read; the hash makes the
+//! address that of these bytes alone.
+
+use refrain::RawFrame;
+use serde_json::json;
+
+use super::conditions::Validators;
+use super::connection::Connection;
+use super::content::Content;
+use super::etag::hash_of;
+use super::exchange::{ContentResponse, Exchange, Served};
+use super::page::PageError;
+use super::response::Status;
+use super::target::{Target, number};
+use crate::statistics::Operation;
+
+/// The frames of one list, unless the query says otherwise: each is read.
+const COUNT_DEFAULT: u64 = 1000;
+
+/// How long caches may keep a frame, in seconds: a year.
+const MAX_AGE_SECONDS: u64 = 365 * 86_400;
+
+/// The digits of a hash that a tag shows.
+const TAG_DIGITS: usize = 32;
+
+/// The list of frames from an offset on.
+pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &Target) -> Served {
+    let from = number(&target.query, b"from").unwrap_or(0);
+    let count = number(&target.query, b"count").unwrap_or(COUNT_DEFAULT);
+    let archive = exchange.shared.service.archive().clone();
+    exchange.page("application/json", "public, max-age=60", |page| {
+        let mut next = archive.raw_frame_after(from)?;
+        page.put(format_args!("{{\"frames\":["))?;
+        let mut listed = 0;
+        while let Some(offset) = next.filter(|_| listed < count) {
+            let frame = archive.raw_frame_at(offset)?;
+            let hash = hash_of(&frame.bytes);
+            let row = json!({
+                "number": frame.sequence,
+                "kind": frame.kind,
+                "offset": offset,
+                "bytes": frame.bytes.len(),
+                "hash": hash,
+                "url": format!("/.refrain/frames/{offset}-{hash}"),
+            });
+            let comma = if listed > 0 { "," } else { "" };
+            page.put(format_args!("{comma}\n{row}"))?;
+            next = archive.raw_frame_after(frame.end())?;
+            listed += 1;
+        }
+        let next = json!(next);
+        page.put(format_args!("\n],\"next\":{next}}}\n"))?;
+        Ok::<(), PageError>(())
+    })
+}
+
+/// One frame.
+pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u8]) -> Served {
+    let Some((offset, wanted)) = parse_name(name) else {
+        let text = "the name of a frame is OFFSET-HASH, see /.refrain/frames";
+        return missing(exchange, text);
+    };
+    let found = exchange.shared.service.archive().raw_frame_at(offset);
+    let RawFrame { bytes, .. } = match found {
+        Ok(frame) => frame,
+        Err(error) if error.kind == refrain::ErrorKind::Damaged => {
+            return missing(exchange, &format!("no frame is there: {error}"));
+        }
+        Err(error) => return exchange.failed(Operation::HttpFrame, &error.into()),
+    };
+    let hash = hash_of(&bytes);
+    match wanted {
+        None => {
+            let location = format!("/.refrain/frames/{offset}-{hash}");
+            let fields = [
+                ("Location", location.as_str()),
+                ("Cache-Control", "no-cache"),
+            ];
+            return Served {
+                operation: Operation::HttpFrame,
+                ..exchange.text(Status(302), &format!("see {location}"), &fields)
+            };
+        }
+        Some(wanted) if wanted != hash => {
+            return missing(exchange, "the frame there has another hash");
+        }
+        Some(_) => {}
+    }
+    exchange.content(&ContentResponse {
+        length_bytes: bytes.len() as u64,
+        content: &Content::Bytes(bytes),
+        content_type: "application/octet-stream",
+        validators: Validators {
+            etag: hash.get(..TAG_DIGITS).map(|digits| format!("\"{digits}\"")),
+            modified: None,
+        },
+        operation: Operation::HttpFrame,
+        max_age_seconds: MAX_AGE_SECONDS,
+    })
+}
+
+fn missing<C: Connection>(exchange: &mut Exchange<'_, '_, C>, text: &str) -> Served {
+    Served {
+        operation: Operation::HttpFrame,
+        ..exchange.text(Status(404), text, &[])
+    }
+}
+
+/// The offset and the hash of a name; one without a hash is a question for it.
+fn parse_name(name: &[u8]) -> Option<(u64, Option<&str>)> {
+    let text = str::from_utf8(name).ok()?;
+    let (offset, hash) = match text.split_once('-') {
+        Some((offset, hash)) => (offset, Some(hash)),
+        None => (text, None),
+    };
+    let is_number = offset.bytes().all(|byte| byte.is_ascii_digit());
+    Some((offset.parse().ok().filter(|_| is_number)?, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_offset_and_hash() {
+        assert_eq!(parse_name(b"8-ab"), Some((8, Some("ab"))));
+        assert_eq!(parse_name(b"8"), Some((8, None)));
+        for name in ["", "-ab", "+8", "x-ab", "99999999999999999999"] {
+            assert_eq!(parse_name(name.as_bytes()), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is below `/.refrain/`: frames, metrics, statistics.
+
+use super::connection::Connection;
+use super::exchange::{Exchange, Served};
+use super::response::Status;
+use super::target::Target;
+use super::{frames, metrics};
+
+/// The first component of the paths here. A member of this name is not served.
+pub(super) const ROOT: &[u8] = b".refrain";
+
+/// A page or something else below [`ROOT`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Page {
+    /// What is here.
+    Index,
+    /// `metrics`
+    Metrics,
+    /// `statistics`
+    Statistics,
+    /// `statistics/reset`
+    Reset,
+    /// `frames`
+    Frames,
+    /// `frames/NAME`
+    Frame(Vec<u8>),
+    /// Nothing has this name.
+    Missing,
+}
+
+const INDEX: &str = "\
+metrics           statistics for Prometheus
+statistics        the same as JSON
+statistics/reset  POST: sets them to zero
+frames            the frames of the archive, with their hashes (JSON)";
+
+/// The page of a path; `None` if it is not below [`ROOT`].
+pub(super) fn page_of(path: &[u8]) -> Option<Page> {
+    let rest = path.strip_prefix(ROOT)?;
+    Some(match rest.strip_prefix(b"/") {
+        None if rest.is_empty() => Page::Index,
+        None => return None,
+        Some(b"") => Page::Index,
+        Some(b"metrics") => Page::Metrics,
+        Some(b"statistics") => Page::Statistics,
+        Some(b"statistics/reset") => Page::Reset,
+        Some(b"frames" | b"frames/") => Page::Frames,
+        Some(rest) => match rest.strip_prefix(b"frames/") {
+            Some(name) => Page::Frame(name.to_vec()),
+            None => Page::Missing,
+        },
+    })
+}
+
+/// Answers a GET or HEAD request.
+pub(super) fn answer<C: Connection>(
+    exchange: &mut Exchange<'_, '_, C>,
+    page: Page,
+    target: &Target,
+) -> Served {
+    let statistics = exchange.shared.service.statistics().clone();
+    match page {
+        Page::Index => exchange.text(Status(200), INDEX, &[("Cache-Control", "no-cache")]),
+        Page::Missing => exchange.text(Status(404), "nothing is here", &[]),
+        Page::Reset => exchange.text(
+            Status(405),
+            "the method is not allowed here",
+            &[("Allow", "POST")],
+        ),
+        Page::Metrics => {
+            let text = metrics::text(&statistics, &exchange.shared.metrics());
+            exchange.page(metrics::TEXT_TYPE, "no-store", |page| {
+                page.put(format_args!("{text}"))
+            })
+        }
+        Page::Statistics => {
+            let document = metrics::document(&statistics, &exchange.shared.metrics());
+            exchange.page("application/json", "no-store", |page| {
+                page.put(format_args!("{document}\n"))
+            })
+        }
+        Page::Frames => frames::list(exchange, target),
+        Page::Frame(name) => frames::frame(exchange, &name),
+    }
+}
+
+/// Sets the statistics to zero.
+pub(super) fn reset<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
+    let may_reset = exchange.is_local && !exchange.head.has_origin;
+    if !may_reset && !exchange.shared.settings.resets_from_anywhere {
+        let text = "only programs on the machine of the server may do this";
+        return exchange.text(Status(403), text, &[]);
+    }
+    exchange.shared.service.statistics().reset();
+    exchange.text(Status(200), "the statistics are zero", &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_the_root_have_pages() {
+        assert_eq!(
+            page_of(b".refrain/frames/8-ab"),
+            Some(Page::Frame(b"8-ab".to_vec()))
+        );
+        assert_eq!(page_of(b".refrain/frames"), Some(Page::Frames));
+        assert_eq!(page_of(b".refrain/x"), Some(Page::Missing));
+        assert_eq!(page_of(b".refrain"), Some(Page::Index));
+        assert_eq!(page_of(b".refrain2"), None);
+        assert_eq!(page_of(b"a/.refrain"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The statistics as text for Prometheus and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::statistics::{Metric, OperationStatistics, Statistics};
+
+/// The media type of the text.
+pub(super) const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The ends of the buckets are powers of two in nanoseconds, which the histograms know exactly:
+/// from 1 µs to 17 s, in steps of four.
+const BUCKET_ENDS_LOG2: std::ops::RangeInclusive<u32> = 10..=34;
+
+const NANOSECONDS: f64 = 1e9;
+
+/// The text.
+pub(super) fn text(statistics: &Statistics, metrics: &[Metric]) -> String {
+    let rows = statistics.snapshot();
+    let mut text = String::new();
+    let counters = [
+        (
+            "calls_total",
+            "Calls of an operation.",
+            calls as fn(&OperationStatistics) -> u64,
+        ),
+        ("errors_total", "Calls that failed.", |row| row.errors),
+        ("bytes_total", "Bytes that were delivered.", |row| row.bytes),
+    ];
+    for (name, help, value) in counters {
+        describe(&mut text, &format!("operation_{name}"), help, "counter");
+        for row in &rows {
+            let operation = row.operation.name();
+            let value = value(row);
+            let line = format!("refrain_operation_{name}{{operation=\"{operation}\"}} {value}\n");
+            text.push_str(&line);
+        }
+    }
+    let help = "Latency of an operation.";
+    describe(&mut text, "operation_seconds", help, "histogram");
+    rows.iter().for_each(|row| histogram(&mut text, row));
+    let uptime = Metric {
+        name: "uptime_seconds",
+        help: "Seconds since the start.",
+        value: statistics.now_ns() as f64 / NANOSECONDS,
+    };
+    for metric in metrics.iter().chain([&uptime]) {
+        let kind = if metric.is_counter() {
+            "counter"
+        } else {
+            "gauge"
+        };
+        describe(&mut text, metric.name, metric.help, kind);
+        text.push_str(&format!("refrain_{} {}\n", metric.name, metric.value));
+    }
+    text
+}
+
+fn calls(row: &OperationStatistics) -> u64 {
+    row.times.count()
+}
+
+fn describe(text: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "# HELP refrain_{name} {help}\n# TYPE refrain_{name} {kind}"
+    );
+}
+
+fn histogram(text: &mut String, row: &OperationStatistics) {
+    let operation = row.operation.name();
+    let mut bucket = |end: &str, count: u64| {
+        let labels = format!("operation=\"{operation}\",le=\"{end}\"");
+        let _ = writeln!(text, "refrain_operation_seconds_bucket{{{labels}}} {count}");
+    };
+    for log2 in BUCKET_ENDS_LOG2.step_by(2) {
+        let end_ns = 1_u64 << log2;
+        let end = (end_ns as f64 / NANOSECONDS).to_string();
+        bucket(&end, row.times.count_below_ns(end_ns));
+    }
+    bucket("+Inf", calls(row));
+    let sum = row.times.sum_ns() as f64 / NANOSECONDS;
+    let count = calls(row);
+    let _ = writeln!(
+        text,
+        "refrain_operation_seconds_sum{{operation=\"{operation}\"}} {sum}\n\
+         refrain_operation_seconds_count{{operation=\"{operation}\"}} {count}"
+    );
+}
+
+/// The JSON document, which `refrain top` reads.
+pub(super) fn document(statistics: &Statistics, metrics: &[Metric]) -> Value {
+    let operation = |row: &OperationStatistics| {
+        json!({
+            "operation": row.operation.name(),
+            "calls": calls(row),
+            "errors": row.errors,
+            "bytes": row.bytes,
+            "total_ns": row.times.sum_ns(),
+            "average_ns": row.times.average_ns(),
+            "min_ns": row.times.min_ns(),
+            "p50_ns": row.times.quantile_ns(0.5),
+            "p90_ns": row.times.quantile_ns(0.9),
+            "p99_ns": row.times.quantile_ns(0.99),
+            "max_ns": row.times.max_ns(),
+        })
+    };
+    let value = |metric: &Metric| (metric.name.to_owned(), json!(metric.value));
+    let operations: Vec<Value> = statistics.snapshot().iter().map(operation).collect();
+    json!({
+        "uptime_seconds": statistics.now_ns() as f64 / NANOSECONDS,
+        "seconds_since_reset": statistics.elapsed_ns() as f64 / NANOSECONDS,
+        "operations": operations,
+        "metrics": metrics.iter().map(value).collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Operation, Outcome};
+
+    fn sample() -> Statistics {
+        let statistics = Statistics::new();
+        for outcome in [Outcome::Bytes(10), Outcome::Failed] {
+            statistics.record(Operation::HttpGet, statistics.now_ns(), outcome);
+        }
+        statistics
+    }
+
+    const METRICS: [Metric; 2] = [
+        Metric {
+            name: "cache_hits_total",
+            help: "Hits.",
+            value: 7.0,
+        },
+        Metric {
+            name: "clients",
+            help: "Clients.",
+            value: 2.0,
+        },
+    ];
+
+    #[test]
+    fn every_line_of_the_text_is_a_comment_or_a_sample() {
+        let text = text(&sample(), &METRICS);
+        for line in text.lines() {
+            let is_sample = line.rsplit_once(' ').is_some_and(|(name, value)| {
+                name.starts_with("refrain_") && value.parse::<f64>().is_ok()
+            });
+            assert!(
+                line.starts_with("# HELP refrain_")
+                    || line.starts_with("# TYPE refrain_")
+                    || is_sample,
+                "{line}"
+            );
+        }
+        for expected in [
+            "refrain_operation_calls_total{operation=\"http_get\"} 2\n",
+            "refrain_operation_errors_total{operation=\"http_get\"} 1\n",
+            "refrain_operation_bytes_total{operation=\"http_get\"} 10\n",
+            "refrain_operation_seconds_bucket{operation=\"http_get\",le=\"+Inf\"} 2\n",
+            "refrain_operation_seconds_count{operation=\"http_get\"} 2\n",
+            "refrain_operation_calls_total{operation=\"nbd_read\"} 0\n",
+            "# TYPE refrain_cache_hits_total counter\nrefrain_cache_hits_total 7\n",
+            "# TYPE refrain_clients gauge\nrefrain_clients 2\n",
+        ] {
+            assert!(text.contains(expected), "{expected}{text}");
+        }
+    }
+
+    #[test]
+    fn the_document_has_every_operation() {
+        let found = document(&sample(), &METRICS);
+        let operations = found["operations"].as_array().unwrap();
+        assert_eq!(operations.len(), Operation::ALL.len());
+        let get = &operations[Operation::HttpGet as usize];
+        assert_eq!(
+            (get["calls"].as_u64(), get["bytes"].as_u64()),
+            (Some(2), Some(10))
+        );
+        assert_eq!(found["metrics"]["cache_hits_total"], 7.0);
+    }
+}

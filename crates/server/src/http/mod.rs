@@ -1,0 +1,50 @@
+//! The HTTP door: members and entries under their names, with ranges, pages of directories, frames
+//! under their hash, and the statistics.
+//!
+//! | file | what |
+//! |---|---|
+//! | `door` | a connection from its first to its last request |
+//! | `connection`, `reader` | bytes from and to a client, with time limits |
+//! | `head`, `target`, `range`, `conditions`, `date` | what a request says |
+//! | `route` | which resource a path names |
+//! | `exchange` | one request, and the forms of responses |
+//! | `answer` | from a request to what answers it |
+//! | `response`, `page`, `content`, `tar_permits` | heads, pages, ranges of bytes |
+//! | `listing`, `directories` | pages of members and entries |
+//! | `frames`, `metrics`, `internal` | what is below `/.refrain/` |
+//! | `etag`, `content_type` | what a response says of its bytes |
+//!
+//! HTTP/1.1 with a thread for each connection: each waits for its client and for the archive, and
+//! decoding is shared by all. The grammar of heads is httparse's.
+
+mod answer;
+mod conditions;
+mod connection;
+mod content;
+mod content_type;
+mod date;
+mod directories;
+mod door;
+mod etag;
+mod exchange;
+mod frames;
+mod head;
+mod internal;
+mod listing;
+mod metrics;
+mod page;
+mod range;
+mod reader;
+mod response;
+mod route;
+mod settings;
+mod shared;
+mod tar_permits;
+mod target;
+
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+
+pub use connection::Connection;
+pub use door::HttpDoor;
+pub use settings::HttpSettings;

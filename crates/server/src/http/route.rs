@@ -1,0 +1,233 @@
+//! Which resource a path names.
+
+use refrain::{EntryKind, Member, MemberKind};
+
+use super::internal::{self, Page};
+use super::listing::link_to;
+use super::response::Status;
+use super::shared::Shared;
+use super::target::{Target, parameter};
+use crate::error::{Error, Result};
+use crate::tree::{FileContent, NodeId, Tree};
+
+/// What a path names.
+#[derive(Debug)]
+pub(super) enum Resource {
+    /// A member or an entry that is a file.
+    File(FileContent),
+    /// A directory or tar member as a tar stream.
+    TarStream(usize, Box<Member>),
+    /// The page of a directory.
+    Directory {
+        node: NodeId,
+        /// Whether all of it is a tar stream, too.
+        is_member: bool,
+    },
+    /// Something that has no bytes: a device, a pipe.
+    Special,
+    /// Another address.
+    Redirect(Status, String),
+    /// Nothing, and why.
+    Missing(String),
+    /// A page below `/.refrain/`.
+    Internal(Page),
+}
+
+const NOTHING: &str = "the archive has nothing of this name";
+
+/// The resource that a target names.
+///
+/// # Errors
+/// Those of the archive.
+pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
+    let path = target.path.as_slice();
+    if let Some(page) = internal::page_of(path) {
+        return Ok(Resource::Internal(page));
+    }
+    let found = match walk(&shared.tree, path) {
+        Ok(found) => found,
+        // A hard link that leads nowhere.
+        Err(Error::Refused(why)) => return Ok(Resource::Missing(why)),
+        Err(error) => return Err(error),
+    };
+    match found {
+        Walk::Found(node) => named(shared, target, node),
+        Walk::Symlink { above, link, rest } => Ok(redirect(target, &above, &link, &rest)),
+        Walk::Missing if path == b"metrics" => Ok(Resource::Internal(Page::Metrics)),
+        Walk::Missing => match path.strip_suffix(b".tar") {
+            Some(name) => Ok(match directory_member(shared, name)? {
+                Some((number, member)) => Resource::TarStream(number, Box::new(member)),
+                None => Resource::Missing(NOTHING.into()),
+            }),
+            None => Ok(Resource::Missing(NOTHING.into())),
+        },
+    }
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+enum Walk {
+    Found(NodeId),
+    /// Through a symbolic link, whose directory is `above`, to what is called `rest` below it.
+    Symlink {
+        above: Vec<Vec<u8>>,
+        link: Vec<u8>,
+        rest: Vec<Vec<u8>>,
+    },
+    Missing,
+}
+
+fn walk(tree: &Tree, path: &[u8]) -> Result<Walk> {
+    let names: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+    let names: Vec<&[u8]> = names.into_iter().filter(|name| !name.is_empty()).collect();
+    let mut node = NodeId::ROOT;
+    for (depth, name) in names.iter().enumerate() {
+        node = match tree.lookup(node, name)? {
+            Some(found) => found,
+            None => return through_link(tree, node, &names, depth),
+        };
+    }
+    match names.is_empty() {
+        true => Ok(Walk::Found(node)),
+        false => match through_link(tree, node, &names, names.len())? {
+            Walk::Missing => Ok(Walk::Found(node)),
+            found => Ok(found),
+        },
+    }
+}
+
+/// The symbolic link that the first `depth` names lead to, if it is one.
+fn through_link(tree: &Tree, node: NodeId, names: &[&[u8]], depth: usize) -> Result<Walk> {
+    let entry = tree.entry(node)?;
+    let entry = entry.filter(|entry| entry.kind == EntryKind::Symlink);
+    let Some(link) = entry.and_then(|entry| entry.link_target) else {
+        return Ok(Walk::Missing);
+    };
+    let owned = |names: &[&[u8]]| names.iter().map(|name| name.to_vec()).collect();
+    let (above, rest) = names.split_at(depth);
+    Ok(Walk::Symlink {
+        above: owned(&above[..depth.saturating_sub(1)]),
+        link,
+        rest: owned(rest),
+    })
+}
+
+/// The answer for a symbolic link: the address of its target, if that is in the archive's tree.
+fn redirect(target: &Target, above: &[Vec<u8>], link: &[u8], rest: &[Vec<u8>]) -> Resource {
+    let shown = String::from_utf8_lossy(link);
+    if link.starts_with(b"/") {
+        let text = format!("it is a symbolic link to {shown:?}, which is not in the archive");
+        return Resource::Missing(text);
+    }
+    let mut names: Vec<&[u8]> = above.iter().map(Vec::as_slice).collect();
+    let steps = link
+        .split(|&byte| byte == b'/')
+        .chain(rest.iter().map(Vec::as_slice));
+    for step in steps {
+        match step {
+            b"" | b"." => {}
+            b".." if names.pop().is_none() => {
+                let text = format!("it is a symbolic link to {shown:?}, outside of the archive");
+                return Resource::Missing(text);
+            }
+            b".." => {}
+            name => names.push(name),
+        }
+    }
+    let is_directory = target.path.ends_with(b"/") && !names.is_empty();
+    let slash = if is_directory { "/" } else { "" };
+    let location = format!("{}{slash}{}", link_to(&names.join(&b'/')), query_of(target));
+    Resource::Redirect(Status(302), location)
+}
+
+/// The query with its question mark, if there is one.
+fn query_of(target: &Target) -> String {
+    let is_plain = target.query.iter().all(|byte| byte.is_ascii_graphic());
+    match target.query.is_empty() || !is_plain {
+        true => String::new(),
+        false => format!("?{}", String::from_utf8_lossy(&target.query)),
+    }
+}
+
+/// The resource that a node is.
+fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
+    let tree = &shared.tree;
+    let has_slash = target.path.ends_with(b"/") || target.path.is_empty();
+    if let Some(content) = tree.content(node)? {
+        return Ok(match has_slash {
+            true => Resource::Missing("it is a file, no directory".into()),
+            false => Resource::File(content),
+        });
+    }
+    let entry = tree.entry(node)?;
+    if entry.is_some_and(|entry| entry.kind != EntryKind::Directory) {
+        return Ok(Resource::Special);
+    }
+    let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
+    let member = directory_member(shared, name)?;
+    let is_member = member.is_some();
+    match member {
+        // What was a tar stream is one under its name.
+        Some((number, member))
+            if parameter(&target.query, b"tar").is_some()
+                || (member.kind == MemberKind::Tar && !has_slash) =>
+        {
+            Ok(Resource::TarStream(number, Box::new(member)))
+        }
+        _ if !has_slash => {
+            let location = format!("{}/{}", link_to(&target.path), query_of(target));
+            Ok(Resource::Redirect(Status(301), location))
+        }
+        _ => Ok(Resource::Directory { node, is_member }),
+    }
+}
+
+/// The directory or tar member with this name.
+fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
+    let archive = shared.service.archive();
+    let mut found = match name.is_empty() {
+        true => None,
+        false => archive.find_member(name)?,
+    };
+    if found.is_none() && name == shared.settings.unnamed_member {
+        found = archive.find_member(b"")?;
+    }
+    let Some(number) = found else {
+        return Ok(None);
+    };
+    let member = archive.member(number)?;
+    let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+    Ok(has_entries.then_some((number, member)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(path: &str, above: &[&str], link: &str, rest: &[&str]) -> Option<String> {
+        let target = Target {
+            path: path.as_bytes().to_vec(),
+            query: b"x=1".to_vec(),
+        };
+        let owned = |names: &[&str]| -> Vec<Vec<u8>> {
+            names.iter().map(|name| name.as_bytes().to_vec()).collect()
+        };
+        match redirect(&target, &owned(above), link.as_bytes(), &owned(rest)) {
+            Resource::Redirect(_, location) => Some(location),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn symbolic_links_lead_inside_the_archive() {
+        let of = |link: &str| location("m/d/l", &["m", "d"], link, &[]);
+        assert_eq!(of("a b").as_deref(), Some("/m/d/a%20b?x=1"));
+        assert_eq!(of("../x").as_deref(), Some("/m/x?x=1"));
+        assert_eq!(of("./../../n//o/.").as_deref(), Some("/n/o?x=1"));
+        assert_eq!(of("../.."), Some("/?x=1".into()));
+        assert_eq!(of("../../.."), None);
+        assert_eq!(of("/etc/passwd"), None);
+        let below = location("m/l/f/", &["m"], "d", &["f"]);
+        assert_eq!(below.as_deref(), Some("/m/d/f/?x=1"));
+    }
+}

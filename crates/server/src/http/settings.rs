@@ -1,0 +1,61 @@
+//! What a door may be told.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::statistics::MetricSource;
+
+/// Settings of an HTTP door.
+#[derive(Clone)]
+pub struct HttpSettings {
+    /// The name of a member that has none in the archive.
+    pub unnamed_member: Vec<u8>,
+    /// How long the head of a request may take from its first byte to its last.
+    pub head_timeout: Duration,
+    /// How long a connection may be without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take for 64 KiB of a response.
+    pub write_timeout: Duration,
+    /// The bytes of content that are decoded at once for a response, each connection's memory.
+    pub chunk_bytes: usize,
+    /// How long caches may keep content, in seconds. Frames, which have their hash in their
+    /// address, may be kept for a year.
+    pub max_age_seconds: u64,
+    /// Whether clients of other machines may set the statistics to zero.
+    pub resets_from_anywhere: bool,
+    /// Further numbers for the statistics.
+    pub metrics: Vec<Arc<dyn MetricSource>>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        HttpSettings {
+            unnamed_member: b"content".to_vec(),
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            chunk_bytes: 1 << 20,
+            max_age_seconds: 86_400,
+            resets_from_anywhere: false,
+            metrics: vec![],
+        }
+    }
+}
+
+impl fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSettings")
+            .field(
+                "unnamed_member",
+                &String::from_utf8_lossy(&self.unnamed_member),
+            )
+            .field("head_timeout", &self.head_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("write_timeout", &self.write_timeout)
+            .field("chunk_bytes", &self.chunk_bytes)
+            .field("max_age_seconds", &self.max_age_seconds)
+            .field("resets_from_anywhere", &self.resets_from_anywhere)
+            .finish_non_exhaustive()
+    }
+}

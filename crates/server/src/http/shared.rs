@@ -1,0 +1,109 @@
+//! What all connections of a door share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use refrain_timer::clock::RealClock;
+
+use super::settings::HttpSettings;
+use super::tar_permits::TarPermits;
+use crate::error::Result;
+use crate::service::Service;
+use crate::statistics::Metric;
+use crate::tree::{Tree, TreeOptions};
+
+/// What all connections of a door share.
+pub(super) struct Shared {
+    pub service: Service,
+    /// The members and entries.
+    pub tree: Tree,
+    pub settings: HttpSettings,
+    pub clock: RealClock,
+    pub is_stopping: AtomicBool,
+    pub in_flight: AtomicU64,
+    pub tar_permits: TarPermits,
+}
+
+impl Shared {
+    /// # Errors
+    /// Those of the archive's index.
+    pub(super) fn new(service: Service, settings: HttpSettings) -> Result<Shared> {
+        let options = TreeOptions {
+            unnamed: settings.unnamed_member.clone(),
+            ..TreeOptions::default()
+        };
+        let tree = Tree::open(service.archive().clone(), &options)?;
+        Ok(Shared {
+            service,
+            tree,
+            settings,
+            clock: RealClock::new(),
+            is_stopping: AtomicBool::new(false),
+            in_flight: AtomicU64::new(0),
+            tar_permits: TarPermits::default(),
+        })
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn requests_in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// The numbers that stand beside the operations in statistics.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let sources = self.settings.metrics.iter();
+        let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();
+        let read = self.service.archive().read_statistics();
+        for (name, help, value) in [
+            (
+                "http_requests_in_flight",
+                "HTTP requests that are being answered.",
+                self.requests_in_flight(),
+            ),
+            (
+                "cache_hits_total",
+                "Blocks that a read found in memory.",
+                read.hits,
+            ),
+            (
+                "cache_misses_total",
+                "Blocks that a read did not find in memory.",
+                read.misses,
+            ),
+            (
+                "delivered_bytes_total",
+                "Bytes that reads took from blocks.",
+                read.delivered_bytes,
+            ),
+            (
+                "decoded_bytes_total",
+                "Bytes that were decoded.",
+                read.decoded_bytes,
+            ),
+            (
+                "source_bytes_total",
+                "Bytes of frames that were read from the archive.",
+                read.source_bytes,
+            ),
+            (
+                "prefetches_total",
+                "Blocks that were decoded ahead of reads.",
+                read.prefetches,
+            ),
+        ] {
+            metrics.push(Metric {
+                name,
+                help,
+                value: value as f64,
+            });
+        }
+        metrics
+    }
+
+    /// Reports a failure that no client learns in full.
+    pub(super) fn report(&self, text: &str) {
+        self.service.report(&format!("http: {text}"));
+    }
+}

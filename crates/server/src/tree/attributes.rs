@@ -1,0 +1,90 @@
+//! What is known of a file or directory of the tree.
+
+use refrain::{Entry, EntryKind, Member, Timestamp};
+
+/// The permissions of a directory that no entry describes.
+const IMPLIED_DIRECTORY_MODE: u32 = 0o755;
+/// The permissions of a member for which the archive states none.
+const FILE_MODE: u32 = 0o644;
+
+/// What is known of a file or directory of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its type: a file, directory, symbolic link, device or pipe. A hard link has the type of its
+    /// target, and what a tar stream has of other types is a file.
+    pub kind: EntryKind,
+    /// Permission bits, as in `st_mode & 0o7777`.
+    pub mode: u32,
+    /// The numbers of the user and the group, if they are known.
+    pub owner: Option<(u64, u64)>,
+    /// The time of the last modification.
+    pub modified: Timestamp,
+    /// The length of a file or of the target of a symbolic link in bytes; 0 for others.
+    pub size_bytes: u64,
+    /// The length without holes.
+    pub stored_bytes: u64,
+    /// The number of names of a file. 1 for directories, whose subdirectories are not counted.
+    pub links: u64,
+    /// Major and minor number of a device.
+    pub device: (u32, u32),
+}
+
+impl Attributes {
+    /// Those of a directory that has no entry.
+    pub(super) fn implied_directory(modified: Timestamp) -> Attributes {
+        Attributes {
+            kind: EntryKind::Directory,
+            mode: IMPLIED_DIRECTORY_MODE,
+            owner: None,
+            modified,
+            size_bytes: 0,
+            stored_bytes: 0,
+            links: 1,
+            device: (0, 0),
+        }
+    }
+
+    /// Those of a member: a file, or a directory if it has entries.
+    pub(super) fn of_member(member: &Member, has_entries: bool) -> Attributes {
+        let modified = member.modified.unwrap_or_default();
+        match has_entries {
+            true => Attributes {
+                mode: member.mode.unwrap_or(IMPLIED_DIRECTORY_MODE) & 0o7777,
+                ..Attributes::implied_directory(modified)
+            },
+            false => Attributes {
+                kind: EntryKind::File,
+                mode: member.mode.unwrap_or(FILE_MODE) & 0o7777,
+                owner: None,
+                modified,
+                size_bytes: member.content_bytes,
+                stored_bytes: member.content_bytes,
+                links: 1,
+                device: (0, 0),
+            },
+        }
+    }
+
+    /// Those of an entry with so many names.
+    pub(super) fn of_entry(entry: &Entry, links: u64) -> Attributes {
+        let kind = match entry.kind {
+            EntryKind::Other => EntryKind::File,
+            kind => kind,
+        };
+        let (size_bytes, stored_bytes) = match (kind, &entry.link_target) {
+            (EntryKind::Symlink, Some(target)) => (target.len() as u64, target.len() as u64),
+            (EntryKind::File, _) => (entry.size_bytes, entry.stored_bytes()),
+            _ => (0, 0),
+        };
+        Attributes {
+            kind,
+            mode: entry.mode & 0o7777,
+            owner: Some((entry.owner.uid, entry.owner.gid)),
+            modified: entry.modified,
+            size_bytes,
+            stored_bytes,
+            links,
+            device: entry.device,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How many names the files of a member have.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use refrain::{Archive, EntryKind, Error, ErrorKind};
+
+use super::paths::is_safe;
+use super::spelling::normal_form;
+use crate::error::Result;
+
+/// For each file with hard links, how many there are. Files are known by the hash of their path:
+/// should two agree in 64 bits, their numbers of names are added up, and nothing else.
+#[derive(Debug, Default)]
+pub(super) struct LinkCounts {
+    /// Hash and number, ascending.
+    rows: Vec<(u64, u32)>,
+}
+
+impl LinkCounts {
+    /// Counts the hard links of a member.
+    ///
+    /// # Errors
+    /// Those of the archive; `Limit` if the counts take more memory than they may.
+    pub(super) fn of_member(
+        archive: &Archive,
+        member: usize,
+        memory_bytes_max: usize,
+    ) -> Result<LinkCounts> {
+        let mut targets = vec![];
+        let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
+        for frame in 0..archive.entry_frame_count(member)? {
+            for entry in archive.entries_of_frame(member, frame)? {
+                if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
+                    && normal_form(&entry.path).is_some_and(|path| is_safe(&path))
+                {
+                    targets.push((hash(&normal_form(target).unwrap_or_default()), 1));
+                }
+            }
+            if targets.len() > rows_max {
+                targets = add_up(targets);
+            }
+            if targets.len() > rows_max {
+                let message = format!("there is no memory to count {} hard links", targets.len());
+                return Err(Error::new(ErrorKind::Limit, message).into());
+            }
+        }
+        Ok(LinkCounts {
+            rows: add_up(targets),
+        })
+    }
+
+    /// The number of names of the file with this path.
+    pub(super) fn names_of(&self, path: &[u8]) -> u64 {
+        let hash = hash(path);
+        let found = self.rows.binary_search_by_key(&hash, |row| row.0);
+        let links = found.ok().and_then(|found| self.rows.get(found));
+        1 + links.map_or(0, |row| u64::from(row.1))
+    }
+}
+
+fn add_up(mut rows: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
+    rows.sort_unstable();
+    rows.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        if is_same {
+            kept.1 = kept.1.saturating_add(later.1);
+        }
+        is_same
+    });
+    rows.shrink_to_fit();
+    rows
+}
+
+fn hash(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(path);
+    hasher.finish()
+}

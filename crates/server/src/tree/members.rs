@@ -1,0 +1,190 @@
+//! The names of the members, and what is known of those with entries.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use refrain::{Archive, EntryKind, Member, MemberKind};
+use refrain_pool::OnceValue;
+
+use super::links::LinkCounts;
+use super::node::MemberPages;
+use super::options::TreeOptions;
+use super::paths::below;
+use super::position::Position;
+use super::spelling::normal_form;
+use super::table::{PathTable, TableBuilder, Winner};
+use crate::error::Result;
+
+/// The members of an archive.
+pub(super) struct Members {
+    /// The names, with the number of the member.
+    pub names: Arc<PathTable>,
+    /// The members that no name leads to.
+    pub hidden: u64,
+    pub pages: MemberPages,
+    lists: BTreeMap<usize, MemberList>,
+    unnamed: Vec<u8>,
+    /// What is left of the memory for tables.
+    table_bytes_left: AtomicUsize,
+}
+
+/// A member with entries.
+pub(super) struct MemberList {
+    pub frame_count: usize,
+    /// Whether the paths of the frames ascend and have one spelling.
+    pub is_sorted: bool,
+    table: OnceValue<Arc<PathTable>>,
+    links: OnceValue<LinkCounts>,
+}
+
+/// The name of a member in the tree; empty if a directory cannot hold it.
+fn spelled(stated: &[u8], unnamed: &[u8]) -> Vec<u8> {
+    let stated = if stated.is_empty() { unnamed } else { stated };
+    let name = normal_form(stated).filter(|name| name != b".");
+    name.unwrap_or_default()
+}
+
+/// Whether a member consists of entries.
+fn has_entries(member: &Member) -> bool {
+    matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
+}
+
+impl Members {
+    /// Reads the names of all members.
+    pub(super) fn of(archive: &Archive, options: &TreeOptions) -> Result<Members> {
+        let mut names = TableBuilder::new(options.table_bytes);
+        let mut failure = None;
+        let (mut with_entries, mut unnameable) = (vec![], 0);
+        archive.for_each_member(&mut |number, member| {
+            let name = spelled(&member.name, &options.unnamed);
+            match name.is_empty() {
+                true => unnameable += 1,
+                false => {
+                    let added = names.add(&name, number as u64);
+                    failure = failure.take().or(added.err());
+                }
+            }
+            if has_entries(member) {
+                with_entries.push((number, member.kind));
+            }
+            Ok(())
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let names = names.finish(Winner::First);
+        let mut members = Members {
+            hidden: unnameable + names.dropped() + below_others(&names),
+            pages: MemberPages::default(),
+            lists: BTreeMap::new(),
+            unnamed: options.unnamed.clone(),
+            table_bytes_left: AtomicUsize::new(options.table_bytes - names.memory_bytes()),
+            names: Arc::new(names),
+        };
+        for (number, kind) in with_entries {
+            let frame_count = archive.entry_frame_count(number)?;
+            let is_sorted = kind == MemberKind::Tree && archive.entries_are_sorted(number)?;
+            members.pages.add(number, frame_count as u64);
+            let list = MemberList {
+                frame_count,
+                is_sorted,
+                table: OnceValue::default(),
+                links: OnceValue::default(),
+            };
+            members.lists.insert(number, list);
+        }
+        Ok(members)
+    }
+
+    /// The name in the tree of a member that the archive calls so; empty if there is none.
+    pub(super) fn name_of(&self, stated: &[u8]) -> Vec<u8> {
+        spelled(stated, &self.unnamed)
+    }
+
+    /// A member with entries; `None` for others.
+    pub(super) fn list(&self, member: usize) -> Option<&MemberList> {
+        self.lists.get(&member)
+    }
+
+    /// The table of the paths of a member whose frames do not ascend, made on first use.
+    ///
+    /// # Errors
+    /// Those of the archive; `Limit` if it takes more memory than there is for tables.
+    pub(super) fn table<'a>(
+        &self,
+        archive: &Archive,
+        member: usize,
+        list: &'a MemberList,
+    ) -> Result<&'a Arc<PathTable>> {
+        list.table.get_or_try_init(|| {
+            let left = self.table_bytes_left.load(Ordering::Relaxed);
+            let table = table_of(archive, member, list, left).map_err(|error| {
+                let name = archive.member(member).map(|found| found.name);
+                error.in_file(String::from_utf8_lossy(&name.unwrap_or_default()))
+            })?;
+            let taken = table.memory_bytes();
+            let reduce = |left: usize| Some(left.saturating_sub(taken));
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.table_bytes_left.fetch_update(set, fetch, reduce);
+            Ok(Arc::new(table))
+        })
+    }
+
+    /// How many names the files of a member have, counted on first use.
+    ///
+    /// # Errors
+    /// Those of the archive; `Limit`.
+    pub(super) fn links<'a>(
+        &self,
+        archive: &Archive,
+        member: usize,
+        list: &'a MemberList,
+    ) -> Result<&'a LinkCounts> {
+        let left = self.table_bytes_left.load(Ordering::Relaxed);
+        let count = || LinkCounts::of_member(archive, member, left);
+        list.links.get_or_try_init(count)
+    }
+}
+
+impl MemberList {
+    /// Whether its paths can be looked up without reading all of them.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_sorted || self.table.get().is_some()
+    }
+}
+
+fn table_of(
+    archive: &Archive,
+    member: usize,
+    list: &MemberList,
+    memory_bytes_max: usize,
+) -> Result<PathTable> {
+    let mut builder = TableBuilder::new(memory_bytes_max);
+    for frame in 0..list.frame_count {
+        let entries = archive.entries_of_frame(member, frame)?;
+        for (row, entry) in entries.iter().enumerate() {
+            if entry.kind == EntryKind::Raw {
+                continue;
+            }
+            if let Some(path) = normal_form(&entry.path) {
+                builder.add(&path, Position::new(frame, row).number())?;
+            }
+        }
+    }
+    // In a tar stream the last entry with a path replaces the others.
+    Ok(builder.finish(Winner::Last))
+}
+
+/// The number of names that lead through another member.
+fn below_others(names: &PathTable) -> u64 {
+    let (mut top, mut count): (&[u8], u64) = (&[], 0);
+    for row in 0..names.len() {
+        let name = names.path(row);
+        match !top.is_empty() && below(top, name).is_some() {
+            true => count += 1,
+            false => top = name,
+        }
+    }
+    count
+}

@@ -1,0 +1,132 @@
+//! The numbers of nodes, from which the node is found without a table.
+
+use super::position::{PAGE_ROWS, Position};
+
+/// The number of a file or directory of a [`Tree`](super::Tree). It is the same in every run that
+/// opens the same archive, and serves as an inode number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+impl NodeId {
+    /// The root, whose children are the members.
+    pub const ROOT: NodeId = NodeId(1);
+}
+
+/// The bits of a number for how far a directory is above the path that implies it.
+const LEVEL_BITS: u32 = 12;
+/// The bit of what is in the list of members rather than in a member.
+const NAMES: u64 = 1 << 62;
+
+/// Directories may be this far above the path that implies them; such paths cannot be opened
+/// anyway, because system calls take paths of 4 KiB.
+pub(super) const LEVELS_END: usize = 1 << LEVEL_BITS;
+
+/// Where a node is: at `level` 0 the path at the position, else the directory that is so many
+/// components above it and has no path of its own in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub list: ListId,
+    pub position: Position,
+    pub level: usize,
+}
+
+/// A list of paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListId {
+    /// The names of the members.
+    Names,
+    /// The entries of the member with this number.
+    Member(usize),
+}
+
+/// Members with entries, and the first of the pages that their numbers count.
+#[derive(Debug, Default)]
+pub(super) struct MemberPages {
+    /// The number of the first page, and the member; ascending.
+    rows: Vec<(u64, usize)>,
+    end: u64,
+}
+
+impl MemberPages {
+    /// Adds a member with so many pages. Members are added in ascending order.
+    pub(super) fn add(&mut self, member: usize, pages: u64) {
+        // From 1 on: no node of an entry has a number below that of a whole page.
+        let first = self.end.max(1);
+        self.rows.push((first, member));
+        self.end = first + pages.max(1);
+    }
+
+    /// The number of a place; `None` if it has none, which only forged archives can achieve.
+    pub(super) fn node(&self, place: Place) -> Option<NodeId> {
+        let level = u64::try_from(place.level).ok()?;
+        if place.level >= LEVELS_END || place.position.number() >= NAMES >> LEVEL_BITS {
+            return None;
+        }
+        let (base, bit) = match place.list {
+            ListId::Names => (0, NAMES),
+            ListId::Member(member) => {
+                let row = self.rows.binary_search_by_key(&member, |row| row.1).ok()?;
+                (self.rows.get(row)?.0 * PAGE_ROWS, 0)
+            }
+        };
+        let slot = base.checked_add(place.position.number())?;
+        (slot < NAMES >> LEVEL_BITS).then_some(NodeId(bit | (slot << LEVEL_BITS) | level))
+    }
+
+    /// The place with this number; `None` for the root and for numbers of no member.
+    pub(super) fn place(&self, node: NodeId) -> Option<Place> {
+        let level = (node.0 & (LEVELS_END as u64 - 1)) as usize;
+        let slot = (node.0 & (NAMES - 1)) >> LEVEL_BITS;
+        if node.0 & NAMES != 0 {
+            let (list, position) = (ListId::Names, Position::from_number(slot));
+            return Some(Place {
+                list,
+                position,
+                level,
+            });
+        }
+        let after = self.rows.partition_point(|row| row.0 <= slot / PAGE_ROWS);
+        let (first, member) = *self.rows.get(after.checked_sub(1)?)?;
+        Some(Place {
+            list: ListId::Member(member),
+            position: Position::from_number(slot - first * PAGE_ROWS),
+            level,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_a_number_of_its_own_and_is_found_by_it() {
+        let mut pages = MemberPages::default();
+        for (member, count) in [(0, 1), (3, 0), (4, 70_000), (9, 2)] {
+            pages.add(member, count);
+        }
+        let mut seen = std::collections::BTreeSet::from([NodeId::ROOT]);
+        let lists = [0, 3, 4, 9].map(ListId::Member);
+        for list in lists.into_iter().chain([ListId::Names]) {
+            for position in [0, 1, PAGE_ROWS - 1].map(Position::from_number) {
+                for level in [0, 1, LEVELS_END - 1] {
+                    let place = Place {
+                        list,
+                        position,
+                        level,
+                    };
+                    let node = pages.node(place).unwrap();
+                    assert!(seen.insert(node), "{place:?}");
+                    assert_eq!(pages.place(node), Some(place));
+                }
+            }
+        }
+        let unknown = Place {
+            list: ListId::Member(1),
+            position: Position::from_number(0),
+            level: 0,
+        };
+        assert_eq!(pages.node(unknown), None);
+        assert_eq!(pages.place(NodeId::ROOT), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! The operations of a tree.
+
+use std::sync::Arc;
+
+use refrain::{Archive, Entry, EntryKind};
+
+use super::attributes::Attributes;
+use super::frames::FrameCache;
+use super::members::Members;
+use super::node::{ListId, NodeId, Place};
+use super::options::TreeOptions;
+use super::paths;
+use crate::error::{Error, Result};
+
+/// The members and entries of an archive as one tree. Many threads may share it.
+pub struct Tree {
+    pub(super) archive: Arc<Archive>,
+    pub(super) members: Members,
+    pub(super) frames: FrameCache,
+}
+
+/// What a directory holds under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Child<'a> {
+    /// The number of the file or directory; of a hard link, that of its target.
+    pub node: NodeId,
+    /// The name.
+    pub name: &'a [u8],
+    /// The type, as in [`Attributes::kind`].
+    pub kind: EntryKind,
+    /// What [`Tree::children`] takes to go on after this child. Never 0.
+    pub cookie: u64,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileContent {
+    /// They are the content of this member.
+    Member(usize),
+    /// They are the data of this entry of a member.
+    Entry(usize, Box<Entry>),
+}
+
+impl Tree {
+    /// The tree of an archive. Reads the names of the members, and no entries.
+    ///
+    /// # Errors
+    /// Those of the index; `Limit` if the names take more memory than allowed.
+    pub fn open(archive: Arc<Archive>, options: &TreeOptions) -> Result<Tree> {
+        Ok(Tree {
+            members: Members::of(&archive, options)?,
+            frames: FrameCache::new(Arc::clone(&archive), options.frame_bytes),
+            archive,
+        })
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Arc<Archive> {
+        &self.archive
+    }
+
+    /// The number of members that no path leads to, because a directory cannot hold their name, an
+    /// earlier member has the same, or it leads through another member.
+    pub fn hidden_members(&self) -> u64 {
+        self.members.hidden
+    }
+
+    /// What the directory `parent` holds under `name`. `None` if that is nothing, or if `parent` is
+    /// no directory.
+    ///
+    /// # Errors
+    /// Those of the archive; `Refused` for a hard link without a target.
+    pub fn lookup(&self, parent: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
+        let directory = self.directory(parent)?;
+        let Some((id, path)) = directory.filter(|_| paths::is_name(name)) else {
+            return Ok(None);
+        };
+        let found = self.with_list(id, |list| paths::child_named(list, &path, name))?;
+        match found {
+            Some(found) => self.node_of(id, &found),
+            None => Ok(None),
+        }
+    }
+
+    /// The file or directory with this path from the root, which may begin or end with slashes.
+    ///
+    /// # Errors
+    /// As [`Tree::lookup`].
+    pub fn resolve(&self, path: &[u8]) -> Result<Option<NodeId>> {
+        let mut node = NodeId::ROOT;
+        for name in path
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
+            match self.lookup(node, name)? {
+                Some(found) => node = found,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(node))
+    }
+
+    /// Calls `each` for the children of a directory, from the one after `cookie` on (from the first
+    /// for 0), by ascending name, until it returns `false`.
+    ///
+    /// # Errors
+    /// Those of the archive; `Refused` if it is no directory.
+    pub fn children(
+        &self,
+        directory: NodeId,
+        cookie: u64,
+        each: &mut dyn FnMut(Child<'_>) -> bool,
+    ) -> Result<()> {
+        let Some((id, path)) = self.directory(directory)? else {
+            return Err(Error::Refused("it is not a directory".into()));
+        };
+        let mut at = self.start(id, &path, cookie)?;
+        while let Some(found) = self.with_list(id, |list| paths::first_child(list, &path, at))? {
+            if let Some((node, kind)) = self.listed(id, &found)? {
+                let child = Child {
+                    node,
+                    name: found.name(),
+                    kind,
+                    cookie: found.position.number() + 1,
+                };
+                if !each(child) {
+                    return Ok(());
+                }
+            }
+            at = self.with_list(id, |list| paths::after_child(list, &found))?;
+        }
+        Ok(())
+    }
+
+    /// What is known of a file or directory.
+    ///
+    /// # Errors
+    /// Those of the archive; `Refused` if there is no such node.
+    pub fn attributes(&self, node: NodeId) -> Result<Attributes> {
+        if node == NodeId::ROOT {
+            return Ok(Attributes::implied_directory(self.first_time()?));
+        }
+        let place = self.place(node)?;
+        if place.level > 0 {
+            return Ok(Attributes::implied_directory(self.time_at(place)?));
+        }
+        match place.list {
+            ListId::Names => {
+                let member = self.member_at(place.position)?;
+                let entry = self.entry_of_root(member)?;
+                let has_entries = self.members.list(member).is_some();
+                match entry {
+                    Some(entry) => Ok(Attributes::of_entry(&entry, 1)),
+                    None => Ok(Attributes::of_member(
+                        &self.archive.member(member)?,
+                        has_entries,
+                    )),
+                }
+            }
+            ListId::Member(member) => {
+                let entry = self.entry_at(member, place.position)?;
+                let links = self.names_of(member, &entry)?;
+                Ok(Attributes::of_entry(&entry, links))
+            }
+        }
+    }
+
+    /// [`Tree::attributes`] if they can be told at once, else what is known meanwhile of a member
+    /// whose entries were not read yet: then the second value is `false`.
+    ///
+    /// # Errors
+    /// As [`Tree::attributes`].
+    pub fn attributes_at_once(&self, node: NodeId) -> Result<(Attributes, bool)> {
+        if let Some(Place {
+            list: ListId::Names,
+            position,
+            level: 0,
+        }) = self.members.pages.place(node)
+        {
+            let member = self.member_at(position)?;
+            let list = self.members.list(member);
+            if list.is_some_and(|list| !list.is_ready() || !self.frames.has(member, 0)) {
+                let stated = self.archive.member(member)?;
+                return Ok((Attributes::of_member(&stated, true), false));
+            }
+        }
+        Ok((self.attributes(node)?, true))
+    }
+
+    /// Where the bytes of a file are; `None` if it is no file.
+    ///
+    /// # Errors
+    /// As [`Tree::attributes`].
+    pub fn content(&self, node: NodeId) -> Result<Option<FileContent>> {
+        if node == NodeId::ROOT {
+            return Ok(None);
+        }
+        let place = self.place(node)?;
+        if place.level > 0 {
+            return Ok(None);
+        }
+        match place.list {
+            ListId::Names => {
+                let member = self.member_at(place.position)?;
+                let is_file = self.members.list(member).is_none();
+                Ok(is_file.then_some(FileContent::Member(member)))
+            }
+            ListId::Member(member) => {
+                let entry = self.entry_at(member, place.position)?;
+                let is_file = entry.kind.has_data();
+                Ok(is_file.then(|| FileContent::Entry(member, Box::new(entry))))
+            }
+        }
+    }
+
+    /// Reads a file from `offset` on, holes as zeros. Returns the number of bytes read, which is
+    /// less than the length of `buffer` only at its end.
+    ///
+    /// # Errors
+    /// Those of the archive.
+    pub fn read_at(&self, content: &FileContent, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        Ok(match content {
+            FileContent::Member(member) => self.archive.read_at(*member, offset, buffer)?,
+            FileContent::Entry(member, entry) => {
+                (self.archive).read_entry_at(*member, entry, offset, buffer)?
+            }
+        })
+    }
+
+    /// The entry of a node; `None` for members and directories without one.
+    ///
+    /// # Errors
+    /// As [`Tree::attributes`].
+    pub fn entry(&self, node: NodeId) -> Result<Option<Entry>> {
+        if node == NodeId::ROOT {
+            return Ok(None);
+        }
+        let place = self.place(node)?;
+        match (place.list, place.level) {
+            (ListId::Member(member), 0) => Ok(Some(self.entry_at(member, place.position)?)),
+            (ListId::Names, 0) => self.entry_of_root(self.member_at(place.position)?),
+            _ => Ok(None),
+        }
+    }
+
+    /// The path of a node from the root; empty for the root.
+    ///
+    /// # Errors
+    /// As [`Tree::attributes`].
+    pub fn path(&self, node: NodeId) -> Result<Vec<u8>> {
+        if node == NodeId::ROOT {
+            return Ok(vec![]);
+        }
+        let place = self.place(node)?;
+        let inside = self.path_at(place)?;
+        match place.list {
+            ListId::Names => Ok(inside),
+            ListId::Member(member) => {
+                let stated = self.archive.member(member)?.name;
+                Ok([&self.members.name_of(&stated)[..], b"/", &inside].concat())
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A table of paths that are not in ascending order where they come from.
+
+use std::sync::Arc;
+
+use refrain::directory::compare_paths;
+use refrain::{Error, ErrorKind};
+
+use super::paths::{Page, PathList};
+use super::position::{PAGE_ROWS, Position};
+use crate::error::Result;
+
+/// Paths in ascending order, each with a number.
+#[derive(Debug, Default)]
+pub(super) struct PathTable {
+    paths: Vec<u8>,
+    rows: Vec<Row>,
+    /// The rows that were left out because another had the same path.
+    dropped: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    path_start: u32,
+    path_bytes: u32,
+    number: u64,
+}
+
+/// Which of several rows with the same path counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Winner {
+    First,
+    Last,
+}
+
+/// Collects the rows of a table.
+#[derive(Debug)]
+pub(super) struct TableBuilder {
+    table: PathTable,
+    memory_bytes_max: usize,
+}
+
+impl TableBuilder {
+    /// An empty table that may take so much memory.
+    pub(super) fn new(memory_bytes_max: usize) -> TableBuilder {
+        TableBuilder {
+            table: PathTable::default(),
+            memory_bytes_max,
+        }
+    }
+
+    /// Adds a path with its number.
+    ///
+    /// # Errors
+    /// `Limit` if there is no memory for it.
+    pub(super) fn add(&mut self, path: &[u8], number: u64) -> Result<()> {
+        let PathTable { paths, rows, .. } = &mut self.table;
+        let start = u32::try_from(paths.len());
+        let length = u32::try_from(path.len());
+        let taken = paths.len() + path.len() + (rows.len() + 1) * size_of::<Row>();
+        let (Ok(path_start), Ok(path_bytes)) = (start, length) else {
+            return Err(self.too_large());
+        };
+        if taken > self.memory_bytes_max {
+            return Err(self.too_large());
+        }
+        paths.extend_from_slice(path);
+        rows.push(Row {
+            path_start,
+            path_bytes,
+            number,
+        });
+        Ok(())
+    }
+
+    fn too_large(&self) -> crate::error::Error {
+        let message = format!(
+            "a table of {} paths takes more than the {} bytes that it may",
+            self.table.rows.len() + 1,
+            self.memory_bytes_max.min(u32::MAX as usize)
+        );
+        Error::new(ErrorKind::Limit, message).into()
+    }
+
+    /// The table. Of several rows with one path, one counts.
+    pub(super) fn finish(self, winner: Winner) -> PathTable {
+        let PathTable {
+            paths, mut rows, ..
+        } = self.table;
+        let added = rows.len();
+        let path = |row: &Row| row.path(&paths);
+        // Stable: rows with the same path remain in their order.
+        rows.sort_by(|left, right| compare_paths(path(left), path(right)));
+        rows.dedup_by(|later, kept| {
+            let is_same = path(later) == path(kept);
+            if is_same && winner == Winner::Last {
+                *kept = *later;
+            }
+            is_same
+        });
+        rows.shrink_to_fit();
+        PathTable {
+            dropped: (added - rows.len()) as u64,
+            paths,
+            rows,
+        }
+    }
+}
+
+impl Row {
+    fn path<'a>(&self, paths: &'a [u8]) -> &'a [u8] {
+        let start = self.path_start as usize;
+        let end = start + self.path_bytes as usize;
+        paths.get(start..end).unwrap_or_default()
+    }
+}
+
+impl PathTable {
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The number of rows that were left out because another had the same path.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.paths.len() + self.rows.len() * size_of::<Row>()
+    }
+
+    /// The path of a row; empty if there is none.
+    pub(super) fn path(&self, row: usize) -> &[u8] {
+        let found = self.rows.get(row);
+        found.map_or(&[], |row| row.path(&self.paths))
+    }
+
+    /// The number of a row.
+    pub(super) fn number(&self, row: usize) -> Option<u64> {
+        Some(self.rows.get(row)?.number)
+    }
+}
+
+impl PathList for Arc<PathTable> {
+    fn page(&self, page: usize) -> Result<Option<Page>> {
+        let first = page * PAGE_ROWS as usize;
+        Ok((first < self.len()).then(|| Page::Table(Arc::clone(self), first)))
+    }
+
+    fn seek(&self, path: &[u8]) -> Result<Position> {
+        let is_below = |row: &Row| compare_paths(row.path(&self.paths), path).is_lt();
+        let row = self.rows.partition_point(is_below);
+        Ok(Position::from_number(row as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(paths: &[&str], winner: Winner) -> Vec<(String, u64)> {
+        let mut builder = TableBuilder::new(1000);
+        for (number, path) in (0..).zip(paths) {
+            builder.add(path.as_bytes(), number).unwrap();
+        }
+        let table = builder.finish(winner);
+        let text = |row| String::from_utf8_lossy(table.path(row)).into_owned();
+        let rows = (0..table.len()).map(|row| (text(row), table.number(row).unwrap()));
+        rows.collect()
+    }
+
+    #[test]
+    fn rows_ascend_and_one_of_several_counts() {
+        let paths = ["b", "a-b", "b", "a/b", "a", "b", "a"];
+        let found = |a, b| {
+            let rows = [("a", a), ("a/b", 3), ("a-b", 1), ("b", b)];
+            rows.map(|(path, number)| (path.to_string(), number))
+                .to_vec()
+        };
+        assert_eq!(table(&paths, Winner::First), found(4, 0));
+        assert_eq!(table(&paths, Winner::Last), found(6, 5));
+    }
+
+    #[test]
+    fn a_table_beyond_its_memory_is_refused() {
+        let mut builder = TableBuilder::new(100);
+        let mut added = 0;
+        let refused = loop {
+            match builder.add(b"0123456789", added) {
+                Ok(()) => added += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(added, 3);
+        assert!(refused.to_string().contains("4 paths"), "{refused}");
+    }
+}

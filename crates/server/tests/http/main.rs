@@ -1,0 +1,15 @@
+//! The HTTP door over sockets: what it answers, and what clients can do to it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
+mod clients;
+mod content;
+mod damage;
+mod hostile;
+mod internal;
+mod pages;
+mod support;
