@@ -29,9 +29,10 @@ impl BootPlan {
                 return Err(Failure::usage(path.to_string_lossy(), text));
             }
         }
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(BootPlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
-            archive: SeekableInput::new(&args.archive)?,
+            archive: SeekableInput::new(&args.archive, &options)?,
+            options,
         })
     }
 }

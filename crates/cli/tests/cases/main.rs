@@ -14,6 +14,8 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `remote` | archives behind URLs |
+//! | `store` | archives in an S3-compatible store |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -42,10 +44,14 @@ mod messages;
 mod metadata;
 mod outcomes;
 mod reading;
+#[cfg(feature = "remote")]
+mod remote;
 mod rfn;
 mod round_trip;
 mod selection;
 mod serve_http;
+#[cfg(feature = "remote")]
+mod store;
 mod support;
 mod tar;
 mod terminal;
