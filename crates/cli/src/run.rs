@@ -54,6 +54,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Info(args) => verbs::info::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),
         Verb::Cat(args) => verbs::cat::run(&args, session),
+        Verb::Mount(args) => verbs::mount::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
         Verb::Generate(args) => verbs::generate::run(&args, session),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod fuse;
 mod service;
 pub mod statistics;
 pub mod tree;

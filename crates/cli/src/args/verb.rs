@@ -12,6 +12,7 @@ use super::bench::BenchArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lrzip::LrzipArgs;
+use super::mount::MountArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::range::ByteRange;
@@ -52,6 +53,8 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
+    /// Show an archive as a directory, without unpacking it
+    Mount(MountArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files

@@ -11,15 +11,18 @@
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
 //! | `read` | `test`, `info`, `list`, `cat` |
+//! | `mount` | `mount`: the memory and the threads of the mounted archive |
 
 mod compress;
 mod decompress;
 mod inputs;
+mod mount;
 mod output;
 mod read;
 
 pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
+pub use mount::MountPlan;
 pub use output::writes_stdout;
 pub use read::{CatPlan, InspectPlan, TestPlan};

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `hash`, `bench`, `generate` | verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `mount`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -25,6 +25,7 @@ pub mod hash;
 pub mod info;
 mod input;
 pub mod list;
+pub mod mount;
 mod near_names;
 mod operands;
 mod recognise;
