@@ -123,7 +123,8 @@ impl Session {
         }
     }
 
-    /// Calls `work` on a thread of its own when a signal asks the run to end, or at once if one has.
+    /// Calls `work` on a thread of its own when a signal asks the run to end, or at once if one
+    /// has.
     pub fn at_signal(&self, work: impl FnOnce() + Send + 'static) {
         let cancelled = Arc::clone(&self.cancelled);
         let wait = move |mut signals: Signals| {

@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `mount`, `hash`, `bench`, `generate` | verbs |
+//! | `compress`, `decompress`, `test`, `info`, `list`, `cat`, `mount`, `hash` | verbs |
+//! | `bench`, `generate` | verbs that read no archive |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |

@@ -14,6 +14,7 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `mount` | archives as directories, seen through the kernel |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -40,6 +41,7 @@ mod lrzip_prompts;
 mod lrzip_tar;
 mod messages;
 mod metadata;
+mod mount;
 mod outcomes;
 mod reading;
 mod rfn;

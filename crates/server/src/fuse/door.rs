@@ -87,7 +87,18 @@ impl Door {
 
     /// Reports a failure. Returns the error that the program sees.
     fn failed(&self, error: &Error, what: impl FnOnce() -> String) -> Errno {
-        self.reports.tell(format!("{}: {error}", what()));
+        let what = what();
+        (self.reports).tell(format!("{what}: {error}"), &format!("{what}: {error}"));
+        errno(error)
+    }
+
+    /// Reports that a range of a file cannot be read. Several ranges fail for one reason, because
+    /// the kernel reads ahead: the first is named.
+    fn unread(&self, error: &Error, node: NodeId, range: std::ops::Range<u64>) -> Errno {
+        let path = self.shown(node);
+        let (start, end) = (range.start, range.end);
+        let message = format!("{path}: cannot be read between {start} and {end}: {error}");
+        self.reports.tell(format!("{path}: {error}"), &message);
         errno(error)
     }
 
@@ -190,9 +201,10 @@ fn seek(
     if offset >= size_bytes {
         return None;
     }
-    let all = [0..size_bytes];
-    let ranges = ranges.unwrap_or(&all);
-    let here = ranges.iter().find(|range| range.end > offset);
+    let here = match ranges {
+        Some(ranges) => ranges.iter().find(|range| range.end > offset).cloned(),
+        None => Some(0..size_bytes),
+    };
     match (whence, here) {
         (SEEK_DATA, found) => found.map(|range| range.start.max(offset)),
         (_, Some(range)) if range.start <= offset => Some(range.end),
@@ -287,8 +299,8 @@ impl Filesystem for Door {
             match self.counted(Operation::FuseRead, read, |count| *count as u64) {
                 Ok(count) => reply.data(buffer.get(..count).unwrap_or_default()),
                 Err(error) => {
-                    let what = || format!("{}, {size} bytes at {offset}", self.shown(node));
-                    reply.error(self.failed(&error, what));
+                    let range = offset..offset.saturating_add(size.into());
+                    reply.error(self.unread(&error, node, range));
                 }
             }
         });

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::statfs;
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 
 /// The device through which the kernel asks.
 const DEVICE: &str = "/dev/fuse";
-
-/// The number of the error for a mount whose server has ended.
-const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 
 /// Checks that the directory exists and that nothing is mounted there. Returns its absolute path.
 ///
@@ -20,13 +20,13 @@ const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 pub(super) fn check(directory: &Path) -> Result<PathBuf> {
     let shown = directory.display();
     let refuse = |why: String| Err(Error::Refused(why));
+    let abandoned = format!(
+        "{shown} is the mount point of a server that has ended: `fusermount3 -u {shown}` frees it"
+    );
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
-        Err(error) if error.raw_os_error() == Some(NOT_CONNECTED) => {
-            return refuse(format!(
-                "{shown} is the mount point of a server that has ended: `fusermount3 -u {shown}` \
-                 frees it"
-            ));
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            return refuse(abandoned);
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return refuse(format!("{shown} does not exist: make the directory first"));
@@ -42,7 +42,11 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf> {
         .parent()
         .and_then(|parent| fs::metadata(parent).ok());
     if parent.is_none_or(|parent| parent.dev() != metadata.dev()) {
-        return refuse(format!("something is mounted on {shown} already"));
+        // The kernel may still know the attributes of an abandoned one.
+        return match statfs(&absolute) {
+            Err(Errno::NOTCONN) => refuse(abandoned),
+            _ => refuse(format!("something is mounted on {shown} already")),
+        };
     }
     Ok(absolute)
 }

@@ -23,18 +23,18 @@ impl Reports {
         }
     }
 
-    /// Passes a message on if it is new.
-    pub(super) fn tell(&self, message: String) {
+    /// Passes a message on if none with this key was.
+    pub(super) fn tell(&self, key: String, message: &str) {
         let mut told = self.told.lock();
-        if told.contains(&message) {
+        if told.contains(&key) {
             return;
         }
         if told.len() >= REMEMBERED_MAX {
             told.clear();
         }
-        told.insert(message.clone());
+        told.insert(key);
         drop(told);
-        (self.report)(&message);
+        (self.report)(message);
     }
 }
 
@@ -49,9 +49,9 @@ mod tests {
         let told = Arc::new(Lock::new(vec![]));
         let own = Arc::clone(&told);
         let reports = Reports::new(Arc::new(move |text: &str| own.lock().push(text.to_owned())));
-        for message in ["a", "b", "a", "b", "a"] {
-            reports.tell(message.into());
+        for (number, key) in ["a", "b", "a", "b", "a"].into_iter().enumerate() {
+            reports.tell(key.into(), &format!("{key}{number}"));
         }
-        assert_eq!(*told.lock(), ["a", "b"]);
+        assert_eq!(*told.lock(), ["a0", "b1"]);
     }
 }
