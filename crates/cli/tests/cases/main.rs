@@ -16,6 +16,7 @@
 //! | `reading` | info, list, cat |
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
+//! | `mount` | archives as directories, seen through the kernel |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -42,6 +43,7 @@ mod lrzip_prompts;
 mod lrzip_tar;
 mod messages;
 mod metadata;
+mod mount;
 mod outcomes;
 mod reading;
 #[cfg(feature = "remote")]

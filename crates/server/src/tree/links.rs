@@ -14,6 +14,8 @@ use crate::error::Result;
 pub(super) struct LinkCounts {
     /// Hash and number, ascending.
     rows: Vec<(u64, u32)>,
+    /// Whether any entry of the member has extended attributes.
+    pub has_attributes: bool,
 }
 
 impl LinkCounts {
@@ -27,9 +29,11 @@ impl LinkCounts {
         memory_bytes_max: usize,
     ) -> Result<LinkCounts> {
         let mut targets = vec![];
+        let mut has_attributes = false;
         let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
         for frame in 0..archive.entry_frame_count(member)? {
             for entry in archive.entries_of_frame(member, frame)? {
+                has_attributes |= !entry.attributes.is_empty();
                 if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
                     && normal_form(&entry.path).is_some_and(|path| is_safe(&path))
                 {
@@ -46,11 +50,15 @@ impl LinkCounts {
         }
         Ok(LinkCounts {
             rows: add_up(targets),
+            has_attributes,
         })
     }
 
     /// The number of names of the file with this path.
     pub(super) fn names_of(&self, path: &[u8]) -> u64 {
+        if self.rows.is_empty() {
+            return 1;
+        }
         let hash = hash(path);
         let found = self.rows.binary_search_by_key(&hash, |row| row.0);
         let links = found.ok().and_then(|found| self.rows.get(found));

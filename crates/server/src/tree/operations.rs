@@ -65,6 +65,18 @@ impl Tree {
         self.members.hidden
     }
 
+    /// The number of all files and directories that the archive states, and the bytes of all
+    /// members.
+    pub fn totals(&self) -> (u64, u64) {
+        self.members.totals
+    }
+
+    /// Whether it is known that nothing in the tree has extended attributes. That is known when the
+    /// attributes of a file of each member were asked for.
+    pub fn has_no_attributes(&self) -> bool {
+        self.members.have_no_attributes()
+    }
+
     /// What the directory `parent` holds under `name`. `None` if that is nothing, or if `parent` is
     /// no directory.
     ///
