@@ -30,6 +30,9 @@ pub struct MountArgs {
     /// Further mount options, as for mount(8): dev, suid, noexec and others
     #[arg(long, value_name = "OPTION", value_delimiter = ',')]
     pub options: Vec<String>,
+    /// Return to the shell when DIR can be used; the program goes on behind
+    #[arg(long)]
+    pub daemon: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
@@ -43,7 +46,7 @@ pub struct MountArgs {
 const MOUNT_TEXT: &str = "\
 DIR shows each member under its name: files, and directories with all their entries, also those of \
 tar streams. Nothing is unpacked; what is read is decoded then. It can only be read.
-The program stays in the foreground and prints a line when DIR can be used. `fusermount3 -u DIR`, \
+Without --daemon the program stays in the foreground. It prints a line when DIR can be used. `fusermount3 -u DIR`, \
 Ctrl-C or SIGTERM end it.
 What is damaged in the archive is an input/output error for the programs that read it, and a line \
 here says which file and where; all else can be read.";

@@ -6,21 +6,26 @@ use refrain_server::Service;
 use refrain_server::fuse::Mount;
 use serde_json::json;
 
-use super::input::first_bytes;
-use super::recognise;
+use super::input::open_for_service;
+use super::serve::reporter;
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::messages;
 use crate::plan::MountPlan;
-use crate::report::{DataTo, Outcome, Report, print};
+use crate::report::{DataTo, Outcome, Report};
+use crate::service;
 use crate::session::Session;
 use crate::text::{counted, printable};
 
 /// Runs the verb.
 pub fn run(args: &MountArgs, session: &Session) -> Exit {
     let mut report = Report::new("mount", &args.report, session, DataTo::Elsewhere);
+    if args.daemon
+        && let Some(exit) = service::go_behind(&mut report)
+    {
+        return exit;
+    }
     let result = MountPlan::new(args).and_then(|plan| mount(args, plan, &report));
     let is_unmounted = result.is_ok();
     report.add(result);
@@ -33,19 +38,18 @@ pub fn run(args: &MountArgs, session: &Session) -> Exit {
 
 fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> {
     let label = plan.archive.label.clone();
-    let source = files::source(&plan.archive.open_path)?;
-    if !args.opening.scan {
-        recognise::check(&label, &first_bytes(&*source)?)?;
-    }
-    let archive = args.opening.open(source, &plan.options);
-    let archive = archive.map_err(|error| Failure::engine(&label, error))?;
+    let meter = report.meter(&label);
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    archive.use_memory_for_blocks();
+    meter.erase();
     let mut options = plan.mount;
     let (program, shown) = (report.session().program, printable(&label));
     options.report = Arc::new(move |text| {
         messages::tell(program, &format!("{shown}: {}", printable(text)));
     });
+    let service = Service::new(archive, reporter(report.session()));
     let failed = |error| failure(&label, error);
-    let mount = Mount::new(Service::new(archive), &plan.directory, &options).map_err(failed)?;
+    let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
         let members = counted(mount.hidden_members(), "member");
         report.remark(&format!(
@@ -53,13 +57,8 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
         ));
     }
     let directory = plan.directory.display().to_string();
-    if report.writes_text() && !args.report.quiet {
-        print(&format!(
-            "mounted {} on {}\n",
-            printable(&label),
-            printable(&directory)
-        ))?;
-    }
+    let (shown, on) = (printable(&label), printable(&directory));
+    service::announce(&format!("mounted {shown} on {on}"))?;
     let unmounter = mount.unmounter();
     report.session().at_signal(move || {
         if let Err(error) = unmounter.unmount() {

@@ -33,15 +33,10 @@ const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
 /// Runs the verb.
 pub fn run(args: &ServeArgs, session: &Session) -> Exit {
     let mut report = Report::new("serve", &args.report, session, DataTo::Stdout);
-    if args.service.daemon {
-        match service::go_behind() {
-            None => {}
-            Some(Ok(exit)) => return exit,
-            Some(Err(failure)) => {
-                report.add(Err(failure));
-                return report.finish();
-            }
-        }
+    if args.service.daemon
+        && let Some(exit) = service::go_behind(&mut report)
+    {
+        return exit;
     }
     let result = ServePlan::new(args).and_then(|plan| serve(args, &plan, &report));
     let is_done = result.is_ok();

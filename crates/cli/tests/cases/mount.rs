@@ -1,8 +1,8 @@
 //! Archives as directories, seen through the kernel.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -15,6 +15,7 @@ use crate::support::{Case, REFRAIN, expect, incompressible, mixture, snapshot};
 
 /// Whether there is a device to mount with. Where there is none, the cases of this file prove
 /// nothing and say so.
+#[allow(clippy::print_stderr)] // A test that proves nothing must report it.
 fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists() && is_root();
     if !can {
@@ -236,6 +237,53 @@ fn owners_can_be_replaced() {
         let found = fs::metadata(case.path(name)).unwrap();
         assert_eq!((found.uid(), found.gid()), (1234, 4321), "{name}");
     }
+}
+
+#[test]
+fn others_are_let_in_only_where_that_is_asked_for_and_permitted() {
+    use std::os::unix::process::CommandExt;
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    for name in ["docs/open", "docs/closed", "docs/listed"] {
+        case.write(name, b"text");
+    }
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(case.path(name), Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode("", 0o755);
+    set_mode("docs/closed", 0o600);
+    // Its mask is read-write, but the group has no permission.
+    let acl = ["-m", "g::-,u:1:rw", "docs/listed"];
+    let has_acl = case.command("setfacl", "").args(acl).status().is_ok();
+    case.ok("compress -q docs");
+    let can_read = |name: &str, group| {
+        let mut command = case.command("cat", &format!("mnt/docs/{name}"));
+        command.uid(65_534).gid(group).stderr(Stdio::null());
+        command.output().unwrap().stdout == b"text"
+    };
+    let mounted = Mounted::new(&case, "mount docs.rfn");
+    assert!(!can_read("open", 65_534));
+    assert_eq!(mounted.unmount(), "");
+    let mounted = Mounted::new(&case, "mount docs.rfn --allow-other");
+    assert!(can_read("open", 65_534));
+    assert!(!can_read("closed", 65_534));
+    if has_acl {
+        assert!(
+            !can_read("listed", 0),
+            "the mask is not the group's permission"
+        );
+    }
+    // With fusermount3 the mount does not outlive its server.
+    kill_process(mounted.id(), Signal::KILL).unwrap();
+    for _ in 0..100 {
+        if fs::metadata(case.path("mnt")).is_ok() && !is_mounted(&case) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the mount of a killed server is still there");
 }
 
 /// The pages of a file that can be read, compared with what they should be.

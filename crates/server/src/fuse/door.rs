@@ -14,6 +14,7 @@ use refrain::{Entry, EntryKind};
 
 use super::buffers::Buffers;
 use super::convert::{errno, file_attributes, file_type};
+use super::read_ahead::READ_AHEAD_BYTES;
 use super::reports::Reports;
 use crate::error::{Error, Result};
 use crate::service::Service;
@@ -26,7 +27,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const ONCE: Duration = Duration::ZERO;
 
 /// The bytes that the kernel reads ahead and asks for at once, at most.
-const READ_BYTES_MAX: u32 = 1 << 20;
+const READ_BYTES_MAX: u32 = READ_AHEAD_BYTES;
 /// Requests that the kernel has in flight without anybody waiting for them: reading ahead.
 const BACKGROUND_REQUESTS: u16 = 64;
 
@@ -62,6 +63,8 @@ pub(super) struct Door {
     pub owner: (u32, u32),
     /// Whom everything belongs to.
     pub forced_owner: Option<(u32, u32)>,
+    /// Whether other users are let in, within the permissions of the files.
+    pub is_shared: bool,
     pub buffers: Buffers,
     pub reports: Reports,
 }
@@ -217,6 +220,10 @@ impl Filesystem for Door {
         for capability in CAPABILITIES {
             // What an older kernel has not, is slower without.
             let _ = config.add_capabilities(capability);
+        }
+        if self.is_shared {
+            // Without it the mask of an access control list would count as the group's permissions.
+            let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
         }
         // Each takes the largest value that the kernel allows.
         if let Err(most) = config.set_max_readahead(READ_BYTES_MAX) {

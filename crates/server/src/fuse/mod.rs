@@ -14,6 +14,7 @@ mod door;
 mod mount;
 mod mount_point;
 mod options;
+mod read_ahead;
 mod reports;
 
 pub use mount::{Mount, Unmounter};

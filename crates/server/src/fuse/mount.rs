@@ -12,10 +12,18 @@ use super::buffers::Buffers;
 use super::door::Door;
 use super::mount_point;
 use super::options::MountOptions;
+use super::read_ahead;
 use super::reports::Reports;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::tree::Tree;
+
+/// The program that frees the directory if this one is killed.
+const HELPERS: [&str; 3] = [
+    "/usr/bin/fusermount3",
+    "/bin/fusermount3",
+    "/usr/local/bin/fusermount3",
+];
 
 /// The type of the file system in the system's list: `fuse.refrain`.
 const SUBTYPE: &str = "refrain";
@@ -51,6 +59,7 @@ impl Mount {
             tree,
             owner: (geteuid().as_raw(), getegid().as_raw()),
             forced_owner: options.owner,
+            is_shared: options.allow_other,
             buffers: Buffers::default(),
             reports: Reports::new(Arc::clone(&options.report)),
         };
@@ -59,6 +68,7 @@ impl Mount {
             let what = format!("cannot mount on {}", directory.display());
             Error::system(what, error)
         })?;
+        read_ahead::widen(&directory);
         let unmounter = Unmounter {
             session: Arc::new(Lock::new(session.unmount_callable())),
             directory,
@@ -120,6 +130,10 @@ fn config(options: &MountOptions) -> Config {
     if options.allow_other {
         config.acl = SessionACL::All;
         config.mount_options.push(MountOption::DefaultPermissions);
+        // For the user alone the helper does not offer it.
+        if HELPERS.iter().any(|helper| Path::new(helper).exists()) {
+            config.mount_options.push(MountOption::AutoUnmount);
+        }
     }
     let extra = options.extra.iter().cloned().map(MountOption::CUSTOM);
     config.mount_options.extend(extra);

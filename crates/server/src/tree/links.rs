@@ -54,11 +54,13 @@ impl LinkCounts {
         })
     }
 
+    /// Whether there are no hard links.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The number of names of the file with this path.
     pub(super) fn names_of(&self, path: &[u8]) -> u64 {
-        if self.rows.is_empty() {
-            return 1;
-        }
         let hash = hash(path);
         let found = self.rows.binary_search_by_key(&hash, |row| row.0);
         let links = found.ok().and_then(|found| self.rows.get(found));
