@@ -17,6 +17,8 @@
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
 //! | `mount` | archives as directories, seen through the kernel |
+//! | `serve_http` | archives for browsers and curl |
+//! | `serve_nbd` | archives as block devices, and guests that boot from them |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -52,6 +54,7 @@ mod rfn;
 mod round_trip;
 mod selection;
 mod serve_http;
+mod serve_nbd;
 #[cfg(feature = "remote")]
 mod store;
 mod support;

@@ -1,0 +1,359 @@
+//! `refrain serve --nbd` and `refrain boot`, with the clients that people use: libnbd and QEMU.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::support::{Case, REFRAIN, expect, incompressible};
+
+/// A running service; killed at the end if it has not ended.
+struct Service(Child);
+
+impl Service {
+    /// Starts a service and waits until it is ready.
+    fn start(case: &Case, line: &str) -> Service {
+        let mut command = case.command(REFRAIN, line);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut ready).unwrap();
+        assert!(ready.contains("ready at nbd unix:"), "{ready}");
+        std::thread::spawn(move || output.read_to_end(&mut vec![]));
+        Service(child)
+    }
+
+    /// Asks it to end, and waits for its exit code.
+    fn end(mut self) -> Option<i32> {
+        let process = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn client(case: &Case, program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).current_dir(case.path("."));
+    let output = output
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    expect(output, 0, program)
+}
+
+/// A disk image with holes: sparse here, runs of zeros in the archive.
+fn image() -> Vec<u8> {
+    let mut image = incompressible(3, 700_000);
+    image.resize(5 << 20, 0);
+    image.extend_from_slice(&vec![b'x'; 100_000]);
+    image.extend(incompressible(4, 300_000));
+    image.resize(8 << 20, 0);
+    image
+}
+
+const DISK: &str = "nbd+unix:///disk.img?socket=s";
+
+#[test]
+fn clients_see_the_image_its_holes_and_every_export() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.write("tree/deep/other.img", &image()[..1 << 20]);
+    case.ok("compress --for serve disk.img tree -o a.rfn");
+    let service = Service::start(&case, "serve a.rfn --nbd unix:s");
+    let list = client(
+        &case,
+        "nbdinfo",
+        &["--list", "--no-content", "nbd+unix:///?socket=s"],
+    );
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert_eq!(list.matches("export=").count(), 1, "{list}");
+    assert!(list.contains("export=\"disk.img\""), "{list}");
+    let map = client(&case, "nbdinfo", &["--map", DISK]).stdout;
+    let map = String::from_utf8(map).unwrap();
+    assert!(
+        map.lines().any(|line| line.ends_with("3  hole,zero")),
+        "{map}"
+    );
+    client(
+        &case,
+        "qemu-img",
+        &["compare", "-f", "raw", DISK, "-F", "raw", "disk.img"],
+    );
+    let inside = "nbd+unix:///tree/deep/other.img?socket=s";
+    client(&case, "nbdcopy", &[inside, "copy.img"]);
+    assert!(case.read("copy.img") == image()[..1 << 20]);
+    client(&case, "nbdcopy", &["--connections=4", DISK, "sparse.img"]);
+    assert!(case.read("sparse.img") == image());
+    // Whoever may not write is told so, and everything is as it was.
+    let write = ["-f", "raw", "-c", "write 0 4096", DISK];
+    let output = Command::new("qemu-io")
+        .args(write)
+        .current_dir(case.path("."))
+        .output();
+    let output = output.unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    client(
+        &case,
+        "qemu-io",
+        &["-r", "-f", "raw", "-c", "read -P 120 5242880 100000", DISK],
+    );
+    assert_eq!(service.end(), Some(0));
+    assert!(!case.exists("s"), "the socket is removed");
+}
+
+#[test]
+fn a_service_goes_behind_and_ends_when_it_is_idle() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress disk.img -o a.rfn");
+    let ready = case
+        .ok("serve a.rfn --nbd unix:s --daemon --idle-exit 1s")
+        .stdout;
+    assert!(
+        String::from_utf8(ready)
+            .unwrap()
+            .contains("ready at nbd unix:s")
+    );
+    client(
+        &case,
+        "qemu-img",
+        &["compare", "-f", "raw", DISK, "-F", "raw", "disk.img"],
+    );
+    for _ in 0..1000 {
+        if !case.exists("s") {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("the service is still there");
+}
+
+#[test]
+fn addresses_that_cannot_be_had_are_refused() {
+    let case = Case::new();
+    case.write("disk.img", b"image");
+    case.ok("compress disk.img -o a.rfn");
+    let text = case.fails("serve a.rfn", 1);
+    assert!(text.contains("--nbd"), "{text}");
+    case.fails("serve a.rfn --nbd nowhere", 1);
+    case.fails("serve a.rfn --nbd unix:missing/s", 4);
+    case.fails("serve disk.img --nbd unix:s", 2);
+    case.fails("serve absent.rfn --nbd unix:s", 4);
+    case.fails("serve absent.rfn --nbd unix:s --daemon", 4);
+    let service = Service::start(&case, "serve a.rfn --nbd unix:s");
+    let text = case.fails("serve a.rfn --nbd unix:s", 4);
+    assert!(text.contains("unix:s"), "{text}");
+    drop(service);
+}
+
+#[test]
+fn clients_need_tls_where_it_is_asked_for() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress disk.img -o a.rfn");
+    let new = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost";
+    let arguments: Vec<&str> = new.split(' ').collect();
+    fs::create_dir(case.path("pki")).unwrap();
+    let files = ["-keyout", "key.pem", "-out", "pki/ca-cert.pem"];
+    client(&case, "openssl", &[&arguments[..], &files[..]].concat());
+    let line = "serve a.rfn --nbd unix:s --tls-certificate pki/ca-cert.pem --tls-key key.pem";
+    let service = Service::start(&case, line);
+    let plain = Command::new("nbdinfo")
+        .arg(DISK)
+        .current_dir(case.path("."))
+        .output();
+    let plain = plain.unwrap();
+    assert!(!plain.status.success(), "{plain:?}");
+    let pki = case.path("pki");
+    let secure = format!(
+        "nbds+unix:///disk.img?socket=s&tls-certificates={}",
+        pki.display()
+    );
+    client(&case, "nbdcopy", &[&secure, "copy.img"]);
+    assert!(case.read("copy.img") == image());
+    assert_eq!(service.end(), Some(0));
+    let wrong = "serve a.rfn --nbd unix:s --tls-certificate key.pem --tls-key key.pem";
+    assert!(case.fails(wrong, 1).contains("key.pem"));
+}
+
+/// A program that does to its disks what QEMU does: it finds the socket in its arguments and reads.
+fn pretended_qemu(case: &Case, commands: &str) -> String {
+    let path = case.write("qemu", format!("#!/bin/sh -e\n{commands}\n").as_bytes());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const FIND_SOCKET: &str =
+    "socket=$(printf '%s\\n' \"$@\" | sed -n 's/.*server.path=\\([^,]*\\).*/\\1/p' | head -1)";
+
+#[test]
+fn what_a_guest_reads_is_recorded_and_read_ahead() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress --for serve disk.img -o a.rfn");
+    let read = "qemu-io -r -f raw -c 'read 7340032 4096' -c 'read 0 65536' \"nbd+unix:///?socket=$socket\"";
+    let qemu = pretended_qemu(&case, &format!("{FIND_SOCKET}\n{read} > /dev/null"));
+    case.ok(&format!(
+        "boot a.rfn --qemu {qemu} --record disk.img.trace --overlay o.qcow2"
+    ));
+    let trace = String::from_utf8(case.read("disk.img.trace")).unwrap();
+    let lines: Vec<&str> = trace.lines().collect();
+    assert_eq!(lines[..2], ["refrain trace 1", "size 8388608"]);
+    assert!(
+        lines.contains(&"7340032 65536") && lines.contains(&"0 65536"),
+        "{trace}"
+    );
+    assert!(case.exists("o.qcow2"), "the overlay is kept");
+    let info = client(&case, "qemu-img", &["info", "-U", "o.qcow2"]).stdout;
+    assert!(String::from_utf8(info).unwrap().contains("8 MiB"));
+    // In the archive it is found by its name.
+    case.ok("compress disk.img.trace -o t.rfn");
+    let both = [case.read("a.rfn"), case.read("t.rfn")].concat();
+    case.write("both.rfn", &both);
+    case.ok(&format!("boot both.rfn --qemu {qemu}"));
+    case.write(
+        "wrong.trace",
+        b"refrain trace 1\nsize 8388608\n0 99999999\n",
+    );
+    let text = case.fails(&format!("boot a.rfn --qemu {qemu} --replay wrong.trace"), 2);
+    assert!(text.contains("line 3 of the trace"), "{text}");
+}
+
+#[test]
+fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress disk.img -o a.rfn");
+    let printed = case.ok("boot a.rfn --print -- -nographic").stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let starts = ["refrain serve a.rfn", "qemu-img create", "qemu-system-"];
+    for (line, start) in printed.lines().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    assert!(printed.trim_end().ends_with("-nographic"));
+    let qemu = pretended_qemu(&case, "exit 3");
+    let text = case.fails(&format!("boot a.rfn --qemu {qemu}"), 4);
+    assert!(text.contains("ended with code 3"), "{text}");
+    case.fails("boot a.rfn --qemu ./no-such-program", 4);
+    case.fails("boot a.rfn missing.img", 1);
+    // An image of another format stays one.
+    client(
+        &case,
+        "qemu-img",
+        &["convert", "-O", "qcow2", "disk.img", "disk.qcow2"],
+    );
+    case.ok("compress disk.qcow2 -o q.rfn");
+    let printed = case.ok("boot q.rfn --print").stdout;
+    assert!(
+        String::from_utf8(printed)
+            .unwrap()
+            .contains("driver=qcow2,node-name=base")
+    );
+}
+
+/// A kernel for a guest: `vmlinuz` and the modules for its disk, as `.ci/run` unpacks them.
+fn kernel() -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("REFRAIN_TEST_KERNEL").map(std::path::PathBuf::from);
+    if path.is_none() {
+        eprintln!("REFRAIN_TEST_KERNEL is not set: NO GUEST WAS BOOTED");
+    }
+    path
+}
+
+/// Appends a file to an archive of cpio's format "newc", which kernels take as their first disk.
+fn add_to_cpio(cpio: &mut Vec<u8>, name: &str, mode: u32, data: &[u8]) {
+    let fields = [
+        0,
+        mode,
+        0,
+        0,
+        1,
+        0,
+        data.len() as u32,
+        0,
+        0,
+        0,
+        0,
+        name.len() as u32 + 1,
+        0,
+    ];
+    cpio.extend_from_slice(b"070701");
+    for field in fields {
+        cpio.extend_from_slice(format!("{field:08X}").as_bytes());
+    }
+    for part in [format!("{name}\0").as_bytes(), data] {
+        cpio.extend_from_slice(part);
+        cpio.resize(cpio.len().next_multiple_of(4), 0);
+    }
+}
+
+const GUEST: &str = "#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t devtmpfs d /dev
+for m in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
+  $b insmod /$m.ko
+done
+while ! [ -b /dev/vda ]; do :; done
+$b echo written-by-the-guest | $b dd of=/dev/vda bs=512 seek=16000 conv=notrunc 2>/dev/null
+echo DISK-HAS $($b dd if=/dev/vda bs=1M count=7 2>/dev/null | $b sha256sum)
+$b poweroff -f
+";
+
+#[test]
+fn a_guest_boots_and_reads_the_disk_as_it_is() {
+    let Some(kernel) = kernel() else {
+        return;
+    };
+    let case = Case::new();
+    let image = image();
+    case.write("disk.img", &image);
+    case.ok("compress --for serve disk.img -o a.rfn");
+    let mut cpio = vec![];
+    for directory in ["bin", "dev"] {
+        add_to_cpio(&mut cpio, directory, 0o40755, b"");
+    }
+    let busybox = fs::read("/bin/busybox").expect("the package busybox-static");
+    add_to_cpio(&mut cpio, "bin/busybox", 0o100_755, &busybox);
+    add_to_cpio(&mut cpio, "init", 0o100_755, GUEST.as_bytes());
+    for module in fs::read_dir(kernel.join("modules")).unwrap() {
+        let path = module.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        add_to_cpio(&mut cpio, name, 0o100_644, &fs::read(&path).unwrap());
+    }
+    add_to_cpio(&mut cpio, "TRAILER!!!", 0, b"");
+    case.write("first-disk", &cpio);
+    let line = "boot a.rfn --overlay kept.qcow2 --record trace -- -accel tcg -cpu qemu64 -nographic \
+                -no-reboot -nic none -initrd first-disk -kernel";
+    let mut command = case.command(REFRAIN, line);
+    command.arg(kernel.join("vmlinuz"));
+    command.args(["-append", "console=ttyS0 quiet panic=-1"]);
+    let output = expect(command.output().unwrap(), 0, "boot");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = sha256(&image[..7 << 20]);
+    assert!(text.contains(&format!("DISK-HAS {expected}")), "{text}");
+    assert!(case.read("trace").len() > 50);
+    assert!(is_kept(&case.path("kept.qcow2")));
+    case.ok("test a.rfn");
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let case = Case::new();
+    case.write("bytes", bytes);
+    let output = case.ok("hash --sha256 bytes").stdout;
+    String::from_utf8(output).unwrap()[..64].to_owned()
+}
+
+/// Whether the overlay has what the guest wrote.
+fn is_kept(overlay: &Path) -> bool {
+    let bytes = fs::read(overlay).unwrap();
+    bytes
+        .windows(20)
+        .any(|part| part == b"written-by-the-guest")
+}
