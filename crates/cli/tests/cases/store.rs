@@ -242,7 +242,7 @@ fn signatures_are_those_of_amazons_library() {
     }
 }
 
-/// Makes an authority (`ca.pem`) and a certificate by it for 127.0.0.1 (`server.pem`, `server.key`).
+/// Makes an authority (`ca.pem`), and its certificate for 127.0.0.1 (`server.pem`, `server.key`).
 fn make_certificates(case: &Case) {
     case.write("names", b"subjectAltName=IP:127.0.0.1");
     for line in [
