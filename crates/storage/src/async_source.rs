@@ -2,8 +2,9 @@
 //!
 //! A remote source (object storage, HTTP) has a latency of milliseconds and a bandwidth that one
 //! request does not use. [`Source`] blocks for each read; [`AsyncSource`] separates
-//! submission from completion instead. No remote source exists yet; [`BlockingSource`] adapts any
-//! [`Source`] and completes each read during its submission.
+//! submission from completion instead. `RemoteSource` blocks, and has several requests in flight by
+//! threads of its own; [`BlockingSource`] adapts any [`Source`] and completes each read during its
+//! submission.
 
 use std::collections::VecDeque;
 use std::io;

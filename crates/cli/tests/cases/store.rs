@@ -49,13 +49,20 @@ impl Drop for Store {
 impl Store {
     /// A store with the bucket `bucket`.
     fn start() -> Option<Store> {
+        let store = Store::start_with(&[])?;
+        store.put("/bucket", b"");
+        Some(store)
+    }
+
+    /// A store with further arguments for moto.
+    fn start_with(arguments: &[&str]) -> Option<Store> {
         let python = python()?;
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
         let mut command = Command::new(python);
         command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p"]);
-        command.arg(port.to_string());
+        command.arg(port.to_string()).args(arguments);
         let process = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -67,7 +74,6 @@ impl Store {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         assert!(is_up, "moto does not answer");
-        store.put("/bucket", b"");
         Some(store)
     }
 
@@ -234,4 +240,60 @@ fn signatures_are_those_of_amazons_library() {
         );
         assert!(target.contains("eu-south-2"), "{target}");
     }
+}
+
+/// Makes an authority (`ca.pem`), and its certificate for 127.0.0.1 (`server.pem`, `server.key`).
+fn make_certificates(case: &Case) {
+    case.write("names", b"subjectAltName=IP:127.0.0.1");
+    for line in [
+        "req -x509 -newkey rsa:2048 -nodes -subj /CN=authority -keyout ca.key -out ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out request.pem",
+        "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names \
+         -days 1 -out server.pem",
+    ] {
+        expect(case.command("openssl", line).output().unwrap(), 0, line);
+    }
+}
+
+#[test]
+fn servers_with_tls_are_read_if_their_authority_is_trusted() {
+    let case = Case::new();
+    make_certificates(&case);
+    let (certificate, key) = (case.path("server.pem"), case.path("server.key"));
+    let arguments = [
+        "-s",
+        "-c",
+        certificate.to_str().unwrap(),
+        "-k",
+        key.to_str().unwrap(),
+    ];
+    let Some(store) = Store::start_with(&arguments) else {
+        return;
+    };
+    let run = |trusted: Option<&str>| {
+        let mut command = store.command(&case, "list s3://bucket/gone.rfn");
+        let endpoint = format!("https://127.0.0.1:{}", store.port);
+        command.env("AWS_ENDPOINT_URL_S3", endpoint);
+        trusted.map(|name| command.env("SSL_CERT_FILE", case.path(name)));
+        told(command.output().unwrap(), 4)
+    };
+    // The store has no such bucket, and says so over a trusted connection.
+    let text = run(Some("ca.pem"));
+    assert!(
+        text.contains("status 404 Not Found, NoSuchBucket"),
+        "{text}"
+    );
+    let text = run(None);
+    let is_refused = ["no trusted connection", "no certificates of authorities"];
+    assert!(is_refused.iter().any(|part| text.contains(part)), "{text}");
+    let text = run(Some("server.key"));
+    assert!(
+        text.contains("no certificates of authorities were found"),
+        "{text}"
+    );
+    let text = run(Some("absent.pem"));
+    assert!(
+        text.contains("cannot read") && text.contains("absent.pem"),
+        "{text}"
+    );
 }

@@ -9,7 +9,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `location` | [`Location`]: which object, by which credentials, under which name in messages |
-//! | `options` | [`RemoteOptions`]: deadlines, memory, certificates, proxy |
+//! | `options` | [`RemoteOptions`]: deadlines, memory, certificates |
 //! | `identity` | what distinguishes an object from the one that replaces it |
 //! | `content_range` | the header Content-Range |
 //! | `head` | what the head of a response says about the request |

@@ -26,8 +26,6 @@ pub struct RemoteOptions {
     /// Certificates of authorities in PEM, which servers with TLS must have theirs from. Without
     /// any, `https` is refused.
     pub certificates: Vec<u8>,
-    /// The URL of a proxy (`http://HOST:PORT`).
-    pub proxy: Option<String>,
 }
 
 impl Default for RemoteOptions {
@@ -41,7 +39,6 @@ impl Default for RemoteOptions {
             temporary: None,
             requests_max: 8,
             certificates: Vec::new(),
-            proxy: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refrain_pool::Lock;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body, Proxy};
+use ureq::{Agent, Body};
 use url::Url;
 
 use super::head::{self, Head};
@@ -38,7 +38,7 @@ impl Origin {
     /// The server of `location`. Connects to nothing yet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for certificates or a proxy that cannot be used.
+    /// [`io::ErrorKind::InvalidInput`] for certificates that cannot be read.
     pub(super) fn new(location: Location, options: &RemoteOptions) -> io::Result<Origin> {
         let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         let mut certificates = Vec::new();
@@ -49,8 +49,6 @@ impl Origin {
                 Err(error) => return Err(invalid(format!("invalid certificates: {error}"))),
             }
         }
-        let proxy = options.proxy.as_deref().map(Proxy::new).transpose();
-        let proxy = proxy.map_err(|_| invalid("the URL of the proxy is invalid".to_owned()))?;
         let has_certificates = !certificates.is_empty();
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::from(certificates))
@@ -64,7 +62,8 @@ impl Origin {
             .max_idle_connections_per_host(options.requests_max)
             .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
-            .proxy(proxy)
+            // By default the client would look for one in the environment.
+            .proxy(None)
             .tls_config(tls)
             .build()
             .new_agent();

@@ -166,6 +166,7 @@ impl Shared {
         // The first is fetched by this thread.
         let to_fetch = needed.iter().skip(1).chain(&ahead);
         to_fetch.for_each(|run| self.start_helper(run));
+        self.spill_forgotten();
         let mut at = range.start;
         while at < range.end {
             let run = self.run_at(at, &needed, &range);
